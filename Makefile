@@ -1,0 +1,47 @@
+# Everything a newcomer runs. Each target sets itself up; Python 3.11+ and make are all it needs.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+# pip reads this for build requirements too, so that nothing unpinned is ever installed.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types bench docs clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "targetdp needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --editable ".[dev]"
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.ready
+	$(RUN) -m pip install --quiet --editable ".[bench]"
+	@touch $@
+
+demo: $(VENV)/.ready  ## privatize an example population with every mechanism, and compare
+	@$(RUN) -m targetdp.demo
+
+test: $(VENV)/.ready lint types  ## lint, type-check and run every test
+	$(RUN) -m pytest -q -n auto
+
+lint: $(VENV)/.ready  ## ruff: style and format
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+
+types: $(VENV)/.ready  ## mypy, strict
+	$(RUN) -m mypy
+
+bench: $(VENV)/.bench  ## measure the ratios that the documentation quotes
+	$(RUN) -m benchmarks.run
+
+docs: $(VENV)/.ready  ## check that documents agree with the code (links, paper map, demo table)
+	$(RUN) -m pytest -q tests/docs
+
+clean:  ## remove the environment and all caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

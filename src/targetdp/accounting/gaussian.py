@@ -1,0 +1,54 @@
+"""The Gaussian mechanism: exact curve and smallest noise (Balle and Wang 2018, Theorems 8 and 9)."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from scipy.special import log_ndtr
+
+from targetdp.accounting.loss import PrivacyLoss, last_true
+
+_FLOAT_ERROR = 1e-12
+"""Relative error allowed for in each of the two normal probabilities that are subtracted."""
+
+
+@dataclass(frozen=True)
+class GaussianLoss(PrivacyLoss):
+    """Normal noise against a shift of ``mu`` of its deviations.
+
+    δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ).
+    """
+
+    mu: float
+
+    def delta(self, epsilon: float) -> float:
+        """See `PrivacyLoss.delta`."""
+        if self.mu <= 0:
+            return 0.0
+        tilt = epsilon / self.mu
+        log_p = float(log_ndtr(self.mu / 2 - tilt))
+        log_q = epsilon + float(log_ndtr(-self.mu / 2 - tilt))
+        p = math.exp(log_p)
+        return min(1.0, p * max(0.0, -math.expm1(min(0.0, log_q - log_p))) + _FLOAT_ERROR * p)
+
+    def reach(self) -> float:
+        """See `PrivacyLoss.reach`."""
+        return self.mu * (self.mu / 2 + 10)
+
+    def distribution(self, interval: float) -> Any:
+        """See `PrivacyLoss.distribution`."""
+        from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415 (slow to import)
+
+        return privacy_loss_distribution.from_gaussian_mechanism(
+            standard_deviation=1 / self.mu, value_discretization_interval=interval
+        )
+
+
+@lru_cache(maxsize=1024)
+def largest_mu(epsilon: float, delta: float) -> float:
+    """The largest shift, in deviations, that normal noise hides up to (ε, δ)."""
+    high = 1.0
+    while GaussianLoss(high).delta(epsilon) <= delta:
+        high *= 2
+    return last_true(lambda mu: GaussianLoss(mu).delta(epsilon) <= delta, 0.0, high)

@@ -1,0 +1,49 @@
+"""What a real sampler adds to the curve of an ideal one."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from targetdp.accounting.loss import PrivacyLoss
+
+
+@dataclass(frozen=True)
+class Imperfection:
+    """How far the noise of one row, as drawn, is from ideal noise.
+
+    Outside an event of probability ``tail`` (as drawn), every outcome has its ideal probability up to a
+    factor e^±``log_error``. That is stronger than a bound on the total variation, which would have to
+    be multiplied by e^ε before it could be added to δ, and would promise nothing at large ε.
+    """
+
+    log_error: float
+    tail: float
+
+    def __add__(self, other: "Imperfection") -> "Imperfection":
+        return Imperfection(self.log_error + other.log_error, self.tail + other.tail)
+
+
+@dataclass(frozen=True)
+class ImperfectLoss(PrivacyLoss):
+    """The loss of a mechanism whose noise is drawn with an imperfection.
+
+    P′(E) ≤ e^{ε + 2η}·Q′(E) + e^η·δ(ε) + τ: write P′ ≤ e^η·P and Q ≤ e^η·Q′ on the good event.
+    """
+
+    ideal: PrivacyLoss
+    imperfection: Imperfection
+
+    def delta(self, epsilon: float) -> float:
+        """See `PrivacyLoss.delta`."""
+        eta, tail = self.imperfection.log_error, self.imperfection.tail
+        if epsilon < 2 * eta:  # no ideal ε ≥ 0 is left: step over δ(0) by the worst that 2η can add
+            return min(1.0, math.exp(eta) * self.ideal.delta(0.0) + math.expm1(2 * eta) + tail)
+        return min(1.0, math.exp(eta) * self.ideal.delta(epsilon - 2 * eta) + tail)
+
+    def reach(self) -> float:
+        """See `PrivacyLoss.reach`."""
+        return self.ideal.reach() + 2 * self.imperfection.log_error
+
+    def distribution(self, interval: float) -> Any:
+        """Not defined: `compose` composes the ideal losses and adds up the imperfections."""
+        raise TypeError("an imperfect loss has no distribution of its own: compose it with `compose`")

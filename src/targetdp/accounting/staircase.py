@@ -1,0 +1,69 @@
+"""The staircase mechanism's exact privacy curve (Geng and Viswanath 2014), one dimension."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from targetdp.accounting.loss import PrivacyLoss
+from targetdp.typing import Floats
+
+_FLOAT_ERROR = 1e-12
+_NEGLIGIBLE = 1e-18
+"""Mass of the density's far tail that is counted as if it were distinguished in full."""
+
+
+@dataclass(frozen=True)
+class StaircaseLoss(PrivacyLoss):
+    """Staircase noise with period 1 and step ``gamma``, calibrated to ``level``, against a shift.
+
+    The density is constant on steps: level 0 on |z| < γ, level k ≥ 1 on k − 1 + γ ≤ |z| < k + γ, each
+    level e^−level times the one before. So the loss takes whole multiples of ``level`` only, and
+    δ(ε) is a finite sum over the pieces between the breakpoints of the density and its shifted copy.
+    """
+
+    shift: float
+    level: float
+    gamma: float
+
+    def losses(self) -> tuple[Floats, Floats]:
+        """Values of the loss and their probabilities (what is left to one is the far tail's mass)."""
+        reach = math.ceil(self.shift) + math.ceil(-math.log(_NEGLIGIBLE) / self.level) + 2
+        steps = np.concatenate([[self.gamma], np.arange(1, reach + 1) + self.gamma])
+        own = np.concatenate([-steps[::-1], steps])
+        breaks = np.unique(np.concatenate([own, own + self.shift]))
+        breaks = breaks[(breaks >= own[0]) & (breaks <= own[-1])]
+        middle, width = (breaks[1:] + breaks[:-1]) / 2, np.diff(breaks)
+        here, there = self._steps_down(middle), self._steps_down(middle - self.shift)
+        top = -math.expm1(-self.level) / (2 * (self.gamma + math.exp(-self.level) * (1 - self.gamma)))
+        return (there - here) * self.level, top * np.exp(-self.level * here) * width
+
+    def _steps_down(self, z: Floats) -> Floats:
+        return np.maximum(0.0, np.floor(np.abs(z) - self.gamma) + 1)
+
+    def delta(self, epsilon: float) -> float:
+        """See `PrivacyLoss.delta`."""
+        values, masses = self.losses()
+        gain = np.where(values > epsilon, -np.expm1(np.minimum(0.0, epsilon - values)), 0.0)
+        # A shift of at most one period never moves more than one level: then the bound is exact.
+        if self.shift <= 1 and epsilon >= self.level:
+            return 0.0
+        return min(1.0, float((gain * masses).sum()) * (1 + _FLOAT_ERROR) + _NEGLIGIBLE * 2)
+
+    def reach(self) -> float:
+        """See `PrivacyLoss.reach`."""
+        return math.ceil(self.shift) * self.level
+
+    def distribution(self, interval: float) -> Any:
+        """See `PrivacyLoss.distribution`: the loss is discrete, so each value is rounded up."""
+        from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
+
+        values, masses = self.losses()
+        rounded: dict[int, float] = {}
+        for value, mass in zip(np.ceil(values / interval - 1e-9), masses, strict=True):
+            rounded[int(value)] = rounded.get(int(value), 0.0) + float(mass)
+        missing = max(0.0, 1.0 - float(masses.sum())) + _NEGLIGIBLE
+        return privacy_loss_distribution.PrivacyLossDistribution.create_from_rounded_probability(
+            rounded, missing, interval
+        )

@@ -1,0 +1,37 @@
+"""A release of which only a stated (ε, δ) is known."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from targetdp.accounting.loss import PrivacyLoss
+
+
+@dataclass(frozen=True)
+class StatedLoss(PrivacyLoss):
+    """The worst mechanism that a stated (ε, δ) admits: randomized response that fails with probability δ.
+
+    δ(e) = δ + (1 − δ)·(e^ε − e^e)₊/(1 + e^ε) (Kairouz, Oh and Viswanath 2015).
+    """
+
+    stated_epsilon: float
+    stated_delta: float
+
+    def delta(self, epsilon: float) -> float:
+        """See `PrivacyLoss.delta`."""
+        gap = max(0.0, -math.expm1(epsilon - self.stated_epsilon)) if epsilon < self.stated_epsilon else 0.0
+        advantage = gap / (1 + math.exp(-self.stated_epsilon))
+        return min(1.0, self.stated_delta + (1 - self.stated_delta) * advantage)
+
+    def reach(self) -> float:
+        """See `PrivacyLoss.reach`."""
+        return self.stated_epsilon
+
+    def distribution(self, interval: float) -> Any:
+        """See `PrivacyLoss.distribution`."""
+        from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415
+
+        return privacy_loss_distribution.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(self.stated_epsilon, self.stated_delta),
+            value_discretization_interval=interval,
+        )

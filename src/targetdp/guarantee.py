@@ -1,0 +1,117 @@
+"""A targeted differential privacy guarantee as a value, with the paper's algebra.
+
+Post-processing (Lemma 1) needs no function: whatever is computed from a release keeps its guarantee.
+"""
+
+import math
+from dataclasses import dataclass
+
+from targetdp import check
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """(B, ε, δ)-targeted differential privacy (Definition 2); B = 2 is classic (Definition 1).
+
+    P(A(X) ∈ E) ≤ e^ε · P(A(X′) ∈ E) + δ for all events E and all B-neighbors X, X′: tables of the
+    unit ball that agree on all rows but one, which moves by at most B.
+
+    Guarantees: what the inequality says, for one row, against any adversary.
+    Does not guarantee: anything about rows farther apart than B beyond `at_distance`; anything
+    about whether a person is in the table; anything for a person with several rows beyond group
+    privacy.
+    Edges: δ = 1 promises nothing (`is_vacuous`).
+    """
+
+    B: float
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "B", check.distance(self.B, "B"))
+        object.__setattr__(self, "epsilon", check.number("epsilon", self.epsilon, above=0))
+        object.__setattr__(
+            self, "delta", check.number("delta", self.delta, at_least=0, at_most=1)
+        )
+
+    def __str__(self) -> str:
+        return f"(B={self.B:g}, ε={self.epsilon:g}, δ={self.delta:.3g})-TDP"
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether it promises nothing, since every event may fail."""
+        return self.delta >= 1
+
+    def is_at_least(self, other: "Guarantee") -> bool:
+        """Whether this one implies the other at a glance: no smaller B, no larger ε or δ."""
+        return (
+            self.B >= other.B and self.epsilon <= other.epsilon and self.delta <= other.delta
+        )
+
+    def at_distance(self, distance: float) -> "Guarantee":
+        """Lemma 4 (switch lemma): what remains for rows at another distance.
+
+        With s = ⌈r/B⌉ the pair (sε, min(1, δ·(e^{sε} − 1)/(e^ε − 1))), computed without overflow.
+        """
+        r = check.distance(distance)
+        s = steps(r, self.B)
+        if s == 1:
+            return Guarantee(r, self.epsilon, self.delta)
+        return Guarantee(r, s * self.epsilon, min(1.0, math.exp(self._log_delta_after(s))))
+
+    def classic(self) -> "Guarantee":
+        """The classic differential privacy guarantee that this one implies (Lemma 4 at distance 2)."""
+        return self.at_distance(2.0)
+
+    def _log_delta_after(self, s: int) -> float:
+        """Logarithm of δ·(e^{sε} − 1)/(e^ε − 1), capped at 0."""
+        if self.delta == 0:
+            return -math.inf
+        return min(0.0, math.log(self.delta) + log_expm1(s * self.epsilon) - log_expm1(self.epsilon))
+
+
+def sequential(*guarantees: Guarantee) -> Guarantee:
+    """Lemma 2: several algorithms on the same rows: (min B, Σε, Σδ)."""
+    _some(guarantees)
+    return Guarantee(
+        B=min(g.B for g in guarantees),
+        epsilon=math.fsum(g.epsilon for g in guarantees),
+        delta=min(1.0, math.fsum(g.delta for g in guarantees)),
+    )
+
+
+def parallel(*guarantees: Guarantee) -> Guarantee:
+    """Lemma 3: algorithms on disjoint sets of rows: (min B, max ε, max δ).
+
+    Edges: which rows go to which algorithm must not depend on the data.
+    """
+    _some(guarantees)
+    return Guarantee(
+        B=min(g.B for g in guarantees),
+        epsilon=max(g.epsilon for g in guarantees),
+        delta=max(g.delta for g in guarantees),
+    )
+
+
+def steps(distance: float, B: float) -> int:
+    """⌈distance/B⌉, right also where the quotient of two floats is not: ⌈2/B⌉ = m for B = 2/m.
+
+    A quotient less than four units in the last place off a whole number counts as it. The
+    chain of s rows then has steps of at most B·(1 + 2⁻⁵⁰), which every mechanism here covers, since
+    it is calibrated for rows a little farther apart than B (`targetdp.noise.row_growth`).
+    """
+    quotient = distance / B
+    nearest = round(quotient)
+    if nearest >= 1 and abs(quotient - nearest) < 4 * math.ulp(quotient):
+        return nearest
+    return math.ceil(quotient)
+
+
+def log_expm1(x: float) -> float:
+    """ln(e^x − 1) for x > 0, without overflow."""
+    return x + math.log(-math.expm1(-x))
+
+
+def _some(guarantees: tuple[Guarantee, ...]) -> None:
+    if not guarantees:
+        raise ValueError("no guarantees were given: compose at least one")

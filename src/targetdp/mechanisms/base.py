@@ -1,0 +1,115 @@
+"""What all mechanisms share: validation, clipping, where words come from, and passing conditions on."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, overload
+
+import numpy as np
+
+from targetdp import check
+from targetdp.accounting import PrivacyLoss
+from targetdp.guarantee import Guarantee, sequential
+from targetdp.normalize import Normalized, Privatized, clip_rows
+from targetdp.typing import Floats
+from targetdp.words import WordStream, word_stream
+
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 100.0
+SMALLEST_DELTA = 1e-20
+"""Below it the sampler's own tail and float error would no longer be negligible beside δ."""
+
+
+class Mechanism(ABC):
+    """Turns a table into a private one of the same shape.
+
+    Guarantees: rows are clipped to the unit ball here, so that no guarantee rests on the caller.
+    """
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee | None:
+        """What one call of `privatize` without ``rng`` guarantees; None if nothing."""
+
+    @overload
+    def privatize(self, X: Normalized, rng: np.random.Generator | None = None) -> Privatized: ...
+
+    @overload
+    def privatize(self, X: Any, rng: np.random.Generator | None = None) -> Floats: ...
+
+    def privatize(
+        self, X: Any, rng: np.random.Generator | None = None
+    ) -> Floats | Privatized:
+        """A private version of X on the scale of its rows in the unit ball.
+
+        An array in gives an array out. A `Normalized` table in gives a `Privatized` one out, with the
+        guarantee and conditions of scales and mechanism together.
+        Without ``rng`` this is a release: noise from the operating system's entropy, which cannot be
+        repeated; each call is a release of its own and costs its guarantee again. With ``rng`` it is
+        a simulation, repeatable and therefore *not* private.
+        """
+        rng = check.generator(rng)
+        if isinstance(X, Normalized):
+            return Privatized(
+                X=self.privatize(X.X, rng),
+                guarantee=self._together_with(X.spent),
+                conditions=X.conditions,
+            )
+        table = check.table(X)
+        return self._privatize(clip_rows(table), word_stream(rng), fresh=rng is not None)
+
+    @abstractmethod
+    def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:
+        """Privatize rows of the unit ball. ``fresh``: also redraw what a release keeps public."""
+
+    def _together_with(self, spent: Guarantee | None) -> Guarantee | None:
+        own = self.guarantee
+        return own if own is None or spent is None else sequential(spent, own)
+
+
+class NoiseMechanism(Mechanism):
+    """A mechanism that adds noise of a known distribution, so that its privacy loss is known exactly."""
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What one call of `privatize` without ``rng`` guarantees."""
+
+    @abstractmethod
+    def privacy_loss(self, *, distance: float, dimensions: int) -> PrivacyLoss:
+        """The exact privacy loss between two tables whose one different row moves by ``distance``."""
+
+    @abstractmethod
+    def noise_covariance(self, dimensions: int) -> Floats:
+        """Covariance of the noise on one row, on the scale of the rows."""
+
+    def noise_sd(self, dimensions: int) -> float:
+        """Deviation of the noise per coordinate (root mean square over coordinates)."""
+        return math.sqrt(float(np.trace(self.noise_covariance(dimensions))) / dimensions)
+
+    def epsilon(self, *, distance: float, delta: float, dimensions: int | None = None) -> float:
+        """The true ε at any distance and δ, not just the label at B; never below the truth.
+
+        It depends on the number of columns; only for one-dimensional mechanisms may it be left out.
+        """
+        r = check.distance(distance)
+        d = self._dimensions(dimensions)
+        return self.privacy_loss(distance=r, dimensions=d).epsilon(delta)
+
+    def _dimensions(self, dimensions: int | None) -> int:
+        if dimensions is None:
+            raise ValueError(
+                "dimensions = None: the true ε depends on the number of columns; pass dimensions=X.shape[1]"
+            )
+        return check.dimensions(dimensions)
+
+
+def claim(B: float, epsilon: float, delta: float, *, pure: bool) -> Guarantee:
+    """The validated (B, ε, δ) that a noise mechanism is calibrated to; δ = 0 only if it can be ``pure``."""
+    epsilon = check.number(
+        "epsilon", epsilon, at_least=SMALLEST_EPSILON, at_most=LARGEST_EPSILON,
+        remedy="other values hide nothing or everything",
+    )  # fmt: skip
+    if pure and not isinstance(delta, str | bool) and delta == 0:
+        return Guarantee(B, epsilon, 0.0)
+    remedy = "or exactly 0 for a pure mechanism" if pure else "Gaussian noise needs δ > 0"
+    delta = check.number("delta", delta, at_least=SMALLEST_DELTA, below=1, remedy=remedy)
+    return Guarantee(B, epsilon, delta)

@@ -1,0 +1,73 @@
+"""Spherical Laplace noise: the least noise known to us for a (B, ε, δ) guarantee on whole rows."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from targetdp import check
+from targetdp.accounting import ImperfectLoss, PrivacyLoss, SphericalLaplaceLoss
+from targetdp.accounting.laplace import largest_shift
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms.base import NoiseMechanism, claim
+from targetdp.mechanisms.budget import ideal_budget
+from targetdp.noise import (
+    add_spherical_laplace,
+    grid_for,
+    row_growth,
+    spherical_laplace_imperfection,
+)
+from targetdp.typing import Floats
+from targetdp.words import WordStream
+
+
+@dataclass(frozen=True, init=False)
+class SphericalLaplace(NoiseMechanism):
+    """X + Z, each row of Z with density ∝ exp(−‖z‖/b): geo-indistinguishability in d dimensions.
+
+    With δ = 0 the scale is b = B/ε, and rows at *any* distance r are hidden up to ε·r/B. With δ > 0 the
+    scale is the smallest whose exact privacy curve meets (ε, δ) at distance B.
+
+    Guarantees: (B, ε, δ)-TDP for any number of columns up to 16,384, floating point included. A "pure"
+    one states δ = 2⁻⁹⁰, the chance of a draw in the sampler's far tail.
+    Does not guarantee: that its noise is bounded.
+    """
+
+    claimed: Guarantee
+
+    def __init__(self, *, B: float, epsilon: float, delta: float = 0.0) -> None:
+        object.__setattr__(self, "claimed", claim(B, epsilon, delta, pure=True))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The claim; where it is pure, with the sampler's tail as its δ."""
+        return replace(self.claimed, delta=max(self.claimed.delta, spherical_laplace_imperfection(1).tail))
+
+    def with_delta(self, delta: float) -> "SphericalLaplace":
+        """The same mechanism with another δ."""
+        return SphericalLaplace(B=self.claimed.B, epsilon=self.claimed.epsilon, delta=delta)
+
+    def privacy_loss(self, *, distance: float, dimensions: int) -> PrivacyLoss:
+        """Spherical Laplace noise against the distance, grown by the grid."""
+        scale, grid = self._scale_and_grid(dimensions)
+        shift = (check.distance(distance) + row_growth(dimensions, grid)) / scale
+        return ImperfectLoss(
+            SphericalLaplaceLoss(shift, dimensions), spherical_laplace_imperfection(dimensions)
+        )
+
+    def noise_covariance(self, dimensions: int) -> Floats:
+        """b²·(d + 1)·I."""
+        scale, _ = self._scale_and_grid(check.dimensions(dimensions))
+        return np.eye(dimensions) * (scale**2 * (dimensions + 1))
+
+    def _scale_and_grid(self, dimensions: int) -> tuple[float, float]:
+        B = self.claimed.B
+        imperfection = spherical_laplace_imperfection(dimensions)
+        shift = largest_shift(
+            *ideal_budget(self.claimed.epsilon, self.claimed.delta, imperfection), dimensions
+        )
+        grid = grid_for(B / shift * np.sqrt(dimensions + 1))
+        return (B + row_growth(dimensions, grid)) / shift, grid
+
+    def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:  # noqa: ARG002
+        scale, grid = self._scale_and_grid(rows.shape[1])
+        return add_spherical_laplace(rows, scale, grid, words)

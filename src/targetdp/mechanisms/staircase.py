@@ -1,0 +1,99 @@
+"""The staircase mechanism for a single column (Geng and Viswanath 2014)."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from targetdp import check
+from targetdp.accounting import ImperfectLoss, PrivacyLoss, StaircaseLoss
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms.base import NoiseMechanism, claim
+from targetdp.mechanisms.budget import ideal_budget
+from targetdp.noise import add_staircase, grid_for, row_growth, staircase_imperfection
+from targetdp.typing import Floats
+from targetdp.words import WordStream
+
+_LARGEST_EPSILON = 30.0
+"""Beyond it the steps are so narrow beside the period that the grid would not resolve both."""
+
+
+@dataclass(frozen=True, init=False)
+class Staircase(NoiseMechanism):
+    """x + Z with a staircase-shaped density: the least variance of any pure mechanism in one dimension.
+
+    Guarantees: (B, ε, 2⁻⁹⁰)-TDP for tables of one column.
+    Does not guarantee: less than the full ε for rows closer than B (the Laplace mechanism does), nor
+    anything for more than one column, which are refused.
+    """
+
+    claimed: Guarantee
+
+    def __init__(self, *, B: float, epsilon: float) -> None:
+        check.number("epsilon", epsilon, above=0, at_most=_LARGEST_EPSILON, remedy="use SphericalLaplace")
+        object.__setattr__(self, "claimed", claim(B, epsilon, 0.0, pure=True))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The claim, with the sampler's tail as its δ."""
+        return replace(self.claimed, delta=staircase_imperfection(1.0).tail)
+
+    def privacy_loss(self, *, distance: float, dimensions: int = 1) -> PrivacyLoss:
+        """Staircase noise against the distance, grown by the grid."""
+        self._dimensions(dimensions)
+        period, level, gamma, grid = self._shape()
+        shift = (check.distance(distance) + row_growth(1, grid)) / period
+        return ImperfectLoss(StaircaseLoss(shift, level, gamma), staircase_imperfection(level))
+
+    def noise_covariance(self, dimensions: int = 1) -> Floats:
+        """The variance, as a matrix of one entry."""
+        self._dimensions(dimensions)
+        period, level, gamma, _ = self._shape()
+        return np.array([[period**2 * staircase_variance(gamma, level)]])
+
+    def _dimensions(self, dimensions: int | None) -> int:
+        if dimensions not in (None, 1):
+            raise ValueError(
+                f"dimensions = {dimensions}: the staircase mechanism takes exactly 1 column; "
+                "use SphericalLaplace for more"
+            )
+        return 1
+
+    def _shape(self) -> tuple[float, float, float, float]:
+        """Period, level, step and grid."""
+        level, _ = ideal_budget(self.claimed.epsilon, 0.0, staircase_imperfection(self.claimed.epsilon / 2))
+        gamma = best_step(level)
+        grid = grid_for(self.claimed.B * math.sqrt(staircase_variance(gamma, level)))
+        return self.claimed.B + row_growth(1, grid), level, gamma, grid
+
+    def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:  # noqa: ARG002
+        self._dimensions(rows.shape[1])
+        period, level, gamma, grid = self._shape()
+        return add_staircase(rows, period, level, gamma, grid, words)
+
+
+def staircase_variance(gamma: float, level: float) -> float:
+    """Variance of staircase noise of period 1: a geometric number of periods plus a uniform part of one."""
+    b = math.exp(-level)
+    mean, square = b / (1 - b), b * (1 + b) / (1 - b) ** 2
+    inner = gamma / (gamma + (1 - gamma) * b)
+
+    def second_moment(start: float, width: float) -> float:
+        first, second = start + width / 2, start**2 + start * width + width**2 / 3
+        return square + 2 * mean * first + second
+
+    return inner * second_moment(0, gamma) + (1 - inner) * second_moment(gamma, 1 - gamma)
+
+
+@lru_cache(maxsize=256)
+def best_step(level: float) -> float:
+    """The step γ with the least variance. Any γ in (0, 1) is private; this one is only the quietest."""
+    best = minimize_scalar(
+        lambda log_gamma: staircase_variance(math.exp(log_gamma), level),
+        bounds=(-level - 3.0, math.log(0.999)),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    return math.exp(float(best.x))

@@ -1,0 +1,162 @@
+"""Noise that holds against a real adversary: every random number of a release is drawn here.
+
+Both the data and the noise are rounded to one public grid, a power of two about 2⁻²⁰ of the noise's
+deviation. Rounding commutes with shifts by whole grid steps, so the output *is* the ideal, real-valued
+mechanism's output on the rounded data, rounded: post-processing, whatever the floating-point lattice
+looks like. Three things remain, and each is paid for:
+
+* rounded rows are a little farther apart than the rows were: `row_growth`, inside every calibration;
+* the sampler draws each grid point with almost its ideal probability: `Imperfection`, inside every ε
+  and δ that is stated (`docs/noise.md` derives the constants);
+* the words come from AES-256-CTR rather than from heaven: a condition, stated in `docs/promise.md`.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from targetdp.accounting import Imperfection
+from targetdp.typing import Floats, Words
+from targetdp.words import WordStream
+
+GRID_BITS = 20
+"""The grid is between 2⁻²¹ and 2⁻²⁰ of the noise's deviation."""
+
+_NORMAL_LOG_ERROR = 2.0**-44
+"""Per normal draw: layer areas, acceptance tests and lazy digits, measured below 2⁻⁴⁷ in tests."""
+
+_CHI_LOG_ERROR = 2.0**-34
+"""Per chi draw, for its acceptance tests; each column adds `_SCALE_LOG_ERROR` for its resolution."""
+
+_SCALE_LOG_ERROR = 2.0**-38
+
+_TAIL = 2.0**-90
+"""Per row: some normal beyond 12 deviations, or a radius beyond d + 14√d + 100 (both below 2⁻⁹² for
+up to 16,384 columns)."""
+
+_BUFFER = 1 << 14
+
+
+def grid_for(deviation: float) -> float:
+    """The grid for noise of a deviation: a power of two, so that it is exact and tells nothing."""
+    return float(2.0 ** (math.floor(math.log2(deviation)) - GRID_BITS))
+
+
+def row_growth(dimensions: int, grid: float) -> float:
+    """How much farther apart two rows can be once they are rounded to the grid.
+
+    Each of d coordinates moves by at most half a step in each row: √d · grid. The second term covers
+    the floating-point error of scaling both rows into the unit ball.
+    """
+    return math.sqrt(dimensions) * grid + (dimensions + 8) * 2.0**-51
+
+
+def gaussian_imperfection(dimensions: int) -> Imperfection:
+    """For rows drawn by `add_gaussian`."""
+    return Imperfection(_NORMAL_LOG_ERROR * dimensions, _TAIL)
+
+
+def spherical_laplace_imperfection(dimensions: int) -> Imperfection:
+    """For rows drawn by `add_spherical_laplace`."""
+    per_column = _NORMAL_LOG_ERROR + _SCALE_LOG_ERROR
+    return Imperfection(_CHI_LOG_ERROR + per_column * dimensions, _TAIL)
+
+
+def staircase_imperfection(level: float) -> Imperfection:
+    """For values drawn by `add_staircase` with ε = ``level``."""
+    return Imperfection(_NORMAL_LOG_ERROR / min(1.0, level), _TAIL)
+
+
+def add_gaussian(signal: Floats, deviation: float, grid: float, words: WordStream) -> Floats:
+    """Independent normal noise of a deviation on every value, on the grid."""
+    return _add_normals(signal, deviation, 0, grid, words)
+
+
+def add_spherical_laplace(signal: Floats, scale: float, grid: float, words: WordStream) -> Floats:
+    """Noise with density ∝ exp(−‖z‖/scale) on every row, on the grid.
+
+    It is a normal vector times an independent chi of d + 1 degrees of freedom: mixing N(0, w·I) over
+    w ~ Gamma((d + 1)/2, 2·scale²) gives exactly this density. Given its row's chi, every coordinate is
+    a plain normal, so the grid argument of `add_gaussian` carries over.
+    """
+    return _add_normals(signal, scale, signal.shape[1] + 1, grid, words)
+
+
+def add_staircase(
+    signal: Floats, period: float, level: float, gamma: float, grid: float, words: WordStream
+) -> Floats:
+    """Staircase noise (Geng and Viswanath 2014) of a period and ε = ``level`` on a single column."""
+    from targetdp import ziggurat  # noqa: PLC0415 (numba is imported only where it is used)
+
+    _must_fit(signal, period * (1 + 130 / level), grid)
+    signal = np.ascontiguousarray(signal)  # ravel() must be a view of both
+    out = np.empty(signal.shape)
+    outer = (1 - gamma) * math.exp(-level)
+    rare = min(gamma, outer) / (gamma + outer)
+
+    def draw(buffer: Words, row: int) -> tuple[int, int]:
+        return ziggurat.staircase_rows(
+            signal.ravel(), out.ravel(), grid, period / grid, gamma, level,
+            -math.log(rare), outer < gamma, buffer, row,
+        )  # fmt: skip
+
+    _draw_rows(draw, len(signal), 16, words)
+    return out
+
+
+def _add_normals(
+    signal: Floats, scale: float, degrees: int, grid: float, words: WordStream
+) -> Floats:
+    from targetdp import ziggurat  # noqa: PLC0415
+
+    _must_fit(signal, scale * 40 * math.sqrt(degrees + 100), grid)
+    signal = np.ascontiguousarray(signal)  # ravel() must be a view of both
+    out = np.empty(signal.shape)
+    columns = signal.shape[1]
+
+    def draw(buffer: Words, row: int) -> tuple[int, int]:
+        return ziggurat.normal_rows(
+            signal.ravel(), out.ravel(), columns, grid, scale / grid, degrees,
+            ziggurat.WIDTHS, ziggurat.HEIGHTS, ziggurat.INSIDE, buffer, row,
+        )  # fmt: skip
+
+    _draw_rows(draw, len(signal), columns + 8, words)
+    return out
+
+
+def _draw_rows(
+    draw: Callable[[Words, int], tuple[int, int]], rows: int, words_per_row: int, words: WordStream
+) -> None:
+    """Run a kernel over all rows, feeding it words.
+
+    The kernel stops *before* the first row that ran past the buffer and says how many words the rows
+    before it used. Those left over stay at the front of the next buffer, so the row is drawn again from
+    the same words: whether a buffer ends never influences what a row becomes.
+    """
+    size = 1 << max(10, math.ceil(math.log2(min(2 * rows * words_per_row, _BUFFER))))
+    size = max(size, 1 << math.ceil(math.log2(4 * words_per_row)))
+    buffer: Words = np.empty(size, dtype=np.uint64)
+    words.fill(buffer)
+    row, used = draw(buffer, 0)
+    while row < rows:
+        if used == 0:  # one row alone needs more words than the buffer holds
+            grown = np.empty(2 * len(buffer), dtype=np.uint64)
+            grown[: len(buffer)] = buffer
+            words.fill(grown[len(buffer) :])
+            buffer = grown
+        else:
+            left = len(buffer) - used
+            buffer[:left] = buffer[used:].copy()
+            words.fill(buffer[left:])
+        row, used = draw(buffer, row)
+
+
+def _must_fit(signal: Floats, reach: float, grid: float) -> None:
+    """Sums of grid steps must be exact: signal and noise together below 2⁵² steps."""
+    largest = float(np.abs(signal).max()) + reach
+    if largest / grid >= 2.0**52:
+        raise ValueError(
+            f"noise on a grid of {grid:.3g} cannot be added exactly to values of up to {largest:.3g}: "
+            "the noise is too small for the data's scale; use a larger B or a smaller epsilon"
+        )

@@ -1,0 +1,106 @@
+"""From a raw table to rows in the unit ball, with the conditions that the way there imposes."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from targetdp import check
+from targetdp.guarantee import Guarantee
+from targetdp.scales import ColumnScales
+from targetdp.typing import Floats
+
+RowRule = Literal["clip", "unit", "largest"]
+
+ROW_CONDITIONS: dict[str, tuple[str, ...]] = {
+    "clip": (),
+    "unit": (
+        "Each row was divided by its own length: distance B is measured between directions, and two "
+        "short rows that were close can be far apart.",
+    ),
+    "largest": (
+        "All rows were divided by the largest length in the table, which is a statistic of the data: the "
+        "guarantee holds only between tables with the same largest length.",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Normalized:
+    """A table of rows in the unit ball, and what must be said beside any guarantee about it.
+
+    ``spent`` is what was already paid for its column scales (classic differential privacy).
+    """
+
+    X: Floats
+    scales: ColumnScales
+    rows: RowRule
+    conditions: tuple[str, ...]
+    spent: Guarantee | None = None
+
+
+@dataclass(frozen=True)
+class Privatized:
+    """A private table with the guarantee of everything that was done, and its conditions.
+
+    ``guarantee`` is None if the mechanism gives none (k-anonymity).
+    """
+
+    X: Floats = field(repr=False)
+    guarantee: Guarantee | None
+    conditions: tuple[str, ...]
+
+
+def normalize(X: Any, scales: ColumnScales, rows: RowRule = "clip") -> Normalized:
+    """Center and scale the columns, then bring every row into the unit ball.
+
+    Guarantees: every row of the result has length at most 1; with ``rows="clip"`` and public scales no
+    two rows are farther apart than their scaled originals, so B-neighbors stay B-neighbors and the
+    result carries no condition.
+    Does not guarantee: anything for scales or a rule that depend on the data, beyond the conditions that
+    the result carries.
+    """
+    table = check.table(X, columns=len(scales.center))
+    check.choice("rows", rows, ROW_CONDITIONS)
+    scaled = (table - scales.center) / scales.scale
+    if not np.isfinite(scaled).all():
+        raise ValueError("X overflows when its columns are scaled: give scales of the data's own size")
+    ball = {"clip": clip_rows, "unit": unit_rows, "largest": shrink_rows}[rows](scaled)
+    return Normalized(
+        X=ball,
+        scales=scales,
+        rows=rows,
+        conditions=scales.conditions + ROW_CONDITIONS[rows],
+        spent=scales.spent,
+    )
+
+
+def clip_rows(X: Floats) -> Floats:
+    """Rows outside the unit ball move to its surface; the others stay. No distance grows."""
+    return np.asarray(X / np.maximum(_lengths(X), 1.0)[:, None])
+
+
+def unit_rows(X: Floats) -> Floats:
+    """Every row that is not zero moves to the surface of the unit ball."""
+    lengths = _lengths(X)
+    return clip_rows(X / np.where(lengths > 0, lengths, 1.0)[:, None])
+
+
+def shrink_rows(X: Floats) -> Floats:
+    """All rows are divided by the largest length (if any is above zero)."""
+    largest = float(_lengths(X).max())
+    return clip_rows(X / largest) if largest > 0 else X.copy()
+
+
+def _lengths(X: Floats) -> Floats:
+    """Euclidean lengths of the rows, without overflow or underflow."""
+    with np.errstate(over="ignore", under="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
+    odd = ~((lengths > 1e-140) & (lengths < 1e140))
+    if odd.any():
+        rest = X[odd]
+        largest = np.abs(rest).max(axis=1)
+        unit = rest / np.where(largest > 0, largest, 1.0)[:, None]
+        with np.errstate(over="ignore"):
+            lengths[odd] = largest * np.sqrt(np.einsum("ij,ij->i", unit, unit))
+    return np.asarray(lengths)

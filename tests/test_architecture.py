@@ -22,7 +22,7 @@ ROOMS: tuple[frozenset[str], ...] = tuple(
         "conditions",
         "accounting",
         "ziggurat words noise",
-        "scales normalize",
+        "scales normalization",
         "mechanisms",
         "transformer",
         "table",
@@ -43,8 +43,7 @@ RANDOM_KINDS = {"Generator", "BitGenerator", "SeedSequence", "PCG64", "PCG64DXSM
 """Parts of numpy.random that hold no process-wide state; `default_rng` too, inside a function."""
 
 MODULES = sorted(
-    path.relative_to(SOURCE).with_suffix("").as_posix().replace("/", ".")
-    for path in SOURCE.rglob("*.py")
+    path.relative_to(SOURCE).with_suffix("").as_posix().replace("/", ".") for path in SOURCE.rglob("*.py")
 )
 
 
@@ -94,7 +93,7 @@ def wrong_imports(tree: ast.Module, module: str) -> list[str]:
         if there is None and here < len(ROOMS) - 1:
             wrong.append(
                 f"{module}:{line} imports {name or 'the package itself'}, which is no module "
-                f"of {PACKAGE} in a room: import from the module that defines it, or add it to ROOMS"
+                f"of {PACKAGE} in a room: import it from where it is defined, or add it to ROOMS"
             )
         elif there is not None and there > here:
             wrong.append(
@@ -109,9 +108,7 @@ def prints(tree: ast.Module) -> list[int]:
     return [
         node.lineno
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "print"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
 
 
@@ -148,10 +145,7 @@ def process_wide_randomness(tree: ast.Module) -> list[str]:
         if isinstance(node, ast.ImportFrom) and (
             node.module == "random"
             or (node.module == "numpy" and any(alias.name == "random" for alias in node.names))
-            or (
-                node.module == "numpy.random"
-                and not {alias.name for alias in node.names} <= RANDOM_KINDS
-            )
+            or (node.module == "numpy.random" and not {alias.name for alias in node.names} <= RANDOM_KINDS)
         ):
             wrong.append(f"{ast.unparse(node)}: write np.random.default_rng where it is used")
     wrong += [

@@ -111,9 +111,7 @@ def test_integer_keeps_to_its_interval(value: Any) -> None:
     assert str(caught.value) == f"size = {int(value)} is outside 1 to 9: try 5"
 
 
-@pytest.mark.parametrize(
-    "value", [*NOT_NUMBERS, 3.0, np.float64(3), Fraction(3), math.nan, math.inf]
-)
+@pytest.mark.parametrize("value", [*NOT_NUMBERS, 3.0, np.float64(3), Fraction(3), math.nan, math.inf])
 def test_integer_refuses_other_kinds(value: Any) -> None:
     with pytest.raises(TypeError, match="whole number") as caught:
         check.integer("size", value, at_least=1, at_most=9, remedy="try 5")
@@ -192,9 +190,7 @@ def test_table_widens_single_precision_exactly() -> None:
     assert np.array_equal(check.table(X).astype(np.float32), X)
 
 
-@pytest.mark.parametrize(
-    "X", [[[1, 2], [3, 4]], ((1.0, 2.0), (3.0, 4.0)), [np.array([1, 2]), (3, 4)]]
-)
+@pytest.mark.parametrize("X", [[[1, 2], [3, 4]], ((1.0, 2.0), (3.0, 4.0)), [np.array([1, 2]), (3, 4)]])
 def test_table_accepts_nested_sequences(X: Any) -> None:
     assert check.table(X).tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
@@ -333,9 +329,7 @@ def test_vector_does_not_follow_the_callers_array() -> None:
     [[1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]], 1.0, [], ["a", "b"], [True, False], [1j, 2], None],
 )
 def test_vector_refuses_another_shape_or_kind(values: Any) -> None:
-    with pytest.raises(
-        (TypeError, ValueError), match="one number for each of the 2 columns"
-    ) as caught:
+    with pytest.raises((TypeError, ValueError), match="one number for each of the 2 columns") as caught:
         check.vector("scales", values, length=2)
     message = str(caught.value)
     array = np.asarray(values)

@@ -224,9 +224,7 @@ def test_delta_is_capped_at_one() -> None:
 
 @steady
 @given(guarantees, guarantees, guarantees)
-def test_composition_does_not_depend_on_order_or_grouping(
-    a: Guarantee, b: Guarantee, c: Guarantee
-) -> None:
+def test_composition_does_not_depend_on_order_or_grouping(a: Guarantee, b: Guarantee, c: Guarantee) -> None:
     assert sequential(a, b, c) == sequential(c, a, b) == sequential(b, c, a)
     assert parallel(a, b, c) == parallel(c, a, b) == parallel(b, c, a)
     assert parallel(parallel(a, b), c) == parallel(a, parallel(b, c)) == parallel(a, b, c)
@@ -257,17 +255,10 @@ def test_disjoint_rows_never_cost_more_than_the_same_rows(parts: list[Guarantee]
 
 def test_steps_of_2_over_m_is_m_and_of_j_steps_is_j() -> None:
     """⌈2/B⌉ = m for B = 2/m, where 2/B itself is often not whole in floating point."""
-    wrong = [
-        (m, j)
-        for m in range(1, 2001)
-        for j in range(1, m + 1)
-        if steps(j * (2.0 / m), 2.0 / m) != j
-    ]
+    wrong = [(m, j) for m in range(1, 2001) for j in range(1, m + 1) if steps(j * (2.0 / m), 2.0 / m) != j]
     assert not wrong
     assert [steps(2.0, 2.0 / m) for m in range(1, 2001)] == list(range(1, 2001))
-    assert any(math.ceil(2.0 / (2.0 / m)) != m for m in range(1, 2001)), (
-        "the plain ceiling would do"
-    )
+    assert any(math.ceil(2.0 / (2.0 / m)) != m for m in range(1, 2001)), "the plain ceiling would do"
 
 
 def test_at_distance_takes_that_many_steps() -> None:

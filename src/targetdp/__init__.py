@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         Staircase,
         least_noise,
     )
-    from targetdp.normalize import Normalized, Privatized, normalize
+    from targetdp.normalization import Normalized, Privatized, normalize
     from targetdp.scales import ColumnScales, data_scales, declared_scales, private_scales
     from targetdp.transformer import SimulatedPrivacy
 
@@ -38,7 +38,7 @@ _HOMES = {
         "Staircase",
         "least_noise",
     ),
-    "targetdp.normalize": ("Normalized", "Privatized", "normalize"),
+    "targetdp.normalization": ("Normalized", "Privatized", "normalize"),
     "targetdp.scales": ("ColumnScales", "data_scales", "declared_scales", "private_scales"),
     "targetdp.transformer": ("SimulatedPrivacy",),
 }

@@ -32,12 +32,14 @@ def number(
         f"{'(' if at_least is None else '['}{_bound(above, at_least, '-inf')}, "
         f"{_bound(below, at_most, 'inf')}{')' if at_most is None else ']'}"
     )
-    other_kind = isinstance(value, bool | np.bool_ | str | bytes | np.complexfloating)
+    other_kind = isinstance(value, bool | np.bool_ | str | bytes | np.complexfloating | np.ndarray)
     if other_kind or not hasattr(value, "__float__"):
         raise TypeError(f"{name} = {value!r} is not a number: it must lie in {interval}{_tail(remedy)}")
     try:
         x = float(value)
-    except (TypeError, ValueError, OverflowError) as error:
+    except OverflowError as error:
+        raise ValueError(f"{name} = {value!r} is outside {interval}{_tail(remedy)}") from error
+    except (TypeError, ValueError) as error:
         raise TypeError(
             f"{name} = {value!r} is not one number: it must lie in {interval}{_tail(remedy)}"
         ) from error
@@ -89,12 +91,14 @@ def dimensions(value: Any, name: str = "dimensions") -> int:
 
 
 def table(X: Any, name: str = "X", *, columns: int | None = None) -> Floats:
-    """A non-empty table of finite numbers as a C-contiguous float64 array; never the caller's to change.
+    """A non-empty table of finite numbers as a C-contiguous float64 array.
 
-    Integers and narrower floats are widened. One-dimensional input is refused, since a row and a
+    It may share the caller's memory: nobody here writes to it. Integers and narrower floats are widened. One-dimensional input is refused, since a row and a
     column would look alike.
     """
-    array = np.asarray(X)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(f"{name} has masked values: impute or drop them first")
+    array = _array(name, X)
     if array.dtype.kind not in "iuf":
         raise TypeError(
             f"{name} has dtype {array.dtype}: it must hold numbers; encode or drop other columns first"
@@ -122,7 +126,7 @@ def table(X: Any, name: str = "X", *, columns: int | None = None) -> Floats:
 
 def vector(name: str, values: Any, *, length: int, above: float | None = None) -> Floats:
     """A one-dimensional array of finite numbers of a known length."""
-    array = np.asarray(values)
+    array = _array(name, values)
     if array.dtype.kind not in "iuf" or array.shape != (length,):
         raise ValueError(
             f"{name} has shape {array.shape} and dtype {array.dtype}: "
@@ -148,6 +152,13 @@ def generator(rng: Any) -> np.random.Generator | None:
         f"rng = {rng!r} is not a numpy Generator: pass np.random.default_rng(seed) to simulate, "
         "or nothing to draw a release's noise, which cannot be seeded"
     )
+
+
+def _array(name: str, values: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a regular array ({error}): give rows of equal length") from error
 
 
 def _bound(open_end: float | None, closed_end: float | None, infinite: str) -> str:

@@ -18,6 +18,4 @@ _OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": False, "error_model": "nu
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function over arrays and numbers to machine code at its first call."""
-    return cast(
-        "Callable[Parameters, Result]", numba.njit(cache=True, **_OPTIONS)(function)
-    )
+    return cast("Callable[Parameters, Result]", numba.njit(cache=True, **_OPTIONS)(function))

@@ -9,7 +9,7 @@ The theorem is a *necessary* condition; it never says that an accuracy can be re
 import math
 
 from targetdp import check
-from targetdp.guarantee import Guarantee, log_expm1, steps
+from targetdp.guarantee import Guarantee, steps
 
 
 def accuracy_ceiling(guarantee: Guarantee) -> float:
@@ -31,14 +31,14 @@ def is_ruled_out(guarantee: Guarantee, accuracy: float) -> bool:
     return _accuracy(accuracy) > accuracy_ceiling(guarantee)
 
 
-def largest_B(*, accuracy: float, epsilon: float, delta: float = 0.0) -> float:
+def largest_B(*, accuracy: float, epsilon: float, delta: float = 0.0) -> float:  # noqa: N802
     """The largest B = 2/m that Theorem 1 leaves possible: B ≤ 2/⌈ln(Q)/ε⌉ (Example 1).
 
-    Q = (δ + γ(e^ε − 1)) / (δ + (1 − γ)(e^ε − 1)); found as the smallest m whose
-    ceiling is not below γ, so that it always agrees with `is_ruled_out`.
+    Q = (δ + γ(e^ε − 1)) / (δ + (1 − γ)(e^ε − 1)); found as the smallest m whose ceiling is not
+    below γ, so that it agrees with `is_ruled_out`.
     """
     gamma = _accuracy(accuracy)
-    epsilon = check.number("epsilon", epsilon, above=0)
+    epsilon = check.number("epsilon", epsilon, at_least=1e-300)
     delta = check.number("delta", delta, at_least=0, at_most=1)
     # ln(Q)/ε may round to the wrong whole number, and for a tiny ε to one very many steps away:
     # bisect with the ceiling itself. Theorem 1 rules out 2/low, and leaves 2/high possible.
@@ -55,16 +55,15 @@ def largest_B(*, accuracy: float, epsilon: float, delta: float = 0.0) -> float:
 
 
 def _ceiling(s: int, epsilon: float, delta: float) -> float:
-    shrink = math.exp(-s * epsilon)
-    slack = math.exp(min(0.0, _log(delta) + _log(-math.expm1(-s * epsilon)) - log_expm1(epsilon)))
-    return min(1.0, (1.0 + slack) / (1.0 + shrink))
+    total = s * epsilon
+    if epsilon < 700:
+        slack = delta * (-math.expm1(-total) / math.expm1(epsilon))
+    else:
+        slack = delta * math.exp(-epsilon)
+    return min(1.0, (1.0 + slack) / (1.0 + math.exp(-total)))
 
 
 def _accuracy(accuracy: float) -> float:
     return check.number(
         "accuracy", accuracy, at_least=0.5, below=1, remedy="Theorem 1 speaks of γ from 1/2 to below 1"
     )
-
-
-def _log(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf

@@ -4,9 +4,13 @@ Post-processing (Lemma 1) needs no function: whatever is computed from a release
 """
 
 import math
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from targetdp import check
+
+_LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,7 @@ class Guarantee:
     def __post_init__(self) -> None:
         object.__setattr__(self, "B", check.distance(self.B, "B"))
         object.__setattr__(self, "epsilon", check.number("epsilon", self.epsilon, above=0))
-        object.__setattr__(
-            self, "delta", check.number("delta", self.delta, at_least=0, at_most=1)
-        )
+        object.__setattr__(self, "delta", check.number("delta", self.delta, at_least=0, at_most=1))
 
     def __str__(self) -> str:
         return f"(B={self.B:g}, ε={self.epsilon:g}, δ={self.delta:.3g})-TDP"
@@ -44,9 +46,7 @@ class Guarantee:
 
     def is_at_least(self, other: "Guarantee") -> bool:
         """Whether this one implies the other at a glance: no smaller B, no larger ε or δ."""
-        return (
-            self.B >= other.B and self.epsilon <= other.epsilon and self.delta <= other.delta
-        )
+        return self.B >= other.B and self.epsilon <= other.epsilon and self.delta <= other.delta
 
     def at_distance(self, distance: float) -> "Guarantee":
         """Lemma 4 (switch lemma): what remains for rows at another distance.
@@ -57,7 +57,7 @@ class Guarantee:
         s = steps(r, self.B)
         if s == 1:
             return Guarantee(r, self.epsilon, self.delta)
-        return Guarantee(r, s * self.epsilon, min(1.0, math.exp(self._log_delta_after(s))))
+        return _capped(r, s * self.epsilon, min(1.0, math.exp(self._log_delta_after(s))))
 
     def classic(self) -> "Guarantee":
         """The classic differential privacy guarantee that this one implies (Lemma 4 at distance 2)."""
@@ -73,10 +73,10 @@ class Guarantee:
 def sequential(*guarantees: Guarantee) -> Guarantee:
     """Lemma 2: several algorithms on the same rows: (min B, Σε, Σδ)."""
     _some(guarantees)
-    return Guarantee(
-        B=min(g.B for g in guarantees),
-        epsilon=math.fsum(g.epsilon for g in guarantees),
-        delta=min(1.0, math.fsum(g.delta for g in guarantees)),
+    return _capped(
+        min(g.B for g in guarantees),
+        _total(g.epsilon for g in guarantees),
+        min(1.0, _total(g.delta for g in guarantees)),
     )
 
 
@@ -101,6 +101,8 @@ def steps(distance: float, B: float) -> int:
     it is calibrated for rows a little farther apart than B (`targetdp.noise.row_growth`).
     """
     quotient = distance / B
+    if not math.isfinite(quotient):
+        raise ValueError(f"B = {B!r} is too small for distance {distance!r}: use a B above 1e-300")
     nearest = round(quotient)
     if nearest >= 1 and abs(quotient - nearest) < 4 * math.ulp(quotient):
         return nearest
@@ -110,6 +112,19 @@ def steps(distance: float, B: float) -> int:
 def log_expm1(x: float) -> float:
     """ln(e^x − 1) for x > 0, without overflow."""
     return x + math.log(-math.expm1(-x))
+
+
+def _total(values: Iterable[float]) -> float:
+    """A sum that is right to the last digit, or infinite."""
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.inf
+
+
+def _capped(B: float, epsilon: float, delta: float) -> Guarantee:
+    """A guarantee whose ε may have left the range of floats: it then promises nothing, and says so."""
+    return Guarantee(B, epsilon, delta) if math.isfinite(epsilon) else Guarantee(B, _LARGEST, 1.0)
 
 
 def _some(guarantees: tuple[Guarantee, ...]) -> None:

@@ -46,8 +46,9 @@ def grid_for(deviation: float) -> float:
 def row_growth(dimensions: int, grid: float) -> float:
     """How much farther apart two rows can be once they are rounded to the grid.
 
-    Each of d coordinates moves by at most half a step in each row: √d · grid. The second term covers
-    the floating-point error of scaling both rows into the unit ball.
+    Each of d coordinates moves by at most half a step in each row: √d · grid. The second term, 4d + 32
+    units of 2⁻⁵³, covers the floating-point error of clipping both rows to the unit ball (d + 4 units), of
+    dividing by the grid (4), and a distance that exceeds B by the rounding of `guarantee.steps` (16).
     """
     return math.sqrt(dimensions) * grid + (dimensions + 8) * 2.0**-51
 
@@ -105,9 +106,7 @@ def add_staircase(
     return out
 
 
-def _add_normals(
-    signal: Floats, scale: float, degrees: int, grid: float, words: WordStream
-) -> Floats:
+def _add_normals(signal: Floats, scale: float, degrees: int, grid: float, words: WordStream) -> Floats:
     from targetdp import ziggurat  # noqa: PLC0415
 
     _must_fit(signal, scale * 40 * math.sqrt(degrees + 100), grid)

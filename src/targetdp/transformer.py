@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import least_noise
-from targetdp.mechanisms.least_noise import REGISTER
-from targetdp.normalize import normalize
+from targetdp.mechanisms.choice import REGISTER
+from targetdp.normalization import normalize
 from targetdp.scales import data_scales
 from targetdp.typing import Floats
 
@@ -21,10 +21,10 @@ class SimulatedPrivacy(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Standardize columns by the training data, clip rows to the unit ball, add simulated noise.
 
     Guarantees: noise of the same distribution as a release's with this mechanism and (B, ε, δ).
-    Does not guarantee: any privacy. The noise comes from ``random_state`` and can be repeated, and column scales
-    come from the data. To release a table, normalize it and call a mechanism's `privatize`.
-    Edges: the same ``random_state`` gives the same noise at every call, so a pipeline can be repeated; the mechanism
-    is any name of the register, or "least-noise".
+    Does not guarantee: any privacy. The noise comes from ``random_state`` and can be repeated, and column
+    scales come from the data. To release a table, normalize it and call a mechanism's `privatize`.
+    Edges: the same ``random_state`` gives the same noise at every call, so a pipeline can be repeated; the
+    mechanism is any name of the register, or "least-noise".
     """
 
     def __init__(

@@ -41,7 +41,7 @@ class SecretWords:
                 "a stream of secret words was used outside the process and thread that made it: "
                 "make a new SecretWords in each worker"
             )
-        view = memoryview(out).cast("B")
+        view = out.view(np.uint8).data
         for start in range(0, len(view), len(_ZEROS)):
             chunk = view[start : start + len(_ZEROS)]
             self._keystream.update_into(memoryview(_ZEROS)[: len(chunk)], chunk)

@@ -19,6 +19,7 @@ that need few words, which is a bias.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +58,7 @@ WIDTHS, HEIGHTS, INSIDE = _layers()
 
 
 @kernel
-def word(words: Words, position: int) -> np.uint64:
+def word(words: Words, position: int) -> Any:
     """The word at a position, reading cyclically (the buffer's length is a power of two)."""
     return words[position & (words.shape[0] - 1)]
 
@@ -277,9 +278,7 @@ def staircase_rows(
         w = word(words, position)
         position += 1
         u = float(np.int64(w >> np.uint64(11)))
-        steps, position = to_grid(
-            period * (periods + start), period * width * _UNIT, u, words, position
-        )
+        steps, position = to_grid(period * (periods + start), period * width * _UNIT, u, words, position)
         if w & np.uint64(256):
             steps = -steps
         if position > words.shape[0]:

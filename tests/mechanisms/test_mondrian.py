@@ -1,7 +1,9 @@
 """Mondrian: k holds on every input, and the fast cuts are those of a slow recursive twin."""
 
 import dataclasses
+import math
 import statistics
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 from targetdp import check
 from targetdp.mechanisms import mondrian
 from targetdp.mechanisms.mondrian import Mondrian, Value
-from targetdp.normalize import clip_rows
+from targetdp.normalization import clip_rows
 from targetdp.typing import Floats, Integers
 
 fixed = settings(derandomize=True, deadline=None)
@@ -87,9 +89,7 @@ def test_the_classes_are_those_of_the_slow_twin(X: Floats, group_size: int) -> N
 
 @pytest.mark.parametrize("group_size", [2, 3, 10])
 @pytest.mark.parametrize("values", [2, 5, 50, 10**9])
-def test_the_classes_are_those_of_the_slow_twin_on_a_larger_table(
-    values: int, group_size: int
-) -> None:
+def test_the_classes_are_those_of_the_slow_twin_on_a_larger_table(values: int, group_size: int) -> None:
     X = np.random.default_rng(values).integers(0, values, size=(700, 6)) / (8 * values)
     assert members(Mondrian(group_size).classes(X)) == slow_classes(X, group_size)
 
@@ -183,11 +183,13 @@ def test_values_are_midpoints_or_means_of_the_class(X: Floats, group_size: int) 
     assert midpoints.shape == means.shape == X.shape
     for rows in members(Mondrian(group_size).classes(X)):
         low, high = table[rows].min(axis=0), table[rows].max(axis=0)
-        # atol: two steps of the least denormal, for where halves have no bit left.
-        np.testing.assert_allclose(
-            midpoints[rows[0]], low + (high - low) / 2, rtol=1e-14, atol=1e-323
-        )
-        np.testing.assert_allclose(means[rows[0]], table[rows].mean(axis=0), rtol=1e-14, atol=1e-16)
+        # Exact references, since a sum that cancels has no small relative error. Two steps of the
+        # least denormal are allowed where a half has no bit left.
+        halves = [float((Fraction(x) + Fraction(y)) / 2) for x, y in zip(low, high, strict=True)]
+        np.testing.assert_allclose(midpoints[rows[0]], halves, rtol=1e-15, atol=1e-323)
+        exact = [math.fsum(column) / len(rows) for column in table[rows].T]
+        rounding = np.abs(table[rows]).sum(axis=0) * 2.0**-52 + 1e-323
+        assert (np.abs(means[rows[0]] - exact) <= rounding).all()
         for released in (midpoints[rows], means[rows]):
             assert (released == released[0]).all()
             assert ((low <= released) & (released <= high)).all()
@@ -321,16 +323,15 @@ def test_too_few_rows_are_refused(method: str) -> None:
         (np.array([["a"], ["b"]]), TypeError),
     ],
 )
-def test_what_is_not_a_table_of_numbers_is_refused(
-    X: Any, error: type[Exception], method: str
-) -> None:
+def test_what_is_not_a_table_of_numbers_is_refused(X: Any, error: type[Exception], method: str) -> None:
     with pytest.raises(error, match="X has"):
         getattr(Mondrian(2), method)(X)
 
 
 def test_a_seed_is_refused() -> None:
+    seed: Any = 7
     with pytest.raises(TypeError, match="rng = 7 is not a numpy Generator"):
-        Mondrian(2).privatize(np.zeros((4, 2)), 7)  # type: ignore[arg-type]
+        Mondrian(2).privatize(np.zeros((4, 2)), seed)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ A *privacy loss* is what one release costs for two rows at one distance. Each ki
 with ``delta(epsilon)`` and ``epsilon(delta)``; both err to the safe side. `compose` adds up several.
 """
 
-from targetdp.accounting.compose import compose
+from targetdp.accounting.composition import compose
 from targetdp.accounting.gaussian import GaussianLoss
-from targetdp.accounting.imperfect import ImperfectLoss, Imperfection
+from targetdp.accounting.imperfect import Imperfection, ImperfectLoss
 from targetdp.accounting.laplace import SphericalLaplaceLoss
 from targetdp.accounting.loss import PrivacyLoss
 from targetdp.accounting.staircase import StaircaseLoss

@@ -44,6 +44,6 @@ class ImperfectLoss(PrivacyLoss):
         """See `PrivacyLoss.reach`."""
         return self.ideal.reach() + 2 * self.imperfection.log_error
 
-    def distribution(self, interval: float) -> Any:
+    def distribution(self, interval: float) -> Any:  # noqa: ARG002
         """Not defined: `compose` composes the ideal losses and adds up the imperfections."""
         raise TypeError("an imperfect loss has no distribution of its own: compose it with `compose`")

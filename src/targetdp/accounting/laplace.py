@@ -50,7 +50,7 @@ class SphericalLaplaceLoss(PrivacyLoss):
         from dp_accounting.pld import pld_pmf, privacy_loss_distribution  # noqa: PLC0415
 
         last = int(np.ceil(self.shift / interval))
-        epsilons = interval * np.arange(last + 1)
+        epsilons = interval * np.arange(last + 1, dtype=np.float64)
         right = spherical_laplace_delta(self.shift, epsilons, self.dimensions)
         left = -np.expm1(-epsilons[:0:-1]) + np.exp(-epsilons[:0:-1]) * right[:0:-1]
         deltas = np.concatenate([left, right])

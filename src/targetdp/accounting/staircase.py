@@ -40,7 +40,7 @@ class StaircaseLoss(PrivacyLoss):
         return (there - here) * self.level, top * np.exp(-self.level * here) * width
 
     def _steps_down(self, z: Floats) -> Floats:
-        return np.maximum(0.0, np.floor(np.abs(z) - self.gamma) + 1)
+        return np.asarray(np.maximum(0.0, np.floor(np.abs(z) - self.gamma) + 1))
 
     def delta(self, epsilon: float) -> float:
         """See `PrivacyLoss.delta`."""

@@ -1,9 +1,9 @@
-"""Mechanisms: one file each. A noise mechanism also has a line in `least_noise.REGISTER`."""
+"""Mechanisms: one file each. A noise mechanism also has a line in `choice.REGISTER`."""
 
 from targetdp.mechanisms.base import Mechanism, NoiseMechanism
+from targetdp.mechanisms.choice import Choice, least_noise
 from targetdp.mechanisms.gaussian import GaussianNoise
 from targetdp.mechanisms.laplace import SphericalLaplace
-from targetdp.mechanisms.least_noise import Choice, least_noise
 from targetdp.mechanisms.mondrian import Mondrian
 from targetdp.mechanisms.partition import Partitioned
 from targetdp.mechanisms.projection import PrivateProjection

@@ -9,7 +9,7 @@ import numpy as np
 from targetdp import check
 from targetdp.accounting import PrivacyLoss
 from targetdp.guarantee import Guarantee, sequential
-from targetdp.normalize import Normalized, Privatized, clip_rows
+from targetdp.normalization import Normalized, Privatized, clip_rows
 from targetdp.typing import Floats
 from targetdp.words import WordStream, word_stream
 
@@ -35,9 +35,7 @@ class Mechanism(ABC):
     @overload
     def privatize(self, X: Any, rng: np.random.Generator | None = None) -> Floats: ...
 
-    def privatize(
-        self, X: Any, rng: np.random.Generator | None = None
-    ) -> Floats | Privatized:
+    def privatize(self, X: Any, rng: np.random.Generator | None = None) -> Floats | Privatized:
         """A private version of X on the scale of its rows in the unit ball.
 
         An array in gives an array out. A `Normalized` table in gives a `Privatized` one out, with the

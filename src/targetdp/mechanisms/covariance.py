@@ -23,7 +23,7 @@ def covariance_sensitivity(B: float) -> float:
     """
     if B <= 2 / 3:
         return 2 * B - B * B
-    if B <= math.sqrt(2):
+    if math.sqrt(2) >= B:
         return math.sqrt(2) * B * math.sqrt(1 - B * B / 4)
     return math.sqrt(2)
 
@@ -38,9 +38,7 @@ def fixed_point_growth(d: int) -> float:
     return 4 * rho * (1 + rho) + d * 2.0**-30
 
 
-def leading_directions(
-    rows: Floats, rank: int, sigma: float, grid: float, words: WordStream
-) -> Floats:
+def leading_directions(rows: Floats, rank: int, sigma: float, grid: float, words: WordStream) -> Floats:
     """V_rᵀ: the right singular vectors of C_priv = XᵀX + G with the largest singular values, as rows.
 
     G is symmetric: its entries on and below the diagonal are drawn, the others mirrored (Step 4).

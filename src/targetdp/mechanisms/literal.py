@@ -9,15 +9,13 @@ import numpy as np
 
 from targetdp import check
 from targetdp.mechanisms.projection import PrivateProjection, printed_step3_sigma, printed_step4_sigma
-from targetdp.normalize import clip_rows
+from targetdp.normalization import clip_rows
 from targetdp.typing import Floats
 
 _BATCH_VALUES = 1 << 23
 
 
-def literal_private_projection(
-    mechanism: PrivateProjection, X: Any, rng: np.random.Generator
-) -> Floats:
+def literal_private_projection(mechanism: PrivateProjection, X: Any, rng: np.random.Generator) -> Floats:
     """Run Algorithm 1 to the letter (printed noise), in batches of rows, then multiply by k.
 
     The factor k puts the result on the scale of X, as `PrivateProjection.privatize` does.

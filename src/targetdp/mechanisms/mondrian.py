@@ -16,23 +16,25 @@ import numpy as np
 
 from targetdp import check
 from targetdp.compiled import kernel
-from targetdp.normalize import clip_rows
+from targetdp.mechanisms.base import Mechanism
+from targetdp.normalization import clip_rows
 from targetdp.typing import Floats, Integers
+from targetdp.words import WordStream
 
 Value = Literal["midpoint", "mean"]
 """What stands for a class in each column: the middle of its interval, or the mean of its rows."""
 
 
 @dataclass(frozen=True)
-class Mondrian:
+class Mondrian(Mechanism):
     """k-anonymity by median cuts: at least `group_size` rows of the release look alike.
 
     Guarantees: every row of the release is identical to at least `group_size` - 1 others, on every
     input: ties, constant columns and duplicate rows included. No threshold on one column could cut
     a class further. Reordering the rows of the table reorders the classes with them.
     Does not guarantee: any differential privacy, targeted or not (`guarantee` is None): a class
-    tells what its rows have in common, and who knows all rows of a class but one can read off the
-    last. Means stay in the unit ball, up to rounding; midpoints may leave it.
+    tells what its rows have in common, and from a class's means who knows all of its rows but one
+    can compute the last. Means stay in the unit ball, up to rounding; midpoints may leave it.
     Edges: a table with fewer rows than `group_size` is refused; from `group_size` to
     2·`group_size` - 1 rows there is one class. Rows are clipped to the unit ball first, as for
     every mechanism, so that mechanisms are compared on the same rows.
@@ -53,44 +55,31 @@ class Mondrian:
         """None: k-anonymity gives no differential privacy guarantee, whatever its `group_size`."""
         return None
 
-    def privatize(self, X: Any, rng: np.random.Generator | None = None) -> Floats:
-        """Replace each row by its class's value in each column.
-
-        Guarantees: see the class. Values lie between the least and the greatest of their class.
-        Edges: nothing is drawn; `rng` is there for the interface that all mechanisms share.
-        """
-        check.generator(rng)
-        table = self._prepared(X)
-        rows, starts = _classes(table, self.group_size)
-        return _class_values(table, rows, starts, self.value == "mean")
-
     def classes(self, X: Any) -> Integers:
         """Give the class number of every row, for an audit: 0, 1, … in the order of the cuts.
 
         Rows of one class are those that `privatize` makes identical. (Two classes may still get
         the same values, which only makes a group larger.)
         """
-        rows, starts = _classes(self._prepared(X), self.group_size)
+        rows, starts = self._cut(clip_rows(check.table(X)))
         numbers = np.empty(len(rows), dtype=np.int64)
         numbers[rows] = np.repeat(np.arange(len(starts)), _sizes(starts, len(rows)))
         return numbers
 
-    def _prepared(self, X: Any) -> Floats:
-        """Validate a table, which needs rows for one class, and clip it to the unit ball."""
-        table = check.table(X)
+    def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:  # noqa: ARG002
+        """Replace each row by its class's value in each column; nothing is drawn."""
+        return _class_values(rows, *self._cut(rows), self.value == "mean")
+
+    def _cut(self, table: Floats) -> tuple[Integers, Integers]:
+        """Row numbers, class by class, and where each class starts; checked before they are used."""
         if len(table) < self.group_size:
             raise ValueError(
                 f"group_size = {self.group_size} is more than the {len(table)} rows of X: "
                 "it must be 2 to the number of rows; lower it, or release more rows together"
             )
-        return clip_rows(table)
-
-
-def _classes(table: Floats, group_size: int) -> tuple[Integers, Integers]:
-    """Row numbers, class by class, and where each class starts; checked before they are used."""
-    rows, starts = _cut(table, group_size)
-    _self_check(rows, starts, len(table), group_size)
-    return rows, starts
+        rows, starts = _cut(table, self.group_size)
+        _self_check(rows, starts, len(table), self.group_size)
+        return rows, starts
 
 
 def _self_check(rows: Integers, starts: Integers, count: int, group_size: int) -> None:
@@ -121,18 +110,18 @@ def _cut(table: Floats, group_size: int) -> tuple[Integers, Integers]:
     n = len(table)
     rows = np.arange(n)
     # Parts that wait, and classes, are disjoint and have group_size rows or more each.
-    waiting = np.empty((n // group_size + 1, 2), np.int64)
-    starts = np.empty(n // group_size + 1, np.int64)
+    firsts, lasts = np.empty(n // group_size, np.int64), np.empty(n // group_size, np.int64)
+    starts = np.empty(n // group_size, np.int64)
     values = np.empty(n)
     low, high = np.empty(table.shape[1]), np.empty(table.shape[1])
     _intervals(table, rows, low, high)
     widths = high - low
     spread = np.empty_like(widths)
-    waiting[0] = 0, n
+    firsts[0], lasts[0] = 0, n
     parts, classes = 1, 0
     while parts > 0:
         parts -= 1
-        first, last = waiting[parts]
+        first, last = firsts[parts], lasts[parts]
         part = rows[first:last]
         below = 0
         if len(part) >= 2 * group_size:
@@ -143,8 +132,8 @@ def _cut(table: Floats, group_size: int) -> tuple[Integers, Integers]:
             starts[classes] = first
             classes += 1
         else:
-            waiting[parts] = first + below, last
-            waiting[parts + 1] = first, first + below
+            firsts[parts], lasts[parts] = first + below, last
+            firsts[parts + 1], lasts[parts + 1] = first, first + below
             parts += 2
     return rows, starts[:classes].copy()
 
@@ -152,8 +141,8 @@ def _cut(table: Floats, group_size: int) -> tuple[Integers, Integers]:
 @kernel
 def _intervals(table: Floats, part: Integers, low: Floats, high: Floats) -> None:
     """Find the least and the greatest value of each column among some rows."""
-    low[:] = table[part[0]]
-    high[:] = table[part[0]]
+    low[:] = np.inf
+    high[:] = -np.inf
     for row in part:
         for column in range(len(low)):
             x = table[row, column]
@@ -175,9 +164,7 @@ def _relative_spread(low: Floats, high: Floats, widths: Floats, spread: Floats) 
 
 
 @kernel
-def _cut_part(
-    table: Floats, part: Integers, spread: Floats, group_size: int, values: Floats
-) -> int:
+def _cut_part(table: Floats, part: Integers, spread: Floats, group_size: int, values: Floats) -> int:
     """Cut a part at the first column that allows it; the number of rows below, 0 if none does.
 
     Columns are tried by descending spread, the leftmost first among equals. Mostly the first one
@@ -276,7 +263,8 @@ def _move(table: Floats, part: Integers, column: int, threshold: float) -> None:
         upper[above] = row
         below += goes_down
         above += not goes_down
-    part[below:] = upper[:above]
+    for i in range(above):
+        part[below + i] = upper[i]
 
 
 @kernel
@@ -291,14 +279,17 @@ def _class_values(table: Floats, rows: Integers, starts: Integers, by_mean: bool
         _intervals(table, part, low, high)
         if by_mean:
             _means(table, part, middle)
-        else:
-            middle[:] = low / 2 + high / 2  # low + high could overflow
-        # Rounding can leave the interval: half of the least denormal is 0, and a mean of equal
-        # numbers can be off by a unit in the last place. Adding 0 drops the sign of a zero, which
-        # would depend on the order of the rows.
-        middle[:] = np.minimum(np.maximum(middle, low), high) + 0.0
+        for column in range(columns):
+            least, greatest = low[column], high[column]
+            # Not half of the sum, which could overflow.
+            x = middle[column] if by_mean else least / 2 + greatest / 2
+            # Rounding can leave the interval: half of the least denormal is 0, and a mean of equal
+            # numbers can be off by a unit in the last place. Adding 0 drops the sign of a zero,
+            # which would depend on the order of the rows.
+            middle[column] = min(max(x, least), greatest) + 0.0
         for row in part:
-            released[row] = middle
+            for column in range(columns):
+                released[row, column] = middle[column]
     return released
 
 
@@ -307,5 +298,7 @@ def _means(table: Floats, part: Integers, means: Floats) -> None:
     """Average each column over some rows."""
     means[:] = 0.0
     for row in part:
-        means += table[row]
-    means /= len(part)
+        for column in range(len(means)):
+            means[column] += table[row, column]
+    for column in range(len(means)):
+        means[column] /= len(part)

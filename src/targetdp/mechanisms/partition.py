@@ -21,11 +21,11 @@ class Partitioned(NoiseMechanism):
     With ``rows`` given (the table's number of rows, a public number), δ is set per part as in the paper:
     1/(⌈rows/parts⌉ + 1). Otherwise the mechanism keeps its own δ.
 
-    Guarantees: the mechanism's own guarantee: parts are drawn at random, never from the data, so a row is in
-    one part only and parallel composition holds.
-    Does not guarantee: any gain from the cutting itself. What shrinks the noise is the larger δ that the paper
-    then allows, about ``parts`` times larger: a weaker promise to each person. The same δ without parts gives
-    the same noise.
+    Guarantees: the mechanism's own guarantee: parts are drawn at random, never from the data, so a row
+    is in one part only and parallel composition holds.
+    Does not guarantee: any gain from the cutting itself. What shrinks the noise is the larger δ that the
+    paper then allows, about ``parts`` times larger: a weaker promise to each person. The same δ without
+    parts gives the same noise.
     """
 
     mechanism: NoiseMechanism
@@ -34,7 +34,9 @@ class Partitioned(NoiseMechanism):
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, NoiseMechanism):
-            raise TypeError(f"mechanism = {self.mechanism!r} is not a noise mechanism: give one, for example GaussianNoise")
+            raise TypeError(
+                f"mechanism = {self.mechanism!r} is not a noise mechanism: give one, such as GaussianNoise"
+            )
         check.integer("parts", self.parts, at_least=1)
         if self.rows is not None:
             check.integer("rows", self.rows, at_least=self.parts, remedy="every part needs a row")
@@ -62,7 +64,9 @@ class Partitioned(NoiseMechanism):
     def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:
         n = len(rows)
         if self.rows is not None and n != self.rows:
-            raise ValueError(f"X has {n} rows, but δ was set for rows = {self.rows}: give the table's own number")
+            raise ValueError(
+                f"X has {n} rows, but δ was set for rows = {self.rows}: give the table's own number"
+            )
         if n < self.parts:
             raise ValueError(f"parts = {self.parts} is more than the {n} rows of X: every part needs a row")
         out = np.empty_like(rows)

@@ -45,8 +45,8 @@ class PrivateProjection(NoiseMechanism):
     which is where Steps 4 and 5 begin to matter.
 
     R does not depend on the data and need not be secret. A release takes it from the public
-    ``projection_seed``, so that `noise_covariance` and `epsilon` describe exactly what is released; a simulation
-    draws a fresh R, as printed.
+    ``projection_seed``, so that `noise_covariance` and `epsilon` describe exactly what is released; a
+    simulation draws a fresh R, as printed.
 
     Guarantees: the label above. `epsilon` gives the truth, which is far lower.
     Does not guarantee: that ε₂ buys anything when rank is full (it does not).
@@ -123,7 +123,8 @@ class PrivateProjection(NoiseMechanism):
         covariance = back.T @ back
         if self._is_full(projection):
             return np.asarray(covariance)
-        return np.eye(d) * (np.trace(covariance) / d * self._used_rank(projection) / d)
+        share = self._used_rank(projection) / d
+        return np.eye(d) * (share * float(np.trace(covariance)) / d)
 
     def public_projection(self, dimensions: int) -> Projection:
         """The R of every release with this seed, for this many columns."""
@@ -146,27 +147,24 @@ class PrivateProjection(NoiseMechanism):
         return np.asarray(projected @ (self.k * np.linalg.pinv(seen) @ directions))
 
     def _used_rank(self, projection: Projection) -> int:
-        d = projection.directions.shape[0]
+        d = projection.columns
         return d if self.rank is None else min(self.rank, d)
 
     def _is_full(self, projection: Projection) -> bool:
-        return self._used_rank(projection) == projection.directions.shape[0]
+        return self._used_rank(projection) == projection.columns
 
     def _moved(self, projection: Projection, distance: float, grid: float) -> float:
         """Bound on how far one projected row moves when the row moves by ``distance``."""
         stretch = projection.largest / self.k
-        rounding = row_growth(projection.rank, grid) + row_growth(projection.directions.shape[0], 0.0)
+        rounding = row_growth(projection.rank, grid) + row_growth(projection.columns, 0.0)
         return distance * stretch + rounding * max(1.0, stretch)
 
     def _step3_noise(self, projection: Projection) -> tuple[float, float]:
         """Deviation and grid of the noise on the projected rows."""
-        d = projection.directions.shape[0]
         if self.calibration == "printed":
-            sigma = printed_step3_sigma(self.B, d, self.k, self.epsilon1, self.delta1)
+            sigma = printed_step3_sigma(self.B, projection.columns, self.k, self.epsilon1, self.delta1)
             return sigma, grid_for(sigma)
-        mu = largest_mu(
-            *ideal_budget(self.epsilon1, self.delta1, gaussian_imperfection(projection.rank))
-        )
+        mu = largest_mu(*ideal_budget(self.epsilon1, self.delta1, gaussian_imperfection(projection.rank)))
         stretch = max(projection.largest, 1e-9) / self.k
         grid = grid_for(self.B * stretch / mu)
         return self._moved(projection, self.B, grid) / mu, grid

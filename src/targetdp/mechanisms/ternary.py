@@ -24,6 +24,11 @@ class Projection:
     k: int
 
     @property
+    def columns(self) -> int:
+        """d: how many columns R takes."""
+        return int(self.directions.shape[0])
+
+    @property
     def rank(self) -> int:
         """q: how many directions R keeps."""
         return len(self.lengths)
@@ -40,7 +45,9 @@ class Projection:
     def inverse(self) -> Floats:
         """S⁻¹·Uᵀ, with directions that R lost left out: R's pseudo-inverse in the same coordinates."""
         kept = self.lengths > 1e-9 * max(1.0, float(self.lengths.max()))
-        return np.asarray(np.where(kept, 1 / np.where(kept, self.lengths, 1.0), 0.0)[:, None] * self.directions.T)
+        return np.asarray(
+            np.where(kept, 1 / np.where(kept, self.lengths, 1.0), 0.0)[:, None] * self.directions.T
+        )
 
 
 def draw_projection(d: int, k: int, words: WordStream) -> Projection:
@@ -52,9 +59,7 @@ def draw_projection(d: int, k: int, words: WordStream) -> Projection:
         gram += block @ block.T  # exact in float32: whole numbers up to 2¹⁸
     values, vectors = np.linalg.eigh(gram)
     q = min(d, k)
-    return Projection(
-        np.ascontiguousarray(vectors[:, d - q :]), np.sqrt(np.maximum(values[d - q :], 0.0)), k
-    )
+    return Projection(np.ascontiguousarray(vectors[:, d - q :]), np.sqrt(np.maximum(values[d - q :], 0.0)), k)
 
 
 def ternary(count: int, words: WordStream) -> np.ndarray[tuple[int], np.dtype[np.float32]]:

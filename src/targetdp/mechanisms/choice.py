@@ -50,8 +50,8 @@ REGISTER: dict[str, Callable[[Guarantee], NoiseMechanism]] = {
 class Choice:
     """The quietest mechanism for a guarantee, and what the others would need.
 
-    ``noise`` maps every mechanism that can give the guarantee to its deviation per coordinate; ``refused`` maps
-    the others to their reasons.
+    ``noise`` maps every mechanism that can give the guarantee to its deviation per coordinate;
+    ``refused`` maps the others to their reasons.
     """
 
     name: str

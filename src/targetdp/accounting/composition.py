@@ -6,7 +6,7 @@ from functools import reduce
 from typing import Any
 
 from targetdp.accounting.gaussian import GaussianLoss
-from targetdp.accounting.imperfect import ImperfectLoss, Imperfection
+from targetdp.accounting.imperfect import Imperfection, ImperfectLoss
 from targetdp.accounting.loss import PrivacyLoss
 from targetdp.accounting.stated import StatedLoss
 

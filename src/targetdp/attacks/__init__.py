@@ -1,0 +1,1 @@
+"""Attacks: what an adversary can still learn. One file each."""

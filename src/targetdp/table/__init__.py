@@ -1,0 +1,1 @@
+"""Tables: example populations (reading and writing come with the release job)."""

@@ -1,5 +1,6 @@
 """From a raw table to rows in the unit ball, with the conditions that the way there imposes."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -24,6 +25,8 @@ ROW_CONDITIONS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+_SHRINK = 2.0**-64
+
 
 @dataclass(frozen=True)
 class Normalized:
@@ -32,7 +35,7 @@ class Normalized:
     ``spent`` is what was already paid for its column scales (classic differential privacy).
     """
 
-    X: Floats
+    X: Floats = field(repr=False)
     scales: ColumnScales
     rows: RowRule
     conditions: tuple[str, ...]
@@ -60,9 +63,15 @@ def normalize(X: Any, scales: ColumnScales, rows: RowRule = "clip") -> Normalize
     Does not guarantee: anything for scales or a rule that depend on the data, beyond the conditions that
     the result carries.
     """
+    if not isinstance(scales, ColumnScales):
+        raise TypeError(
+            f"scales = {scales!r} is not a ColumnScales: make one with declared_scales, private_scales or "
+            "data_scales"
+        )
     table = check.table(X, columns=len(scales.center))
     check.choice("rows", rows, ROW_CONDITIONS)
-    scaled = (table - scales.center) / scales.scale
+    with np.errstate(over="ignore"):
+        scaled = (table - scales.center) / scales.scale
     if not np.isfinite(scaled).all():
         raise ValueError("X overflows when its columns are scaled: give scales of the data's own size")
     ball = {"clip": clip_rows, "unit": unit_rows, "largest": shrink_rows}[rows](scaled)
@@ -77,19 +86,32 @@ def normalize(X: Any, scales: ColumnScales, rows: RowRule = "clip") -> Normalize
 
 def clip_rows(X: Floats) -> Floats:
     """Rows outside the unit ball move to its surface; the others stay. No distance grows."""
-    return np.asarray(X / np.maximum(_lengths(X), 1.0)[:, None])
+    X, lengths = _measured(X)
+    return np.asarray(X / np.maximum(lengths, 1.0)[:, None])
 
 
 def unit_rows(X: Floats) -> Floats:
     """Every row that is not zero moves to the surface of the unit ball."""
-    lengths = _lengths(X)
+    X, lengths = _measured(X)
     return clip_rows(X / np.where(lengths > 0, lengths, 1.0)[:, None])
 
 
 def shrink_rows(X: Floats) -> Floats:
     """All rows are divided by the largest length (if any is above zero)."""
     largest = float(_lengths(X).max())
+    if math.isinf(largest):
+        return shrink_rows(X * _SHRINK)
     return clip_rows(X / largest) if largest > 0 else X.copy()
+
+
+def _measured(X: Floats) -> tuple[Floats, Floats]:
+    """Rows and their lengths; a row longer than any float comes as a small, exact share of itself."""
+    lengths = _lengths(X)
+    endless = np.isinf(lengths)
+    if endless.any():
+        X = np.where(endless[:, None], X * _SHRINK, X)
+        lengths[endless] = _lengths(X[endless])
+    return X, lengths
 
 
 def _lengths(X: Floats) -> Floats:

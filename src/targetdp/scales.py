@@ -32,6 +32,8 @@ _CONDITIONS: dict[str, tuple[str, ...]] = {
 }
 
 _FIXED_POINT = 2**30
+_NARROWEST = 1e-290
+"""Half-range below which a mapping to [−1, 1] or a scale would underflow."""
 _WARN, _REFUSE = 0.02, 0.25
 """Deviation of the noise on a column's mean, as a share of its half-range, that is warned of or refused."""
 
@@ -48,6 +50,17 @@ class ColumnScales:
     source: Source
     spent: Guarantee | None = None
 
+    def __post_init__(self) -> None:
+        length = _length(self.center)
+        object.__setattr__(self, "center", check.vector("center", self.center, length=length))
+        object.__setattr__(self, "scale", check.vector("scale", self.scale, length=length, above=0))
+        check.choice("source", self.source, _CONDITIONS)
+        if isinstance(self.spent, Guarantee) != (self.source == "private"):
+            raise ValueError(
+                f"spent = {self.spent!r} does not belong to source = {self.source!r}: private scales carry "
+                "the guarantee that was paid for them, others None"
+            )
+
     @property
     def conditions(self) -> tuple[str, ...]:
         """What must be said beside a guarantee that rests on these scales."""
@@ -59,12 +72,7 @@ def declared_scales(center: Any, scale: Any) -> ColumnScales:
 
     Edges: scales of last year's table *of the same people* are confidential, not public.
     """
-    length = np.size(center)
-    return ColumnScales(
-        check.vector("center", center, length=length),
-        check.vector("scale", scale, length=length, above=0),
-        "declared",
-    )
+    return ColumnScales(center, scale, "declared")
 
 
 def data_scales(X: Any) -> ColumnScales:
@@ -80,7 +88,7 @@ def data_scales(X: Any) -> ColumnScales:
         raise ValueError("X has values too large for a mean and a deviation: rescale its columns first")
     # A column that is constant up to rounding has no deviation to divide by.
     flat = deviation <= 1e-12 * np.maximum(np.abs(center), 1e-300)
-    return ColumnScales(_frozen(center), _frozen(np.where(flat, 1.0, deviation)), "data")
+    return ColumnScales(center, np.where(flat, 1.0, deviation), "data")
 
 
 def private_scales(
@@ -101,11 +109,15 @@ def private_scales(
     n, d = table.shape
     low = check.vector("lower", lower, length=d)
     high = check.vector("upper", upper, length=d)
-    if not (high > low).all():
-        at = int(np.argmin(high - low))
+    half, middle = (high / 2 - low / 2), (high / 2 + low / 2)
+    if not (half >= _NARROWEST).all():
+        at = int(np.argmin(half))
         raise ValueError(
-            f"upper[{at}] = {high[at]!r} is not above lower[{at}] = {low[at]!r}: give bounds lower < upper"
+            f"upper[{at}] = {float(high[at])!r} is not above lower[{at}] = {float(low[at])!r} by at least "
+            f"{2 * _NARROWEST:g}: give bounds lower < upper"
         )
+    if 2 * d > check.MAX_COLUMNS:
+        raise ValueError(f"X has {d} columns: private scales take at most {check.MAX_COLUMNS // 2}")
     if n > 2**31:
         raise ValueError(f"X has {n} rows: private scales take at most {2**31}")
     epsilon = check.number("epsilon", epsilon, at_least=1e-4, at_most=100)
@@ -115,13 +127,15 @@ def private_scales(
     ideal_epsilon = epsilon - 2 * imperfection.log_error
     first_scale = 2 * math.sqrt(d) / ideal_epsilon
     grid = grid_for(first_scale * math.sqrt(2 * d + 1))
-    # Rounding u and u² to fixed point moves each of the 2d sums of a row by at most one unit.
-    movement = 2 * math.sqrt(d) + 2 * math.sqrt(2 * d) / _FIXED_POINT + row_growth(2 * d, grid)
+    # Rounding u and u² to fixed point moves each of the 2d sums of a row by at most one unit, and sums of
+    # more than 2²³ rows are rounded again when they become floats.
+    rounding = math.sqrt(2 * d) * (2 / _FIXED_POINT + math.ulp(float(n)))
+    movement = 2 * math.sqrt(d) + rounding + row_growth(2 * d, grid)
     scale = movement / ideal_epsilon
     _enough_budget(scale * math.sqrt(2 * d + 1) / n, n, d, epsilon)
 
-    half, middle = (high / 2 - low / 2), (high / 2 + low / 2)
-    u = np.clip((table - middle) / half, -1.0, 1.0)
+    with np.errstate(over="ignore"):  # what overflows is far outside the bounds and is clipped
+        u = np.clip((table - middle) / half, -1.0, 1.0)
     sums = np.concatenate([_fixed_sum(u), _fixed_sum(u * u)])[None, :]
     noisy = add_spherical_laplace(sums, scale, grid, words)[0] / n
     mean = np.clip(noisy[:d], -1.0, 1.0)
@@ -129,8 +143,8 @@ def private_scales(
     floor = (2 * scale * math.sqrt(2 * d + 1) / n) ** 2
     variance = np.clip(noisy[d:] - mean * mean, min(floor, 1.0), 1.0)
     return ColumnScales(
-        _frozen(middle + half * mean),
-        _frozen(half * np.sqrt(variance)),
+        middle + half * mean,
+        half * np.sqrt(variance),
         "private",
         Guarantee(B=2, epsilon=epsilon, delta=imperfection.tail),
     )
@@ -155,7 +169,9 @@ def _enough_budget(deviation: float, n: int, d: int, epsilon: float) -> None:
         warnings.warn(advice, stacklevel=3)
 
 
-def _frozen(values: Floats) -> Floats:
-    out = np.array(values, dtype=np.float64)
-    out.setflags(write=False)
-    return out
+def _length(values: Any) -> int:
+    """How many columns a list is for; what has no length is left to `check.vector` to refuse."""
+    try:
+        return max(1, len(values))
+    except TypeError:
+        return 1

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from targetdp import check
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import least_noise
 from targetdp.mechanisms.choice import REGISTER
@@ -46,13 +47,11 @@ class SimulatedPrivacy(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Learn the column scales and choose the mechanism."""
         X = validate_data(self, X, dtype=np.float64)
         guarantee = Guarantee(self.B, self.epsilon, self.delta)
-        if self.mechanism == LEAST_NOISE:
+        name = check.choice("mechanism", self.mechanism, [LEAST_NOISE, *REGISTER])
+        if name == LEAST_NOISE:
             self.mechanism_ = least_noise(guarantee, X.shape[1]).mechanism
-        elif self.mechanism in REGISTER:
-            self.mechanism_ = REGISTER[self.mechanism](guarantee)
         else:
-            known = ", ".join([LEAST_NOISE, *REGISTER])
-            raise ValueError(f"mechanism = {self.mechanism!r} is not one of {known}")
+            self.mechanism_ = REGISTER[name](guarantee)
         self.scales_ = data_scales(X)
         return self
 

@@ -45,8 +45,11 @@ class GaussianNoise(NoiseMechanism):
 
     def noise_covariance(self, dimensions: int) -> Floats:
         """σ²·I."""
-        deviation, _ = self._deviation_and_grid(check.dimensions(dimensions))
-        return np.eye(dimensions) * deviation**2
+        return np.eye(dimensions) * self.noise_sd(dimensions) ** 2
+
+    def noise_sd(self, dimensions: int) -> float:
+        """σ."""
+        return self._deviation_and_grid(check.dimensions(dimensions))[0]
 
     def _deviation_and_grid(self, dimensions: int) -> tuple[float, float]:
         mu = largest_mu(

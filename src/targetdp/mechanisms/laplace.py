@@ -1,5 +1,6 @@
 """Spherical Laplace noise: the least noise known to us for a (B, ε, δ) guarantee on whole rows."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,8 +57,12 @@ class SphericalLaplace(NoiseMechanism):
 
     def noise_covariance(self, dimensions: int) -> Floats:
         """b²·(d + 1)·I."""
+        return np.eye(dimensions) * self.noise_sd(dimensions) ** 2
+
+    def noise_sd(self, dimensions: int) -> float:
+        """b·√(d + 1)."""
         scale, _ = self._scale_and_grid(check.dimensions(dimensions))
-        return np.eye(dimensions) * (scale**2 * (dimensions + 1))
+        return scale * math.sqrt(dimensions + 1)
 
     def _scale_and_grid(self, dimensions: int) -> tuple[float, float]:
         B = self.claimed.B
@@ -65,7 +70,7 @@ class SphericalLaplace(NoiseMechanism):
         shift = largest_shift(
             *ideal_budget(self.claimed.epsilon, self.claimed.delta, imperfection), dimensions
         )
-        grid = grid_for(B / shift * np.sqrt(dimensions + 1))
+        grid = grid_for(B / shift * math.sqrt(dimensions + 1))
         return (B + row_growth(dimensions, grid)) / shift, grid
 
     def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:  # noqa: ARG002

@@ -58,6 +58,10 @@ class Partitioned(NoiseMechanism):
         """The mechanism's own."""
         return self.mechanism.noise_covariance(dimensions)
 
+    def noise_sd(self, dimensions: int) -> float:
+        """The mechanism's own."""
+        return self.mechanism.noise_sd(dimensions)
+
     def _dimensions(self, dimensions: int | None) -> int:
         return self.mechanism._dimensions(dimensions)
 

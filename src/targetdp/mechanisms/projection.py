@@ -33,6 +33,8 @@ from targetdp.noise import add_gaussian, gaussian_imperfection, grid_for, row_gr
 from targetdp.typing import Floats
 from targetdp.words import PublicWords, WordStream
 
+MAX_PROJECTION_COLUMNS = 2_000
+
 Calibration = Literal["printed", "exact"]
 
 
@@ -128,10 +130,12 @@ class PrivateProjection(NoiseMechanism):
 
     def public_projection(self, dimensions: int) -> Projection:
         """The R of every release with this seed, for this many columns."""
+        _not_too_wide(dimensions)
         return _public_projection(dimensions, self.k, self.projection_seed)
 
     def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:
         d = rows.shape[1]
+        _not_too_wide(d)
         projection = draw_projection(d, self.k, words) if fresh else self.public_projection(d)
         if not fresh:
             self._must_keep_its_claim(d)
@@ -205,6 +209,15 @@ def printed_step3_sigma(B: float, d: int, k: int, epsilon1: float, delta1: float
 def printed_step4_sigma(B: float, epsilon2: float, delta2: float) -> float:
     """Step 4 (Lemma 7): σ = 2B·√(2·ln(1.25/δ₂))/ε₂."""
     return 2 * B * math.sqrt(2 * math.log(1.25 / delta2)) / epsilon2
+
+
+def _not_too_wide(dimensions: int) -> None:
+    """Decomposing a d×d matrix takes minutes beyond this, for noise that is always larger."""
+    if dimensions > MAX_PROJECTION_COLUMNS:
+        raise ValueError(
+            f"X has {dimensions} columns: a private projection takes 1 to {MAX_PROJECTION_COLUMNS}; "
+            "use SphericalLaplace or GaussianNoise"
+        )
 
 
 @lru_cache(maxsize=64)

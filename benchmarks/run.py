@@ -1,0 +1,111 @@
+"""`make bench`: measure every ratio that the documentation quotes, and say which bars are met.
+
+Tables go to stdout, progress to stderr. Exit code 1: a bar was missed or could not be measured.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from benchmarks import growth, mechanisms, mondrian, noise, projection
+from benchmarks.section import Bar, Effort, Section, new_table
+from benchmarks.timing import Say, figure
+
+SECTIONS: dict[str, Callable[[Effort, Say], Section]] = {
+    "private projection": projection.measure,
+    "mechanisms": mechanisms.measure,
+    "growth": growth.measure,
+    "cryptographic normals": noise.measure,
+    "Mondrian": mondrian.measure,
+}
+THOROUGH = Effort(quick=False, rounds=4, seconds=0.4)
+QUICK = Effort(quick=True, rounds=2, seconds=0.1)
+PACKAGES = ("targetdp", "numpy", "scipy", "numba", "cryptography", "pandas", "anonypy")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and judge."""
+    options = _options(arguments)
+    effort = QUICK if options.quick else THOROUGH
+    words = Console(stderr=True)
+    out = Console(width=None if sys.stdout.isatty() else 120)
+    sections: dict[str, Section] = {}
+    began, load = time.perf_counter(), os.getloadavg()
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
+        console=words, transient=True,
+    ) as progress:  # fmt: skip
+        task = progress.add_task("")
+        for number, (name, measure) in enumerate(SECTIONS.items(), start=1):
+            words.print(f"{number}/{len(SECTIONS)} {name}")
+            sections[name] = measure(effort, lambda step: progress.update(task, description=step))
+    for section in sections.values():
+        for table in section.tables:
+            out.print(table)
+    bars = [bar for section in sections.values() for bar in section.bars]
+    out.print(_bars_table(bars, quick=options.quick))
+    words.print(
+        f"{time.perf_counter() - began:.0f} s; load average before {load[0]:.1f}, {os.cpu_count()} CPUs"
+    )
+    if options.json is not None:
+        options.json.write_text(json.dumps(_record(sections, bars, options.quick, load), indent=1) + "\n")
+        words.print(f"figures written to {options.json}")
+    return int(any(bar.verdict in {"missed", "not measured"} for bar in bars))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller tables and fewer rounds: under a minute, rougher"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures and versions to a file")
+    return parser.parse_args(arguments)
+
+
+def _bars_table(bars: Sequence[Bar], *, quick: bool) -> Table:
+    table = new_table(
+        "Bars" + (" (quick: smaller tables, fewer rounds)" if quick else ""), "ratio", "measured", "bar"
+    )
+    table.add_column("verdict")
+    for bar in bars:
+        measured = "–" if bar.measured is None else figure(bar.measured)
+        table.add_row(bar.name, measured, f"{bar.side} {figure(bar.bar)}", bar.verdict)
+    return table
+
+
+def _record(
+    sections: dict[str, Section], bars: Sequence[Bar], quick: bool, load: tuple[float, float, float]
+) -> dict[str, Any]:
+    """Everything that was measured, where and with what."""
+    return {
+        "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        "machine": {
+            "machine": platform.machine(), "system": platform.system(),
+            "cpus": os.cpu_count(), "load average before": load,
+        },
+        "quick": quick,
+        "sections": {name: section.figures for name, section in sections.items()},
+        "bars": [vars(bar) | {"verdict": bar.verdict} for bar in bars],
+    }  # fmt: skip
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""Two or more ways to do a thing, timed in turns, so that a noisy machine is noisy for all of them."""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+Call = Callable[[], object]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How much longer one side took than another: best against best, and the range over single rounds."""
+
+    best: float
+    lowest: float
+    highest: float
+
+    def __str__(self) -> str:
+        return f"{figure(self.best)} ({figure(self.lowest)} to {figure(self.highest)})"
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of every side: the best call of each round."""
+
+    rounds: dict[str, list[float]]
+
+    def best(self, side: str) -> float:
+        """The best call of all."""
+        return min(self.rounds[side])
+
+    def ratio(self, side: str, base: str) -> Ratio:
+        """How many times as long as ``base`` a side took."""
+        single = [own / other for own, other in zip(self.rounds[side], self.rounds[base], strict=True)]
+        return Ratio(self.best(side) / self.best(base), min(single), max(single))
+
+
+def in_turns(
+    sides: Mapping[str, Call],
+    *,
+    rounds: int,
+    seconds: float,
+    say: Say,
+    cold: Collection[str] = (),
+    clock: Callable[[], float] = time.perf_counter,
+) -> Times:
+    """Time the sides one after the other, round after round.
+
+    In each round every side is called until ``seconds`` are used up, at least once. Every side is called
+    once before the clock runs, which compiles its kernels, except the ``cold`` ones, which have none.
+    """
+    for name, call in sides.items():
+        if name not in cold:
+            say(f"{name}: warming up")
+            call()
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(1, rounds + 1):
+        for name, call in sides.items():
+            say(f"{name}: round {number} of {rounds}")
+            times[name].append(best_call(call, seconds, clock))
+    return Times(times)
+
+
+def best_call(call: Call, seconds: float, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Time a call again and again until ``seconds`` are used up, at least once; keep the best."""
+    best, end = float("inf"), clock() + seconds
+    while True:
+        start = clock()
+        call()
+        stop = clock()
+        best = min(best, stop - start)
+        if stop >= end:
+            return best
+
+
+def figure(number: float) -> str:
+    """A number with three digits that mean something: 1,234 or 12.3 or 0.0123."""
+    if number >= 100:
+        return f"{number:,.0f}"
+    return f"{number:.1f}" if number >= 10 else f"{number:.3g}"

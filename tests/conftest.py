@@ -1,0 +1,12 @@
+"""What all tests share: one thread for linear algebra, since small matrices on two busy cores crawl otherwise."""
+
+from collections.abc import Iterator
+
+import pytest
+from threadpoolctl import threadpool_limits
+
+
+@pytest.fixture(autouse=True, scope="session")
+def single_threaded_algebra() -> Iterator[None]:
+    with threadpool_limits(1):
+        yield

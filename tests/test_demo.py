@@ -1,0 +1,193 @@
+"""The demonstration: the same numbers at every run, and a table that people can read."""
+
+import io
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from targetdp import Guarantee, SphericalLaplace, demo, least_noise
+from targetdp.demo import Line, compare, render
+from targetdp.mechanisms.choice import REGISTER
+from targetdp.table.example import togo_like
+
+PEOPLE, FEATURES = 4_201, 10
+PROMISE = Guarantee(B=0.25, epsilon=3.9999, delta=1 / (PEOPLE + 1))
+
+STATUS_QUO = "status quo (no privacy)"
+PRINTED = "private projection, as printed"
+EXACT = "private projection, exact scale"
+GAUSSIAN = "Gaussian noise"
+PURE = "spherical Laplace, pure"
+LEAST = "least noise: spherical-laplace"
+MONDRIAN = "Mondrian, groups of 2 or more"
+NAMES = [STATUS_QUO, PRINTED, EXACT, GAUSSIAN, PURE, LEAST, MONDRIAN]
+
+RICH = {"COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"}
+"""Settings that change how the same table looks."""
+
+MECHANISMS = {
+    PRINTED: REGISTER["projection"](PROMISE),
+    EXACT: REGISTER["projection-exact"](PROMISE),
+    GAUSSIAN: REGISTER["gaussian"](PROMISE),
+    PURE: SphericalLaplace(B=PROMISE.B, epsilon=PROMISE.epsilon),
+    LEAST: least_noise(PROMISE, FEATURES).mechanism,
+}
+
+
+@pytest.fixture(scope="module")
+def lines() -> dict[str, Line]:
+    return {line.name: line for line in compare()}
+
+
+def text_of(lines: list[Line]) -> str:
+    out = io.StringIO()
+    Console(width=120, file=out).print(render(lines))
+    return out.getvalue()
+
+
+# The invented population
+
+
+def test_the_population_has_the_size_of_the_papers_table() -> None:
+    people = togo_like(np.random.default_rng(demo.SEED))
+    assert people.X.shape == (PEOPLE, FEATURES)
+    assert len(people.names) == len(set(people.names)) == FEATURES
+    assert np.isfinite(people.X).all()
+    assert people.consumption.min() >= 0.005
+    assert people.consumption.max() <= 1.0
+    assert people.consumption.mean() == pytest.approx(0.073, abs=0.005)
+    again = togo_like(np.random.default_rng(demo.SEED))
+    assert np.array_equal(again.X, people.X)
+    assert np.array_equal(again.consumption, people.consumption)
+    assert togo_like(np.random.default_rng(0), people=7).X.shape == (7, FEATURES)
+
+
+# The comparison
+
+
+def test_there_is_one_line_for_each_mechanism(lines: dict[str, Line]) -> None:
+    assert list(lines) == NAMES
+
+
+def test_it_is_deterministic(lines: dict[str, Line], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen on two simulations each, which take a tenth of the time, and on the status quo of the whole."""
+    monkeypatch.setattr(demo, "SIMULATIONS", 2)
+    first, second = compare(), compare()
+    assert first == second
+    assert first[0] == lines[STATUS_QUO]
+
+
+def test_progress_is_told_once_for_each_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "SIMULATIONS", 2)
+    told: list[int] = []
+    compare(lambda: told.append(1))
+    assert len(told) >= 5 * 2
+
+
+def test_the_noise_is_the_mechanisms(lines: dict[str, Line]) -> None:
+    for name, mechanism in MECHANISMS.items():
+        assert lines[name].noise == mechanism.noise_sd(FEATURES) / PROMISE.B
+        assert lines[name].guarantee == mechanism.guarantee
+        assert lines[name].true_epsilon == mechanism.epsilon(
+            distance=PROMISE.B, delta=mechanism.guarantee.delta, dimensions=FEATURES
+        )
+    for name in (STATUS_QUO, MONDRIAN):
+        assert lines[name].noise is None
+        assert lines[name].guarantee is None
+        assert lines[name].true_epsilon is None
+
+
+def test_every_private_line_keeps_the_one_promise(lines: dict[str, Line]) -> None:
+    for name in MECHANISMS:
+        line = lines[name]
+        assert line.guarantee is not None
+        assert line.true_epsilon is not None
+        assert line.guarantee.B == PROMISE.B
+        assert line.guarantee.epsilon == pytest.approx(PROMISE.epsilon, rel=1e-12)
+        assert line.guarantee.delta <= PROMISE.delta * (1 + 1e-12)
+        assert line.true_epsilon <= line.guarantee.epsilon
+
+
+def test_less_noise_is_more_accurate(lines: dict[str, Line]) -> None:
+    """Means of 20 runs with a fixed seed; the paper's printed scale is far behind."""
+    noisy = sorted((lines[name] for name in MECHANISMS), key=lambda line: line.noise or 0.0)
+    assert noisy[0].name == LEAST
+    assert noisy[-1].name == PRINTED
+    accuracies = [line.accuracy for line in noisy]
+    assert accuracies == sorted(accuracies, reverse=True)
+    assert lines[LEAST].accuracy > lines[PRINTED].accuracy + 0.03
+    assert lines[LEAST].missed < lines[PRINTED].missed
+    assert lines[STATUS_QUO].accuracy >= max(line.accuracy for line in lines.values())
+
+
+def test_accuracy_and_people_missed_belong_together(lines: dict[str, Line]) -> None:
+    """As many are picked as are poor, so everyone missed makes room for one who is not poor."""
+    for line in lines.values():
+        assert 1 - line.accuracy == pytest.approx(2 * line.missed, abs=1e-12)
+        chance = 1 - 2 * demo.QUOTA * (1 - demo.QUOTA)
+        assert chance < line.accuracy < 1
+
+
+# The table
+
+
+def test_the_table_is_aligned_and_numbers_have_separators() -> None:
+    some = [
+        Line("nothing", None, None, None, 0.75, 0.125),
+        Line("something", Guarantee(0.25, 3.9999, 1 / 4202), 5.4741, 0.51209, 0.6174, 0.2),
+    ]
+    text = text_of(some)
+    body = [line for line in text.splitlines() if line.startswith(("┃", "│"))]
+    assert len(body) == 3
+    assert len({len(line) for line in body}) == 1
+    cells = [[cell.strip() for cell in line.strip("┃│").replace("┃", "│").split("│")] for line in body]
+    assert cells[0] == [
+        "mechanism",
+        "B",
+        "ε stated",
+        "ε true",
+        "δ",
+        "noise / B",
+        "accuracy",
+        "poor people missed",
+    ]
+    assert cells[1] == ["nothing", "none", "none", "–", "–", "–", "0.750", "618,750"]
+    assert cells[2] == ["something", "0.25", "3.9999", "0.5121", "2.4e-04", "5.474", "0.617", "990,000"]
+    borders = [[i for i, sign in enumerate(line) if sign in "┃│"] for line in body]
+    assert borders[0] == borders[1] == borders[2]
+    for line in body[1:]:  # numbers end in the same place: they are aligned to the right
+        assert line[borders[0][-1] - 2].isdigit()
+
+
+def test_rendering_computes_nothing(lines: dict[str, Line]) -> None:
+    text = text_of(list(lines.values()))
+    for line in lines.values():
+        (row,) = [row for row in text.splitlines() if line.name in row]
+        assert f"{line.missed * demo.ADULTS:,.0f}" in row
+        assert f"{line.accuracy:.3f}" in row
+        if line.noise is not None:
+            assert f"{line.noise:.3f}" in row
+
+
+def test_the_command_prints_the_table_to_stdout_and_words_to_stderr(lines: dict[str, Line]) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "targetdp.demo"],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
+        env={name: os.environ[name] for name in os.environ if name not in RICH} | {"PYTHONUTF8": "1"},
+    )
+    assert run.returncode == 0, run.stderr
+    expected = text_of(list(lines.values())).rstrip().splitlines()
+    assert [row.rstrip() for row in run.stdout.rstrip().splitlines()] == [row.rstrip() for row in expected]
+    words = " ".join(run.stderr.split())
+    assert "Drawing 4,201 invented people" in words
+    assert "out of 4,950,000 adults" in words
+    assert "docs/promise.md" in words
+    assert "│" not in run.stderr
+    assert "Traceback" not in run.stderr

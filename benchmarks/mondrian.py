@@ -67,8 +67,8 @@ def measure(effort: Effort, say: Say) -> Section:
 
 def _ours(mechanism: Mondrian, X: Floats, seconds: float) -> Work:
     return Work(
-        best_call(lambda: mechanism.classes(X), 2 * seconds, time.process_time),
-        best_call(lambda: mechanism.privatize(X), 2 * seconds, time.process_time),
+        best_call(lambda: mechanism.classes(X), 2 * seconds, clock=time.process_time),
+        best_call(lambda: mechanism.privatize(X), 2 * seconds, clock=time.process_time),
         int(mechanism.classes(X).max()) + 1,
     )
 

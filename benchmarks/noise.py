@@ -29,7 +29,7 @@ def measure(effort: Effort, say: Say) -> Section:
             OURS: partial(add_gaussian, signal, 1.0, grid, words),
             NUMPY: partial(rng.standard_normal, out=out),
         }
-        times = in_turns(sides, rounds=2 * effort.rounds, seconds=effort.seconds, say=say)
+        times = in_turns(sides, rounds=2 * effort.rounds, seconds=effort.seconds / 2, say=say)
         ratio = times.ratio(OURS, NUMPY)
         ns = {side: times.best(side) * 1e9 / count for side in sides}
         table.add_row(f"{count:,}", f"{ns[OURS]:.2f}", f"{ns[NUMPY]:.2f}", str(ratio))

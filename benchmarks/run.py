@@ -29,7 +29,7 @@ SECTIONS: dict[str, Callable[[Effort, Say], Section]] = {
     "cryptographic normals": noise.measure,
     "Mondrian": mondrian.measure,
 }
-THOROUGH = Effort(quick=False, rounds=4, seconds=0.4)
+THOROUGH = Effort(quick=False, rounds=3, seconds=0.3)
 QUICK = Effort(quick=True, rounds=2, seconds=0.1)
 PACKAGES = ("targetdp", "numpy", "scipy", "numba", "cryptography", "pandas", "anonypy")
 

@@ -1,4 +1,4 @@
-"""What all tests share: one thread for linear algebra, since small matrices on two busy cores crawl otherwise."""
+"""What all tests share: one thread for linear algebra, since small matrices crawl on two busy cores."""
 
 from collections.abc import Iterator
 

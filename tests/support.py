@@ -26,9 +26,10 @@ def assert_scale(sample: Floats, cdf: Cdf) -> None:
 
 
 def means_agree(a: Floats, b: Floats) -> bool:
-    """Whether two samples of vectors have equal means, every coordinate and every product of two.
+    """Whether two samples of vectors have equal means and second moments.
 
-    Compares E[z], E[z zᵀ] entry by entry and E‖z‖² as a whole, at a total false-alarm rate of FALSE_ALARM (Bonferroni).
+    Compares E[z], E[z zᵀ] entry by entry and E‖z‖² as a whole, at a total false-alarm rate of
+    FALSE_ALARM (Bonferroni).
     """
     first, second = _moments(a), _moments(b)
     error = np.sqrt(first.var(axis=0) / len(first) + second.var(axis=0) / len(second))

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import targetdp
 from targetdp import (
@@ -37,8 +36,7 @@ from targetdp.accounting import (
     StaircaseLoss,
     StatedLoss,
 )
-from targetdp.mechanisms import Mechanism, NoiseMechanism
-from targetdp.typing import Floats
+from targetdp.mechanisms import NoiseMechanism
 
 RESULT_TYPES = {"Normalized", "Privatized"}
 """Made by functions, never by users: what is in them was checked on the way."""
@@ -455,7 +453,7 @@ def test_good_arguments_work(name: str) -> None:
 @pytest.mark.parametrize(("name", "argument", "value"), list(bad_arguments()))
 def test_a_bad_argument_is_refused_by_name(name: str, argument: str, value: Any) -> None:
     call = CALLS[name]
-    with pytest.raises((ValueError, TypeError)) as caught:  # noqa: PT011 (the message is looked at below)
+    with pytest.raises((ValueError, TypeError)) as caught:
         call.run(**{**call.good, argument: value})
     message = str(caught.value)
     assert argument in message

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from scipy import stats
-from support import FALSE_ALARM
 
+from support import FALSE_ALARM
 from targetdp import GaussianNoise
 from targetdp.typing import Words
 from targetdp.words import PublicWords, SecretWords, SimulatedWords, WordStream, word_stream
@@ -103,7 +103,7 @@ def test_forked_workers_and_threads_release_different_noise() -> None:
 
         threads = list(pool.map(work, range(4)))
     everything = np.concatenate([*children, *threads, mechanism.privatize(X).ravel()])
-    # On a grid of 2⁻²⁰ deviations some of 800 values may coincide; a shared stream would repeat 100 at a time.
+    # Some of 800 values on a grid may coincide; a shared stream would repeat 100 at a time.
     assert len(np.unique(everything)) > len(everything) - 5
 
 

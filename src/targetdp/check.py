@@ -93,8 +93,8 @@ def dimensions(value: Any, name: str = "dimensions") -> int:
 def table(X: Any, name: str = "X", *, columns: int | None = None) -> Floats:
     """A non-empty table of finite numbers as a C-contiguous float64 array.
 
-    It may share the caller's memory: nobody here writes to it. Integers and narrower floats are widened. One-dimensional input is refused, since a row and a
-    column would look alike.
+    It may share the caller's memory: nobody here writes to it. Integers and narrower floats are widened.
+    One-dimensional input is refused, since a row and a column would look alike.
     """
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError(f"{name} has masked values: impute or drop them first")

@@ -1,10 +1,12 @@
 """Every noise mechanism draws the noise it claims: in a simulation and in a release alike."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
-from support import assert_scale, follows
 
+from support import assert_scale, follows
 from targetdp import GaussianNoise, Partitioned, PrivateProjection, SphericalLaplace, Staircase
 from targetdp.mechanisms.base import NoiseMechanism
 from targetdp.mechanisms.ternary import draw_projection
@@ -13,8 +15,14 @@ from targetdp.words import SimulatedWords
 
 SEED = 11
 ROWS = 30_000
-CLAIM = {"B": 0.25, "epsilon": 3.9999, "delta": 1 / 4202}
-SPLIT = {"B": 0.25, "epsilon1": 3.0, "epsilon2": 0.9999, "delta1": 2 / 12606, "delta2": 1 / 12606}
+CLAIM: dict[str, Any] = {"B": 0.25, "epsilon": 3.9999, "delta": 1 / 4202}
+SPLIT: dict[str, Any] = {
+    "B": 0.25,
+    "epsilon1": 3.0,
+    "epsilon2": 0.9999,
+    "delta1": 2 / 12606,
+    "delta2": 1 / 12606,
+}
 
 
 def noise_of(mechanism: NoiseMechanism, d: int, path: str, rows: int = ROWS) -> Floats:

@@ -1,14 +1,16 @@
 """The fast private projection has the distribution of the literal one: mean, covariance, two-sample test."""
 
+from typing import Any
+
 import numpy as np
 import pytest
-from support import means_agree, same_distribution
 
+from support import means_agree, same_distribution
 from targetdp import PrivateProjection
 from targetdp.mechanisms.literal import literal_private_projection
 from targetdp.typing import Floats
 
-SPLIT = {"B": 1.0, "epsilon1": 3.0, "epsilon2": 0.9, "delta1": 1e-2, "delta2": 1e-2}
+SPLIT: dict[str, Any] = {"B": 1.0, "epsilon1": 3.0, "epsilon2": 0.9, "delta1": 1e-2, "delta2": 1e-2}
 
 SETTINGS = [  # d, k, rank
     (1, 1, None),

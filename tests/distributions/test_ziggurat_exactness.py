@@ -1,4 +1,4 @@
-"""The claim behind every ε: each grid point is drawn with its ideal probability, up to 2⁻⁴⁴ (docs/noise.md)."""
+"""The claim behind every ε: each grid point has its ideal probability, up to 2⁻⁴⁴ (docs/noise.md)."""
 
 import math
 from fractions import Fraction
@@ -7,8 +7,8 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import stats
-from support import FALSE_ALARM, follows
 
+from support import FALSE_ALARM, follows
 from targetdp import noise, ziggurat
 from targetdp.typing import Words
 from targetdp.words import SimulatedWords

@@ -99,13 +99,14 @@ def lower_bound(own: Floats, other: Floats, *, delta: float, confidence: float) 
     doubt = (1 - confidence) / 2  # shared by the two intervals
     best, chosen = -math.inf, (0.0, own[0], other[0])
     for a, b in zip(own, other, strict=True):
-        for event, complement in ((a, b), (-b, -a)):
-            threshold, gain = _best_threshold(event[:half], complement[:half], delta, doubt)
+        # High or low scores, more likely on the one table or on the other.
+        for likely, unlikely in ((a, b), (b, a), (-a, -b), (-b, -a)):
+            threshold, gain = _best_threshold(likely[:half], unlikely[:half], delta, doubt)
             if gain > best:
-                best, chosen = gain, (threshold, event[half:], complement[half:])
-    threshold, counted, uncounted = chosen
-    hits, misses = int((counted >= threshold).sum()), int((uncounted >= threshold).sum())
-    epsilon = float(_proven(np.array([hits]), np.array([misses]), len(counted), delta, doubt)[0])
+                best, chosen = gain, (threshold, likely[half:], unlikely[half:])
+    threshold, likely, unlikely = chosen
+    hits, misses = int((likely >= threshold).sum()), int((unlikely >= threshold).sum())
+    epsilon = float(_proven(np.array([hits]), np.array([misses]), len(likely), delta, doubt)[0])
     return Audit(max(0.0, epsilon), delta, confidence, own.shape[1], hits, misses)
 
 

@@ -1,0 +1,48 @@
+"""The quietest mechanism for a guarantee, and why."""
+
+import pytest
+
+from targetdp import Guarantee, SphericalLaplace, Staircase, least_noise
+from targetdp.mechanisms.choice import REGISTER
+
+DELTA = 1 / 4202
+
+
+@pytest.mark.parametrize(("d", "bar"), [(10, 0.715), (100, 0.89)])
+def test_the_bar_for_noise(d: int, bar: float) -> None:
+    choice = least_noise(Guarantee(1, 3.9999, DELTA), d)
+    assert choice.mechanism.noise_sd(d) <= bar
+    assert choice.name == "spherical-laplace"
+
+
+@pytest.mark.parametrize("d", [1, 2, 10, 300])
+@pytest.mark.parametrize("delta", [0.0, 1e-8, 1e-3])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_the_choice_is_the_smallest_and_keeps_the_guarantee(d: int, delta: float, epsilon: float) -> None:
+    asked = Guarantee(0.5, epsilon, delta)
+    choice = least_noise(asked, d)
+    assert choice.noise[choice.name] == min(choice.noise.values()) == choice.mechanism.noise_sd(d)
+    assert set(choice.noise) | set(choice.refused) == set(REGISTER)
+    given = choice.mechanism.guarantee
+    assert given.B == asked.B
+    assert given.epsilon <= asked.epsilon
+    assert given.delta <= max(asked.delta, 2.0**-90)
+
+
+def test_one_column_without_delta_takes_the_staircase_and_says_why() -> None:
+    choice = least_noise(Guarantee(0.25, 3.9999), 1)
+    assert isinstance(choice.mechanism, Staircase)
+    assert "staircase needs the least noise" in choice.why
+    assert "spherical-laplace 1.39×" in choice.why
+    assert "Gaussian noise needs δ > 0" in choice.why
+
+
+def test_very_wide_tables_get_an_answer_at_once() -> None:
+    choice = least_noise(Guarantee(0.25, 4, 1e-6), 16_384)
+    assert isinstance(choice.mechanism, SphericalLaplace)
+    assert "1 to 2000" in choice.refused["projection"]
+
+
+def test_a_guarantee_that_nothing_can_keep_is_refused() -> None:
+    with pytest.raises(ValueError, match="no mechanism can give"):
+        least_noise(Guarantee(0.25, 1000.0, 1e-6), 3)

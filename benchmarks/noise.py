@@ -16,7 +16,7 @@ OURS, NUMPY = "add_gaussian", "numpy"
 def measure(effort: Effort, say: Say) -> Section:
     """Nanoseconds per normal at several sizes."""
     table = new_table(
-        "Cryptographic normals: add_gaussian with SecretWords against numpy's PCG64", "values",
+        "Cryptographic normals (add_gaussian, SecretWords) against numpy's PCG64", "values",
         "ours, ns each", "numpy, ns each", "ours / numpy",
         caption="Ours: AES-256-CTR words, noise rounded to the grid and added to a rounded signal (zeros), "
         "into a new array. numpy: standard_normal(out=...), no new array.",

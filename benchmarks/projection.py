@@ -1,13 +1,16 @@
 """The private projection against Algorithm 1 to the letter: time, and memory as k grows."""
 
+import os
+import time
 import tracemalloc
 from functools import partial
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks.people import paper_projection, people
 from benchmarks.section import Bar, Effort, Section, new_table
-from benchmarks.timing import Call, Say, figure, in_turns
+from benchmarks.timing import Call, Say, best_call, figure, in_turns
 from targetdp.mechanisms.literal import literal_private_projection
 
 SHAPES = ((4_201, 10), (20_788, 15))
@@ -17,10 +20,16 @@ LITERAL, SIMULATION, RELEASE = "literal", "simulation", "release"
 
 
 def measure(effort: Effort, say: Say) -> Section:
-    """Time and memory at the sizes of the paper's two case studies."""
-    speed, memory = _speed(effort, say), _memory(say)
+    """Time, what BLAS's own threads do to it, and memory, at the sizes of the paper's two case studies."""
+    parts = {
+        "speed": _speed(effort, say),
+        "threads": _threads(effort, say),
+        "peak bytes": _memory(say),
+    }
     return Section(
-        speed.tables + memory.tables, speed.bars + memory.bars, {"speed": speed.figures, **memory.figures}
+        [table for part in parts.values() for table in part.tables],
+        [bar for part in parts.values() for bar in part.bars],
+        {name: part.figures for name, part in parts.items()},
     )
 
 
@@ -59,6 +68,31 @@ def _speed(effort: Effort, say: Say) -> Section:
     return Section([table], bars, figures)
 
 
+def _threads(effort: Effort, say: Say) -> Section:
+    table = new_table(
+        "The fast projection (a simulation) with as many BLAS threads as there are CPUs: wall time", "n × d",
+        "one thread", "as it comes", "as it comes / one",
+        caption="Well above 1 on a busy machine: small products wait for a second thread.",
+    )  # fmt: skip
+    figures = {}
+    for n, d in SHAPES:
+        shape, run = (
+            f"{n:,} × {d}",
+            partial(paper_projection(n).privatize, people(n, d), np.random.default_rng(1)),
+        )
+        best = {1: float("inf"), os.cpu_count() or 1: float("inf")}
+        for _ in range(effort.rounds):
+            for threads, so_far in best.items():
+                say(f"{shape}, BLAS threads: {threads}")
+                with threadpool_limits(threads):
+                    best[threads] = min(so_far, best_call(run, effort.seconds, clock=time.perf_counter))
+        one, all_of_them = best[1], best[max(best)]
+        ms = [f"{seconds * 1e3:.2f} ms" for seconds in (one, all_of_them)]
+        table.add_row(shape, *ms, figure(all_of_them / one))
+        figures[shape] = {"seconds by threads": best}
+    return Section([table], [], figures)
+
+
 def _memory(say: Say) -> Section:
     small, large = 10_000, 1_000_000
     table = new_table(
@@ -81,7 +115,7 @@ def _memory(say: Say) -> Section:
         )  # fmt: skip
         bars.append(Bar(f"projection {shape}, memory at k = 10⁶ / 10⁴", growth, MOST_GROWTH, "at most"))
         figures[shape] = {"fast": dict(zip((small, large), peaks, strict=True)), "literal": literal}
-    return Section([table], bars, {"peak bytes": figures})
+    return Section([table], bars, figures)
 
 
 def _peak(call: Call) -> int:

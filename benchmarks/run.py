@@ -1,6 +1,8 @@
 """`make bench`: measure every ratio that the documentation quotes, and say which bars are met.
 
-Tables go to stdout, progress to stderr. Exit code 1: a bar was missed or could not be measured.
+Times are CPU times of one thread, BLAS's included, unless a table says otherwise: the only ones that can be
+compared on a machine with neighbors. Tables go to stdout, progress to stderr.
+Exit code 1: a bar was missed or could not be measured.
 """
 
 import argparse
@@ -9,7 +11,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from threadpoolctl import threadpool_limits
 
 from benchmarks import growth, mechanisms, mondrian, noise, projection
 from benchmarks.section import Bar, Effort, Section, new_table
@@ -42,17 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     out = Console(width=None if sys.stdout.isatty() else 120)
     sections: dict[str, Section] = {}
     began, load = time.perf_counter(), os.getloadavg()
-    with Progress(
-        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
-        console=words, transient=True,
-    ) as progress:  # fmt: skip
-        task = progress.add_task("")
+    with threadpool_limits(1):
         for number, (name, measure) in enumerate(SECTIONS.items(), start=1):
             words.print(f"{number}/{len(SECTIONS)} {name}")
-            sections[name] = measure(effort, lambda step: progress.update(task, description=step))
-    for section in sections.values():
-        for table in section.tables:
-            out.print(table)
+            with _progress(words) as say:
+                sections[name] = measure(effort, say)
+            for table in sections[name].tables:
+                out.print(table)
     bars = [bar for section in sections.values() for bar in section.bars]
     out.print(_bars_table(bars, quick=options.quick))
     words.print(
@@ -62,6 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.json.write_text(json.dumps(_record(sections, bars, options.quick, load), indent=1) + "\n")
         words.print(f"figures written to {options.json}")
     return int(any(bar.verdict in {"missed", "not measured"} for bar in bars))
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[Say]:
+    """A line that says what is being measured, as long as it is."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("")
+        yield lambda step: progress.update(task, description=step)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -75,8 +84,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _bars_table(bars: Sequence[Bar], *, quick: bool) -> Table:
     table = new_table(
-        "Bars" + (" (quick: smaller tables, fewer rounds)" if quick else ""), "ratio", "measured", "bar"
-    )
+        "Bars" + (" (quick: smaller tables, fewer rounds)" if quick else ""), "ratio", "measured", "bar",
+        caption="All times above: CPU time of one thread, BLAS at one thread, unless said otherwise.",
+    )  # fmt: skip
     table.add_column("verdict")
     for bar in bars:
         measured = "–" if bar.measured is None else figure(bar.measured)
@@ -92,7 +102,7 @@ def _record(
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
         "machine": {
             "machine": platform.machine(), "system": platform.system(),
-            "cpus": os.cpu_count(), "load average before": load,
+            "cpus": os.cpu_count(), "clock": "CPU time of one thread, BLAS at one", "load average before": load,
         },
         "quick": quick,
         "sections": {name: section.figures for name, section in sections.items()},

@@ -1,6 +1,7 @@
 """Statistical tests that can fail: each has a stated false-alarm rate and is shown to have power."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -10,7 +11,7 @@ from targetdp.typing import Floats
 FALSE_ALARM = 1e-6
 """Of every single comparison below; seeds are fixed where the source of noise allows it."""
 
-Cdf = Callable[[Floats], Floats]
+Cdf = Callable[..., Any]
 
 
 def follows(sample: Floats, cdf: Cdf) -> bool:

@@ -27,6 +27,7 @@ ADULTS = 4_950_000
 QUOTA = 0.29
 SIMULATIONS = 20
 SEED = 2026
+TITLE = "One guarantee, five ways to keep it; above and below, two ways without"
 
 
 @dataclass(frozen=True)
@@ -89,26 +90,31 @@ def compare(progress: Callable[[], None] = lambda: None) -> list[Line]:
     return lines
 
 
+HEADINGS = ("mechanism", "B", "ε stated", "ε true", "δ", "noise / B", "accuracy", "poor people missed")
+
+
+def cells(line: Line) -> list[str]:
+    """One row of the comparison as texts, under HEADINGS."""
+    g = line.guarantee
+    return [
+        line.name,
+        "none" if g is None else f"{g.B:g}",
+        "none" if g is None else f"{g.epsilon:.4f}",
+        "–" if line.true_epsilon is None else f"{line.true_epsilon:.4f}",
+        "–" if g is None else f"{g.delta:.1e}",
+        "–" if line.noise is None else f"{line.noise:.3f}",
+        f"{line.accuracy:.3f}",
+        f"{line.missed * ADULTS:,.0f}",
+    ]
+
+
 def render(lines: list[Line]) -> Table:
     """The comparison as a table for people."""
-    table = Table(
-        title="One guarantee, five ways to keep it; above and below, two ways without", title_justify="left"
-    )
-    table.add_column("mechanism")
-    for heading in ("B", "ε stated", "ε true", "δ", "noise / B", "accuracy", "poor people missed"):
-        table.add_column(heading, justify="right")
+    table = Table(title=TITLE, title_justify="left")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading == "mechanism" else "right")
     for line in lines:
-        g = line.guarantee
-        table.add_row(
-            line.name,
-            "none" if g is None else f"{g.B:g}",
-            "none" if g is None else f"{g.epsilon:.4f}",
-            "–" if line.true_epsilon is None else f"{line.true_epsilon:.4f}",
-            "–" if g is None else f"{g.delta:.1e}",
-            "–" if line.noise is None else f"{line.noise:.3f}",
-            f"{line.accuracy:.3f}",
-            f"{line.missed * ADULTS:,.0f}",
-        )
+        table.add_row(*cells(line))
     return table
 
 

@@ -9,6 +9,7 @@ from scipy import stats
 from support import assert_scale, follows
 from targetdp import GaussianNoise, Partitioned, PrivateProjection, SphericalLaplace, Staircase
 from targetdp.mechanisms.base import NoiseMechanism
+from targetdp.mechanisms.projection import Calibration
 from targetdp.mechanisms.ternary import draw_projection
 from targetdp.typing import Floats
 from targetdp.words import SimulatedWords
@@ -29,7 +30,7 @@ def noise_of(mechanism: NoiseMechanism, d: int, path: str, rows: int = ROWS) -> 
     """The noise on rows that all are the same point inside the unit ball."""
     X = np.full((rows, d), 0.3 / np.sqrt(d))
     rng = np.random.default_rng(SEED) if path == "simulation" else None
-    return mechanism.privatize(X, rng) - X
+    return np.asarray(mechanism.privatize(X, rng) - X)
 
 
 paths = pytest.mark.parametrize("path", ["simulation", "release"])
@@ -91,7 +92,9 @@ def test_staircase(path: str) -> None:
     ("d", "k", "calibration"),
     [(1, 40, "printed"), (2, 1000, "exact"), (10, 10_000, "printed"), (10, 60, "exact")],
 )
-def test_projection_whitened_by_its_own_covariance(d: int, k: int, calibration: str, path: str) -> None:
+def test_projection_whitened_by_its_own_covariance(
+    d: int, k: int, calibration: Calibration, path: str
+) -> None:
     mechanism = PrivateProjection(**SPLIT, k=k, calibration=calibration)
     z = noise_of(mechanism, d, path)
     if path == "simulation":  # the simulation draws R first: draw it again from the same seed

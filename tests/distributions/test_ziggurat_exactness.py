@@ -131,7 +131,8 @@ def test_far_tails_have_their_share() -> None:
 
 def test_exponentials_keep_their_law() -> None:
     words = random_words(1 << 20, 7)
-    position, draws = 0, []
+    position = 0
+    draws: list[float] = []
     while len(draws) < 100_000:
         draw, position = ziggurat.exponential(words, position)
         draws.append(draw)
@@ -142,7 +143,8 @@ def test_exponentials_keep_their_law() -> None:
 @pytest.mark.parametrize("degrees", [2, 3, 11, 101, 1001])
 def test_chi_draws_keep_their_law(degrees: int) -> None:
     words = random_words(1 << 18, 8)
-    position, draws = 0, []
+    position = 0
+    draws: list[float] = []
     while len(draws) < 40_000:
         draw, position = ziggurat.chi(degrees, X, Y, INSIDE, words, position)
         draws.append(draw)

@@ -126,7 +126,7 @@ def test_very_wide_tables_are_refused_with_a_remedy() -> None:
 )
 def test_bad_parameters(name: str, value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        PrivateProjection(**{**SPLIT, name: value})  # type: ignore[arg-type]
+        PrivateProjection(**{**SPLIT, name: value})
 
 
 def test_exact_calibration_is_not_bound_by_lemma_7() -> None:

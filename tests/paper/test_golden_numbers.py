@@ -11,6 +11,8 @@ from targetdp.mechanisms.covariance import covariance_sensitivity
 from targetdp.mechanisms.partition import delta_per_part
 from targetdp.mechanisms.projection import printed_step3_sigma, printed_step4_sigma
 from targetdp.mechanisms.ternary import draw_projection, ternary
+from targetdp.normalization import clip_rows
+from targetdp.typing import Floats
 from targetdp.words import PublicWords, SimulatedWords
 
 DELTA = 1 / 4202
@@ -87,10 +89,9 @@ def test_lemma_7_covariance_sensitivity_is_the_exact_maximum(B: float) -> None:
     """Lemma 7 bounds ‖xxᵀ − zzᵀ‖_F by 2B; the exact maximum by a search over pairs in the ball."""
     rng = np.random.default_rng(3)
 
-    def pair(p: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-        x = p[:2] / max(1.0, np.linalg.norm(p[:2]))
-        z = p[2:] / max(1.0, np.linalg.norm(p[2:]))
-        gap = np.linalg.norm(x - z)
+    def pair(p: Floats) -> float:
+        x, z = clip_rows(p.reshape(2, 2))
+        gap = float(np.linalg.norm(x - z))
         if gap > B:  # pull z towards x: stays in the ball, which is convex
             z = x + (z - x) * (B / gap)
         return -float(np.linalg.norm(np.outer(x, x) - np.outer(z, z)))

@@ -1,0 +1,65 @@
+"""The other constant behind ε: a chi draw on a lattice of 2⁻⁴⁰ moves a row's density less than claimed.
+
+Given a row's chi T, its coordinates are exact normals; T itself comes from a normal z that was rounded by
+at most 2⁻⁴¹ before Marsaglia and Tsang's map and acceptance test. To first order that changes the log
+density of noise of length ρ (in units of its scale) by at most
+
+    2⁻⁴¹ · E[ |d ln A/dz| + |ρ²/T² − d|·|d ln T/dz| given ρ ],
+
+and T given ρ has density ∝ exp(−T²/2 − ρ²/(2T²)), because the powers of T cancel.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from targetdp import noise
+
+
+def acceptance_slope_and_scale_slope(
+    T: np.ndarray[tuple[int], np.dtype[np.float64]], degrees: int
+) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    shape = degrees / 2 - 1 / 3
+    c = 1 / math.sqrt(9 * shape)
+    root = (T * T / (2 * shape)) ** (1 / 3)
+    z = (root - 1) / c
+    acceptance = z + shape * (3 * c / root - 3 * c * root**2)
+    return np.abs(acceptance), 1.5 * c / root
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 100, 1000, 16_384])
+def test_rounding_a_chi_draw_moves_log_densities_less_than_claimed(d: int) -> None:
+    claimed = noise.spherical_laplace_imperfection(d).log_error - noise.gaussian_imperfection(d).log_error
+    worst = 0.0
+    for rho in np.concatenate([[0.0, 1e-6, 1e-3], np.linspace(0.01, d + 14 * math.sqrt(d) + 100, 60)]):
+        peak = math.sqrt(rho)
+        T = np.linspace(max(1e-7, peak - 9), peak + 9, 400_001)
+        weight = np.exp(-((T - rho / T) ** 2) / 2)  # the exponent up to a constant
+        acceptance, scale = acceptance_slope_and_scale_slope(T, d + 1)
+        moved = acceptance + np.abs(rho**2 / T**2 - d) * scale
+        worst = max(worst, float((weight * moved).sum() / weight.sum()))
+    # Float error of the acceptance test's logarithm: a few 2⁻⁵² of the shape.
+    assert worst * 2.0**-41 + d * 2.0**-50 < claimed
+
+
+@pytest.mark.parametrize("degrees", [2, 3, 4, 11, 101, 16_385])
+def test_the_quick_acceptance_never_accepts_too_much(degrees: int) -> None:
+    """The squeeze 1 − 0.0331·z⁴ stays below the acceptance probability."""
+    shape = degrees / 2 - 1 / 3
+    c = 1 / math.sqrt(9 * shape)
+    z = np.linspace(max(-2.35, -1 / c + 1e-9), 2.35, 100_001)
+    v = (1 + c * z) ** 3
+    log_acceptance = z * z / 2 + shape * (1 - v + np.log(v))
+    squeeze = 1 - 0.0331 * z**4
+    ok = squeeze > 0
+    assert (np.exp(log_acceptance[ok]) >= squeeze[ok] - 1e-12).all()
+
+
+def test_radii_beyond_the_covered_range_are_as_rare_as_claimed() -> None:
+    from scipy.stats import gamma, norm  # noqa: PLC0415
+
+    for d in (1, 2, 10, 100, 1000, 16_384):
+        beyond = gamma(d).logsf(d + 14 * math.sqrt(d) + 100)
+        normals = math.log(2 * d) + norm.logsf(12)
+        assert np.logaddexp(beyond, normals) < math.log(noise.gaussian_imperfection(d).tail)

@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _progress(console: Console) -> Iterator[Say]:
     """A line that says what is being measured, as long as it is."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("")
         yield lambda step: progress.update(task, description=step)
 
@@ -102,7 +102,7 @@ def _record(
         "versions": {"python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
         "machine": {
             "machine": platform.machine(), "system": platform.system(),
-            "cpus": os.cpu_count(), "clock": "CPU time of one thread, BLAS at one", "load average before": load,
+            "cpus": os.cpu_count(), "clock": "CPU time of one thread", "load average before": load,
         },
         "quick": quick,
         "sections": {name: section.figures for name, section in sections.items()},

@@ -22,6 +22,8 @@ class Ratio:
     highest: float
 
     def __str__(self) -> str:
+        if self.lowest == self.highest:
+            return figure(self.best)
         return f"{figure(self.best)} ({figure(self.lowest)} to {figure(self.highest)})"
 
 

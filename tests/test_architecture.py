@@ -24,6 +24,7 @@ ROOMS: tuple[frozenset[str], ...] = tuple(
         "ziggurat words noise",
         "scales normalization",
         "mechanisms",
+        "plan",
         "transformer",
         "table",
         "release",

@@ -4,8 +4,9 @@ Each public name has its entry in `CALLS`; a test keeps the list complete. Every
 everything that it must refuse, one at a time. Tables have their own list, of bad ones and of odd good ones.
 """
 
+import inspect
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import targetdp
 from targetdp import (
@@ -36,7 +38,8 @@ from targetdp.accounting import (
     StaircaseLoss,
     StatedLoss,
 )
-from targetdp.mechanisms import NoiseMechanism
+from targetdp.mechanisms import Mechanism, NoiseMechanism
+from targetdp.typing import Floats
 
 RESULT_TYPES = {"Normalized", "Privatized"}
 """Made by functions, never by users: what is in them was checked on the way."""
@@ -396,6 +399,11 @@ CALLS: dict[str, Call] = {
     "Guarantee.at_distance": Call(PROMISE.at_distance, {"distance": 0.1}, {"distance": DISTANCE}),
 }
 
+SOME_DISTANCES = Argument([None, True, "1", math.nan, -1, 0, 2.5, [1.0]], "(0, 2]")
+SOME_DELTAS = Argument([None, True, "1", math.nan, -1, 1, [0.5]], "[0, 1)")
+SOME_COLUMNS = Argument([None, True, "2", math.nan, -1, 0, 2.5])
+TOO_MANY_TOO = Argument([*SOME_COLUMNS.bad, check.MAX_COLUMNS + 1])
+
 METHODS: dict[str, NoiseMechanism] = {
     "GaussianNoise": GAUSSIAN,
     "SphericalLaplace": SphericalLaplace(**CLAIM),
@@ -406,38 +414,93 @@ for _name, _mechanism in METHODS.items():
     CALLS[f"{_name}.epsilon"] = Call(
         _mechanism.epsilon,
         {"distance": 0.1, "delta": 0.1, "dimensions": 2},
-        {"distance": DISTANCE, "delta": number("[0, 1)", 1), "dimensions": COLUMNS},
+        {"distance": SOME_DISTANCES, "delta": SOME_DELTAS, "dimensions": TOO_MANY_TOO},
     )
     CALLS[f"{_name}.privacy_loss"] = Call(
         _mechanism.privacy_loss,
         {"distance": 0.1, "dimensions": 2},
-        {"distance": DISTANCE, "dimensions": COLUMNS},
+        {"distance": SOME_DISTANCES, "dimensions": TOO_MANY_TOO},
     )
-    CALLS[f"{_name}.noise_sd"] = Call(_mechanism.noise_sd, {"dimensions": 2}, {"dimensions": COLUMNS})
+    CALLS[f"{_name}.noise_sd"] = Call(_mechanism.noise_sd, {"dimensions": 2}, {"dimensions": SOME_COLUMNS})
     CALLS[f"{_name}.noise_covariance"] = Call(
-        _mechanism.noise_covariance, {"dimensions": 2}, {"dimensions": COLUMNS}
+        _mechanism.noise_covariance, {"dimensions": 2}, {"dimensions": SOME_COLUMNS}
     )
 
-KNOWN: dict[str, tuple[set[str] | None, str]] = {}
+# Flaws of the sources that were reported. A test fails once one is mended: delete its line then.
+KNOWN: dict[tuple[str, str], tuple[str, list[Any] | None]] = {
+    ("sequential", "guarantees"): ("AttributeError for what is not a Guarantee", None),
+    ("parallel", "guarantees"): ("AttributeError for what is not a Guarantee", None),
+    ("accuracy_ceiling", "guarantee"): ("AttributeError for what is not a Guarantee", None),
+    ("is_ruled_out", "guarantee"): ("AttributeError for what is not a Guarantee", None),
+    ("least_noise", "guarantee"): ("AttributeError for what is not a Guarantee", None),
+    ("compose", "losses"): ("AttributeError, or a silent success for one alone", None),
+    ("SphericalLaplace", "delta"): (
+        "compared with 0 before it is checked",
+        [np.False_, 0j, np.array([]), np.array([0.0]), np.array([0.0, 0.5])],
+    ),
+    ("Partitioned", "rows"): ("OverflowError in delta_per_part", [HUGE]),
+    ("GaussianNoise.privacy_loss", "dimensions"): ("not checked", None),
+    ("GaussianNoise.noise_covariance", "dimensions"): (
+        "np.eye comes first",
+        [None, True, "2", math.nan, 2.5],
+    ),
+    ("SphericalLaplace.privacy_loss", "dimensions"): ("not checked", None),
+    ("SphericalLaplace.noise_covariance", "dimensions"): (
+        "np.eye comes first",
+        [None, True, "2", math.nan, 2.5],
+    ),
+    ("Partitioned.privacy_loss", "dimensions"): ("not checked", None),
+    ("Partitioned.noise_covariance", "dimensions"): ("np.eye comes first", [None, True, "2", math.nan, 2.5]),
+    **{
+        (name, argument): ("losses are not checked at construction", None)
+        for name, call in CALLS.items()
+        if name.endswith("Loss") or name == "Imperfection"
+        for argument in call.arguments
+    },
+}
 
 
 def label(value: Any) -> str:
     if type(value) is int and abs(value) == HUGE:
         return "huge" if value > 0 else "-huge"
-    return repr(value).split(" at 0x")[0].replace("\n", "")
+    return f"{type(value).__name__} {value!r}"
 
 
-def bad_arguments() -> Iterator[Any]:
-    for name, call in CALLS.items():
-        for argument, kind in call.arguments.items():
-            for value in kind.bad:
-                yield pytest.param(name, argument, value, id=f"{name}-{argument}-{label(value)}")
+def known(name: str, argument: str) -> set[str]:
+    """The bad values, by label, that are wrongly accepted or wrongly refused."""
+    if (name, argument) not in KNOWN:
+        return set()
+    values = KNOWN[name, argument][1]
+    return {label(value) for value in (CALLS[name].arguments[argument].bad if values is None else values)}
+
+
+def complaint(name: str, argument: str, value: Any) -> str | None:
+    """What is wrong with how a bad value is met; None if it is refused as it should be."""
+    call = CALLS[name]
+    try:
+        call.run(**{**call.good, argument: value})
+    except (ValueError, TypeError) as error:
+        missing = [text for text in (argument, call.arguments[argument].says) if text not in str(error)]
+        return f"{label(value)}: no {missing} in {str(error)!r}" if missing else None
+    except Exception as error:  # noqa: BLE001 (whatever else it is, it is wrong)
+        return f"{label(value)}: {error!r}"
+    return f"{label(value)}: accepted"
+
+
+ARGUMENTS = [(name, argument) for name, call in CALLS.items() for argument in call.arguments]
 
 
 def test_nothing_public_is_forgotten() -> None:
+    """A new name needs an entry in `CALLS`, with every one of its arguments."""
     names = {name.split(",")[0] for name in CALLS}
     assert set(targetdp.__all__) - {"__version__"} - RESULT_TYPES <= names
     assert set(accounting.__all__) - {"PrivacyLoss"} <= names
+    for name, call in CALLS.items():
+        if call.run is fitted:  # scikit-learn's own check of random_state is in test_transformer.py
+            parameters = set(inspect.signature(SimulatedPrivacy).parameters) - {"random_state"}
+        else:
+            parameters = set(inspect.signature(call.run).parameters)
+        assert parameters - {"X"} == set(call.arguments), name
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -450,11 +513,301 @@ def test_good_arguments_work(name: str) -> None:
             call.run(**{**call.good, argument: value})
 
 
-@pytest.mark.parametrize(("name", "argument", "value"), list(bad_arguments()))
-def test_a_bad_argument_is_refused_by_name(name: str, argument: str, value: Any) -> None:
-    call = CALLS[name]
-    with pytest.raises((ValueError, TypeError)) as caught:
-        call.run(**{**call.good, argument: value})
+@pytest.mark.parametrize(("name", "argument"), ARGUMENTS)
+def test_bad_arguments_are_refused_by_name(name: str, argument: str) -> None:
+    expected = known(name, argument)
+    values = [value for value in CALLS[name].arguments[argument].bad if label(value) not in expected]
+    complaints = [text for value in values if (text := complaint(name, argument, value))]
+    assert not complaints, "\n".join(complaints)
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [pytest.param(*key, marks=pytest.mark.xfail(reason=reason)) for key, (reason, _) in KNOWN.items()],
+)
+def test_reported_flaws(name: str, argument: str) -> None:
+    expected = known(name, argument)
+    values = [value for value in CALLS[name].arguments[argument].bad if label(value) in expected]
+    complaints = [text for value in values if (text := complaint(name, argument, value))]
+    assert not complaints, "\n".join(complaints)
+
+
+def test_arguments_that_meet_two_checks_are_refused_by_either() -> None:
+    with pytest.raises(ValueError, match=r"^epsilon = 1e-05 is outside \[0.0001, 100\]"):
+        Staircase(B=1, epsilon=1e-5)
+    with pytest.raises(ValueError, match=r"^rows = 2 is outside 3 to any: every part needs a row"):
+        Partitioned(GAUSSIAN, parts=3, rows=2)
+    with pytest.raises(TypeError, match=r"^Staircase has no δ to set per part: leave rows out"):
+        Partitioned(Staircase(B=1, epsilon=1), rows=100)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [targetdp.sequential, targetdp.parallel, targetdp.compose],
+    ids=["sequential", "parallel", "compose"],
+)
+def test_nothing_at_all_is_refused(run: Callable[[], Any]) -> None:
+    with pytest.raises(ValueError, match=r"no (guarantees|losses) were given: compose at least one"):
+        run()
+
+
+# Tables
+
+PARTITIONED = Partitioned(GAUSSIAN, parts=2)
+MECHANISMS: dict[str, Mechanism] = {
+    "GaussianNoise": GAUSSIAN,
+    "SphericalLaplace": SphericalLaplace(**CLAIM),
+    "PrivateProjection": PROJECTION,
+    "PrivateProjection, exact": PrivateProjection(**SHARES, calibration="exact"),
+    "PrivateProjection, rank 1": PrivateProjection(**SHARES, rank=1),
+    "Mondrian": Mondrian(2),
+    "Mondrian, means": Mondrian(2, value="mean"),
+    "Partitioned": PARTITIONED,
+    "Staircase": Staircase(B=0.5, epsilon=1.0),
+}
+
+
+def scaled(X: Any, rows: Any) -> Floats:
+    """Normalize by public scales of the table's own width, if it has one."""
+    columns = X.shape[1] if isinstance(X, np.ndarray) and X.ndim == 2 else 3
+    columns = columns if 0 < columns < 100 else 3
+    return targetdp.normalize(X, targetdp.declared_scales([0.0] * columns, [2.0] * columns), rows).X
+
+
+def simulated(mechanism: Mechanism) -> Callable[[Any], Floats]:
+    return lambda X: mechanism.privatize(X, rng())
+
+
+TAKERS: dict[str, Callable[[Any], Any]] = {
+    **{f"{name}.privatize": simulated(mechanism) for name, mechanism in MECHANISMS.items()},
+    "Mondrian.classes": Mondrian(2).classes,
+    "data_scales": targetdp.data_scales,
+    "private_scales": lambda X: targetdp.private_scales(
+        X, lower=[-1] * 3, upper=[1] * 3, epsilon=100.0, rng=rng()
+    ),
+    "normalize": lambda X: scaled(X, "clip"),
+    "normalize, unit": lambda X: scaled(X, "unit"),
+    "normalize, largest": lambda X: scaled(X, "largest"),
+}
+
+
+def holed(value: float) -> Floats:
+    X = np.zeros((4, 3))
+    X[1, 2] = X[3, 0] = value
+    return X
+
+
+BAD_TABLES: dict[str, tuple[Any, str]] = {
+    "None": (None, "object"),
+    "a number": (1.5, "()"),
+    "0-d": (np.array(1.5), "()"),
+    "1-D": (np.ones(3), "X.reshape(-1, 1)"),
+    "a flat list": ([1.0, 2.0, 3.0], "(3,)"),
+    "3-D": (np.ones((2, 3, 1)), "(2, 3, 1)"),
+    "no rows": (np.ones((0, 3)), "(0, 3)"),
+    "no columns": (np.ones((3, 0)), "(3, 0)"),
+    "an empty list": ([], "(0,)"),
+    "an empty row": ([[]], "(1, 0)"),
+    "text": ("table", "dtype <U5"),
+    "a table of text": (np.full((4, 3), "1.5"), "dtype <U3"),
+    "one text": ([[1.0, 2.0, "3"], [1.0, 2.0, 3.0]], "encode or drop"),
+    "bytes": (np.full((4, 3), b"1"), "dtype |S1"),
+    "objects": (np.ones((4, 3), dtype=object), "dtype object"),
+    "a missing value": ([[1.0, 2.0, None], [1.0, 2.0, 3.0]], "dtype object"),
+    "a huge integer": ([[1, 2, HUGE], [1, 2, 3]], "dtype object"),
+    "complex": (np.ones((4, 3), dtype=complex), "dtype complex128"),
+    "booleans": (np.ones((4, 3), dtype=bool), "dtype bool"),
+    "dates": (np.zeros((4, 3), dtype="M8[D]"), "dtype datetime64"),
+    "spans of time": (np.zeros((4, 3), dtype="m8[D]"), "dtype timedelta64"),
+    "records": (np.zeros((4, 3), dtype=[("a", "f8")]), "dtype [("),
+    "a dictionary": ({"a": [1.0], "b": [2.0]}, "dtype object"),
+    "a set": ({1.0, 2.0}, "dtype object"),
+    "a generator": ((row for row in [[1.0, 2.0, 3.0]]), "dtype object"),
+    "a sparse matrix": (sparse.csr_array(np.eye(3)), "dtype object"),
+    "ragged rows": ([[1.0, 2.0, 3.0], [1.0]], "not a regular array"),
+    "NaN": (holed(math.nan), "2 values that are NaN or infinite (first: row 1, column 2)"),
+    "infinity": (holed(math.inf), "2 values that are NaN or infinite (first: row 1, column 2)"),
+    "minus infinity": (holed(-math.inf), "2 values that are NaN or infinite (first: row 1, column 2)"),
+    "NaN in single precision": (holed(math.nan).astype(np.float32), "(first: row 1, column 2)"),
+    "NaN in Fortran order": (np.asfortranarray(holed(math.nan)), "(first: row 1, column 2)"),
+    "NaN in a list": (holed(math.nan).tolist(), "(first: row 1, column 2)"),
+    "masked values": (np.ma.masked_equal(np.arange(12.0).reshape(4, 3), 5.0), "masked"),
+}
+
+
+@pytest.mark.parametrize("table", BAD_TABLES)
+@pytest.mark.parametrize("name", TAKERS)
+def test_a_bad_table_is_refused(name: str, table: str) -> None:
+    X, says = BAD_TABLES[table]
+    with pytest.raises((ValueError, TypeError), match=r"^X ") as caught:
+        TAKERS[name](X)
+    # Scales know the number of columns that they need, and may complain of that first.
+    assert says in str(caught.value) or "columns" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_a_table_wider_than_the_noise_covers_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"^X('s number of columns = 16385 is outside| has 16385 columns)"):
+        TAKERS[name](np.zeros((2, check.MAX_COLUMNS + 1)))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "X", "message"),
+    [
+        (Mondrian(3), np.ones((2, 2)), r"^group_size = 3 is more than the 2 rows of X"),
+        (Partitioned(GAUSSIAN, parts=3), np.ones((2, 2)), r"^parts = 3 is more than the 2 rows of X"),
+        (
+            Partitioned(GAUSSIAN, parts=2, rows=9),
+            np.ones((8, 2)),
+            r"^X has 8 rows, but δ was set for rows = 9",
+        ),
+        (
+            Staircase(B=1, epsilon=1),
+            np.ones((2, 2)),
+            r"^dimensions = 2: the staircase mechanism takes exactly 1",
+        ),
+        (GaussianNoise(B=1e-12, epsilon=1, delta=1e-5), np.ones((2, 2)), "use a larger B"),
+        (SphericalLaplace(B=1e-12, epsilon=1), np.ones((2, 2)), "use a larger B"),
+        (Staircase(B=1e-12, epsilon=1), np.ones((2, 1)), "use a larger B"),
+    ],
+)
+def test_a_table_that_does_not_fit_its_mechanism_is_refused(
+    mechanism: Mechanism, X: Floats, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        mechanism.privatize(X, rng())
+
+
+@pytest.mark.xfail(
+    reason="ZeroDivisionError or 'math domain error': the grid underflows to zero", strict=True
+)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        GaussianNoise(B=5e-324, epsilon=1, delta=1e-5),
+        SphericalLaplace(B=5e-324, epsilon=1),
+        Staircase(B=5e-324, epsilon=1),
+        PrivateProjection(**{**SHARES, "B": 5e-324}),
+    ],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_a_B_too_small_for_any_noise_is_refused(mechanism: Mechanism) -> None:  # noqa: N802
+    with pytest.raises(ValueError, match=r"use a larger B"):
+        mechanism.privatize(np.ones((2, 1)), rng())
+
+
+@pytest.mark.xfail(reason="OverflowError: the printed noise of Step 4 is infinite", strict=True)
+def test_an_epsilon2_too_small_for_any_noise_is_refused() -> None:
+    with pytest.raises(ValueError, match="epsilon2"):
+        PrivateProjection(**{**SHARES, "epsilon2": 5e-324}, rank=1).privatize(np.ones((3, 2)), rng())
+
+
+@pytest.mark.xfail(reason="OverflowError: the guarantee is repeated for every part", strict=True)
+def test_very_many_parts_have_a_guarantee_or_are_refused() -> None:
+    assert Partitioned(GAUSSIAN, parts=10**30).guarantee == GAUSSIAN.guarantee
+
+
+# Odd tables that are good
+
+WHOLE = np.random.default_rng(1).integers(-9, 10, size=(40, 3)).astype(np.float64)
+MIXED = np.random.default_rng(2).normal(size=(40, 3))
+
+GOOD_TABLES: dict[str, Callable[[], Any]] = {
+    "one row": lambda: WHOLE[:1],
+    "two rows": lambda: WHOLE[:2],
+    "one column": lambda: np.ascontiguousarray(WHOLE[:, :1]),
+    "one value": lambda: np.array([[0.5]]),
+    "integers": lambda: WHOLE.astype(np.int64),
+    "small integers": lambda: WHOLE.astype(np.int8),
+    "unsigned": lambda: np.abs(WHOLE).astype(np.uint64),
+    "largest integers": lambda: np.full((40, 3), np.iinfo(np.int64).min),
+    "float32": lambda: MIXED.astype(np.float32),
+    "float16": lambda: MIXED.astype(np.float16),
+    "big-endian": lambda: MIXED.astype(">f8"),
+    "Fortran": lambda: np.asfortranarray(MIXED),
+    "strided": lambda: np.repeat(np.repeat(MIXED, 2, axis=0), 3, axis=1)[::2, ::3],
+    "reversed": lambda: MIXED[::-1, ::-1],
+    "a broadcast row": lambda: np.broadcast_to(MIXED[0], (40, 3)),
+    "a list of lists": MIXED.tolist,
+    "tuples": lambda: tuple(map(tuple, MIXED.tolist())),
+    "a list of arrays": lambda: list(MIXED),
+    "unmasked": lambda: np.ma.masked_array(MIXED),
+    "a million-fold difference": lambda: MIXED * [1e-6, 1.0, 1e6],
+    "a million-fold difference of rows": lambda: MIXED * np.geomspace(1e-6, 1e6, 40)[:, None],
+    "huge": lambda: MIXED * 1e150,
+    "the largest": lambda: np.full((40, 3), 1e153) * np.sign(MIXED),
+    "denormal": lambda: np.full((40, 3), 5e-324),
+    "zeros": lambda: np.zeros((40, 3)),
+    "negative zeros": lambda: -np.zeros((40, 3)),
+    "equal rows": lambda: np.ones((40, 3)),
+    "a constant column": lambda: np.column_stack([np.ones(40), MIXED[:, 0], np.zeros(40)]),
+    "wide": lambda: np.random.default_rng(3).normal(size=(5, 60)),
+}
+
+
+@pytest.mark.parametrize("writeable", [True, False], ids=["writeable", "read-only"])
+@pytest.mark.parametrize("table", GOOD_TABLES)
+@pytest.mark.parametrize("name", TAKERS)
+def test_an_odd_good_table_works_and_is_not_changed(name: str, table: str, writeable: bool) -> None:
+    X = GOOD_TABLES[table]()
+    if name.startswith("Staircase"):
+        X = X[:, :1] if isinstance(X, np.ndarray) else [list(row)[:1] for row in X]
+    before = np.array(X)
+    if isinstance(X, np.ndarray) and X.flags.writeable:
+        X.setflags(write=writeable)
+    state = (X.flags.writeable, X.strides, X.dtype) if isinstance(X, np.ndarray) else ()
+    if name.startswith(("Mondrian", "Partitioned")) and len(before) < 2:
+        with pytest.raises(ValueError, match=r"^(group_size|parts) = 2 is more than the 1 rows of X"):
+            TAKERS[name](X)
+    elif name == "private_scales" and before.shape[1] != 3:
+        with pytest.raises(ValueError, match=r"^lower has shape \(3,\)"):
+            TAKERS[name](X)
+    elif name == "private_scales" and len(before) < 3:
+        with pytest.warns(UserWarning, match=r"or declared scales$"):
+            check_result(TAKERS[name](X), before.shape)
+    else:
+        check_result(TAKERS[name](X), before.shape)
+    assert np.array_equal(np.array(X), before)
+    assert state == ((X.flags.writeable, X.strides, X.dtype) if isinstance(X, np.ndarray) else ())
+
+
+def check_result(result: Any, shape: tuple[int, ...]) -> None:
+    if isinstance(result, ColumnScales):
+        assert result.center.shape == result.scale.shape == shape[1:]
+        assert np.isfinite(result.center).all()
+        assert (result.scale > 0).all()
+        return
+    assert type(result) is np.ndarray
+    assert np.isfinite(result).all()
+    assert result.flags.c_contiguous
+    if result.dtype == np.int64:  # class numbers
+        assert result.shape == shape[:1]
+    else:
+        assert result.dtype == np.float64
+        assert result.shape == shape
+
+
+@pytest.mark.parametrize(
+    "table", ["integers", "float32", "Fortran", "strided", "a list of lists", "unmasked"]
+)
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_layout_does_not_change_the_result(name: str, table: str) -> None:
+    X = GOOD_TABLES[table]()
+    if name == "Staircase":
+        X = np.array(X)[:, :1]
+    plain = np.array(X, dtype=np.float64, order="C")
+    assert np.array_equal(simulated(MECHANISMS[name])(X), simulated(MECHANISMS[name])(plain))
+
+
+# Generators
+
+
+@pytest.mark.parametrize("bad", NOT_GENERATORS, ids=lambda bad: type(bad).__name__)
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_what_is_not_a_generator_is_refused_with_the_remedy(name: str, bad: Any) -> None:
+    """A seed in place of a generator would make a release that anyone can repeat."""
+    with pytest.raises(TypeError, match=r"(?s)^rng = .* is not a numpy Generator: ") as caught:
+        MECHANISMS[name].privatize(np.ones((4, 1)), bad)
     message = str(caught.value)
-    assert argument in message
-    assert call.arguments[argument].says in message
+    assert "pass np.random.default_rng(seed) to simulate" in message
+    assert "cannot be seeded" in message

@@ -31,7 +31,7 @@ def is_ruled_out(guarantee: Guarantee, accuracy: float) -> bool:
     return _accuracy(accuracy) > accuracy_ceiling(guarantee)
 
 
-def largest_B(*, accuracy: float, epsilon: float, delta: float = 0.0) -> float:  # noqa: N802
+def largest_B(*, accuracy: float, epsilon: float, delta: float = 0.0) -> float:
     """The largest B = 2/m that Theorem 1 leaves possible: B ≤ 2/⌈ln(Q)/ε⌉ (Example 1).
 
     Q = (δ + γ(e^ε − 1)) / (δ + (1 − γ)(e^ε − 1)); found as the smallest m whose ceiling is not

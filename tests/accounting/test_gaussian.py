@@ -133,8 +133,9 @@ def test_smallest_noise_for_the_papers_claim() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(0.01, 1e-6), (0.1, 1e-10), (1.0, 1e-5), (1.0, 0.3), PAPER, (20.0, 1e-10), (80.0, 0.01)]
-)  # fmt: skip
+    ("epsilon", "delta"),
+    [(0.01, 1e-6), (0.1, 1e-10), (1.0, 1e-5), (1.0, 0.3), PAPER, (20.0, 1e-10), (80.0, 0.01)],
+)
 def test_smallest_noise_against_a_root_found_at_50_digits(epsilon: float, delta: float) -> None:
     with mpmath.workdps(DIGITS):
         low, high = mpmath.mpf("1e-6"), mpmath.mpf(100)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from targetdp.accounting.loss import PrivacyLoss
+from targetdp.guarantee import Guarantee
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,12 @@ class StatedLoss(PrivacyLoss):
 
     stated_epsilon: float
     stated_delta: float
+
+    @classmethod
+    def of(cls, guarantee: Guarantee, *, distance: float) -> "StatedLoss":
+        """What a stated guarantee leaves at a distance, by the switch lemma (Lemma 4)."""
+        there = guarantee.at_distance(distance)
+        return cls(there.epsilon, there.delta)
 
     def delta(self, epsilon: float) -> float:
         """See `PrivacyLoss.delta`."""

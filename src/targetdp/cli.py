@@ -84,7 +84,8 @@ def _plan_as_json(made: Any) -> dict[str, Any]:
 def _plan_tables(made: Any) -> list[Table]:
     g = made.guarantee
     ceilings = Table(
-        title=f"Theorem 1: γ = {made.accuracy:g} leaves B up to {made.largest_B:g} (ε = {g.epsilon:g}, δ = {g.delta:.3g})",
+        title=f"Theorem 1: γ = {made.accuracy:g} leaves B up to {made.largest_B:g} "
+        f"(ε = {g.epsilon:g}, δ = {g.delta:.3g})",
         caption=GAMMA,
         title_justify="left",
         caption_justify="left",

@@ -153,7 +153,7 @@ def _draw_rows(
 
 def _must_fit(signal: Floats, reach: float, grid: float) -> None:
     """Sums of grid steps must be exact: signal and noise together below 2⁵² steps."""
-    largest = float(np.abs(signal).max()) + reach
+    largest = max(float(signal.max()), -float(signal.min())) + reach
     if largest / grid >= 2.0**52:
         raise ValueError(
             f"noise on a grid of {grid:.3g} cannot be added exactly to values of up to {largest:.3g}: "

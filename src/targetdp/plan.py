@@ -89,7 +89,7 @@ def _warnings(guarantee: Guarantee, accuracy: float, length: float, d: int) -> t
         )
     if length > DROWNED:
         found.append(
-            f"the noise on a row of {d} columns has length {length:.2g}, while rows have length at most 1: it "
-            "drowns any one person's signal; release fewer columns, or choose a smaller B or a larger ε"
+            f"the noise on a row of {d} columns has length {length:.2g}, and rows at most 1: it "
+            "drowns any one person's signal; release fewer columns, a smaller B or a larger ε"
         )
     return tuple(found)

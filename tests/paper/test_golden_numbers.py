@@ -39,7 +39,7 @@ def test_algorithm_1_step_1_samples_the_three_values_equally() -> None:
 def test_algorithm_1_step_1_decomposition_is_of_the_matrix_that_was_drawn() -> None:
     for d, k in ((3, 50), (5, 2), (10, 100_000)):
         projection = draw_projection(d, k, PublicWords(7))
-        words, width = PublicWords(7), max(1, min(k, (1 << 18) // d))
+        words, width = PublicWords(7), max(1, min(k, (1 << 17) // d))
         blocks = [ternary(d * min(width, k - at), words).reshape(d, -1) for at in range(0, k, width)]
         R = np.concatenate(blocks, axis=1).astype(float)
         assert R.shape == (d, k)

@@ -11,7 +11,7 @@ from targetdp.words import WordStream
 _TRITS = (np.arange(243)[:, None] // 3 ** np.arange(5) % 3 - 1).astype(np.float32)
 """A uniform byte below 3⁵ = 243 is five uniform ternary digits."""
 
-_CHUNK = 1 << 18
+_CHUNK = 1 << 17
 """Entries of R held at once: memory does not grow with k."""
 
 
@@ -56,7 +56,7 @@ def draw_projection(d: int, k: int, words: WordStream) -> Projection:
     width = max(1, min(k, _CHUNK // d))
     for start in range(0, k, width):
         block = ternary(d * min(width, k - start), words).reshape(d, -1)
-        gram += block @ block.T  # exact in float32: whole numbers up to 2¹⁸
+        gram += block @ block.T  # exact in float32: whole numbers up to 2¹⁷
     values, vectors = np.linalg.eigh(gram)
     q = min(d, k)
     return Projection(np.ascontiguousarray(vectors[:, d - q :]), np.sqrt(np.maximum(values[d - q :], 0.0)), k)

@@ -103,7 +103,7 @@ def test_it_works_in_a_pipeline_and_more_noise_predicts_worse() -> None:
     assert scores[0] > 0.7
 
 
-def test_a_grid_search_over_B_runs_and_prefers_the_least_noise() -> None:  # noqa: N802
+def test_a_grid_search_over_B_runs_and_prefers_the_least_noise() -> None:
     X = rows(600)
     y = X[:, 0] + X[:, 1] / 9
     pipeline = make_pipeline(SimulatedPrivacy(random_state=0), Ridge())

@@ -17,6 +17,9 @@ MAX_COLUMNS = 16_384
 """The widest table that the noise arguments of `docs/noise.md` cover."""
 
 
+_NOT_A_NUMBER = (bool, np.bool_, str, bytes, np.complexfloating, np.ndarray, np.timedelta64, np.void)
+
+
 def number(
     name: str,
     value: Any,
@@ -32,11 +35,12 @@ def number(
         f"{'(' if at_least is None else '['}{_bound(above, at_least, '-inf')}, "
         f"{_bound(below, at_most, 'inf')}{')' if at_most is None else ']'}"
     )
-    other_kind = isinstance(value, bool | np.bool_ | str | bytes | np.complexfloating | np.ndarray)
+    other_kind = isinstance(value, _NOT_A_NUMBER)
     if other_kind or not hasattr(value, "__float__"):
         raise TypeError(f"{name} = {value!r} is not a number: it must lie in {interval}{_tail(remedy)}")
     try:
-        x = float(value)
+        with np.errstate(over="ignore"):  # a long double may not fit: it is then refused as infinite
+            x = float(value)
     except OverflowError as error:
         raise ValueError(f"{name} = {value!r} is outside {interval}{_tail(remedy)}") from error
     except (TypeError, ValueError) as error:
@@ -69,6 +73,12 @@ def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None,
     if n < at_least or (at_most is not None and n > at_most):
         raise ValueError(f"{name} = {n} is outside {interval}{_tail(remedy)}")
     return n
+
+
+def instance(name: str, value: Any, kind: type) -> None:
+    """A value of one of our own types."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} = {value!r} is not a {kind.__name__}: give a {kind.__name__}")
 
 
 def choice(name: str, value: Any, options: Collection[str]) -> str:

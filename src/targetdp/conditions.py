@@ -18,6 +18,7 @@ def accuracy_ceiling(guarantee: Guarantee) -> float:
     Its proof bounds γ ≤ e^{sε}(1 − γ) + δ(e^{sε} − 1)/(e^ε − 1), s = ⌈2/B⌉, which is
     γ ≤ (1 + δ·(1 − e^{−sε})/(e^ε − 1)) / (1 + e^{−sε}).
     """
+    check.instance("guarantee", guarantee, Guarantee)
     s = steps(2.0, guarantee.B)
     return _ceiling(s, guarantee.epsilon, guarantee.delta)
 

@@ -46,6 +46,7 @@ class Guarantee:
 
     def is_at_least(self, other: "Guarantee") -> bool:
         """Whether this one implies the other at a glance: no smaller B, no larger ε or δ."""
+        check.instance("other", other, Guarantee)
         return self.B >= other.B and self.epsilon <= other.epsilon and self.delta <= other.delta
 
     def at_distance(self, distance: float) -> "Guarantee":
@@ -128,5 +129,7 @@ def _capped(B: float, epsilon: float, delta: float) -> Guarantee:
 
 
 def _some(guarantees: tuple[Guarantee, ...]) -> None:
+    for guarantee in guarantees:
+        check.instance("guarantees", guarantee, Guarantee)
     if not guarantees:
         raise ValueError("no guarantees were given: compose at least one")

@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from targetdp import check
 from targetdp.accounting import Imperfection
 from targetdp.typing import Floats, Words
 from targetdp.words import WordStream
@@ -55,13 +56,13 @@ def row_growth(dimensions: int, grid: float) -> float:
 
 def gaussian_imperfection(dimensions: int) -> Imperfection:
     """For rows drawn by `add_gaussian`."""
-    return Imperfection(_NORMAL_LOG_ERROR * dimensions, _TAIL)
+    return Imperfection(_NORMAL_LOG_ERROR * dimensions, _tail(dimensions))
 
 
 def spherical_laplace_imperfection(dimensions: int) -> Imperfection:
     """For rows drawn by `add_spherical_laplace`."""
     per_column = _NORMAL_LOG_ERROR + _SCALE_LOG_ERROR
-    return Imperfection(_CHI_LOG_ERROR + per_column * dimensions, _TAIL)
+    return Imperfection(_CHI_LOG_ERROR + per_column * dimensions, _tail(dimensions))
 
 
 def staircase_imperfection(level: float) -> Imperfection:
@@ -104,6 +105,11 @@ def add_staircase(
 
     _draw_rows(draw, len(signal), 16, words)
     return out
+
+
+def _tail(normals: int) -> float:
+    """The tail of so many normal draws taken together; more than a row's worth have more of it."""
+    return _TAIL * max(1, math.ceil(normals / check.MAX_COLUMNS))
 
 
 def _add_normals(signal: Floats, scale: float, degrees: int, grid: float, words: WordStream) -> Floats:

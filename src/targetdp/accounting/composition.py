@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from targetdp import check
 from targetdp.accounting.gaussian import GaussianLoss
 from targetdp.accounting.imperfect import Imperfection, ImperfectLoss
 from targetdp.accounting.loss import PrivacyLoss
@@ -49,6 +50,8 @@ def compose(*losses: PrivacyLoss) -> PrivacyLoss:
     """
     if not losses:
         raise ValueError("no losses were given: compose at least one")
+    for loss in losses:
+        check.instance("losses", loss, PrivacyLoss)
     imperfection = Imperfection(0.0, 0.0)
     ideal: list[PrivacyLoss] = []
     for loss in losses:

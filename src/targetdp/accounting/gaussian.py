@@ -7,6 +7,7 @@ from typing import Any
 
 from scipy.special import log_ndtr
 
+from targetdp import check
 from targetdp.accounting.loss import PrivacyLoss, last_true
 
 _FLOAT_ERROR = 1e-12
@@ -21,6 +22,9 @@ class GaussianLoss(PrivacyLoss):
     """
 
     mu: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", check.number("mu", self.mu, at_least=0))
 
     def delta(self, epsilon: float) -> float:
         """See `PrivacyLoss.delta`."""

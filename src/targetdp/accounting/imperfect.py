@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from targetdp import check
 from targetdp.accounting.loss import PrivacyLoss
 
 
@@ -19,6 +20,10 @@ class Imperfection:
     log_error: float
     tail: float
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "log_error", check.number("log_error", self.log_error, at_least=0))
+        object.__setattr__(self, "tail", check.number("tail", self.tail, at_least=0, at_most=1))
+
     def __add__(self, other: "Imperfection") -> "Imperfection":
         return Imperfection(self.log_error + other.log_error, self.tail + other.tail)
 
@@ -32,6 +37,10 @@ class ImperfectLoss(PrivacyLoss):
 
     ideal: PrivacyLoss
     imperfection: Imperfection
+
+    def __post_init__(self) -> None:
+        check.instance("ideal", self.ideal, PrivacyLoss)
+        check.instance("imperfection", self.imperfection, Imperfection)
 
     def delta(self, epsilon: float) -> float:
         """See `PrivacyLoss.delta`."""

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, gammainc, gammaincc, gammaincinv, gammaln
 
+from targetdp import check
 from targetdp.accounting.loss import PrivacyLoss, last_true
 from targetdp.typing import Floats
 
@@ -33,6 +34,10 @@ class SphericalLaplaceLoss(PrivacyLoss):
 
     shift: float
     dimensions: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shift", check.number("shift", self.shift, at_least=0))
+        object.__setattr__(self, "dimensions", check.dimensions(self.dimensions))
 
     def delta(self, epsilon: float) -> float:
         """See `PrivacyLoss.delta`."""

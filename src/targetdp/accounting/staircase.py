@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from targetdp import check
 from targetdp.accounting.loss import PrivacyLoss
 from targetdp.typing import Floats
 
@@ -26,6 +27,11 @@ class StaircaseLoss(PrivacyLoss):
     shift: float
     level: float
     gamma: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shift", check.number("shift", self.shift, at_least=0))
+        object.__setattr__(self, "level", check.number("level", self.level, above=0))
+        object.__setattr__(self, "gamma", check.number("gamma", self.gamma, above=0, below=1))
 
     def losses(self) -> tuple[Floats, Floats]:
         """Values of the loss and their probabilities (what is left to one is the far tail's mass)."""

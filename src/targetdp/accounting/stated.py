@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from targetdp import check
 from targetdp.accounting.loss import PrivacyLoss
 from targetdp.guarantee import Guarantee
 
@@ -17,6 +18,12 @@ class StatedLoss(PrivacyLoss):
 
     stated_epsilon: float
     stated_delta: float
+
+    def __post_init__(self) -> None:
+        epsilon = check.number("stated_epsilon", self.stated_epsilon, at_least=0)
+        delta = check.number("stated_delta", self.stated_delta, at_least=0, at_most=1)
+        object.__setattr__(self, "stated_epsilon", epsilon)
+        object.__setattr__(self, "stated_delta", delta)
 
     @classmethod
     def of(cls, guarantee: Guarantee, *, distance: float) -> "StatedLoss":

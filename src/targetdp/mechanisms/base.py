@@ -13,6 +13,7 @@ from targetdp.normalization import Normalized, Privatized, clip_rows
 from targetdp.typing import Floats
 from targetdp.words import WordStream, word_stream
 
+SMALLEST_B = 1e-9
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 100.0
 SMALLEST_DELTA = 1e-20
 """Below it the sampler's own tail and float error would no longer be negligible beside δ."""
@@ -103,11 +104,24 @@ class NoiseMechanism(Mechanism):
 def claim(B: float, epsilon: float, delta: float, *, pure: bool) -> Guarantee:
     """The validated (B, ε, δ) that a noise mechanism is calibrated to; δ = 0 only if it can be ``pure``."""
     epsilon = check.number(
-        "epsilon", epsilon, at_least=SMALLEST_EPSILON, at_most=LARGEST_EPSILON,
+        "epsilon",
+        epsilon,
+        at_least=SMALLEST_EPSILON,
+        at_most=LARGEST_EPSILON,
         remedy="other values hide nothing or everything",
-    )  # fmt: skip
-    if pure and not isinstance(delta, str | bool) and delta == 0:
-        return Guarantee(B, epsilon, 0.0)
+    )
+    if pure and type(delta) in (int, float) and delta == 0:
+        return Guarantee(noise_distance(B), epsilon, 0.0)
     remedy = "or exactly 0 for a pure mechanism" if pure else "Gaussian noise needs δ > 0"
     delta = check.number("delta", delta, at_least=SMALLEST_DELTA, below=1, remedy=remedy)
-    return Guarantee(B, epsilon, delta)
+    return Guarantee(noise_distance(B), epsilon, delta)
+
+
+def noise_distance(B: float) -> float:
+    """A distance B that noise on a grid of doubles can hide in rows of length 1."""
+    B = check.distance(B, "B")
+    if B < SMALLEST_B:
+        raise ValueError(
+            f"B = {B!r} is below {SMALLEST_B:g}: rounding would swallow its noise; use a larger B"
+        )
+    return B

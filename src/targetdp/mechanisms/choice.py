@@ -82,6 +82,7 @@ def least_noise(guarantee: Guarantee, dimensions: int) -> Choice:
 
     The choice depends on the guarantee and the number of columns only, never on data.
     """
+    check.instance("guarantee", guarantee, Guarantee)
     d = check.dimensions(dimensions)
     built: dict[str, NoiseMechanism] = {}
     noise: dict[str, float] = {}

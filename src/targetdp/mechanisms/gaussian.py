@@ -39,13 +39,14 @@ class GaussianNoise(NoiseMechanism):
 
     def privacy_loss(self, *, distance: float, dimensions: int) -> PrivacyLoss:
         """Normal noise against the distance, grown by the grid."""
+        dimensions = check.dimensions(dimensions)
         deviation, grid = self._deviation_and_grid(dimensions)
         shift = (check.distance(distance) + row_growth(dimensions, grid)) / deviation
         return ImperfectLoss(GaussianLoss(shift), gaussian_imperfection(dimensions))
 
     def noise_covariance(self, dimensions: int) -> Floats:
         """σ²·I."""
-        return np.eye(dimensions) * self.noise_sd(dimensions) ** 2
+        return np.eye(check.dimensions(dimensions)) * self.noise_sd(dimensions) ** 2
 
     def noise_sd(self, dimensions: int) -> float:
         """σ."""

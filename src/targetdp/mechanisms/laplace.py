@@ -49,6 +49,7 @@ class SphericalLaplace(NoiseMechanism):
 
     def privacy_loss(self, *, distance: float, dimensions: int) -> PrivacyLoss:
         """Spherical Laplace noise against the distance, grown by the grid."""
+        dimensions = check.dimensions(dimensions)
         scale, grid = self._scale_and_grid(dimensions)
         shift = (check.distance(distance) + row_growth(dimensions, grid)) / scale
         return ImperfectLoss(
@@ -57,7 +58,7 @@ class SphericalLaplace(NoiseMechanism):
 
     def noise_covariance(self, dimensions: int) -> Floats:
         """b²·(d + 1)·I."""
-        return np.eye(dimensions) * self.noise_sd(dimensions) ** 2
+        return np.eye(check.dimensions(dimensions)) * self.noise_sd(dimensions) ** 2
 
     def noise_sd(self, dimensions: int) -> float:
         """b·√(d + 1)."""

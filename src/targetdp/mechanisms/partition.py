@@ -1,6 +1,5 @@
 """The paper's Nigerian strategy: privatize random parts of the table one by one."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,8 @@ from targetdp.guarantee import Guarantee, parallel
 from targetdp.mechanisms.base import NoiseMechanism
 from targetdp.typing import Floats
 from targetdp.words import WordStream
+
+MAX_ROWS = 10**15
 
 
 @dataclass(frozen=True)
@@ -37,18 +38,21 @@ class Partitioned(NoiseMechanism):
             raise TypeError(
                 f"mechanism = {self.mechanism!r} is not a noise mechanism: give one, such as GaussianNoise"
             )
-        check.integer("parts", self.parts, at_least=1)
+        object.__setattr__(self, "parts", check.integer("parts", self.parts, at_least=1))
         if self.rows is not None:
-            check.integer("rows", self.rows, at_least=self.parts, remedy="every part needs a row")
+            rows = check.integer(
+                "rows", self.rows, at_least=self.parts, at_most=MAX_ROWS, remedy="every part needs a row"
+            )
+            object.__setattr__(self, "rows", rows)
             with_delta = getattr(self.mechanism, "with_delta", None)
             if with_delta is None:
                 raise TypeError(f"{type(self.mechanism).__name__} has no δ to set per part: leave rows out")
-            object.__setattr__(self, "mechanism", with_delta(delta_per_part(self.rows, self.parts)))
+            object.__setattr__(self, "mechanism", with_delta(delta_per_part(rows, self.parts)))
 
     @property
     def guarantee(self) -> Guarantee:
-        """Lemma 3: the parts' guarantees in parallel, which all are the mechanism's."""
-        return parallel(*[self.mechanism.guarantee] * self.parts)
+        """Lemma 3: the parts' guarantees in parallel; all are the mechanism's, so one stands for them."""
+        return parallel(self.mechanism.guarantee)
 
     def privacy_loss(self, *, distance: float, dimensions: int) -> PrivacyLoss:
         """A row is in one part only, so its loss is that part's."""
@@ -81,7 +85,7 @@ class Partitioned(NoiseMechanism):
 
 def delta_per_part(rows: int, parts: int) -> float:
     """The paper's δ for each part: 1/(⌈rows/parts⌉ + 1)."""
-    return 1 / (math.ceil(rows / parts) + 1)
+    return 1 / (-(-rows // parts) + 1)
 
 
 def random_order(n: int, words: WordStream) -> np.ndarray[Any, np.dtype[np.intp]]:

@@ -25,7 +25,13 @@ from targetdp import check
 from targetdp.accounting import GaussianLoss, ImperfectLoss, PrivacyLoss
 from targetdp.accounting.gaussian import largest_mu
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms.base import LARGEST_EPSILON, SMALLEST_DELTA, SMALLEST_EPSILON, NoiseMechanism
+from targetdp.mechanisms.base import (
+    LARGEST_EPSILON,
+    SMALLEST_DELTA,
+    SMALLEST_EPSILON,
+    NoiseMechanism,
+    noise_distance,
+)
 from targetdp.mechanisms.budget import ideal_budget
 from targetdp.mechanisms.covariance import covariance_sensitivity, fixed_point_growth, leading_directions
 from targetdp.mechanisms.ternary import Projection, draw_projection
@@ -70,7 +76,7 @@ class PrivateProjection(NoiseMechanism):
         printed = self.calibration == "printed"
         below = 1.0 if printed else LARGEST_EPSILON
         fields = {
-            "B": check.distance(self.B, "B"),
+            "B": noise_distance(self.B),
             "epsilon1": check.number(
                 "epsilon1", self.epsilon1, at_least=SMALLEST_EPSILON, at_most=LARGEST_EPSILON
             ),
@@ -88,6 +94,10 @@ class PrivateProjection(NoiseMechanism):
         }  # fmt: skip
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+        if self.epsilon2 < SMALLEST_EPSILON:
+            raise ValueError(
+                f"epsilon2 = {self.epsilon2!r} is below {SMALLEST_EPSILON:g}: use a larger share"
+            )
 
     @property
     def guarantee(self) -> Guarantee:

@@ -54,7 +54,7 @@ class Staircase(NoiseMechanism):
         return np.array([[period**2 * staircase_variance(gamma, level)]])
 
     def _dimensions(self, dimensions: int | None) -> int:
-        if dimensions not in (None, 1):
+        if not (dimensions is None or (type(dimensions) is int and dimensions == 1)):
             raise ValueError(
                 f"dimensions = {dimensions}: the staircase mechanism takes exactly 1 column; "
                 "use SphericalLaplace for more"

@@ -36,8 +36,8 @@ lint: $(VENV)/.ready  ## ruff: style and format
 types: $(VENV)/.ready  ## mypy, strict
 	$(RUN) -m mypy
 
-bench: $(VENV)/.bench  ## measure the ratios that the documentation quotes
-	$(RUN) -m benchmarks.run
+bench: $(VENV)/.bench  ## measure the ratios that the documentation quotes (writes docs/benchmarks.md)
+	$(RUN) -m benchmarks.run --markdown docs/benchmarks.md
 
 docs: $(VENV)/.ready  ## check that documents agree with the code (links, paper map, demo table)
 	$(RUN) -m pytest -q tests/docs

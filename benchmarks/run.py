@@ -23,6 +23,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from benchmarks import growth, mechanisms, mondrian, noise, projection
+from benchmarks.page import page
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, figure
 
@@ -54,13 +55,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for table in sections[name].tables:
                 out.print(table)
     bars = [bar for section in sections.values() for bar in section.bars]
-    out.print(_bars_table(bars, quick=options.quick))
+    verdicts = _bars_table(bars, quick=options.quick)
+    out.print(verdicts)
     words.print(
         f"{time.perf_counter() - began:.0f} s; load average before {load[0]:.1f}, {os.cpu_count()} CPUs"
     )
     if options.json is not None:
         options.json.write_text(json.dumps(_record(sections, bars, options.quick, load), indent=1) + "\n")
         words.print(f"figures written to {options.json}")
+    if options.markdown is not None:
+        tables = [verdicts, *(table for section in sections.values() for table in section.tables)]
+        options.markdown.write_text(page(_machine(), tables) + "\n", encoding="utf-8")
+        words.print(f"page written to {options.markdown}")
     return int(any(bar.verdict in {"missed", "not measured"} for bar in bars))
 
 
@@ -79,6 +85,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--quick", action="store_true", help="smaller tables and fewer rounds: under a minute, rougher"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures and versions to a file")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write all tables to a Markdown page")
     return parser.parse_args(arguments)
 
 
@@ -108,6 +115,11 @@ def _record(
         "sections": {name: section.figures for name, section in sections.items()},
         "bars": [vars(bar) | {"verdict": bar.verdict} for bar in bars],
     }  # fmt: skip
+
+
+def _machine() -> str:
+    versions = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
+    return f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, {versions}."
 
 
 def _version(package: str) -> str | None:

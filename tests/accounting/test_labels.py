@@ -23,7 +23,7 @@ from targetdp import (
 from targetdp.mechanisms.base import NoiseMechanism
 from targetdp.mechanisms.projection import Calibration, printed_step3_sigma, printed_step4_sigma
 
-steady = settings(derandomize=True, deadline=None, max_examples=120)
+steady = settings(derandomize=True, deadline=None, max_examples=80)
 DIGITS = 40
 PAPER = {"epsilon": 3.9999, "delta": 1 / 4202}
 

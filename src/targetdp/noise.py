@@ -24,17 +24,21 @@ from targetdp.words import WordStream
 GRID_BITS = 20
 """The grid is between 2⁻²¹ and 2⁻²⁰ of the noise's deviation."""
 
-_NORMAL_LOG_ERROR = 2.0**-44
-"""Per normal draw: layer areas, acceptance tests and lazy digits, measured below 2⁻⁴⁷ in tests."""
+_NORMAL_LOG_ERROR = 2.0**-43
+"""Per normal draw within 12 deviations: layer areas, acceptance tests and lazy digits."""
 
-_CHI_LOG_ERROR = 2.0**-34
-"""Per chi draw, for its acceptance tests; each column adds `_SCALE_LOG_ERROR` for its resolution."""
+_FAR_LOG_ERROR = 2.0**-50
+"""Times the squared shift: farther out, ln(density) is a larger number and is off by more."""
 
-_SCALE_LOG_ERROR = 2.0**-38
+_CHI_LOG_ERROR, _CHI_COLUMN_LOG_ERROR, _CHI_FAR_LOG_ERROR = 2.0**-34, 2.0**-38, 2.0**-38
+"""Per chi draw: for its lattice, for each column, and times the shift."""
 
 _TAIL = 2.0**-90
 """Per row: some normal beyond 12 deviations, or a radius beyond d + 14√d + 100 (both below 2⁻⁹² for
 up to 16,384 columns)."""
+
+LARGEST_GAUSSIAN_SHIFT = 64.0
+"""Mechanisms are calibrated for neighbors at most so many deviations apart (ε ≤ 100 needs less than 20)."""
 
 _BUFFER = 1 << 14
 
@@ -54,20 +58,27 @@ def row_growth(dimensions: int, grid: float) -> float:
     return math.sqrt(dimensions) * grid + (dimensions + 8) * 2.0**-51
 
 
-def gaussian_imperfection(dimensions: int) -> Imperfection:
-    """For rows drawn by `add_gaussian`."""
-    return Imperfection(_NORMAL_LOG_ERROR * dimensions, _tail(dimensions))
+def gaussian_imperfection(normals: int, shift: float = LARGEST_GAUSSIAN_SHIFT) -> Imperfection:
+    """For so many values drawn by `add_gaussian`, and neighbors ``shift`` deviations apart."""
+    return Imperfection(_NORMAL_LOG_ERROR * normals + _FAR_LOG_ERROR * shift**2, _tail(normals))
 
 
-def spherical_laplace_imperfection(dimensions: int) -> Imperfection:
-    """For rows drawn by `add_spherical_laplace`."""
-    per_column = _NORMAL_LOG_ERROR + _SCALE_LOG_ERROR
-    return Imperfection(_CHI_LOG_ERROR + per_column * dimensions, _tail(dimensions))
+def largest_laplace_shift(dimensions: int) -> float:
+    """Mechanisms are calibrated for neighbors at most so many scales apart."""
+    return LARGEST_GAUSSIAN_SHIFT * math.sqrt(dimensions + 1) + 200.0
 
 
-def staircase_imperfection(level: float) -> Imperfection:
-    """For values drawn by `add_staircase` with ε = ``level``."""
-    return Imperfection(_NORMAL_LOG_ERROR / min(1.0, level), _TAIL)
+def spherical_laplace_imperfection(dimensions: int, shift: float | None = None) -> Imperfection:
+    """For rows drawn by `add_spherical_laplace`, and neighbors ``shift`` scales apart."""
+    shift = largest_laplace_shift(dimensions) if shift is None else shift
+    per_column = _NORMAL_LOG_ERROR + _CHI_COLUMN_LOG_ERROR
+    log_error = _CHI_LOG_ERROR + per_column * dimensions + _CHI_FAR_LOG_ERROR * shift
+    return Imperfection(log_error, _tail(dimensions))
+
+
+def staircase_imperfection(level: float, shift: float = 1.0) -> Imperfection:
+    """For values drawn by `add_staircase` with ε = ``level``, and neighbors ``shift`` periods apart."""
+    return Imperfection(_NORMAL_LOG_ERROR * (1 / min(1.0, level) + shift * level), _TAIL)
 
 
 def add_gaussian(signal: Floats, deviation: float, grid: float, words: WordStream) -> Floats:

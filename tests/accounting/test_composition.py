@@ -401,7 +401,6 @@ def test_composing_a_composition_again_is_refused() -> None:
         compose(together(*MIXED), MIXED[0])
 
 
-@pytest.mark.xfail(reason="losses that reach nowhere make the grid's interval 0: ZeroDivisionError")
 @pytest.mark.parametrize(
     "losses", [[StatedLoss(0.0, 0.1), StatedLoss(0.0, 0.1)], [GaussianLoss(0.0), StatedLoss(1.0, 0.1)]]
 )
@@ -409,7 +408,6 @@ def test_losses_of_nothing_compose(losses: list[PrivacyLoss]) -> None:
     assert compose(*losses).delta(2.0) >= losses[1].delta(2.0)
 
 
-@pytest.mark.xfail(reason="the curve at ε above about 709 is NaN in many dimensions: IndexError")
 def test_far_spherical_laplaces_in_many_dimensions_compose() -> None:
     assert compose(SphericalLaplaceLoss(3500.0, 200), StatedLoss(1.0, 0.0)).delta(3000.0) > 0.9
 
@@ -440,7 +438,8 @@ def test_imperfect_gaussians_are_still_merged() -> None:
 def test_perfect_imperfection_changes_nothing() -> None:
     for loss in MIXED:
         for epsilon in (0.0, 0.3, 1.0):
-            assert ImperfectLoss(loss, Imperfection(0.0, 0.0)).delta(epsilon) == loss.delta(epsilon)
+            same = ImperfectLoss(loss, Imperfection(0.0, 0.0)).delta(epsilon)
+            assert same == pytest.approx(loss.delta(epsilon), rel=1e-11)
 
 
 def test_imperfect_curve_covers_every_sampler_that_is_so_imperfect() -> None:

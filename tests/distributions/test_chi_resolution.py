@@ -28,19 +28,31 @@ def acceptance_slope_and_scale_slope(
     return np.abs(acceptance), 1.5 * c / root
 
 
+def claimed(d: int, shift: float) -> float:
+    """What is stated for the chi draw alone, for neighbors so many scales apart."""
+    whole = noise.spherical_laplace_imperfection(d, shift).log_error
+    return whole - noise.gaussian_imperfection(d, 0.0).log_error
+
+
+def moved(d: int, rho: float) -> float:
+    """The expectation above, by quadrature over T."""
+    peak = math.sqrt(rho)
+    T = np.linspace(max(1e-7, peak - 9), peak + 9, 400_001)
+    weight = np.exp(-((T - rho / T) ** 2) / 2)  # the exponent up to a constant
+    acceptance, scale = acceptance_slope_and_scale_slope(T, d + 1)
+    change = acceptance + np.abs(rho**2 / T**2 - d) * scale
+    return float((weight * change).sum() / weight.sum())
+
+
 @pytest.mark.parametrize("d", [1, 2, 3, 10, 100, 1000, 16_384])
 def test_rounding_a_chi_draw_moves_log_densities_less_than_claimed(d: int) -> None:
-    claimed = noise.spherical_laplace_imperfection(d).log_error - noise.gaussian_imperfection(d).log_error
-    worst = 0.0
-    for rho in np.concatenate([[0.0, 1e-6, 1e-3], np.linspace(0.01, d + 14 * math.sqrt(d) + 100, 60)]):
-        peak = math.sqrt(rho)
-        T = np.linspace(max(1e-7, peak - 9), peak + 9, 400_001)
-        weight = np.exp(-((T - rho / T) ** 2) / 2)  # the exponent up to a constant
-        acceptance, scale = acceptance_slope_and_scale_slope(T, d + 1)
-        moved = acceptance + np.abs(rho**2 / T**2 - d) * scale
-        worst = max(worst, float((weight * moved).sum() / weight.sum()))
+    own_reach = d + 14 * math.sqrt(d) + 100
+    near = max(moved(d, rho) for rho in [0.0, 1e-6, 1e-3, *np.linspace(0.01, own_reach, 30)])
     # Float error of the acceptance test's logarithm: a few 2⁻⁵² of the shape.
-    assert worst * 2.0**-41 + d * 2.0**-50 < claimed
+    assert near * 2.0**-41 + d * 2.0**-50 < claimed(d, 0.0)
+    for shift in (10.0, 1e3, 1e5, 1e7):  # an outcome likely for one row, seen from the other
+        far = max(moved(d, rho) for rho in np.linspace(max(0.0, shift - own_reach), shift + own_reach, 9))
+        assert far * 2.0**-41 + (d + shift) * 2.0**-50 < claimed(d, shift)
 
 
 @pytest.mark.parametrize("degrees", [2, 3, 4, 11, 101, 16_385])

@@ -14,6 +14,8 @@ from targetdp.accounting.stated import StatedLoss
 _POINTS = 8_000
 """Resolution: how many steps the largest total loss is cut into (on each side of zero)."""
 
+_FINEST = 1e-7
+
 _CONVOLUTION_ERROR = 1e-12
 """Added to δ for each convolution: rounding of the Fourier transform and tails that are cut."""
 
@@ -26,16 +28,24 @@ class ComposedLoss(PrivacyLoss):
     """The loss of several releases together (adaptively chosen ones included)."""
 
     pld: Any
-    largest: float
-    error: float
+    parts: tuple[PrivacyLoss, ...]
 
     def delta(self, epsilon: float) -> float:
         """See `PrivacyLoss.delta`."""
-        return min(1.0, max(0.0, float(self.pld.get_delta_for_epsilon(epsilon))) + self.error)
+        if epsilon >= self.largest():
+            return 0.0
+        delta = float(self.pld.get_delta_for_epsilon(epsilon))
+        if not math.isfinite(delta):
+            return 1.0
+        return min(1.0, max(0.0, delta) + _CONVOLUTION_ERROR * len(self.parts))
 
     def reach(self) -> float:
         """See `PrivacyLoss.reach`."""
-        return self.largest
+        return sum(loss.reach() for loss in self.parts)
+
+    def largest(self) -> float:
+        """See `PrivacyLoss.largest`: the largest losses add up."""
+        return sum(loss.largest() for loss in self.parts)
 
     def distribution(self, interval: float) -> Any:  # noqa: ARG002
         """Not defined: a composition is fixed at the resolution it was made with."""
@@ -67,19 +77,20 @@ def compose(*losses: PrivacyLoss) -> PrivacyLoss:
 
 
 def _compose_ideal(losses: list[PrivacyLoss]) -> PrivacyLoss:
-    gaussians = [loss for loss in losses if isinstance(loss, GaussianLoss)]
+    gaussians = [loss for loss in losses if isinstance(loss, GaussianLoss) and loss.mu > 0]
     others = [loss for loss in losses if not isinstance(loss, GaussianLoss)]
     if gaussians:
         others.append(GaussianLoss(math.hypot(*(loss.mu for loss in gaussians))))
+    if not others:
+        return GaussianLoss(0.0)
     if len(others) == 1:
         return others[0]
     if any(_promises_nothing(loss) for loss in others):
         return StatedLoss(_LARGEST_STATED_EPSILON, 1.0)
-    largest = sum(loss.reach() for loss in others)
-    interval = largest / _POINTS
+    interval = max(_FINEST, sum(loss.reach() for loss in others) / _POINTS)
     parts = [loss.distribution(interval) for loss in others]
     whole = reduce(lambda a, b: a.compose(b), parts)
-    return ComposedLoss(whole, largest, _CONVOLUTION_ERROR * len(others))
+    return ComposedLoss(whole, tuple(others))
 
 
 def _promises_nothing(loss: PrivacyLoss) -> bool:

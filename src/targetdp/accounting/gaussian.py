@@ -1,6 +1,7 @@
 """The Gaussian mechanism: exact curve and smallest noise (Balle and Wang 2018, Theorems 8 and 9)."""
 
 import math
+import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -10,8 +11,8 @@ from scipy.special import log_ndtr
 from targetdp import check
 from targetdp.accounting.loss import PrivacyLoss, last_true
 
-_FLOAT_ERROR = 1e-12
-"""Relative error allowed for in each of the two normal probabilities that are subtracted."""
+_FLOAT_ERROR, _LOG_ERROR = 1e-12, 2.0**-49
+"""Relative error allowed for in each normal probability: a constant, and a part of its logarithm."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,9 @@ class GaussianLoss(PrivacyLoss):
         log_p = float(log_ndtr(self.mu / 2 - tilt))
         log_q = epsilon + float(log_ndtr(-self.mu / 2 - tilt))
         p = math.exp(log_p)
-        return min(1.0, p * max(0.0, -math.expm1(min(0.0, log_q - log_p))) + _FLOAT_ERROR * p)
+        error = _FLOAT_ERROR + _LOG_ERROR * (epsilon + abs(log_p) + abs(log_q - epsilon))
+        # δ is never zero: where it leaves the range of floats, the smallest of them stands for it.
+        return min(1.0, max(sys.float_info.min, p * (max(0.0, -math.expm1(min(0.0, log_q - log_p))) + error)))
 
     def reach(self) -> float:
         """See `PrivacyLoss.reach`."""

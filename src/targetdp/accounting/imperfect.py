@@ -10,11 +10,13 @@ from targetdp.accounting.loss import PrivacyLoss
 
 @dataclass(frozen=True)
 class Imperfection:
-    """How far the noise of one row, as drawn, is from ideal noise.
+    """How far the noise of one row, as drawn, is from ideal noise, for two neighboring rows.
 
-    Outside an event of probability ``tail`` (as drawn), every outcome has its ideal probability up to a
-    factor e^±``log_error``. That is stronger than a bound on the total variation, which would have to
-    be multiplied by e^ε before it could be added to δ, and would promise nothing at large ε.
+    Outside an event of probability ``tail`` (under either row's noise, as drawn), every outcome has its
+    ideal probability up to a factor e^±``log_error``, under *both* rows' noise: also where an outcome that
+    is likely for one row lies far out in the other's tail. So it depends on how far apart the rows are.
+    A bound on the total variation would not do: it would have to be multiplied by e^ε before it could be
+    added to δ, and would promise nothing at large ε.
     """
 
     log_error: float
@@ -45,9 +47,12 @@ class ImperfectLoss(PrivacyLoss):
     def delta(self, epsilon: float) -> float:
         """See `PrivacyLoss.delta`."""
         eta, tail = self.imperfection.log_error, self.imperfection.tail
-        if epsilon < 2 * eta:  # no ideal ε ≥ 0 is left: step over δ(0) by the worst that 2η can add
-            return min(1.0, math.exp(eta) * self.ideal.delta(0.0) + math.expm1(2 * eta) + tail)
-        return min(1.0, math.exp(eta) * self.ideal.delta(epsilon - 2 * eta) + tail)
+        # Where no ideal ε ≥ 0 is left, step over δ(0) by the worst that 2η can add.
+        over = math.expm1(min(1.0, 2 * eta)) if epsilon < 2 * eta else 0.0
+        ideal = self.ideal.delta(max(0.0, epsilon - 2 * eta))
+        # In logarithms, since e^η may leave the range of floats; their rounding is paid for.
+        grown = math.exp(min(0.0, eta + math.log(ideal))) * (1 + 2.0**-40) if ideal > 0 else 0.0
+        return min(1.0, grown + over + tail)
 
     def reach(self) -> float:
         """See `PrivacyLoss.reach`."""

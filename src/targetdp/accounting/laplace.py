@@ -47,6 +47,10 @@ class SphericalLaplaceLoss(PrivacyLoss):
         """See `PrivacyLoss.reach`."""
         return self.shift
 
+    def largest(self) -> float:
+        """See `PrivacyLoss.largest`: metric privacy."""
+        return self.shift
+
     def distribution(self, interval: float) -> Any:
         """See `PrivacyLoss.distribution`: dots of the exact curve, connected pessimistically.
 
@@ -90,30 +94,37 @@ def _tails(shift: float, epsilon: Floats, d: int) -> tuple[Floats, Floats]:
 
     nearest = (shift - epsilon) / 2  # closer than this, every direction has L > ε
     start = np.maximum(nearest, low)
-    rho, weight = _radii(start, np.maximum(high, start + 60))
+    rho, weight = _radii(start, np.maximum(high, start + 60), d)
     chance = betainc(half, half, _unit((shift - epsilon) * (shift + epsilon + 2 * rho) / (4 * rho * shift)))
     above = (weight * np.exp((d - 1) * np.log(rho) - rho - gammaln(d)) * chance).sum(axis=1)
     above += gammainc(d, start[:, 0]) + gammaincc(d, np.maximum(high, start[:, 0] + 60))
 
     farthest = (shift + epsilon) / 2  # closer than this, no direction has L < −ε
     start = np.maximum(farthest, low)
-    rho, weight = _radii(start, np.maximum(high, start + 60 + 14 * np.sqrt(d)))
+    rho, weight = _radii(start, np.maximum(high, start + 60 + 14 * np.sqrt(d)), d)
     chance = betainc(half, half, _unit((shift - epsilon) * (rho - farthest) / (2 * rho * shift)))
-    below = (weight * np.exp(epsilon + (d - 1) * np.log(rho) - rho - gammaln(d)) * chance).sum(axis=1)
+    with np.errstate(divide="ignore"):  # a chance below the range of floats counts as none, which is safe
+        log_chance = np.log(chance)
+    log_density = epsilon + (d - 1) * np.log(rho) - rho - gammaln(d)
+    below = (weight * np.exp(np.minimum(0.0, log_density + log_chance))).sum(axis=1)
     return above, below
 
 
-def _radii(start: Floats, stop: Floats) -> tuple[Floats, Floats]:
+def _radii(start: Floats, stop: Floats, d: int) -> tuple[Floats, Floats]:
     """Quadrature nodes and weights for ρ in [start, stop], one row for each start.
 
-    ρ = start + s²: the square removes the root-like start of the integrand and gives the gamma
-    density a width of about one in s, whatever d is; panels of at most half a unit follow it.
+    ρ = start + s²: the square removes the root-like start of the integrand and gives the gamma density a
+    width of about one in s, whatever d is; panels of at most half a unit follow it. In few dimensions the
+    start itself matters, on the scale of √start, which may be tiny: panels shrink towards it.
     """
     length = np.sqrt(stop - start)
     panels = int(np.ceil(2 * length.max()))
-    edges = np.arange(panels) / panels
-    s = (edges[:, None] + (_NODES + 1) / (2 * panels)).ravel()
-    w = np.tile(_WEIGHTS / (2 * panels), panels)
+    edges = np.arange(panels + 1) / panels
+    if d < 8:
+        edges = np.concatenate([[0.0], 0.25 ** np.arange(14, 0, -1) / panels, edges[1:]])
+    widths = np.diff(edges)
+    s = (edges[:-1, None] + np.outer(widths, (_NODES + 1) / 2)).ravel()
+    w = np.outer(widths / 2, _WEIGHTS).ravel()
     return start + (s * length) ** 2, 2 * s * length * length * w
 
 

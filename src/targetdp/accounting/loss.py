@@ -23,6 +23,10 @@ class PrivacyLoss(ABC):
     def reach(self) -> float:
         """A loss that is exceeded with negligible probability (to choose a resolution by)."""
 
+    def largest(self) -> float:
+        """A loss that is *never* exceeded; infinite if there is none."""
+        return math.inf
+
     @abstractmethod
     def distribution(self, interval: float) -> Any:
         """A pessimistic dp-accounting PrivacyLossDistribution with that resolution."""

@@ -50,12 +50,17 @@ class StaircaseLoss(PrivacyLoss):
 
     def delta(self, epsilon: float) -> float:
         """See `PrivacyLoss.delta`."""
+        if epsilon >= self.largest():
+            return 0.0
         values, masses = self.losses()
         gain = np.where(values > epsilon, -np.expm1(np.minimum(0.0, epsilon - values)), 0.0)
-        # A shift of at most one period never moves more than one level: then the bound is exact.
-        if self.shift <= 1 and epsilon >= self.level:
-            return 0.0
-        return min(1.0, float((gain * masses).sum()) * (1 + _FLOAT_ERROR) + _NEGLIGIBLE * 2)
+        # Each piece's width is a difference of rounded breakpoints, off by a few units of its place.
+        rounding = 2.0**-48 * (1 + 1 / self.level)
+        return min(1.0, float((gain * masses).sum()) * (1 + _FLOAT_ERROR) + 2 * _NEGLIGIBLE + rounding)
+
+    def largest(self) -> float:
+        """See `PrivacyLoss.largest`: a shift of so many periods crosses at most so many levels."""
+        return math.ceil(self.shift) * self.level
 
     def reach(self) -> float:
         """See `PrivacyLoss.reach`."""

@@ -41,6 +41,10 @@ class StatedLoss(PrivacyLoss):
         """See `PrivacyLoss.reach`."""
         return self.stated_epsilon
 
+    def largest(self) -> float:
+        """See `PrivacyLoss.largest`."""
+        return self.stated_epsilon if self.stated_delta == 0 else math.inf
+
     def distribution(self, interval: float) -> Any:
         """See `PrivacyLoss.distribution`."""
         from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415

@@ -10,7 +10,13 @@ from targetdp.accounting.gaussian import largest_mu
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms.base import NoiseMechanism, claim
 from targetdp.mechanisms.budget import ideal_budget
-from targetdp.noise import add_gaussian, gaussian_imperfection, grid_for, row_growth
+from targetdp.noise import (
+    LARGEST_GAUSSIAN_SHIFT,
+    add_gaussian,
+    gaussian_imperfection,
+    grid_for,
+    row_growth,
+)
 from targetdp.typing import Floats
 from targetdp.words import WordStream
 
@@ -42,7 +48,7 @@ class GaussianNoise(NoiseMechanism):
         dimensions = check.dimensions(dimensions)
         deviation, grid = self._deviation_and_grid(dimensions)
         shift = (check.distance(distance) + row_growth(dimensions, grid)) / deviation
-        return ImperfectLoss(GaussianLoss(shift), gaussian_imperfection(dimensions))
+        return ImperfectLoss(GaussianLoss(shift), gaussian_imperfection(dimensions, shift))
 
     def noise_covariance(self, dimensions: int) -> Floats:
         """σ²·I."""
@@ -53,9 +59,9 @@ class GaussianNoise(NoiseMechanism):
         return self._deviation_and_grid(check.dimensions(dimensions))[0]
 
     def _deviation_and_grid(self, dimensions: int) -> tuple[float, float]:
-        mu = largest_mu(
-            *ideal_budget(self.claimed.epsilon, self.claimed.delta, gaussian_imperfection(dimensions))
-        )
+        imperfection = gaussian_imperfection(dimensions)
+        budget = ideal_budget(self.claimed.epsilon, self.claimed.delta, imperfection)
+        mu = min(largest_mu(*budget), LARGEST_GAUSSIAN_SHIFT)
         grid = grid_for(self.claimed.B / mu)
         return (self.claimed.B + row_growth(dimensions, grid)) / mu, grid
 

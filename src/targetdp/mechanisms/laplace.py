@@ -14,6 +14,7 @@ from targetdp.mechanisms.budget import ideal_budget
 from targetdp.noise import (
     add_spherical_laplace,
     grid_for,
+    largest_laplace_shift,
     row_growth,
     spherical_laplace_imperfection,
 )
@@ -53,7 +54,7 @@ class SphericalLaplace(NoiseMechanism):
         scale, grid = self._scale_and_grid(dimensions)
         shift = (check.distance(distance) + row_growth(dimensions, grid)) / scale
         return ImperfectLoss(
-            SphericalLaplaceLoss(shift, dimensions), spherical_laplace_imperfection(dimensions)
+            SphericalLaplaceLoss(shift, dimensions), spherical_laplace_imperfection(dimensions, shift)
         )
 
     def noise_covariance(self, dimensions: int) -> Floats:
@@ -68,9 +69,8 @@ class SphericalLaplace(NoiseMechanism):
     def _scale_and_grid(self, dimensions: int) -> tuple[float, float]:
         B = self.claimed.B
         imperfection = spherical_laplace_imperfection(dimensions)
-        shift = largest_shift(
-            *ideal_budget(self.claimed.epsilon, self.claimed.delta, imperfection), dimensions
-        )
+        budget = ideal_budget(self.claimed.epsilon, self.claimed.delta, imperfection)
+        shift = min(largest_shift(*budget, dimensions), largest_laplace_shift(dimensions))
         grid = grid_for(B / shift * math.sqrt(dimensions + 1))
         return (B + row_growth(dimensions, grid)) / shift, grid
 

@@ -35,7 +35,13 @@ from targetdp.mechanisms.base import (
 from targetdp.mechanisms.budget import ideal_budget
 from targetdp.mechanisms.covariance import covariance_sensitivity, fixed_point_growth, leading_directions
 from targetdp.mechanisms.ternary import Projection, draw_projection
-from targetdp.noise import add_gaussian, gaussian_imperfection, grid_for, row_growth
+from targetdp.noise import (
+    LARGEST_GAUSSIAN_SHIFT,
+    add_gaussian,
+    gaussian_imperfection,
+    grid_for,
+    row_growth,
+)
 from targetdp.typing import Floats
 from targetdp.words import PublicWords, WordStream
 
@@ -115,11 +121,12 @@ class PrivateProjection(NoiseMechanism):
         projection = self.public_projection(d)
         sigma, grid = self._step3_noise(projection)
         mu = self._moved(projection, r, grid) / sigma
-        imperfection = gaussian_imperfection(projection.rank)
+        normals = projection.rank
         if not self._is_full(projection):
             covariance_sigma, covariance_grid = self._step4_noise(d)
             mu = math.hypot(mu, self._covariance_moved(r, d, covariance_grid) / covariance_sigma)
-            imperfection += gaussian_imperfection(d * (d + 1) // 2)
+            normals += d * (d + 1) // 2
+        imperfection = gaussian_imperfection(normals, mu)
         return ImperfectLoss(GaussianLoss(mu), imperfection)
 
     def noise_covariance(self, dimensions: int) -> Floats:
@@ -178,7 +185,7 @@ class PrivateProjection(NoiseMechanism):
         if self.calibration == "printed":
             sigma = printed_step3_sigma(self.B, projection.columns, self.k, self.epsilon1, self.delta1)
             return sigma, grid_for(sigma)
-        mu = largest_mu(*ideal_budget(self.epsilon1, self.delta1, gaussian_imperfection(projection.rank)))
+        mu = _calibrated_mu(self.epsilon1, self.delta1, projection.rank)
         stretch = max(projection.largest, 1e-9) / self.k
         grid = grid_for(self.B * stretch / mu)
         return self._moved(projection, self.B, grid) / mu, grid
@@ -188,8 +195,7 @@ class PrivateProjection(NoiseMechanism):
         if self.calibration == "printed":
             sigma = printed_step4_sigma(self.B, self.epsilon2, self.delta2)
             return sigma, grid_for(sigma)
-        values = d * (d + 1) // 2
-        mu = largest_mu(*ideal_budget(self.epsilon2, self.delta2, gaussian_imperfection(values)))
+        mu = _calibrated_mu(self.epsilon2, self.delta2, d * (d + 1) // 2)
         grid = grid_for(covariance_sensitivity(self.B) / mu)
         return self._covariance_moved(self.B, d, grid) / mu, grid
 
@@ -219,6 +225,12 @@ def printed_step3_sigma(B: float, d: int, k: int, epsilon1: float, delta1: float
 def printed_step4_sigma(B: float, epsilon2: float, delta2: float) -> float:
     """Step 4 (Lemma 7): σ = 2B·√(2·ln(1.25/δ₂))/ε₂."""
     return 2 * B * math.sqrt(2 * math.log(1.25 / delta2)) / epsilon2
+
+
+def _calibrated_mu(epsilon: float, delta: float, normals: int) -> float:
+    """The largest shift, in deviations, that so many normals hide up to (ε, δ)."""
+    budget = ideal_budget(epsilon, delta, gaussian_imperfection(normals))
+    return min(largest_mu(*budget), LARGEST_GAUSSIAN_SHIFT)
 
 
 def _not_too_wide(dimensions: int) -> None:

@@ -45,7 +45,7 @@ class Staircase(NoiseMechanism):
         self._dimensions(dimensions)
         period, level, gamma, grid = self._shape()
         shift = (check.distance(distance) + row_growth(1, grid)) / period
-        return ImperfectLoss(StaircaseLoss(shift, level, gamma), staircase_imperfection(level))
+        return ImperfectLoss(StaircaseLoss(shift, level, gamma), staircase_imperfection(level, shift))
 
     def noise_covariance(self, dimensions: int = 1) -> Floats:
         """The variance, as a matrix of one entry."""

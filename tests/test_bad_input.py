@@ -326,7 +326,7 @@ CALLS: dict[str, Call] = {
         {
             "center": Argument(NOT_VECTORS),
             "scale": vector([1.0, 0.0], [-1.0, 1.0]),
-            "source": Argument(NOT_WORDS, "data, declared, private"),
+            "source": Argument(NOT_WORDS, "data, declared, private, simulated"),
             "spent": instance(),
         },
     ),

@@ -94,11 +94,16 @@ def test_a_row_wider_than_the_buffer_gets_a_larger_one() -> None:
     assert out.std() == pytest.approx(mechanism.noise_sd(16_384), rel=0.03)
 
 
-def test_noise_too_small_for_the_data_is_refused() -> None:
-    with pytest.raises(ValueError, match="cannot be added exactly"):
-        noise.add_gaussian(
-            np.full((2, 2), 1e12), 1e-6, noise.grid_for(1e-6), SimulatedWords(np.random.default_rng(0))
-        )
+@pytest.mark.parametrize("value", [0.0, 1e-9, 0.5, 1.0])
+def test_noise_too_small_for_its_bound_is_refused_whatever_the_data(value: float) -> None:
+    """A refusal that depended on the data would tell neighbors apart with certainty."""
+    words = SimulatedWords(np.random.default_rng(0))
+    table = np.full((2, 2), value)
+    with pytest.raises(ValueError, match="cannot be added exactly to values of up to 1e"):
+        noise.add_gaussian(table, 1e-6, noise.grid_for(1e-6), words, bound=1e12)
+    with pytest.raises(ValueError, match="use a larger B"):
+        SphericalLaplace(B=1e-9, epsilon=100).privatize(table)
+    assert noise.add_gaussian(table, 1e-6, noise.grid_for(1e-6), words, bound=1.0).shape == (2, 2)
 
 
 def test_fortran_and_strided_signals_are_served_too() -> None:

@@ -28,6 +28,7 @@ from targetdp import (
     sequential,
 )
 from targetdp.mechanisms import Mechanism
+from targetdp.mechanisms.base import SIMULATION
 from targetdp.noise import row_growth
 from targetdp.normalization import ROW_CONDITIONS, RowRule, clip_rows, shrink_rows, unit_rows
 from targetdp.scales import Source
@@ -357,10 +358,13 @@ def test_a_normalized_table_gives_a_private_one_with_everything_to_be_said(
     mechanism = MECHANISMS[name]
     d = columns_for(mechanism)
     table = normalize(some_rows(40, d), scales_of(source, d), rows)
-    result = mechanism.privatize(table, np.random.default_rng(5))
+    simulated = mechanism.privatize(table, np.random.default_rng(5))
+    assert np.array_equal(simulated.X, mechanism.privatize(table.X, np.random.default_rng(5)))
+    assert simulated.guarantee is None  # whatever can be drawn again promises nothing, and says so
+    assert simulated.conditions == (*table.conditions, SIMULATION)
+    result = mechanism.privatize(table)
     assert isinstance(result, Privatized)
     assert result.conditions == table.conditions
-    assert np.array_equal(result.X, mechanism.privatize(table.X, np.random.default_rng(5)))
     if mechanism.guarantee is None:
         assert isinstance(mechanism, Mondrian)
         assert result.guarantee is None
@@ -395,7 +399,7 @@ def test_mechanisms_clip_rows_themselves(name: str) -> None:
     X = some_rows(40, d, size=5.0)
     clipped = mechanism.privatize(clip_rows(X), np.random.default_rng(6))
     assert np.array_equal(mechanism.privatize(X, np.random.default_rng(6)), clipped)
-    forged = Normalized(X=X, scales=scales_of("declared", d), rows="clip", conditions=())
+    forged = Normalized(X=X, scales=scales_of("declared", d), rows="clip")
     assert np.array_equal(mechanism.privatize(forged, np.random.default_rng(6)).X, clipped)
 
 
@@ -407,3 +411,12 @@ def test_a_release_needs_no_generator_and_is_never_repeated(name: str) -> None:
     first, second = mechanism.privatize(table), mechanism.privatize(table)
     assert first.guarantee == second.guarantee
     assert np.array_equal(first.X, second.X) == isinstance(mechanism, Mondrian)
+
+
+def test_simulated_scales_never_lead_to_a_guarantee() -> None:
+    X = some_rows(4000, 2)
+    scales = private_scales(X, lower=[-9, -9], upper=[9, 9], epsilon=1.0, rng=np.random.default_rng(1))
+    assert (scales.source, scales.spent) == ("simulated", None)
+    result = MECHANISMS["gaussian"].privatize(normalize(X, scales))
+    assert result.guarantee is None
+    assert "no guarantee holds" in " ".join(result.conditions)

@@ -87,7 +87,7 @@ def test_bad_scales_are_refused(center: Any, scale: Any, message: str) -> None:
 
 @pytest.mark.parametrize("source", ["public", "", None, 1, ["declared"]])
 def test_an_unknown_source_is_refused(source: Any) -> None:
-    with pytest.raises(ValueError, match=r"^source = .* is not one of data, declared, private$"):
+    with pytest.raises(ValueError, match=r"^source = .* is not one of data, declared, private, simulated$"):
         ColumnScales(np.zeros(1), np.ones(1), source)
 
 
@@ -175,9 +175,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Drawn]:
     record: list[Drawn] = []
     sampler = noise.add_spherical_laplace
 
-    def spy(signal: Floats, scale: float, grid: float, words: Any) -> Floats:
+    def spy(signal: Floats, scale: float, grid: float, words: Any, *, bound: float) -> Floats:
         record.append(Drawn(signal.copy(), scale, grid))
-        return sampler(signal, scale, grid, words)
+        return sampler(signal, scale, grid, words, bound=bound)
 
     monkeypatch.setattr(scales, "add_spherical_laplace", spy)
     return record
@@ -321,7 +321,7 @@ def test_an_audit_catches_too_little_noise(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(
         scales,
         "add_spherical_laplace",
-        lambda signal, scale, grid, words: sampler(signal, scale / 3, grid, words),
+        lambda signal, scale, grid, words, bound: sampler(signal, scale / 3, grid, words, bound=bound),
     )
     assert audit(1, 1.0, runs=2000).refutes(1.0)
 
@@ -446,7 +446,7 @@ def test_values_outside_the_bounds_are_clipped() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 100])
 def test_what_was_spent_is_classic_differential_privacy(epsilon: float) -> None:
-    result = private_scales(ROWS, **{**GOOD, "epsilon": epsilon}, rng=rng())
+    result = private_scales(ROWS, **{**GOOD, "epsilon": epsilon})
     assert result.spent == Guarantee(2, epsilon, 2.0**-90)
     assert result.source == "private"
     (condition,) = result.conditions

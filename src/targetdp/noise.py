@@ -81,37 +81,47 @@ def staircase_imperfection(level: float, shift: float = 1.0) -> Imperfection:
     return Imperfection(_NORMAL_LOG_ERROR * (1 / min(1.0, level) + shift * level), _TAIL)
 
 
-def add_gaussian(signal: Floats, deviation: float, grid: float, words: WordStream) -> Floats:
-    """Independent normal noise of a deviation on every value, on the grid."""
-    return _add_normals(signal, deviation, 0, grid, words)
+def add_gaussian(
+    signal: Floats, deviation: float, grid: float, words: WordStream, *, bound: float = 1.0
+) -> Floats:
+    """Independent normal noise of a deviation on every value, on the grid.
+
+    ``bound`` is a public bound on the values: that sums are exact is checked on it, never on the data.
+    """
+    return _add_normals(signal, deviation, 0, grid, words, bound)
 
 
-def add_spherical_laplace(signal: Floats, scale: float, grid: float, words: WordStream) -> Floats:
+def add_spherical_laplace(
+    signal: Floats, scale: float, grid: float, words: WordStream, *, bound: float = 1.0
+) -> Floats:
     """Noise with density ∝ exp(−‖z‖/scale) on every row, on the grid.
 
     It is a normal vector times an independent chi of d + 1 degrees of freedom: mixing N(0, w·I) over
     w ~ Gamma((d + 1)/2, 2·scale²) gives exactly this density. Given its row's chi, every coordinate is
     a plain normal, so the grid argument of `add_gaussian` carries over.
     """
-    return _add_normals(signal, scale, signal.shape[1] + 1, grid, words)
+    return _add_normals(signal, scale, signal.shape[1] + 1, grid, words, bound)
 
 
 def add_staircase(
-    signal: Floats, period: float, level: float, gamma: float, grid: float, words: WordStream
+    signal: Floats, period: int, inner: int, level: float, grid: float, words: WordStream
 ) -> Floats:
-    """Staircase noise (Geng and Viswanath 2014) of a period and ε = ``level`` on a single column."""
+    """Staircase noise (Geng and Viswanath 2014) with ε = ``level`` on a single column of rows in the ball.
+
+    The period and its inner part are whole numbers of grid steps.
+    """
     from targetdp import ziggurat  # noqa: PLC0415 (numba is imported only where it is used)
 
-    _must_fit(signal, period * (1 + 130 / level), grid)
+    _must_fit(1.0, period * grid * (1 + 130 / level), grid)
     signal = np.ascontiguousarray(signal)  # ravel() must be a view of both
     out = np.empty(signal.shape)
-    outer = (1 - gamma) * math.exp(-level)
-    rare = min(gamma, outer) / (gamma + outer)
+    outer = (period - inner) * math.exp(-level)
+    rare = min(inner, outer) / (inner + outer)
 
     def draw(buffer: Words, row: int) -> tuple[int, int]:
         return ziggurat.staircase_rows(
-            signal.ravel(), out.ravel(), grid, period / grid, gamma, level,
-            -math.log(rare), outer < gamma, buffer, row,
+            signal.ravel(), out.ravel(), grid, float(period), float(inner), level,
+            -math.log(rare), outer < inner, buffer, row,
         )  # fmt: skip
 
     _draw_rows(draw, len(signal), 16, words)
@@ -123,11 +133,13 @@ def _tail(normals: int) -> float:
     return _TAIL * max(1, math.ceil(normals / check.MAX_COLUMNS))
 
 
-def _add_normals(signal: Floats, scale: float, degrees: int, grid: float, words: WordStream) -> Floats:
+def _add_normals(
+    signal: Floats, scale: float, degrees: int, grid: float, words: WordStream, bound: float
+) -> Floats:
     from targetdp import ziggurat  # noqa: PLC0415
 
-    _must_fit(signal, scale * 40 * math.sqrt(degrees + 100), grid)
-    signal = np.ascontiguousarray(signal)  # ravel() must be a view of both
+    _must_fit(bound, scale * 40 * math.sqrt(degrees + 100), grid)
+    signal = np.ascontiguousarray(signal)
     out = np.empty(signal.shape)
     columns = signal.shape[1]
 
@@ -168,11 +180,13 @@ def _draw_rows(
         row, used = draw(buffer, row)
 
 
-def _must_fit(signal: Floats, reach: float, grid: float) -> None:
-    """Sums of grid steps must be exact: signal and noise together below 2⁵² steps."""
-    largest = max(float(signal.max()), -float(signal.min())) + reach
-    if largest / grid >= 2.0**52:
+def _must_fit(bound: float, reach: float, grid: float) -> None:
+    """Sums of grid steps must be exact: values and noise together below 2⁵² steps.
+
+    Depends on public numbers only: a refusal that depended on the data would tell neighbors apart.
+    """
+    if (bound + reach) / grid >= 2.0**52:
         raise ValueError(
-            f"noise on a grid of {grid:.3g} cannot be added exactly to values of up to {largest:.3g}: "
-            "the noise is too small for the data's scale; use a larger B or a smaller epsilon"
+            f"noise on a grid of {grid:.3g} cannot be added exactly to values of up to {bound:g}: "
+            "the noise is too small for rows of length 1; use a larger B or a smaller epsilon"
         )

@@ -30,23 +30,28 @@ _SHRINK = 2.0**-64
 
 @dataclass(frozen=True)
 class Normalized:
-    """A table of rows in the unit ball, and what must be said beside any guarantee about it.
-
-    ``spent`` is what was already paid for its column scales (classic differential privacy).
-    """
+    """A table of rows in the unit ball, and what must be said beside any guarantee about it."""
 
     X: Floats = field(repr=False)
     scales: ColumnScales
     rows: RowRule
-    conditions: tuple[str, ...]
-    spent: Guarantee | None = None
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What must be said beside a guarantee about these rows."""
+        return self.scales.conditions + ROW_CONDITIONS[self.rows]
+
+    @property
+    def spent(self) -> Guarantee | None:
+        """What was already paid for the column scales (classic differential privacy)."""
+        return self.scales.spent
 
 
 @dataclass(frozen=True)
 class Privatized:
     """A private table with the guarantee of everything that was done, and its conditions.
 
-    ``guarantee`` is None if the mechanism gives none (k-anonymity).
+    ``guarantee`` is None if there is none: for k-anonymity, and for every simulation.
     """
 
     X: Floats = field(repr=False)
@@ -75,13 +80,7 @@ def normalize(X: Any, scales: ColumnScales, rows: RowRule = "clip") -> Normalize
     if not np.isfinite(scaled).all():
         raise ValueError("X overflows when its columns are scaled: give scales of the data's own size")
     ball = {"clip": clip_rows, "unit": unit_rows, "largest": shrink_rows}[rows](scaled)
-    return Normalized(
-        X=ball,
-        scales=scales,
-        rows=rows,
-        conditions=scales.conditions + ROW_CONDITIONS[rows],
-        spent=scales.spent,
-    )
+    return Normalized(ball, scales, rows)
 
 
 def clip_rows(X: Floats) -> Floats:

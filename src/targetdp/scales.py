@@ -17,7 +17,7 @@ from targetdp.noise import add_spherical_laplace, grid_for, row_growth, spherica
 from targetdp.typing import Floats
 from targetdp.words import word_stream
 
-Source = Literal["declared", "private", "data"]
+Source = Literal["declared", "private", "data", "simulated"]
 
 _CONDITIONS: dict[str, tuple[str, ...]] = {
     "declared": (),
@@ -28,6 +28,10 @@ _CONDITIONS: dict[str, tuple[str, ...]] = {
     "data": (
         "Column scales are the data's own mean and deviation, which no one paid for: the guarantee holds "
         "only between tables that have the same column scales.",
+    ),
+    "simulated": (
+        "Column scales are a simulation of private ones, with noise that can be drawn again: no guarantee "
+        "holds.",
     ),
 }
 
@@ -137,17 +141,15 @@ def private_scales(
     with np.errstate(over="ignore"):  # what overflows is far outside the bounds and is clipped
         u = np.clip((table - middle) / half, -1.0, 1.0)
     sums = np.concatenate([_fixed_sum(u), _fixed_sum(u * u)])[None, :]
-    noisy = add_spherical_laplace(sums, scale, grid, words)[0] / n
+    noisy = add_spherical_laplace(sums, scale, grid, words, bound=float(n))[0] / n
     mean = np.clip(noisy[:d], -1.0, 1.0)
     # Below the noise's own size a variance is not told from zero: do not divide by less.
     floor = (2 * scale * math.sqrt(2 * d + 1) / n) ** 2
     variance = np.clip(noisy[d:] - mean * mean, min(floor, 1.0), 1.0)
-    return ColumnScales(
-        middle + half * mean,
-        half * np.sqrt(variance),
-        "private",
-        Guarantee(B=2, epsilon=epsilon, delta=imperfection.tail),
-    )
+    center, spread = middle + half * mean, half * np.sqrt(variance)
+    if rng is not None:
+        return ColumnScales(center, spread, "simulated")
+    return ColumnScales(center, spread, "private", Guarantee(B=2, epsilon=epsilon, delta=imperfection.tail))
 
 
 def _fixed_sum(values: Floats) -> Floats:

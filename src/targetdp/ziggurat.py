@@ -55,6 +55,8 @@ def _layers() -> tuple[Floats, Floats, Integers]:
 
 
 WIDTHS, HEIGHTS, INSIDE = _layers()
+BASE_BODY = int(INSIDE[0])  # below it a draw of the base layer is not in the tail
+INSIDE[0] = 0  # the base layer is never taken by the quick path
 
 
 @kernel
@@ -65,7 +67,7 @@ def word(words: Words, position: int) -> Any:
 
 @kernel
 def uniform(words: Words, position: int) -> float:
-    """53 bits of a word as a number strictly between 0 and 1."""
+    """53 bits of a word as a number in (0, 1] (the largest rounds up to 1)."""
     return (np.int64(word(words, position) >> np.uint64(11)) + 0.5) * _UNIT
 
 
@@ -79,7 +81,7 @@ def to_grid(offset: float, step: float, u: float, words: Words, position: int) -
     shifted = value + 0.5
     nearest = np.floor(shifted)
     fraction = shifted - nearest
-    guard = _GUARD + value * 2.0**-48  # covers step and the rounding of value
+    guard = _GUARD + 2.0 * step + value * 2.0**-48  # covers v, and the rounding of value
     if guard < fraction < 1.0 - guard:
         return nearest, position
     upper = nearest + 1.0 if fraction > 0.5 else nearest
@@ -158,7 +160,7 @@ def normal_steps(
         u = float(bits)
         if bits >= inside[layer]:
             if layer == 0:
-                steps, position = _tail_steps(scale, words, position)
+                steps, position = _base_steps(scale, bits, words, position)
                 return (-steps if w & np.uint64(256) else steps), position
             distance = x[layer] * u * _UNIT
             height = y[layer] + (y[layer + 1] - y[layer]) * uniform(words, position)
@@ -170,6 +172,24 @@ def normal_steps(
 
 
 @kernel
+def _base_steps(scale: float, bits: Any, words: Words, position: int) -> tuple[float, int]:
+    """A draw of the base layer: its body [0, start) or the tail beyond.
+
+    The body is drawn anew, so that it ends exactly, to the last bit, where the tail begins.
+    """
+    if bits < BASE_BODY:
+        u = float(np.int64(word(words, position) >> np.uint64(11)))
+        return to_grid(0.0, _tail_offset(scale, 0.0) * _UNIT, u, words, position + 1)
+    return _tail_steps(scale, words, position)
+
+
+@kernel
+def _tail_offset(scale: float, halvings: float) -> float:
+    """Where the tail's piece after so many half-lives begins."""
+    return scale * (TAIL_START + _LN2 * halvings / TAIL_START)
+
+
+@kernel
 def _tail_steps(scale: float, words: Words, position: int) -> tuple[float, int]:
     """A normal draw beyond TAIL_START: start + E/start, kept with probability exp(−(E/start)²/2)."""
     while True:
@@ -177,8 +197,9 @@ def _tail_steps(scale: float, words: Words, position: int) -> tuple[float, int]:
         beyond = _LN2 * (halvings + u * _UNIT) / TAIL_START
         enough, position = exponential(words, position)
         if enough > 0.5 * beyond * beyond:
-            offset = scale * (TAIL_START + _LN2 * halvings / TAIL_START)
-            return to_grid(offset, scale * (_LN2 / TAIL_START) * _UNIT, u, words, position)
+            offset = _tail_offset(scale, halvings)
+            width = _tail_offset(scale, halvings + 1.0) - offset  # pieces join without gap or overlap
+            return to_grid(offset, width * _UNIT, u, words, position)
 
 
 @kernel
@@ -242,9 +263,10 @@ def normal_rows(
         w = words[position & mask]
         layer = np.int64(w & np.uint64(255))
         bits = np.int64(w >> np.uint64(11))
-        shifted = float(bits) * (x[layer] * (deviation * _UNIT)) + 0.5
+        step = x[layer] * (deviation * _UNIT)
+        shifted = float(bits) * step + 0.5
         steps = np.floor(shifted)
-        guard = _GUARD + shifted * 2.0**-48
+        guard = _GUARD + 2.0 * step + shifted * 2.0**-48
         if bits < inside[layer] and abs(shifted - steps - 0.5) < 0.5 - guard:
             position += 1
             steps *= 1.0 - 2.0 * float(np.int64((w >> np.uint64(8)) & np.uint64(1)))
@@ -259,14 +281,15 @@ def normal_rows(
 
 @kernel
 def staircase_rows(
-    signal: Floats, out: Floats, grid: float, period: float, gamma: float, level: float,
+    signal: Floats, out: Floats, grid: float, period: float, inner: float, level: float,
     rare: float, rare_is_outer: bool, words: Words, row: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Round single values to the grid and add staircase noise with a period of so many grid steps.
+    """Round single values to the grid and add staircase noise.
 
-    A geometric number of whole periods, then the inner part [0, γ) or the outer part [γ, 1) of one,
-    uniformly. The less likely of the two parts has probability e^−``rare`` and is decided by an
-    exponential, which keeps its relative accuracy. Returns as `normal_rows` does.
+    A geometric number of whole periods, then the inner part or the outer part of one, uniformly. ``period``
+    and ``inner`` are whole numbers of grid steps, so that all ends of intervals are exact. The less likely
+    of the two parts has probability e^−``rare`` and is decided by an exponential, which keeps its relative
+    accuracy. Returns as `normal_rows` does.
     """
     used = position = 0
     for i in range(row, signal.shape[0]):
@@ -274,11 +297,11 @@ def staircase_rows(
         periods = np.floor(draw / level)
         draw, position = exponential(words, position)
         outer = (draw > rare) == rare_is_outer
-        start, width = (gamma, 1.0 - gamma) if outer else (0.0, gamma)
+        start, width = (inner, period - inner) if outer else (0.0, inner)
         w = word(words, position)
         position += 1
         u = float(np.int64(w >> np.uint64(11)))
-        steps, position = to_grid(period * (periods + start), period * width * _UNIT, u, words, position)
+        steps, position = to_grid(period * periods + start, width * _UNIT, u, words, position)
         if w & np.uint64(256):
             steps = -steps
         if position > words.shape[0]:

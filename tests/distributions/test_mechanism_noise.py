@@ -69,7 +69,8 @@ def test_spherical_laplace(d: int, delta: float, path: str) -> None:
 def test_staircase(path: str) -> None:
     mechanism = Staircase(B=0.25, epsilon=1.5)
     z = noise_of(mechanism, 1, path).ravel()
-    period, level, gamma, _ = mechanism._shape()
+    steps, inner, level, grid = mechanism._shape()
+    period, gamma = steps * grid, inner / steps
 
     def cdf(x: Floats) -> Floats:
         """Integrate the staircase density from its definition."""

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from support import FALSE_ALARM, follows
-from targetdp import noise, ziggurat
+from targetdp import Staircase, noise, ziggurat
 from targetdp.typing import Words
 from targetdp.words import SimulatedWords
 
@@ -20,13 +20,13 @@ X, Y, INSIDE = ziggurat.WIDTHS, ziggurat.HEIGHTS, ziggurat.INSIDE
 def drawn_density(x: mpmath.mpf) -> mpmath.mpf:
     """The density of |z| that the tables imply, per round of the ziggurat, in 60-digit arithmetic."""
     f = mpmath.exp(-x * x / 2)
-    base_end = mpmath.mpf(int(INSIDE[0])) / 2**53 * mpmath.mpf(X[0])
+    base_end = mpmath.mpf(ziggurat.TAIL_START)
     total = mpmath.mpf(0)
     if x < base_end:
-        total += 1 / mpmath.mpf(X[0])
+        total += mpmath.mpf(ziggurat.BASE_BODY) / 2**53 / base_end
     if x >= ziggurat.TAIL_START:
         tail_mass = mpmath.sqrt(mpmath.pi / 2) * mpmath.erfc(mpmath.mpf(ziggurat.TAIL_START) / mpmath.sqrt(2))
-        total += (1 - mpmath.mpf(int(INSIDE[0])) / 2**53) * f / tail_mass
+        total += (1 - mpmath.mpf(ziggurat.BASE_BODY) / 2**53) * f / tail_mass
     for i in range(1, ziggurat.LAYERS):
         width = mpmath.mpf(X[i])
         if x >= width:
@@ -165,3 +165,33 @@ def test_chi_draws_keep_their_law(degrees: int) -> None:
     assert position < len(words)
     assert follows(np.array(draws), stats.chi(degrees).cdf)
     assert not follows(np.array(draws) * 1.1, stats.chi(degrees).cdf)
+
+
+@pytest.mark.parametrize("scale", [1.0e6, 1.37 * 2.0**20, 1.9e7])
+def test_pieces_of_the_tail_join_without_gap_or_overlap(scale: float) -> None:
+    """Each piece ends, to the last bit, where the next begins; the base layer's body where the tail does."""
+    assert ziggurat._tail_offset(scale, 0.0) == scale * ziggurat.TAIL_START
+    for halvings in range(400):
+        here, there = (ziggurat._tail_offset(scale, h) for h in (halvings, halvings + 1.0))
+        assert Fraction(here) + Fraction(there - here) == Fraction(there)
+
+
+@pytest.mark.parametrize(("B", "epsilon"), [(0.25, 1.0), (0.3, 0.1), (2.0, 4.0), (0.1, 12.0), (0.25, 30.0)])
+def test_staircases_have_whole_ends_that_doubles_hold(B: float, epsilon: float) -> None:
+    period, inner, level, grid = Staircase(B=B, epsilon=epsilon)._shape()
+    assert isinstance(period, int)
+    assert isinstance(inner, int)
+    assert 0 < inner < period
+    assert period * grid >= B + noise.row_growth(1, grid)
+    far = 100 / level  # periods that a draw reaches with probability e^−100
+    assert period * far < 2.0**53
+
+
+def test_rounding_counts_the_digits_not_drawn_where_steps_are_wide() -> None:
+    """With a step of 2⁻¹⁸ a value next to a boundary needs its next digits although it is small."""
+    words = random_words(1024, 9)
+    step = 2.0**-18
+    for u in (float(2**17), float(2**17 - 1)):  # [0.5 − 2⁻¹⁸, 0.5) and [0.5, 0.5 + 2⁻¹⁸)
+        got, after = ziggurat.to_grid(0.0, step, u, words, 0)
+        assert after == 1
+        assert got == math.floor(step * (u + ziggurat.uniform(words, 0)) + 0.5)

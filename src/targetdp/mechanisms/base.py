@@ -13,6 +13,8 @@ from targetdp.normalization import Normalized, Privatized, clip_rows
 from targetdp.typing import Floats
 from targetdp.words import WordStream, word_stream
 
+SIMULATION = "This is a simulation: its noise can be drawn again, so no guarantee holds."
+
 SMALLEST_B = 1e-9
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 100.0
 SMALLEST_DELTA = 1e-20
@@ -47,10 +49,11 @@ class Mechanism(ABC):
         """
         rng = check.generator(rng)
         if isinstance(X, Normalized):
+            simulated = rng is not None or X.scales.source == "simulated"
             return Privatized(
                 X=self.privatize(X.X, rng),
-                guarantee=self._together_with(X.spent),
-                conditions=X.conditions,
+                guarantee=None if simulated else self._together_with(X.spent),
+                conditions=X.conditions + ((SIMULATION,) if rng is not None else ()),
             )
         table = check.table(X)
         return self._privatize(clip_rows(table), word_stream(rng), fresh=rng is not None)

@@ -46,7 +46,7 @@ def leading_directions(rows: Floats, rank: int, sigma: float, grid: float, words
     gram = _exact_gram(rows)
     i, j = np.tril_indices(rows.shape[1])
     noisy = np.empty_like(gram)
-    noisy[i, j] = add_gaussian(gram[i, j][None, :], sigma, grid, words)[0]
+    noisy[i, j] = add_gaussian(gram[i, j][None, :], sigma, grid, words, bound=float(len(rows)))[0]
     noisy[j, i] = noisy[i, j]
     values, vectors = np.linalg.eigh(noisy)
     order = np.argsort(-np.abs(values), kind="stable")[:rank]

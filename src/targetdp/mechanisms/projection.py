@@ -157,7 +157,9 @@ class PrivateProjection(NoiseMechanism):
         if not fresh:
             self._must_keep_its_claim(d)
         sigma, grid = self._step3_noise(projection)  # Steps 1 to 3
-        projected = add_gaussian(rows @ projection.forward(), sigma, grid, words)
+        projected = add_gaussian(
+            rows @ projection.forward(), sigma, grid, words, bound=projection.largest / self.k
+        )
         if self._is_full(projection):
             return np.asarray(projected @ (self.k * projection.inverse()))
         covariance_sigma, covariance_grid = self._step4_noise(d)  # Steps 4 to 6

@@ -43,15 +43,17 @@ class Staircase(NoiseMechanism):
     def privacy_loss(self, *, distance: float, dimensions: int = 1) -> PrivacyLoss:
         """Staircase noise against the distance, grown by the grid."""
         self._dimensions(dimensions)
-        period, level, gamma, grid = self._shape()
-        shift = (check.distance(distance) + row_growth(1, grid)) / period
-        return ImperfectLoss(StaircaseLoss(shift, level, gamma), staircase_imperfection(level, shift))
+        period, inner, level, grid = self._shape()
+        shift = (check.distance(distance) + row_growth(1, grid)) / (period * grid)
+        return ImperfectLoss(
+            StaircaseLoss(shift, level, inner / period), staircase_imperfection(level, shift)
+        )
 
     def noise_covariance(self, dimensions: int = 1) -> Floats:
         """The variance, as a matrix of one entry."""
         self._dimensions(dimensions)
-        period, level, gamma, _ = self._shape()
-        return np.array([[period**2 * staircase_variance(gamma, level)]])
+        period, inner, level, grid = self._shape()
+        return np.array([[(period * grid) ** 2 * staircase_variance(inner / period, level)]])
 
     def _dimensions(self, dimensions: int | None) -> int:
         if not (dimensions is None or (type(dimensions) is int and dimensions == 1)):
@@ -61,17 +63,17 @@ class Staircase(NoiseMechanism):
             )
         return 1
 
-    def _shape(self) -> tuple[float, float, float, float]:
-        """Period, level, step and grid."""
+    def _shape(self) -> tuple[int, int, float, float]:
+        """Period and inner part in whole grid steps, level, and grid."""
         level, _ = ideal_budget(self.claimed.epsilon, 0.0, staircase_imperfection(self.claimed.epsilon / 2))
         gamma = best_step(level)
         grid = grid_for(self.claimed.B * math.sqrt(staircase_variance(gamma, level)))
-        return self.claimed.B + row_growth(1, grid), level, gamma, grid
+        period = math.ceil((self.claimed.B + row_growth(1, grid)) / grid) + 1
+        return period, min(max(1, round(gamma * period)), period - 1), level, grid
 
     def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:  # noqa: ARG002
         self._dimensions(rows.shape[1])
-        period, level, gamma, grid = self._shape()
-        return add_staircase(rows, period, level, gamma, grid, words)
+        return add_staircase(rows, *self._shape(), words)
 
 
 def staircase_variance(gamma: float, level: float) -> float:

@@ -216,7 +216,7 @@ def test_conditions_are_those_of_the_scales_and_of_the_row_rule(source: Source, 
     scales = scales_of(source, 4)
     result = normalize(some_rows(), scales, rows)
     assert result.conditions == scales.conditions + ROW_CONDITIONS[rows]
-    assert len(result.conditions) == (source != "declared") + (rows != "clip")
+    assert len(result.conditions) == 1 + (rows != "clip")
     assert result.spent == scales.spent
     assert result.scales is scales
     assert result.rows == rows

@@ -24,6 +24,9 @@ def test_a_plan_says_what_the_library_says() -> None:
     for r, epsilon in made.epsilon_at.items():
         assert epsilon == choice.mechanism.epsilon(distance=r, delta=1e-4, dimensions=10)
     assert made.epsilon_at[0.25] <= 1
+    guesses = list(made.guess_at.values())
+    assert 0.5 < guesses[0] < guesses[-1] < 1
+    assert guesses == sorted(guesses)
 
 
 def test_a_plan_warns_where_noise_drowns_the_signal_and_where_accuracy_is_ruled_out() -> None:

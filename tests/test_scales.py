@@ -33,13 +33,14 @@ def rng(seed: int = 0) -> np.random.Generator:
 # ColumnScales and declared_scales
 
 
-def test_declared_scales_cost_nothing_and_carry_no_condition() -> None:
+def test_declared_scales_cost_nothing_and_say_that_they_are_public() -> None:
     result = declared_scales([1, 2], (3.0, np.float32(4)))
     assert result.center.tolist() == [1.0, 2.0]
     assert result.scale.tolist() == [3.0, 4.0]
     assert result.source == "declared"
     assert result.spent is None
-    assert result.conditions == ()
+    (condition,) = result.conditions
+    assert "declared public" in condition
 
 
 def test_scales_are_frozen_copies() -> None:

@@ -76,7 +76,10 @@ def _plan_as_json(made: Any) -> dict[str, Any]:
         "noise_sd": made.choice.noise,
         "not_possible": made.choice.refused,
         "noise_length": made.noise_length,
-        "epsilon_at_distance": [{"distance": r, "epsilon": e} for r, e in made.epsilon_at.items()],
+        "epsilon_at_distance": [
+            {"distance": r, "epsilon": epsilon, "best_guess_right": made.guess_at[r]}
+            for r, epsilon in made.epsilon_at.items()
+        ],
         "warnings": list(made.warnings),
     }
 
@@ -104,20 +107,18 @@ def _plan_tables(made: Any) -> list[Table]:
     for name, sd in sorted(made.choice.noise.items(), key=lambda item: item[1]):
         noise.add_row(name, f"{sd:.4f}", f"{sd * made.dimensions**0.5:.3f}")
 
-    distances = Table(title=f"True ε of {made.choice.name} at δ = {g.delta:.3g}", title_justify="left")
-    for heading in ("distance between two people", "ε", "an even bet becomes at most"):
+    distances = Table(
+        title=f"True ε of {made.choice.name} at δ = {g.delta:.3g}",
+        caption="Best guess: which of two equally likely people a row belongs to; a coin is right in 50%.",
+        title_justify="left",
+        caption_justify="left",
+        min_width=78,
+    )
+    for heading in ("distance between two people", "ε", "best guess is right"):
         distances.add_column(heading, justify="right")
     for r, value in made.epsilon_at.items():
-        distances.add_row(f"{r:g}", f"{value:.3f}", _odds(value))
+        distances.add_row(f"{r:g}", f"{value:.3f}", f"{made.guess_at[r]:.1%}")
     return [ceilings, noise, distances]
-
-
-def _odds(epsilon: float) -> str:
-    """e^ε to 1, in words that fit a table."""
-    if epsilon > 20:
-        return "certainty"
-    odds = 2.718281828459045**epsilon
-    return f"{odds:,.1f} to 1" if odds < 100 else f"{odds:,.0f} to 1"
 
 
 def main() -> None:

@@ -29,7 +29,9 @@ def is_ruled_out(guarantee: Guarantee, accuracy: float) -> bool:
     The same as ⌈2/B⌉ < ⌈ln(Q)/ε⌉, written as a comparison with the ceiling so that the two always
     agree. False does not mean that the accuracy can be reached.
     """
-    return _accuracy(accuracy) > accuracy_ceiling(guarantee)
+    check.instance("guarantee", guarantee, Guarantee)
+    s = steps(2.0, guarantee.B)
+    return _exceeds(_accuracy(accuracy), s, guarantee.epsilon, guarantee.delta)
 
 
 def largest_B(*, accuracy: float, epsilon: float, delta: float = 0.0) -> float:
@@ -44,24 +46,35 @@ def largest_B(*, accuracy: float, epsilon: float, delta: float = 0.0) -> float:
     # ln(Q)/ε may round to the wrong whole number, and for a tiny ε to one very many steps away:
     # bisect with the ceiling itself. Theorem 1 rules out 2/low, and leaves 2/high possible.
     low, high = 0, 1
-    while gamma > _ceiling(high, epsilon, delta):
+    while _exceeds(gamma, high, epsilon, delta):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if gamma > _ceiling(middle, epsilon, delta):
+        if _exceeds(gamma, middle, epsilon, delta):
             low = middle
         else:
             high = middle
     return 2.0 / high
 
 
+def _exceeds(gamma: float, s: int, epsilon: float, delta: float) -> bool:
+    """Whether γ is above the ceiling, seen from 0 and from 1: near 1 only 1 − γ keeps its digits."""
+    if gamma <= _ceiling(s, epsilon, delta):
+        return False
+    shrink, slack = _shrink_and_slack(s, epsilon, delta)
+    return 1.0 - gamma < (shrink - slack) / (1.0 + shrink)
+
+
 def _ceiling(s: int, epsilon: float, delta: float) -> float:
+    shrink, slack = _shrink_and_slack(s, epsilon, delta)
+    return min(1.0, (1.0 + slack) / (1.0 + shrink))
+
+
+def _shrink_and_slack(s: int, epsilon: float, delta: float) -> tuple[float, float]:
+    """e^{−sε}, and δ·(1 − e^{−sε})/(e^ε − 1)."""
     total = s * epsilon
-    if epsilon < 700:
-        slack = delta * (-math.expm1(-total) / math.expm1(epsilon))
-    else:
-        slack = delta * math.exp(-epsilon)
-    return min(1.0, (1.0 + slack) / (1.0 + math.exp(-total)))
+    share = -math.expm1(-total) / math.expm1(epsilon) if epsilon < 700 else math.exp(-epsilon)
+    return math.exp(-total), delta * share
 
 
 def _accuracy(accuracy: float) -> float:

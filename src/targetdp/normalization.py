@@ -63,8 +63,7 @@ def normalize(X: Any, scales: ColumnScales, rows: RowRule = "clip") -> Normalize
     """Center and scale the columns, then bring every row into the unit ball.
 
     Guarantees: every row of the result has length at most 1; with ``rows="clip"`` and public scales no
-    two rows are farther apart than their scaled originals, so B-neighbors stay B-neighbors and the
-    result carries no condition.
+    two rows are farther apart than their scaled originals, so B-neighbors stay B-neighbors.
     Does not guarantee: anything for scales or a rule that depend on the data, beyond the conditions that
     the result carries.
     """

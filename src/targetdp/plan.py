@@ -34,7 +34,8 @@ class Plan:
     """What a data holder and an official should know before anything is released.
 
     ``noise_length`` is the typical length of the noise on a whole row, where rows have length at most 1.
-    ``epsilon_at`` maps distances to the true ε of the chosen mechanism at the plan's δ.
+    ``epsilon_at`` maps distances to the true ε of the chosen mechanism at the plan's δ; ``guess_at`` to the
+    probability with which the best guess between two equally likely people at that distance is right.
     """
 
     accuracy: float
@@ -45,6 +46,7 @@ class Plan:
     choice: Choice
     noise_length: float
     epsilon_at: dict[float, float]
+    guess_at: dict[float, float]
     warnings: tuple[str, ...]
 
 
@@ -65,6 +67,7 @@ def plan(
     mechanism = choice.mechanism
     stated_delta = mechanism.guarantee.delta
     length = choice.noise[choice.name] * math.sqrt(d)
+    losses = {r: mechanism.privacy_loss(distance=r, dimensions=d) for r in DISTANCES}
     return Plan(
         accuracy=accuracy,
         guarantee=mechanism.guarantee,
@@ -73,9 +76,8 @@ def plan(
         ceilings=ceilings,
         choice=choice,
         noise_length=length,
-        epsilon_at={
-            r: mechanism.epsilon(distance=r, delta=max(delta, stated_delta), dimensions=d) for r in DISTANCES
-        },
+        epsilon_at={r: loss.epsilon(max(delta, stated_delta)) for r, loss in losses.items()},
+        guess_at={r: (1 + loss.delta(0.0)) / 2 for r, loss in losses.items()},
         warnings=_warnings(guarantee, accuracy, length, d),
     )
 

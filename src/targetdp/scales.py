@@ -20,10 +20,10 @@ from targetdp.words import word_stream
 Source = Literal["declared", "private", "data", "simulated"]
 
 _CONDITIONS: dict[str, tuple[str, ...]] = {
-    "declared": (),
+    "declared": ("Column scales were declared public: they were not learned from these people.",),
     "private": (
         "Column scales were estimated from the data under classic differential privacy and paid for: the "
-        "guarantee holds for pairs within B under the released scales.",
+        "guarantee holds for pairs within B under the released scales, and the bounds were public.",
     ),
     "data": (
         "Column scales are the data's own mean and deviation, which no one paid for: the guarantee holds "

@@ -21,7 +21,8 @@ LEAST_NOISE = "least-noise"
 class SimulatedPrivacy(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Standardize columns by the training data, clip rows to the unit ball, add simulated noise.
 
-    Guarantees: noise of the same distribution as a release's with this mechanism and (B, ε, δ).
+    Guarantees: noise of the same distribution as a release's with this mechanism and (B, ε, δ); a private
+    projection draws a fresh R at each call, where a release keeps a public one.
     Does not guarantee: any privacy. The noise comes from ``random_state`` and can be repeated, and column
     scales come from the data. To release a table, normalize it and call a mechanism's `privatize`.
     Edges: the same ``random_state`` gives the same noise at every call, so a pipeline can be repeated; the

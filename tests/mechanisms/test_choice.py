@@ -1,5 +1,6 @@
 """The quietest mechanism for a guarantee, and why."""
 
+import numpy as np
 import pytest
 
 from targetdp import Guarantee, SphericalLaplace, Staircase, least_noise
@@ -46,3 +47,16 @@ def test_very_wide_tables_get_an_answer_at_once() -> None:
 def test_a_guarantee_that_nothing_can_keep_is_refused() -> None:
     with pytest.raises(ValueError, match="no mechanism can give"):
         least_noise(Guarantee(0.25, 1000.0, 1e-6), 3)
+
+
+def test_a_pure_promise_that_no_sampler_keeps_is_said_to_be_weaker() -> None:
+    assert "Asked was δ = 0; the sampler's tail allows 8.08e-28" in least_noise(Guarantee(1, 1), 3).why
+    assert "Asked was" not in least_noise(Guarantee(1, 1, 1e-6), 3).why
+
+
+@pytest.mark.parametrize("name", ["projection", "projection-exact"])
+def test_shares_never_add_up_to_more_than_was_asked(name: str) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(2000):
+        asked = Guarantee(0.5, float(10 ** rng.uniform(-2, 1.5)), float(10 ** rng.uniform(-12, -1)))
+        assert REGISTER[name](asked).guarantee.is_at_least(asked)

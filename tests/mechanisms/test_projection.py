@@ -133,3 +133,10 @@ def test_exact_calibration_is_not_bound_by_lemma_7() -> None:
     assert (
         PrivateProjection(**{**SPLIT, "epsilon2": 2.0}, calibration="exact", rank=1).guarantee.epsilon == 5.0
     )
+
+
+def test_directions_that_r_lost_are_left_out() -> None:
+    """k = 3 = d with a singular R (seed 11): the lost direction must not blow up the noise."""
+    mechanism = PrivateProjection(**SPLIT, k=3, calibration="exact", projection_seed=11)
+    assert 0.0 in mechanism.public_projection(3).lengths
+    assert mechanism.noise_sd(3) < 10

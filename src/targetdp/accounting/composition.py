@@ -25,7 +25,11 @@ _LARGEST_STATED_EPSILON = 500.0
 
 @dataclass(frozen=True)
 class ComposedLoss(PrivacyLoss):
-    """The loss of several releases together (adaptively chosen ones included)."""
+    """The loss of several releases together.
+
+    A later mechanism may depend on earlier outputs, as long as its *loss* was fixed beforehand. Choosing the
+    next B, ε or δ after seeing an earlier release is not covered: keep a budget that was set in advance.
+    """
 
     pld: Any
     parts: tuple[PrivacyLoss, ...]

@@ -1,5 +1,6 @@
 """Which mechanism needs the least noise for a guarantee."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,11 +30,17 @@ def _projection(calibration: Calibration) -> Callable[[Guarantee], NoiseMechanis
         """The paper's shares: a quarter of ε (below 1) and a third of δ for the covariance."""
         epsilon2 = min(0.9999, g.epsilon / 4)
         return PrivateProjection(
-            B=g.B, epsilon1=g.epsilon - epsilon2, epsilon2=epsilon2,
-            delta1=g.delta * 2 / 3, delta2=g.delta / 3, calibration=calibration,
+            B=g.B, epsilon1=_rest(g.epsilon, epsilon2), epsilon2=epsilon2,
+            delta1=_rest(g.delta, g.delta / 3), delta2=g.delta / 3, calibration=calibration,
         )  # fmt: skip
 
     return build
+
+
+def _rest(total: float, part: float) -> float:
+    """What is left of a total, so that both together never round to more than it."""
+    rest = total - part
+    return rest if rest + part <= total else math.nextafter(rest, 0.0)
 
 
 REGISTER: dict[str, Callable[[Guarantee], NoiseMechanism]] = {
@@ -55,6 +62,7 @@ class Choice:
     """
 
     name: str
+    asked: Guarantee
     mechanism: NoiseMechanism
     dimensions: int
     noise: dict[str, float]
@@ -74,13 +82,21 @@ class Choice:
             f"a deviation of {least:.4g} per coordinate"
             + (f"; the others would need {others}" if others else "")
             + (f" (not possible here: {refused})" if refused else "")
+            + self._weaker()
         )
+
+    def _weaker(self) -> str:
+        given = self.mechanism.guarantee
+        if given.is_at_least(self.asked):
+            return ""
+        return f". Asked was δ = {self.asked.delta:.3g}; the sampler's tail allows {given.delta:.3g}"
 
 
 def least_noise(guarantee: Guarantee, dimensions: int) -> Choice:
     """Pick the registered mechanism with the smallest noise for a guarantee on so many columns.
 
     The choice depends on the guarantee and the number of columns only, never on data.
+    Edges: no sampler is exactly pure. Asked for a δ below 2⁻⁹⁰, it gives 2⁻⁹⁰, and `Choice.why` says so.
     """
     check.instance("guarantee", guarantee, Guarantee)
     d = check.dimensions(dimensions)
@@ -97,4 +113,4 @@ def least_noise(guarantee: Guarantee, dimensions: int) -> Choice:
     if not noise:
         raise ValueError(f"no mechanism can give {guarantee}: {refused}")
     best = min(noise, key=noise.__getitem__)
-    return Choice(best, built[best], d, noise, refused)
+    return Choice(best, guarantee, built[best], d, noise, refused)

@@ -58,6 +58,7 @@ def draw_projection(d: int, k: int, words: WordStream) -> Projection:
         block = ternary(d * min(width, k - start), words).reshape(d, -1)
         gram += block @ block.T  # exact in float32: whole numbers up to 2¹⁷
     values, vectors = np.linalg.eigh(gram)
+    values[values < d * 2.0**-46 * values.max()] = 0.0  # a direction that R lost, up to rounding
     q = min(d, k)
     return Projection(np.ascontiguousarray(vectors[:, d - q :]), np.sqrt(np.maximum(values[d - q :], 0.0)), k)
 

@@ -328,3 +328,17 @@ def test_algorithm_1_as_printed_wastes_most_of_its_budget() -> None:
     )
     assert mechanism.noise_sd(10) == pytest.approx(5.47 * 0.25, rel=0.01)
     assert mechanism.epsilon(distance=0.25, delta=1 / 4202, dimensions=10) == pytest.approx(0.51, abs=0.01)
+
+
+def test_odds_exceed_e_to_the_epsilon_more_often_than_delta() -> None:
+    """What docs/promise.md warns of: δ is not the chance that the odds exceed e^ε."""
+    rng = np.random.default_rng(77)
+    mechanism = SphericalLaplace(B=0.25, epsilon=4, delta=1 / 4202)
+    b = mechanism.noise_sd(10) / math.sqrt(11)
+    z = mechanism.privatize(np.zeros((400_000, 10)), rng) / b
+    moved = z.copy()
+    moved[:, 0] -= 0.25 / b
+    losses = np.linalg.norm(moved, axis=1) - np.linalg.norm(z, axis=1)
+    share = float((losses > 4).mean())
+    assert 0.0017 < share < 0.0024  # 0.2%; six deviations are 0.0004
+    assert share > 6 / 4202

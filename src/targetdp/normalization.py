@@ -26,6 +26,7 @@ ROW_CONDITIONS: dict[str, tuple[str, ...]] = {
 }
 
 _SHRINK = 2.0**-64
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,10 @@ def normalize(X: Any, scales: ColumnScales, rows: RowRule = "clip") -> Normalize
         )
     table = check.table(X, columns=len(scales.center))
     check.choice("rows", rows, ROW_CONDITIONS)
-    with np.errstate(over="ignore"):
-        scaled = (table - scales.center) / scales.scale
-    if not np.isfinite(scaled).all():
-        raise ValueError("X overflows when its columns are scaled: give scales of the data's own size")
+    with np.errstate(all="ignore"):
+        # What overflows is set to the largest float, which moves no two values apart. Refusing it instead
+        # would tell a row from one that is clipped to the same point.
+        scaled = np.clip((table - scales.center) / scales.scale, -_LARGEST, _LARGEST)
     ball = {"clip": clip_rows, "unit": unit_rows, "largest": shrink_rows}[rows](scaled)
     return Normalized(ball, scales, rows)
 

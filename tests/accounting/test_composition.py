@@ -477,3 +477,12 @@ def test_imperfection_raises_the_curve() -> None:
         assert deltas[0] >= loss.delta(epsilon) + 1e-6 - 1e-15
     falling = [ImperfectLoss(loss, Imperfection(0.1, 1e-6)).delta(e) for e in np.linspace(0, 3, 100)]
     assert falling == sorted(falling, reverse=True)
+
+
+def test_a_pure_composition_is_free_only_from_its_largest_loss_on() -> None:
+    """The float sum of two largest losses can lie below their sum: δ there is not zero."""
+    a, b = 1.8199073273015396, 2.188489682951995
+    together = compose(StatedLoss(a, 0.0), StatedLoss(b, 0.0))
+    assert together.delta(a + b) > 0
+    assert together.delta(math.nextafter(a + b, math.inf)) == 0
+    assert together.epsilon(0.0) == pytest.approx(a + b, rel=1e-12)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from targetdp import Guarantee, SphericalLaplace, Staircase, least_noise
+from targetdp.accounting import ImperfectLoss
 from targetdp.mechanisms.choice import REGISTER
 
 DELTA = 1 / 4202
@@ -60,3 +61,12 @@ def test_shares_never_add_up_to_more_than_was_asked(name: str) -> None:
     for _ in range(2000):
         asked = Guarantee(0.5, float(10 ** rng.uniform(-2, 1.5)), float(10 ** rng.uniform(-12, -1)))
         assert REGISTER[name](asked).guarantee.is_at_least(asked)
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 0.5, 1.5, 2.0, 10.0, 30.0])
+def test_a_staircase_is_calibrated_for_more_error_than_its_neighbors_need(epsilon: float) -> None:
+    mechanism = Staircase(B=0.25, epsilon=epsilon)
+    loss = mechanism.privacy_loss(distance=0.25)
+    assert isinstance(loss, ImperfectLoss)
+    _, _, level, _ = mechanism._shape()
+    assert level + 2 * loss.imperfection.log_error <= epsilon * (1 - 0.9e-12)

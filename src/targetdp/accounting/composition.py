@@ -48,8 +48,8 @@ class ComposedLoss(PrivacyLoss):
         return sum(loss.reach() for loss in self.parts)
 
     def largest(self) -> float:
-        """See `PrivacyLoss.largest`: the largest losses add up."""
-        return sum(loss.largest() for loss in self.parts)
+        """See `PrivacyLoss.largest`: the largest losses add up, rounded up."""
+        return math.nextafter(math.fsum(loss.largest() for loss in self.parts), math.inf)
 
     def distribution(self, interval: float) -> Any:  # noqa: ARG002
         """Not defined: a composition is fixed at the resolution it was made with."""

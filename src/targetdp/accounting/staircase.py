@@ -60,7 +60,8 @@ class StaircaseLoss(PrivacyLoss):
 
     def largest(self) -> float:
         """See `PrivacyLoss.largest`: a shift of so many periods crosses at most so many levels."""
-        return math.ceil(self.shift) * self.level
+        levels = math.ceil(self.shift)
+        return self.level if levels == 1 else math.nextafter(levels * self.level, math.inf)
 
     def reach(self) -> float:
         """See `PrivacyLoss.reach`."""

@@ -56,7 +56,9 @@ class Mechanism(ABC):
                 conditions=X.conditions + ((SIMULATION,) if rng is not None else ()),
             )
         table = check.table(X)
-        return self._privatize(clip_rows(table), word_stream(rng), fresh=rng is not None)
+        # Whatever the caller made of floating-point events: none may stop a release, since data cause them.
+        with np.errstate(all="ignore"):
+            return self._privatize(clip_rows(table), word_stream(rng), fresh=rng is not None)
 
     @abstractmethod
     def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:

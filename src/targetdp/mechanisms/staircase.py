@@ -65,7 +65,9 @@ class Staircase(NoiseMechanism):
 
     def _shape(self) -> tuple[int, int, float, float]:
         """Period and inner part in whole grid steps, level, and grid."""
-        level, _ = ideal_budget(self.claimed.epsilon, 0.0, staircase_imperfection(self.claimed.epsilon / 2))
+        level, _ = ideal_budget(
+            self.claimed.epsilon, 0.0, staircase_imperfection(self.claimed.epsilon / 2, shift=3.0)
+        )
         gamma = best_step(level)
         grid = grid_for(self.claimed.B * math.sqrt(staircase_variance(gamma, level)))
         period = math.ceil((self.claimed.B + row_growth(1, grid)) / grid) + 1

@@ -179,8 +179,10 @@ class PrivateProjection(NoiseMechanism):
     def _moved(self, projection: Projection, distance: float, grid: float) -> float:
         """Bound on how far one projected row moves when the row moves by ``distance``."""
         stretch = projection.largest / self.k
-        rounding = row_growth(projection.rank, grid) + row_growth(projection.columns, 0.0)
-        return distance * stretch + rounding * max(1.0, stretch)
+        grown = row_growth(projection.rank, grid) * max(1.0, stretch)
+        # Clipping is off by the second term of row_growth, a product of d terms in q columns by √q of it.
+        rounded = row_growth(projection.columns, 0.0) * (1 + math.sqrt(projection.rank)) * stretch
+        return distance * stretch + grown + rounded
 
     def _step3_noise(self, projection: Projection) -> tuple[float, float]:
         """Deviation and grid of the noise on the projected rows."""

@@ -6,16 +6,15 @@ rests on IEEE arithmetic as written.
 """
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 import numba
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": False, "error_model": "numpy"}
-
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function over arrays and numbers to machine code at its first call."""
-    return cast("Callable[Parameters, Result]", numba.njit(cache=True, **_OPTIONS)(function))
+    compiled = numba.njit(cache=True, nogil=True, fastmath=False, error_model="numpy")(function)
+    return cast("Callable[Parameters, Result]", compiled)

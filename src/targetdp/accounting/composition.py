@@ -15,6 +15,7 @@ _POINTS = 8_000
 """Resolution: how many steps the largest total loss is cut into (on each side of zero)."""
 
 _FINEST = 1e-7
+"""No finer resolution than this, so that losses that reach nowhere still have one."""
 
 _CONVOLUTION_ERROR = 1e-12
 """Added to δ for each convolution: rounding of the Fourier transform and tails that are cut."""
@@ -64,11 +65,10 @@ def compose(*losses: PrivacyLoss) -> PrivacyLoss:
     """
     if not losses:
         raise ValueError("no losses were given: compose at least one")
-    for loss in losses:
-        check.instance("losses", loss, PrivacyLoss)
     imperfection = Imperfection(0.0, 0.0)
     ideal: list[PrivacyLoss] = []
     for loss in losses:
+        check.instance("losses", loss, PrivacyLoss)
         if isinstance(loss, ImperfectLoss):
             imperfection += loss.imperfection
             ideal.append(loss.ideal)

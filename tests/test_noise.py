@@ -43,7 +43,8 @@ def test_every_output_lies_on_the_public_grid(mechanism: NoiseMechanism, path: s
 def test_output_is_rounded_data_plus_noise_that_does_not_depend_on_the_data() -> None:
     """The post-processing argument, literally: same words, other data, same whole steps of noise."""
     mechanism = SphericalLaplace(B=0.25, epsilon=4, delta=1e-5)
-    scale, grid = mechanism._scale_and_grid(5)
+    law = mechanism.law(5)
+    scale, grid = law.scale, law.grid
     rng = np.random.default_rng(4)
     X = rng.standard_normal((500, 5)) / 5
     zero = noise.add_spherical_laplace(

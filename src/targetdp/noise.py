@@ -18,8 +18,8 @@ import numpy as np
 
 from targetdp import check
 from targetdp.accounting import Imperfection
-from targetdp.typing import Floats, Words
-from targetdp.words import WordStream
+from targetdp.typing import Floats, Integers, Words
+from targetdp.words import RowWords, WordSource, WordStream
 
 GRID_BITS = 20
 """The grid is between 2⁻²¹ and 2⁻²⁰ of the noise's deviation."""
@@ -41,6 +41,8 @@ LARGEST_GAUSSIAN_SHIFT = 64.0
 """Mechanisms are calibrated for neighbors at most so many deviations apart (ε ≤ 100 needs less than 20)."""
 
 _BUFFER = 1 << 14
+_WINDOWS = 1 << 17
+"""Words drawn at once where each row has words of its own."""
 
 
 def grid_for(deviation: float) -> float:
@@ -82,7 +84,7 @@ def staircase_imperfection(level: float, shift: float = 1.0) -> Imperfection:
 
 
 def add_gaussian(
-    signal: Floats, deviation: float, grid: float, words: WordStream, *, bound: float = 1.0
+    signal: Floats, deviation: float, grid: float, words: WordSource, *, bound: float = 1.0
 ) -> Floats:
     """Independent normal noise of a deviation on every value, on the grid.
 
@@ -92,7 +94,7 @@ def add_gaussian(
 
 
 def add_spherical_laplace(
-    signal: Floats, scale: float, grid: float, words: WordStream, *, bound: float = 1.0
+    signal: Floats, scale: float, grid: float, words: WordSource, *, bound: float = 1.0
 ) -> Floats:
     """Noise with density ∝ exp(−‖z‖/scale) on every row, on the grid.
 
@@ -104,7 +106,7 @@ def add_spherical_laplace(
 
 
 def add_staircase(
-    signal: Floats, period: int, inner: int, level: float, grid: float, words: WordStream
+    signal: Floats, period: int, inner: int, level: float, grid: float, words: WordSource
 ) -> Floats:
     """Staircase noise (Geng and Viswanath 2014) with ε = ``level`` on a single column of rows in the ball.
 
@@ -118,13 +120,20 @@ def add_staircase(
     outer = (period - inner) * math.exp(-level)
     rare = min(inner, outer) / (inner + outer)
 
-    def draw(buffer: Words, row: int) -> tuple[int, int]:
-        return ziggurat.staircase_rows(
-            signal.ravel(), out.ravel(), grid, float(period), float(inner), level,
-            -math.log(rare), outer < inner, buffer, row,
-        )  # fmt: skip
+    shape = (grid, float(period), float(inner), level, -math.log(rare), outer < inner)
 
-    _draw_rows(draw, len(signal), 16, words)
+    def draw(buffer: Words, row: int) -> tuple[int, int]:
+        return ziggurat.staircase_rows(signal.ravel(), out.ravel(), *shape, buffer, row)
+
+    def draw_by_window(start: int, stop: int, windows: Words, short: Integers) -> int:
+        return ziggurat.staircase_rows_by_window(
+            signal[start:stop].ravel(), out[start:stop].ravel(), *shape, windows, short
+        )
+
+    if isinstance(words, RowWords):
+        _draw_rows_by_window(draw_by_window, len(signal), 16, words)
+    else:
+        _draw_rows(draw, len(signal), 16, words)
     return out
 
 
@@ -134,7 +143,7 @@ def _tail(normals: int) -> float:
 
 
 def _add_normals(
-    signal: Floats, scale: float, degrees: int, grid: float, words: WordStream, bound: float
+    signal: Floats, scale: float, degrees: int, grid: float, words: WordSource, bound: float
 ) -> Floats:
     from targetdp import ziggurat  # noqa: PLC0415
 
@@ -143,13 +152,22 @@ def _add_normals(
     out = np.empty(signal.shape)
     columns = signal.shape[1]
 
-    def draw(buffer: Words, row: int) -> tuple[int, int]:
-        return ziggurat.normal_rows(
-            signal.ravel(), out.ravel(), columns, grid, scale / grid, degrees,
-            ziggurat.WIDTHS, ziggurat.HEIGHTS, ziggurat.INSIDE, buffer, row,
-        )  # fmt: skip
+    shape = (
+        columns, grid, scale / grid, degrees, ziggurat.WIDTHS, ziggurat.HEIGHTS, ziggurat.INSIDE
+    )  # fmt: skip
 
-    _draw_rows(draw, len(signal), columns + 8, words)
+    def draw(buffer: Words, row: int) -> tuple[int, int]:
+        return ziggurat.normal_rows(signal.ravel(), out.ravel(), *shape, buffer, row)
+
+    def draw_by_window(start: int, stop: int, windows: Words, short: Integers) -> int:
+        return ziggurat.normal_rows_by_window(
+            signal[start:stop].ravel(), out[start:stop].ravel(), *shape, windows, short
+        )
+
+    if isinstance(words, RowWords):
+        _draw_rows_by_window(draw_by_window, len(signal), columns + 8, words)
+    else:
+        _draw_rows(draw, len(signal), columns + 8, words)
     return out
 
 
@@ -178,6 +196,30 @@ def _draw_rows(
             buffer[:left] = buffer[used:].copy()
             words.fill(buffer[left:])
         row, used = draw(buffer, row)
+
+
+def _draw_rows_by_window(
+    draw: Callable[[int, int, Words, Integers], int], rows: int, words_per_row: int, words: RowWords
+) -> None:
+    """Run a kernel over all rows, each with words of its own.
+
+    A row that needs more than its window is drawn again from a longer one, which begins with the same
+    words: how long the first window was never influences what a row becomes.
+    """
+    if len(words) != rows:
+        raise ValueError(f"words for {len(words)} rows were given for {rows}: give one tag for each row")
+    width = 1 << math.ceil(math.log2(words_per_row + 8))
+    together = max(1, _WINDOWS // width)
+    for start in range(0, rows, together):
+        stop = min(start + together, rows)
+        short: Integers = np.empty(stop - start, dtype=np.int64)
+        missed = draw(start, stop, words.of_rows(start, stop, width), short)
+        for row in short[:missed]:
+            i, longer, one = start + int(row), width, np.empty(1, dtype=np.int64)
+            while True:
+                longer *= 2
+                if draw(i, i + 1, words.of_rows(i, i + 1, longer), one) == 0:
+                    break
 
 
 def _must_fit(bound: float, reach: float, grid: float) -> None:

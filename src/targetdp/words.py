@@ -2,7 +2,7 @@
 
 import os
 import threading
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -73,6 +73,44 @@ class PublicWords:
     def fill(self, out: Words) -> None:
         """Overwrite a contiguous array with fresh words."""
         out[:] = self._bits.random_raw(out.size)
+
+
+class RowWords:
+    """Words that belong to rows: AES-256 of (the row's tag, a counter) under a key that lives for one job.
+
+    Where work may be repeated, reordered or run twice at once, a row must get the same noise each time and
+    no two rows the same. So words depend on the key and the row's tag, and on nothing else.
+
+    Guarantees: for tags that are all different, what `SecretWords` guarantees, across rows.
+    Does not guarantee: anything if two rows share a tag, or a key serves two releases: the difference of
+    two rows would show. Whoever makes one must prove the tags unique and throw the key away.
+    """
+
+    TAG_BYTES = 12
+
+    def __init__(self, key: bytes, tags: bytes) -> None:
+        if len(key) != 32 or not tags or len(tags) % self.TAG_BYTES:
+            raise ValueError(
+                f"a key of {len(key)} and tags of {len(tags)} bytes: give 32, and {self.TAG_BYTES} per row"
+            )
+        # One block at a time is what a counter mode with a nonce for each row does.
+        self._blocks = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
+        self._tags = np.frombuffer(tags, dtype=np.uint32).reshape(-1, self.TAG_BYTES // 4)
+
+    def __len__(self) -> int:
+        return len(self._tags)
+
+    def of_rows(self, start: int, stop: int, width: int) -> Words:
+        """The first ``width`` (even) words of each row from ``start`` to before ``stop``."""
+        blocks = np.empty((stop - start, width // 2, 4), dtype=np.uint32)
+        blocks[:, :, :3] = self._tags[start:stop, None, :]
+        blocks[:, :, 3] = np.arange(width // 2)
+        out = np.empty((stop - start) * width + 2, dtype=np.uint64)  # the library asks for a block more
+        self._blocks.update_into(blocks.reshape(-1).view(np.uint8).data, out.view(np.uint8).data)
+        return out[:-2].reshape(stop - start, width)
+
+
+WordSource: TypeAlias = WordStream | RowWords
 
 
 def word_stream(rng: np.random.Generator | None) -> WordStream:

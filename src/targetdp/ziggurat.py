@@ -309,3 +309,38 @@ def staircase_rows(
         used = position
         out[i] = (np.floor(signal[i] / grid + 0.5) + steps) * grid
     return signal.shape[0], used
+
+
+@kernel
+def normal_rows_by_window(
+    signal: Floats, out: Floats, columns: int, grid: float, scale: float, degrees: int,
+    x: Floats, y: Floats, inside: Integers, windows: Words, short: Integers,
+) -> int:  # fmt: skip
+    """`normal_rows` with a window of words for each row; lists rows whose window was too short."""
+    missed = 0
+    for i in range(windows.shape[0]):
+        a, b = i * columns, (i + 1) * columns
+        done, _ = normal_rows(
+            signal[a:b], out[a:b], columns, grid, scale, degrees, x, y, inside, windows[i], 0
+        )  # fmt: skip
+        if done == 0:
+            short[missed] = i
+            missed += 1
+    return missed
+
+
+@kernel
+def staircase_rows_by_window(
+    signal: Floats, out: Floats, grid: float, period: float, inner: float, level: float,
+    rare: float, rare_is_outer: bool, windows: Words, short: Integers,
+) -> int:  # fmt: skip
+    """`staircase_rows` with a window of words for each row; lists rows whose window was too short."""
+    missed = 0
+    for i in range(windows.shape[0]):
+        done, _ = staircase_rows(
+            signal[i : i + 1], out[i : i + 1], grid, period, inner, level, rare, rare_is_outer, windows[i], 0
+        )
+        if done == 0:
+            short[missed] = i
+            missed += 1
+    return missed

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from targetdp.accounting import StaircaseLoss, compose
-from targetdp.mechanisms.staircase import best_step, staircase_variance
+from targetdp.mechanisms.law import staircase_variance
+from targetdp.mechanisms.staircase import best_step
 from targetdp.typing import Floats, Integers
 
 CELLS = 200

@@ -69,7 +69,8 @@ def test_spherical_laplace(d: int, delta: float, path: str) -> None:
 def test_staircase(path: str) -> None:
     mechanism = Staircase(B=0.25, epsilon=1.5)
     z = noise_of(mechanism, 1, path).ravel()
-    steps, inner, level, grid = mechanism._shape()
+    law = mechanism.law()
+    steps, inner, level, grid = law.period, law.inner, law.level, law.grid
     period, gamma = steps * grid, inner / steps
 
     def cdf(x: Floats) -> Floats:

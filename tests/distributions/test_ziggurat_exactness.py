@@ -178,7 +178,8 @@ def test_pieces_of_the_tail_join_without_gap_or_overlap(scale: float) -> None:
 
 @pytest.mark.parametrize(("B", "epsilon"), [(0.25, 1.0), (0.3, 0.1), (2.0, 4.0), (0.1, 12.0), (0.25, 30.0)])
 def test_staircases_have_whole_ends_that_doubles_hold(B: float, epsilon: float) -> None:
-    period, inner, level, grid = Staircase(B=B, epsilon=epsilon)._shape()
+    law = Staircase(B=B, epsilon=epsilon).law()
+    period, inner, level, grid = law.period, law.inner, law.level, law.grid
     assert isinstance(period, int)
     assert isinstance(inner, int)
     assert 0 < inner < period

@@ -68,5 +68,5 @@ def test_a_staircase_is_calibrated_for_more_error_than_its_neighbors_need(epsilo
     mechanism = Staircase(B=0.25, epsilon=epsilon)
     loss = mechanism.privacy_loss(distance=0.25)
     assert isinstance(loss, ImperfectLoss)
-    _, _, level, _ = mechanism._shape()
+    level = mechanism.law().level
     assert level + 2 * loss.imperfection.log_error <= epsilon * (1 - 0.9e-12)

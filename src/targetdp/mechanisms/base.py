@@ -1,6 +1,5 @@
 """What all mechanisms share: validation, clipping, where words come from, and passing conditions on."""
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any, overload
 
@@ -9,6 +8,7 @@ import numpy as np
 from targetdp import check
 from targetdp.accounting import PrivacyLoss
 from targetdp.guarantee import Guarantee, sequential
+from targetdp.mechanisms.law import NoiseLaw
 from targetdp.normalization import Normalized, Privatized, clip_rows
 from targetdp.typing import Floats
 from targetdp.words import WordStream, word_stream
@@ -78,8 +78,12 @@ class NoiseMechanism(Mechanism):
         """What one call of `privatize` without ``rng`` guarantees."""
 
     @abstractmethod
+    def law(self, dimensions: int) -> NoiseLaw:
+        """The noise itself, where each row's is drawn on its own; a ValueError where it is not."""
+
     def privacy_loss(self, *, distance: float, dimensions: int) -> PrivacyLoss:
         """The exact privacy loss between two tables whose one different row moves by ``distance``."""
+        return self.law(dimensions).privacy_loss(distance)
 
     @abstractmethod
     def noise_covariance(self, dimensions: int) -> Floats:
@@ -87,7 +91,7 @@ class NoiseMechanism(Mechanism):
 
     def noise_sd(self, dimensions: int) -> float:
         """Deviation of the noise per coordinate (root mean square over coordinates)."""
-        return math.sqrt(float(np.trace(self.noise_covariance(dimensions))) / dimensions)
+        return self.law(dimensions).deviation_per_column
 
     def epsilon(self, *, distance: float, delta: float, dimensions: int | None = None) -> float:
         """The true ε at any distance and δ, not just the label at B; never below the truth.
@@ -97,6 +101,9 @@ class NoiseMechanism(Mechanism):
         r = check.distance(distance)
         d = self._dimensions(dimensions)
         return self.privacy_loss(distance=r, dimensions=d).epsilon(delta)
+
+    def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:  # noqa: ARG002
+        return self.law(rows.shape[1]).add_to(rows, words)
 
     def _dimensions(self, dimensions: int | None) -> int:
         if dimensions is None:

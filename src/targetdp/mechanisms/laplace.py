@@ -6,20 +6,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from targetdp import check
-from targetdp.accounting import ImperfectLoss, PrivacyLoss, SphericalLaplaceLoss
 from targetdp.accounting.laplace import largest_shift
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms.base import NoiseMechanism, claim
 from targetdp.mechanisms.budget import ideal_budget
+from targetdp.mechanisms.law import SphericalLaplaceLaw
 from targetdp.noise import (
-    add_spherical_laplace,
     grid_for,
     largest_laplace_shift,
     row_growth,
     spherical_laplace_imperfection,
 )
 from targetdp.typing import Floats
-from targetdp.words import WordStream
 
 
 @dataclass(frozen=True, init=False)
@@ -48,32 +46,14 @@ class SphericalLaplace(NoiseMechanism):
         """The same mechanism with another δ."""
         return SphericalLaplace(B=self.claimed.B, epsilon=self.claimed.epsilon, delta=delta)
 
-    def privacy_loss(self, *, distance: float, dimensions: int) -> PrivacyLoss:
-        """Spherical Laplace noise against the distance, grown by the grid."""
-        dimensions = check.dimensions(dimensions)
-        scale, grid = self._scale_and_grid(dimensions)
-        shift = (check.distance(distance) + row_growth(dimensions, grid)) / scale
-        return ImperfectLoss(
-            SphericalLaplaceLoss(shift, dimensions), spherical_laplace_imperfection(dimensions, shift)
-        )
+    def law(self, dimensions: int) -> SphericalLaplaceLaw:
+        """Density ∝ exp(−‖z‖/b) at the smallest b."""
+        d, B = check.dimensions(dimensions), self.claimed.B
+        budget = ideal_budget(self.claimed.epsilon, self.claimed.delta, spherical_laplace_imperfection(d))
+        shift = min(largest_shift(*budget, d), largest_laplace_shift(d))
+        grid = grid_for(B / shift * math.sqrt(d + 1))
+        return SphericalLaplaceLaw(d, grid, (B + row_growth(d, grid)) / shift)
 
     def noise_covariance(self, dimensions: int) -> Floats:
         """b²·(d + 1)·I."""
         return np.eye(check.dimensions(dimensions)) * self.noise_sd(dimensions) ** 2
-
-    def noise_sd(self, dimensions: int) -> float:
-        """b·√(d + 1)."""
-        scale, _ = self._scale_and_grid(check.dimensions(dimensions))
-        return scale * math.sqrt(dimensions + 1)
-
-    def _scale_and_grid(self, dimensions: int) -> tuple[float, float]:
-        B = self.claimed.B
-        imperfection = spherical_laplace_imperfection(dimensions)
-        budget = ideal_budget(self.claimed.epsilon, self.claimed.delta, imperfection)
-        shift = min(largest_shift(*budget, dimensions), largest_laplace_shift(dimensions))
-        grid = grid_for(B / shift * math.sqrt(dimensions + 1))
-        return (B + row_growth(dimensions, grid)) / shift, grid
-
-    def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:  # noqa: ARG002
-        scale, grid = self._scale_and_grid(rows.shape[1])
-        return add_spherical_laplace(rows, scale, grid, words)

@@ -9,6 +9,7 @@ from targetdp import check
 from targetdp.accounting import PrivacyLoss
 from targetdp.guarantee import Guarantee, parallel
 from targetdp.mechanisms.base import NoiseMechanism
+from targetdp.mechanisms.law import NoiseLaw
 from targetdp.typing import Floats
 from targetdp.words import WordStream
 
@@ -53,6 +54,10 @@ class Partitioned(NoiseMechanism):
     def guarantee(self) -> Guarantee:
         """Lemma 3: the parts' guarantees in parallel; all are the mechanism's, so one stands for them."""
         return parallel(self.mechanism.guarantee)
+
+    def law(self, dimensions: int) -> NoiseLaw:
+        """The mechanism's own: a row is in one part only, so cutting changes nobody's noise."""
+        return self.mechanism.law(dimensions)
 
     def privacy_loss(self, *, distance: float, dimensions: int) -> PrivacyLoss:
         """A row is in one part only, so its loss is that part's."""

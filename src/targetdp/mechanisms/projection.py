@@ -16,7 +16,6 @@ accounting charges nothing for them. ε₂ then buys nothing.
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -34,7 +33,8 @@ from targetdp.mechanisms.base import (
 )
 from targetdp.mechanisms.budget import ideal_budget
 from targetdp.mechanisms.covariance import covariance_sensitivity, fixed_point_growth, leading_directions
-from targetdp.mechanisms.ternary import Projection, draw_projection
+from targetdp.mechanisms.law import ProjectionLaw, projected_distance
+from targetdp.mechanisms.ternary import Projection, draw_projection, public_projection
 from targetdp.noise import (
     LARGEST_GAUSSIAN_SHIFT,
     add_gaussian,
@@ -43,7 +43,7 @@ from targetdp.noise import (
     row_growth,
 )
 from targetdp.typing import Floats
-from targetdp.words import PublicWords, WordStream
+from targetdp.words import WordStream
 
 MAX_PROJECTION_COLUMNS = 2_000
 
@@ -119,15 +119,32 @@ class PrivateProjection(NoiseMechanism):
         """Step 3 alone for full rank, Steps 3 and 4 together (both Gaussian, so μ² adds) otherwise."""
         r, d = check.distance(distance), check.dimensions(dimensions)
         projection = self.public_projection(d)
+        if self._is_full(projection):
+            return self.law(d).privacy_loss(r)
         sigma, grid = self._step3_noise(projection)
-        mu = self._moved(projection, r, grid) / sigma
-        normals = projection.rank
-        if not self._is_full(projection):
-            covariance_sigma, covariance_grid = self._step4_noise(d)
-            mu = math.hypot(mu, self._covariance_moved(r, d, covariance_grid) / covariance_sigma)
-            normals += d * (d + 1) // 2
-        imperfection = gaussian_imperfection(normals, mu)
+        covariance_sigma, covariance_grid = self._step4_noise(d)
+        mu = math.hypot(
+            projected_distance(projection, r, grid) / sigma,
+            self._covariance_moved(r, d, covariance_grid) / covariance_sigma,
+        )
+        imperfection = gaussian_imperfection(projection.rank + d * (d + 1) // 2, mu)
         return ImperfectLoss(GaussianLoss(mu), imperfection)
+
+    def law(self, dimensions: int) -> ProjectionLaw:
+        """Steps 2, 3 and 6 with the public R, at full rank; a truncated V depends on all rows together."""
+        d = check.dimensions(dimensions)
+        projection = self.public_projection(d)
+        if not self._is_full(projection):
+            raise ValueError(
+                f"rank = {self.rank} is below the {d} columns: the directions that are kept depend on all "
+                "rows together; leave rank out to privatize rows one by one"
+            )
+        sigma, grid = self._step3_noise(projection)
+        return ProjectionLaw(d, grid, sigma, self.k, self.projection_seed)
+
+    def noise_sd(self, dimensions: int) -> float:
+        """Deviation of the noise per coordinate (root mean square over coordinates)."""
+        return math.sqrt(float(np.trace(self.noise_covariance(dimensions))) / dimensions)
 
     def noise_covariance(self, dimensions: int) -> Floats:
         """k²σ²(RRᵀ)⁺ for the public R; a simulation's fresh R has nearly the same for k ≫ d.
@@ -148,7 +165,7 @@ class PrivateProjection(NoiseMechanism):
     def public_projection(self, dimensions: int) -> Projection:
         """The R of every release with this seed, for this many columns."""
         _not_too_wide(dimensions)
-        return _public_projection(dimensions, self.k, self.projection_seed)
+        return public_projection(dimensions, self.k, self.projection_seed)
 
     def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:
         d = rows.shape[1]
@@ -176,14 +193,6 @@ class PrivateProjection(NoiseMechanism):
     def _is_full(self, projection: Projection) -> bool:
         return self._used_rank(projection) == projection.columns
 
-    def _moved(self, projection: Projection, distance: float, grid: float) -> float:
-        """Bound on how far one projected row moves when the row moves by ``distance``."""
-        stretch = projection.largest / self.k
-        grown = row_growth(projection.rank, grid) * max(1.0, stretch)
-        # Clipping is off by the second term of row_growth, a product of d terms in q columns by √q of it.
-        rounded = row_growth(projection.columns, 0.0) * (1 + math.sqrt(projection.rank)) * stretch
-        return distance * stretch + grown + rounded
-
     def _step3_noise(self, projection: Projection) -> tuple[float, float]:
         """Deviation and grid of the noise on the projected rows."""
         if self.calibration == "printed":
@@ -192,7 +201,7 @@ class PrivateProjection(NoiseMechanism):
         mu = _calibrated_mu(self.epsilon1, self.delta1, projection.rank)
         stretch = max(projection.largest, 1e-9) / self.k
         grid = grid_for(self.B * stretch / mu)
-        return self._moved(projection, self.B, grid) / mu, grid
+        return projected_distance(projection, self.B, grid) / mu, grid
 
     def _step4_noise(self, d: int) -> tuple[float, float]:
         """Deviation and grid of the noise on XᵀX."""
@@ -244,8 +253,3 @@ def _not_too_wide(dimensions: int) -> None:
             f"X has {dimensions} columns: a private projection takes 1 to {MAX_PROJECTION_COLUMNS}; "
             "use SphericalLaplace or GaussianNoise"
         )
-
-
-@lru_cache(maxsize=64)
-def _public_projection(dimensions: int, k: int, seed: int) -> Projection:
-    return draw_projection(dimensions, k, PublicWords(seed))

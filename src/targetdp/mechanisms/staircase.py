@@ -8,13 +8,13 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from targetdp import check
-from targetdp.accounting import ImperfectLoss, PrivacyLoss, StaircaseLoss
+from targetdp.accounting import PrivacyLoss
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms.base import NoiseMechanism, claim
 from targetdp.mechanisms.budget import ideal_budget
-from targetdp.noise import add_staircase, grid_for, row_growth, staircase_imperfection
+from targetdp.mechanisms.law import StaircaseLaw, staircase_variance
+from targetdp.noise import grid_for, row_growth, staircase_imperfection
 from targetdp.typing import Floats
-from targetdp.words import WordStream
 
 _LARGEST_EPSILON = 30.0
 """Beyond it the steps are so narrow beside the period that the grid would not resolve both."""
@@ -40,20 +40,24 @@ class Staircase(NoiseMechanism):
         """The claim, with the sampler's tail as its δ."""
         return replace(self.claimed, delta=staircase_imperfection(1.0).tail)
 
-    def privacy_loss(self, *, distance: float, dimensions: int = 1) -> PrivacyLoss:
-        """Staircase noise against the distance, grown by the grid."""
+    def law(self, dimensions: int = 1) -> StaircaseLaw:
+        """Period and inner part in whole grid steps."""
         self._dimensions(dimensions)
-        period, inner, level, grid = self._shape()
-        shift = (check.distance(distance) + row_growth(1, grid)) / (period * grid)
-        return ImperfectLoss(
-            StaircaseLoss(shift, level, inner / period), staircase_imperfection(level, shift)
+        level, _ = ideal_budget(
+            self.claimed.epsilon, 0.0, staircase_imperfection(self.claimed.epsilon / 2, shift=3.0)
         )
+        gamma = best_step(level)
+        grid = grid_for(self.claimed.B * math.sqrt(staircase_variance(gamma, level)))
+        period = math.ceil((self.claimed.B + row_growth(1, grid)) / grid) + 1
+        return StaircaseLaw(1, grid, period, min(max(1, round(gamma * period)), period - 1), level)
+
+    def privacy_loss(self, *, distance: float, dimensions: int = 1) -> PrivacyLoss:
+        """The exact loss; there is only one column."""
+        return self.law(dimensions).privacy_loss(distance)
 
     def noise_covariance(self, dimensions: int = 1) -> Floats:
         """The variance, as a matrix of one entry."""
-        self._dimensions(dimensions)
-        period, inner, level, grid = self._shape()
-        return np.array([[(period * grid) ** 2 * staircase_variance(inner / period, level)]])
+        return np.array([[self.noise_sd(dimensions) ** 2]])
 
     def _dimensions(self, dimensions: int | None) -> int:
         if not (dimensions is None or (type(dimensions) is int and dimensions == 1)):
@@ -62,33 +66,6 @@ class Staircase(NoiseMechanism):
                 "use SphericalLaplace for more"
             )
         return 1
-
-    def _shape(self) -> tuple[int, int, float, float]:
-        """Period and inner part in whole grid steps, level, and grid."""
-        level, _ = ideal_budget(
-            self.claimed.epsilon, 0.0, staircase_imperfection(self.claimed.epsilon / 2, shift=3.0)
-        )
-        gamma = best_step(level)
-        grid = grid_for(self.claimed.B * math.sqrt(staircase_variance(gamma, level)))
-        period = math.ceil((self.claimed.B + row_growth(1, grid)) / grid) + 1
-        return period, min(max(1, round(gamma * period)), period - 1), level, grid
-
-    def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:  # noqa: ARG002
-        self._dimensions(rows.shape[1])
-        return add_staircase(rows, *self._shape(), words)
-
-
-def staircase_variance(gamma: float, level: float) -> float:
-    """Variance of staircase noise of period 1: a geometric number of periods plus a uniform part of one."""
-    b = math.exp(-level)
-    mean, square = b / (1 - b), b * (1 + b) / (1 - b) ** 2
-    inner = gamma / (gamma + (1 - gamma) * b)
-
-    def second_moment(start: float, width: float) -> float:
-        first, second = start + width / 2, start**2 + start * width + width**2 / 3
-        return square + 2 * mean * first + second
-
-    return inner * second_moment(0, gamma) + (1 - inner) * second_moment(gamma, 1 - gamma)
 
 
 @lru_cache(maxsize=256)

@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from targetdp.typing import Floats
-from targetdp.words import WordStream
+from targetdp.words import PublicWords, WordStream
 
 _TRITS = (np.arange(243)[:, None] // 3 ** np.arange(5) % 3 - 1).astype(np.float32)
 """A uniform byte below 3⁵ = 243 is five uniform ternary digits."""
@@ -48,6 +49,12 @@ class Projection:
         return np.asarray(
             np.where(kept, 1 / np.where(kept, self.lengths, 1.0), 0.0)[:, None] * self.directions.T
         )
+
+
+@lru_cache(maxsize=64)
+def public_projection(dimensions: int, k: int, seed: int) -> Projection:
+    """The R that anyone can draw again from a seed."""
+    return draw_projection(dimensions, k, PublicWords(seed))
 
 
 def draw_projection(d: int, k: int, words: WordStream) -> Projection:

@@ -22,7 +22,7 @@ ROOMS: tuple[frozenset[str], ...] = tuple(
         "conditions",
         "accounting",
         "ziggurat words noise",
-        "scales normalization",
+        "moments scales normalization",
         "mechanisms",
         "plan",
         "transformer",

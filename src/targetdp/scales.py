@@ -13,17 +13,22 @@ import numpy as np
 
 from targetdp import check
 from targetdp.guarantee import Guarantee
+from targetdp.moments import Moments
 from targetdp.noise import add_spherical_laplace, grid_for, row_growth, spherical_laplace_imperfection
-from targetdp.typing import Floats
+from targetdp.typing import Floats, Integers
 from targetdp.words import word_stream
 
-Source = Literal["declared", "private", "data", "simulated"]
+Source = Literal["declared", "private", "confidential", "data", "simulated"]
 
 _CONDITIONS: dict[str, tuple[str, ...]] = {
     "declared": ("Column scales were declared public: they were not learned from these people.",),
     "private": (
         "Column scales were estimated from the data under classic differential privacy and paid for: the "
         "guarantee holds for pairs within B under the released scales, and the bounds were public.",
+    ),
+    "confidential": (
+        "Column scales were learned from other data about the same people, which no one paid for: the "
+        "guarantee holds only given these scales, and says nothing about what they tell of those people.",
     ),
     "data": (
         "Column scales are the data's own mean and deviation, which no one paid for: the guarantee holds "
@@ -66,6 +71,11 @@ class ColumnScales:
             )
 
     @property
+    def may_be_published(self) -> bool:
+        """Whether the values themselves tell nothing that was not public or paid for."""
+        return self.source in {"declared", "private"}
+
+    @property
     def conditions(self) -> tuple[str, ...]:
         """What must be said beside a guarantee that rests on these scales."""
         return _CONDITIONS[self.source]
@@ -74,9 +84,18 @@ class ColumnScales:
 def declared_scales(center: Any, scale: Any) -> ColumnScales:
     """Public scales: from common knowledge, a census, another population. They cost nothing.
 
-    Edges: scales of last year's table *of the same people* are confidential, not public.
+    Edges: scales of last year's table *of the same people* are `confidential_scales`, not public.
     """
     return ColumnScales(center, scale, "declared")
+
+
+def confidential_scales(center: Any, scale: Any) -> ColumnScales:
+    """Scales learned from other data about the same people, such as last year's table.
+
+    Does not guarantee: anything about those data. The guarantee becomes conditional, and says so; the
+    values must not be published.
+    """
+    return ColumnScales(center, scale, "confidential")
 
 
 def data_scales(X: Any) -> ColumnScales:
@@ -85,14 +104,59 @@ def data_scales(X: Any) -> ColumnScales:
     Does not guarantee: any privacy of its own. One person's row moves everyone's scaled row, so the
     guarantee becomes conditional, and says so.
     """
-    table = check.table(X)
-    with np.errstate(over="ignore", invalid="ignore"):
-        center, deviation = table.mean(axis=0), table.std(axis=0)
+    return scales_of(Moments.of(np.ascontiguousarray(check.table(X).T)), "data")
+
+
+def scales_of(moments: Moments, source: Source) -> ColumnScales:
+    """Means and deviations as scales, for a source that costs nothing or is a condition."""
+    center, deviation = moments.mean, moments.deviation
     if not (np.isfinite(center).all() and np.isfinite(deviation).all()):
         raise ValueError("X has values too large for a mean and a deviation: rescale its columns first")
     # A column that is constant up to rounding has no deviation to divide by.
     flat = deviation <= 1e-12 * np.maximum(np.abs(center), 1e-300)
-    return ColumnScales(center, np.where(flat, 1.0, deviation), "data")
+    return ColumnScales(center, np.where(flat, 1.0, deviation), source)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Public bounds of every column: what lies outside counts as the bound itself."""
+
+    lower: Floats
+    upper: Floats
+
+    def __post_init__(self) -> None:
+        length = _length(self.lower)
+        object.__setattr__(self, "lower", check.vector("lower", self.lower, length=length))
+        object.__setattr__(self, "upper", check.vector("upper", self.upper, length=length))
+        if 2 * length > check.MAX_COLUMNS:
+            raise ValueError(f"X has {length} columns: private scales take at most {check.MAX_COLUMNS // 2}")
+        half = self.half
+        if not (half >= _NARROWEST).all():
+            at = int(np.argmin(half))
+            raise ValueError(
+                f"upper[{at}] = {float(self.upper[at])!r} is not above lower[{at}] = "
+                f"{float(self.lower[at])!r} by at least {2 * _NARROWEST:g}: give bounds lower < upper"
+            )
+
+    @property
+    def half(self) -> Floats:
+        """Half of each column's range."""
+        return np.asarray(self.upper / 2 - self.lower / 2)
+
+    @property
+    def middle(self) -> Floats:
+        """The middle of each column's range."""
+        return np.asarray(self.upper / 2 + self.lower / 2)
+
+    def sums(self, X: Floats) -> Integers:
+        """Sums over rows of u and of u², u ∈ [−1, 1] by the bounds, in whole numbers of 2⁻³⁰.
+
+        They are exact, so batches may be added up in any order.
+        """
+        with np.errstate(over="ignore"):  # what overflows is far outside the bounds and is clipped
+            u = np.clip((X - self.middle) / self.half, -1.0, 1.0)
+        whole = [np.rint(values * _FIXED_POINT).astype(np.int64).sum(axis=0) for values in (u, u * u)]
+        return np.concatenate(whole)
 
 
 def private_scales(
@@ -110,20 +174,18 @@ def private_scales(
     both depend on n, d and ε only.
     """
     table = check.table(X)
-    n, d = table.shape
-    low = check.vector("lower", lower, length=d)
-    high = check.vector("upper", upper, length=d)
-    half, middle = (high / 2 - low / 2), (high / 2 + low / 2)
-    if not (half >= _NARROWEST).all():
-        at = int(np.argmin(half))
-        raise ValueError(
-            f"upper[{at}] = {float(high[at])!r} is not above lower[{at}] = {float(low[at])!r} by at least "
-            f"{2 * _NARROWEST:g}: give bounds lower < upper"
-        )
-    if 2 * d > check.MAX_COLUMNS:
-        raise ValueError(f"X has {d} columns: private scales take at most {check.MAX_COLUMNS // 2}")
-    if n > 2**31:
-        raise ValueError(f"X has {n} rows: private scales take at most {2**31}")
+    d = table.shape[1]
+    bounds = Bounds(
+        check.vector("lower", lower, length=d), check.vector("upper", upper, length=d)
+    )  # fmt: skip
+    return private_scales_of(bounds.sums(table), len(table), bounds, epsilon, rng)
+
+
+def private_scales_of(
+    sums: Integers, rows: int, bounds: Bounds, epsilon: float, rng: np.random.Generator | None = None
+) -> ColumnScales:
+    """`private_scales` from the sums of all rows, however they were added up. One call is one release."""
+    n, d = check.integer("rows", rows, at_least=1, at_most=2**31), len(bounds.lower)
     epsilon = check.number("epsilon", epsilon, at_least=1e-4, at_most=100)
     words = word_stream(rng)
 
@@ -138,24 +200,16 @@ def private_scales(
     scale = movement / ideal_epsilon
     _enough_budget(scale * math.sqrt(2 * d + 1) / n, n, d, epsilon)
 
-    with np.errstate(over="ignore"):  # what overflows is far outside the bounds and is clipped
-        u = np.clip((table - middle) / half, -1.0, 1.0)
-    sums = np.concatenate([_fixed_sum(u), _fixed_sum(u * u)])[None, :]
-    noisy = add_spherical_laplace(sums, scale, grid, words, bound=float(n))[0] / n
+    exact = (sums / _FIXED_POINT)[None, :]
+    noisy = add_spherical_laplace(exact, scale, grid, words, bound=float(n))[0] / n
     mean = np.clip(noisy[:d], -1.0, 1.0)
     # Below the noise's own size a variance is not told from zero: do not divide by less.
     floor = (2 * scale * math.sqrt(2 * d + 1) / n) ** 2
     variance = np.clip(noisy[d:] - mean * mean, min(floor, 1.0), 1.0)
-    center, spread = middle + half * mean, half * np.sqrt(variance)
+    center, spread = bounds.middle + bounds.half * mean, bounds.half * np.sqrt(variance)
     if rng is not None:
         return ColumnScales(center, spread, "simulated")
     return ColumnScales(center, spread, "private", Guarantee(B=2, epsilon=epsilon, delta=imperfection.tail))
-
-
-def _fixed_sum(values: Floats) -> Floats:
-    """Column sums of values in [−1, 1] as exact whole numbers of 2⁻³⁰."""
-    whole = np.rint(values * _FIXED_POINT).astype(np.int64)
-    return np.asarray(whole.sum(axis=0) / _FIXED_POINT)
 
 
 def _enough_budget(deviation: float, n: int, d: int, epsilon: float) -> None:
@@ -168,7 +222,7 @@ def _enough_budget(deviation: float, n: int, d: int, epsilon: float) -> None:
     if deviation > _REFUSE:
         raise ValueError(advice)
     if deviation > _WARN:
-        warnings.warn(advice, stacklevel=3)
+        warnings.warn(advice, stacklevel=4)
 
 
 def _length(values: Any) -> int:

@@ -1,0 +1,128 @@
+"""From a batch of a table to ids and numbers, counting whatever is wrong with it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from targetdp.typing import Floats
+
+FIRST = 3
+"""How many row numbers a message names."""
+
+
+@dataclass
+class Tally:
+    """What is wrong with a table, so that one message can say all of it.
+
+    Row numbers count from 1, without a header.
+    """
+
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    first: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+
+    def add(self, problem: str, column: str, places: Any, offset: int) -> None:
+        """Note a problem of a column at some places of a batch that begins after ``offset`` rows."""
+        key = (problem, column)
+        self.counts[key] = self.counts.get(key, 0) + len(places)
+        rows = self.first.get(key, []) + [int(i) + offset + 1 for i in places[:FIRST]]
+        self.first[key] = sorted(rows)[:FIRST]
+
+    def merge(self, other: "Tally") -> None:
+        """Take over what another tally found in other rows."""
+        for key, count in other.counts.items():
+            self.counts[key] = self.counts.get(key, 0) + count
+            self.first[key] = sorted(self.first.get(key, []) + other.first[key])[:FIRST]
+
+    def raise_if_any(self, *, rows_are_numbered: bool = True) -> None:
+        """Raise one error for everything that was found."""
+        if not self.counts:
+            return
+        remedies = {
+            "missing": "fill them with declared constants (--impute) or drop these rows",
+            "infinite": "correct or drop these rows",
+            "missing or empty id": "every row needs an id",
+        }
+        lines = []
+        for (problem, column), count in sorted(self.counts.items()):
+            where = ", ".join(str(row) for row in self.first[problem, column]) if rows_are_numbered else ""
+            lines.append(
+                f"column {column!r} has {count:,} {problem} value{'s' if count > 1 else ''}"
+                + (f" (first in row {where})" if where else "")
+            )
+        advice = "; ".join(remedies[p] for p in sorted({problem for problem, _ in self.counts}))
+        raise ValueError(f"{'; '.join(lines)}: {advice}. Nothing was published")
+
+
+def check_columns(present: Sequence[str], needed: Sequence[str], where: str) -> None:
+    """Every named column must be there."""
+    missing = [name for name in needed if name not in present]
+    if missing:
+        shown = ", ".join(present[:12]) + (", …" if len(present) > 12 else "")
+        raise ValueError(f"{where} has no column {', '.join(map(repr, missing))}: it has {shown}")
+
+
+def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:
+    """Ids as text, whatever they were; leading zeros survive, numbers become their digits."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.dictionary_decode(), kind.value_type
+    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or _is_text(kind)):
+        raise ValueError(
+            f"id column {name!r} has type {kind}: ids must be text or whole numbers; convert them first"
+        )
+    text = column if pa.types.is_string(kind) else column.cast(pa.string())
+    empty = pc.or_kleene(pc.is_null(text), pc.equal(text, ""))
+    if text.null_count or pc.any(empty).as_py():
+        places = np.flatnonzero(np.asarray(pc.fill_null(empty, True).to_numpy(zero_copy_only=False)))
+        tally.add("missing or empty id", name, places, offset)
+        text = pc.fill_null(text, "")
+    return text
+
+
+def numbers_of(
+    batch: pa.RecordBatch, features: Sequence[str], constants: dict[str, float], tally: Tally, offset: int
+) -> Floats:
+    """The features column by column (d×n) as finite floats; what is not finite is tallied."""
+    block = np.empty((len(features), batch.num_rows))
+    for j, name in enumerate(features):
+        column = batch.column(name)
+        _must_be_numeric(name, column.type)
+        if pa.types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        block[j] = column.to_numpy(zero_copy_only=False)
+    if not np.isfinite(block.sum()):  # one pass for the usual case; the sum may also just overflow
+        _look_closer(block, features, constants, tally, offset)
+    return block
+
+
+def _look_closer(
+    block: Floats, features: Sequence[str], constants: dict[str, float], tally: Tally, offset: int
+) -> None:
+    for j, name in enumerate(features):
+        column = block[j]
+        if np.isfinite(column).all():
+            continue
+        missing, infinite = np.isnan(column), np.isinf(column)
+        if missing.any():
+            if name in constants:
+                column[missing] = constants[name]
+            else:
+                tally.add("missing", name, np.flatnonzero(missing), offset)
+        if infinite.any():
+            tally.add("infinite", name, np.flatnonzero(infinite), offset)
+
+
+def _must_be_numeric(name: str, kind: pa.DataType) -> None:
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise ValueError(
+            f"feature {name!r} has type {kind}: features must be numbers; encode it first, or leave it out"
+        )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

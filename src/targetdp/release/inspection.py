@@ -1,0 +1,115 @@
+"""A first look at a table: how many rows, where to cut its ids, and what its scales need."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from targetdp.moments import Moments
+from targetdp.release.columns import Tally, ids_of, numbers_of
+from targetdp.release.settings import Settings
+from targetdp.scales import Bounds
+from targetdp.table.ids import Splitters
+from targetdp.table.spill import MAX_BUCKETS
+from targetdp.typing import Floats, Integers
+
+CELLS = 2_500_000
+"""Values in a batch, and in a row group of the output: 250,000 rows of ten columns."""
+
+
+class Progress(Protocol):
+    """Who wants to know how far a job is."""
+
+    def phase(self, name: str, rows: int | None) -> None:
+        """A new phase begins; so many rows, if that is known."""
+
+    def advance(self, rows: int) -> None:
+        """So many more rows are done."""
+
+
+class Batches(Protocol):
+    """A table that can be read from the start, more than once."""
+
+    def count(self) -> int | None:
+        """How many rows there are, if that is known without reading."""
+
+    def batches(
+        self, columns: list[str], types: dict[str, pa.DataType], rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The named columns, at most so many rows at a time."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a first look at the table found: nothing of it leaves but through private scales.
+
+    ``moments`` and ``sums`` are there only if the scales need them.
+    """
+
+    rows: int
+    splitters: pa.StringArray
+    moments: Moments | None
+    sums: Integers | None
+
+
+def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress: Progress) -> Inspection:
+    """Count rows, find where to cut the ids into even ranges, and sum up what scales need."""
+    needs_numbers = settings.scales in {"private", "data"}
+    rows = source.count()
+    at_once = batch_rows(len(settings.features))
+    pseudonymous = settings.pseudonymize is not None
+    if rows is not None and pseudonymous and not needs_numbers:
+        return Inspection(rows, _hash_splitters(_buckets(rows, at_once)), None, None)
+    progress.phase("reading", rows)
+    tally, splitters = Tally(), Splitters()
+    seen, moments, sums = 0, None, None
+    columns = [settings.id, *(settings.features if needs_numbers else ())]
+    constants = settings.constants()
+    for batch in source.batches(columns, dict.fromkeys(settings.features, pa.float64()), at_once):
+        if batch.num_rows == 0:
+            continue
+        splitters.add(ids_of(batch.column(settings.id), settings.id, tally, seen))
+        if needs_numbers:
+            block = numbers_of(batch, settings.features, constants, tally, seen)
+            if not tally.counts:
+                found = Moments.of(block)
+                moments = found if moments is None else moments + found
+                if bounds is not None:
+                    more = bounds.sums(block.T)
+                    sums = more if sums is None else sums + more
+        seen += batch.num_rows
+        progress.advance(batch.num_rows)
+    tally.raise_if_any()
+    if seen == 0:
+        raise ValueError("the table has no rows: there is nothing to release")
+    if moments is not None:
+        refuse_constants(moments.lowest, moments.highest, settings)
+    buckets = _buckets(seen, at_once)
+    return Inspection(
+        seen, _hash_splitters(buckets) if pseudonymous else splitters.cut(buckets), moments, sums
+    )
+
+
+def batch_rows(features: int) -> int:
+    """How many rows of so many features make a batch."""
+    return max(64, CELLS // features)
+
+
+def _buckets(rows: int, at_once: int) -> int:
+    return max(1, min(MAX_BUCKETS, -(-rows // at_once)))
+
+
+def _hash_splitters(buckets: int) -> pa.StringArray:
+    """Keyed hashes are uniform, so even ranges need no look at them."""
+    return pa.array([f"{(b << 64) // buckets:016x}" for b in range(1, buckets)], pa.string())
+
+
+def refuse_constants(lowest: Floats, highest: Floats, settings: Settings) -> None:
+    """No column may have the same value in every row."""
+    constant = [name for name, a, b in zip(settings.features, lowest, highest, strict=True) if a == b]
+    if constant:
+        raise ValueError(
+            f"constant columns among the features: {', '.join(map(repr, constant))}: leave them out; the "
+            "same value in every row tells nothing and costs the others noise"
+        )

@@ -1,0 +1,102 @@
+"""Files that say what each column is scaled by: written by `targetdp scales`, read by a release."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from targetdp.release.settings import explain, read_toml
+from targetdp.scales import Bounds, ColumnScales, confidential_scales, declared_scales
+
+Origin = Literal["public", "confidential"]
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class _Column(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    center: _Finite
+    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class ScalesFile(BaseModel):
+    """A center and a scale for each feature, and whose data they were learned from."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="targetdp scales")
+    source: Origin = Field(
+        description="public: learned from no one in the table; confidential: from the same people"
+    )
+    features: dict[str, _Column] = Field(min_length=1)
+
+
+class _Range(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    lower: _Finite
+    upper: _Finite
+
+
+class BoundsFile(BaseModel):
+    """Public bounds for each feature: from the nature of the quantity, not from the table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="targetdp bounds")
+    features: dict[str, _Range] = Field(min_length=1)
+
+
+def read_scales(path: Path, features: Sequence[str]) -> ColumnScales:
+    """The scales of the named features, in their order."""
+    try:
+        file = ScalesFile.model_validate(read_toml(path, "scales file"))
+    except ValidationError as error:
+        raise ValueError(f"scales file {path}: {explain(error)}") from error
+    _has_all(path, file.features, features)
+    make = declared_scales if file.source == "public" else confidential_scales
+    return make(
+        np.array([file.features[name].center for name in features]),
+        np.array([file.features[name].scale for name in features]),
+    )
+
+
+def read_bounds(path: Path, features: Sequence[str]) -> Bounds:
+    """The bounds of the named features, in their order."""
+    try:
+        file = BoundsFile.model_validate(read_toml(path, "bounds file"))
+    except ValidationError as error:
+        raise ValueError(f"bounds file {path}: {explain(error)}") from error
+    _has_all(path, file.features, features)
+    for name in features:
+        if not file.features[name].lower < file.features[name].upper:
+            raise ValueError(
+                f"bounds file {path}: {name} has lower = {file.features[name].lower!r} and "
+                f"upper = {file.features[name].upper!r}: give bounds lower < upper"
+            )
+    return Bounds(
+        np.array([file.features[name].lower for name in features]),
+        np.array([file.features[name].upper for name in features]),
+    )
+
+
+def scales_text(scales: ColumnScales, features: Sequence[str], origin: Origin) -> str:
+    """A scales file, as TOML."""
+    head = {
+        "public": "# Learned from no one in the table that will be released.",
+        "confidential": "# CONFIDENTIAL: learned from the same people. Do not publish this file.",
+    }[origin]
+    lines = [head, f'source = "{origin}"', "", "[features]"]
+    lines += [
+        f"{_quoted(name)} = {{ center = {float(center)!r}, scale = {float(scale)!r} }}"
+        for name, center, scale in zip(features, scales.center, scales.scale, strict=True)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(name: str) -> str:
+    """A TOML key: JSON's escapes are TOML's, but for the delete character."""
+    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _has_all(path: Path, known: object, features: Sequence[str]) -> None:
+    missing = [name for name in features if name not in known]  # type: ignore[operator]
+    if missing:
+        raise ValueError(f"{path} says nothing of {', '.join(missing)}: add them, or drop these features")

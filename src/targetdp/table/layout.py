@@ -1,0 +1,70 @@
+"""Between columns (as tables are stored) and rows (as people are): scaled, clipped, in one pass each way."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from targetdp.compiled import kernel
+from targetdp.normalization import normalize
+from targetdp.scales import ColumnScales
+from targetdp.typing import Floats
+
+_TILE = 32
+"""Rows handled together: their part of every column and of the result stay in the processor's cache."""
+
+
+def rows_in_ball(columns: Floats, scales: ColumnScales) -> tuple[Floats, int]:
+    """`normalize` for finite values that come column by column (d×n), and how many rows were clipped.
+
+    Rows whose lengths leave the safe range of floats, some 10^±140, go through `normalize` itself.
+    """
+    rows = np.empty(columns.shape[::-1])
+    odd = np.zeros(columns.shape[1], dtype=np.bool_)
+    clipped = _fill_rows(columns, scales.center, scales.scale, rows, odd)
+    if odd.any():
+        rows[odd] = normalize(np.ascontiguousarray(columns[:, odd].T), scales).X
+    return rows, clipped
+
+
+def columns_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
+    """The rows of a table in another order, column by column (d×n)."""
+    columns = np.empty(rows.shape[::-1])
+    _fill_columns(rows, order, columns)
+    return columns
+
+
+@kernel
+def _fill_rows(columns: Floats, center: Floats, scale: Floats, rows: Floats, odd: NDArray[np.bool_]) -> int:
+    """(x − center)/scale, then rows longer than 1 to length 1; marks rows that it must leave to others."""
+    d, n = columns.shape
+    squares = np.empty(_TILE)
+    clipped = 0
+    for start in range(0, n, _TILE):
+        end = min(start + _TILE, n)
+        squares[:] = 0.0
+        for j in range(d):
+            for i in range(start, end):
+                value = (columns[j, i] - center[j]) / scale[j]
+                rows[i, j] = value
+                squares[i - start] += value * value
+        for i in range(start, end):
+            square = squares[i - start]
+            if square > 1.0:
+                clipped += 1
+            if not 1e-280 < square < 1e280:
+                odd[i] = True
+            elif square > 1.0:
+                length = np.sqrt(square)
+                for j in range(d):
+                    rows[i, j] = rows[i, j] / length
+    return clipped
+
+
+@kernel
+def _fill_columns(rows: Floats, order: NDArray[np.int64], columns: Floats) -> None:
+    d, n = columns.shape
+    for start in range(0, n, _TILE):
+        end = min(start + _TILE, n)
+        for i in range(start, end):
+            row = order[i]
+            for j in range(d):
+                columns[j, i] = rows[row, j]

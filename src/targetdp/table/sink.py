@@ -1,0 +1,182 @@
+"""Writing tables: Parquet and CSV, one file or a directory of parts; hashed and synced while they grow."""
+
+import hashlib
+import os
+import queue
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from targetdp.table.source import Format
+
+ROWS_PER_PART = 2_000_000
+_SYNC_EVERY = 1 << 26
+
+
+@dataclass(frozen=True)
+class Written:
+    """A finished file: its name, its size and the SHA-256 of its bytes."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+class HashedFile:
+    """A file that can only be appended to, hashed and synced on a thread of its own while it grows.
+
+    Guarantees: after `finish` all bytes are on disk, and the hash is that of what was written.
+    Edges: an error while writing (a full disk) is raised at the next call, and by `finish` at the latest.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._name = path.name
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self._hash, self._size = hashlib.sha256(), 0
+        self._error: OSError | None = None
+        self._pieces: queue.Queue[bytes | None] = queue.Queue(maxsize=16)
+        self._worker = threading.Thread(target=self._work, daemon=True)
+        self._worker.start()
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        """Append bytes."""
+        self._raise()
+        piece = bytes(data)
+        self._size += len(piece)
+        self._pieces.put(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing: `finish` syncs."""
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def readable(self) -> bool:
+        """It is not."""
+        return False
+
+    def seekable(self) -> bool:
+        """It is not."""
+        return False
+
+    def close(self) -> None:
+        """Stop the thread and close the file, finished or not."""
+        if not self.closed:
+            self.closed = True
+            self._pieces.put(None)
+            self._worker.join()
+            os.close(self._file)
+
+    def finish(self) -> Written:
+        """Wait until everything is on disk."""
+        self.close()
+        self._raise()
+        return Written(self._name, self._size, self._hash.hexdigest())
+
+    def _work(self) -> None:
+        unsynced = 0
+        while (piece := self._pieces.get()) is not None:
+            if self._error is not None:
+                continue
+            try:
+                self._hash.update(piece)
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(self._file, view) :]
+                unsynced += len(piece)
+                if unsynced >= _SYNC_EVERY:
+                    os.fdatasync(self._file)
+                    unsynced = 0
+            except OSError as error:
+                self._error = error
+        try:
+            os.fsync(self._file)
+        except OSError as error:
+            self._error = self._error or error
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+class Sink:
+    """Writes tables of one schema to a file, or to part files in a directory."""
+
+    def __init__(self, path: Path, kind: Format, schema: pa.Schema, *, parts: bool = False) -> None:
+        self._path, self._kind, self._schema, self._parts = path, kind, schema, parts
+        self._files: list[Written] = []
+        self._file: HashedFile | None = None
+        self._writer: Any = None
+        self._rows = 0
+        if parts:
+            path.mkdir(mode=0o700)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows; each call makes one row group of a Parquet file."""
+        if self._file is None:
+            self._open()
+        if self._kind == "parquet":
+            self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        else:
+            self._writer.write_table(table)
+        self._rows += table.num_rows
+        if self._parts and self._rows >= ROWS_PER_PART:
+            self._close()
+
+    def finish(self) -> tuple[Written, ...]:
+        """Finish all files, synced to disk."""
+        if self._file is None and not self._files:
+            self._open()
+        self._close()
+        folder = self._path if self._parts else self._path.parent
+        sync_folder(folder)
+        return tuple(self._files)
+
+    def _open(self) -> None:
+        name = f"part-{len(self._files):05d}.{self._kind}"
+        self._file = HashedFile(self._path / name if self._parts else self._path)
+        if self._kind == "parquet":
+            self._writer = pq.ParquetWriter(
+                pa.PythonFile(self._file, mode="w"), self._schema,
+                compression="snappy", use_dictionary=False, store_schema=False,
+            )  # fmt: skip
+        else:
+            self._writer = pacsv.CSVWriter(pa.PythonFile(self._file, mode="w"), self._schema)
+
+    def _close(self) -> None:
+        if self._file is None:
+            return
+        self._writer.close()
+        self._files.append(self._file.finish())
+        self._file, self._writer, self._rows = None, None, 0
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a directory durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,157 @@
+"""Reading tables in batches: Parquet and CSV, a file or a directory of part files.
+
+Nothing of a source but its values goes further: no metadata, no layout of row groups, no statistics.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+Format = Literal["parquet", "csv"]
+
+SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
+_CSV_BLOCK = 1 << 24
+
+
+class TableError(ValueError):
+    """A table that cannot be read as it was asked for."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table on disk: its part files in order, their common format and the names of their columns."""
+
+    path: Path
+    format: Format
+    files: tuple[Path, ...]
+    columns: tuple[str, ...]
+
+    def count(self) -> int | None:
+        """How many rows there are, where the files say so themselves (Parquet); otherwise None."""
+        if self.format == "csv":
+            return None
+        total = 0
+        for file in self.files:
+            with _explained(file):
+                total += pq.read_metadata(file).num_rows
+        return total
+
+    def state(self) -> tuple[tuple[str, int, int, int], ...]:
+        """Sizes and times of the files: differs if somebody changed them meanwhile."""
+        stats = [(str(file), file.stat()) for file in self.files]
+        return tuple((name, s.st_size, s.st_mtime_ns, s.st_ino) for name, s in stats)
+
+    def batches(
+        self, columns: Sequence[str], types: dict[str, pa.DataType], rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The named columns, at most so many rows at a time, in the order of files and rows.
+
+        ``types`` says how to read columns of a CSV; every other column there is text.
+        """
+        read = {"parquet": _parquet_batches, "csv": _csv_batches}[self.format]
+        for file in self.files:
+            with _explained(file):
+                yield from read(file, list(columns), types, rows)
+
+
+def open_source(path: Path) -> Source:
+    """Look at a table: which files, which format, which columns (the same in every part)."""
+    if not path.exists():
+        raise TableError(f"input {path} does not exist: check the name")
+    files = _parts(path) if path.is_dir() else (path,)
+    kinds = {_format(file) for file in files}
+    if len(kinds) > 1:
+        raise TableError(f"input {path} mixes Parquet and CSV files: keep one format in a directory")
+    kind = kinds.pop()
+    names = _names(files[0], kind)
+    for file in files[1:]:
+        if _names(file, kind) != names:
+            raise TableError(
+                f"input {file} has other columns than {files[0].name}: all parts must have the same columns "
+                "in the same order"
+            )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TableError(f"input {path} has two columns named {twice[0]!r}: rename one")
+    return Source(path, kind, files, names)
+
+
+def format_of(path: Path) -> Format | None:
+    """The format that a file's name promises, or None."""
+    name = path.name.lower()
+    return next((kind for suffix, kind in SUFFIXES.items() if name.endswith(suffix)), None)
+
+
+def _format(path: Path) -> Format:
+    found = format_of(path)
+    if found is None:
+        raise TableError(
+            f"input {path} has no known suffix: use {', '.join(SUFFIXES)} or a directory of such files"
+        )
+    return found
+
+
+def _parts(folder: Path) -> tuple[Path, ...]:
+    """All part files below a directory, sorted; names that begin with '.' or '_' are not data."""
+    found = sorted(
+        file
+        for file in folder.rglob("*")
+        if file.is_file()
+        and format_of(file)
+        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    )
+    if not found:
+        raise TableError(f"input {folder} holds no part files: it needs some with {', '.join(SUFFIXES)}")
+    return tuple(found)
+
+
+def _names(file: Path, kind: Format) -> tuple[str, ...]:
+    with _explained(file):
+        if kind == "parquet":
+            return tuple(pq.read_schema(file).names)
+        with pacsv.open_csv(file, read_options=pacsv.ReadOptions(block_size=_CSV_BLOCK)) as reader:
+            return tuple(reader.schema.names)
+
+
+def _parquet_batches(
+    file: Path,
+    columns: list[str],
+    types: dict[str, pa.DataType],  # noqa: ARG001 (a Parquet file knows its own types)
+    rows: int,
+) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(file, pre_buffer=False) as parquet:
+        for batch in parquet.iter_batches(batch_size=rows, columns=columns, use_threads=True):
+            yield batch.select(columns)
+
+
+def _csv_batches(
+    file: Path, columns: list[str], types: dict[str, pa.DataType], rows: int
+) -> Iterator[pa.RecordBatch]:
+    convert = pacsv.ConvertOptions(
+        include_columns=columns,
+        column_types={name: types.get(name, pa.string()) for name in columns},
+        strings_can_be_null=False,  # an id may be "NA" or "null"
+    )
+    read = pacsv.ReadOptions(block_size=_CSV_BLOCK)
+    with pacsv.open_csv(file, read_options=read, convert_options=convert) as reader:
+        for batch in reader:
+            for start in range(0, batch.num_rows, rows):
+                yield batch.slice(start, rows)
+
+
+@contextmanager
+def _explained(file: Path) -> Iterator[None]:
+    """Say which file could not be read, in our own words and the reader's."""
+    try:
+        yield
+    except TableError:
+        raise
+    except (pa.ArrowException, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise TableError(f"input {file} cannot be read ({reason}): the file may be damaged") from error

@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 ROOMS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "typing compiled check",
+        "version typing compiled check",
         "guarantee",
         "conditions",
         "accounting",

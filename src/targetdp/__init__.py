@@ -6,6 +6,8 @@ The few names that users need are imported on first use, so that ``import target
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from targetdp.version import __version__
+
 if TYPE_CHECKING:
     from targetdp.accounting import compose
     from targetdp.conditions import accuracy_ceiling, is_ruled_out, largest_B
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from targetdp.normalization import Normalized, Privatized, normalize
     from targetdp.scales import ColumnScales, data_scales, declared_scales, private_scales
     from targetdp.transformer import SimulatedPrivacy
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "targetdp.accounting": ("compose",),

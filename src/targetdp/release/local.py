@@ -145,7 +145,7 @@ class _Work:
                 self._released = moments if self._released is None else self._released + moments
             self.rows += len(ids)
             self.clipped += clipped
-        others = {name: batch.column(name) for name in settings.keep}
+        others = {name: _decoded(batch.column(name)) for name in settings.keep}
         return _Private(ids if self._key is None else pseudonyms(ids, self._key), rows, others)
 
     @property
@@ -200,6 +200,10 @@ def _privatized(
         end = start + len(part.ids)
         yield put(_Private(part.ids, rows[start:end], part.others))
         start = end
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _numbered(source: Batches, settings: Settings) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -37,7 +37,7 @@ class HashedFile:
 
     def __init__(self, path: Path) -> None:
         self._name = path.name
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         self._hash, self._size = hashlib.sha256(), 0
         self._error: OSError | None = None
         self._pieces: queue.Queue[bytes | None] = queue.Queue(maxsize=16)
@@ -122,7 +122,7 @@ class Sink:
         self._writer: Any = None
         self._rows = 0
         if parts:
-            path.mkdir(mode=0o700)
+            path.mkdir()
 
     def __enter__(self) -> Self:
         return self

@@ -42,6 +42,14 @@ class Source:
                 total += pq.read_metadata(file).num_rows
         return total
 
+    def types(self, columns: Sequence[str]) -> dict[str, pa.DataType]:
+        """How columns will come: a Parquet file says so, in a CSV all is text; dictionaries are decoded."""
+        if self.format == "csv":
+            return dict.fromkeys(columns, pa.string())
+        with _explained(self.files[0]):
+            schema = pq.read_schema(self.files[0])
+        return {name: _plain(schema.field(name).type) for name in columns}
+
     def state(self) -> tuple[tuple[str, int, int, int], ...]:
         """Sizes and times of the files: differs if somebody changed them meanwhile."""
         stats = [(str(file), file.stat()) for file in self.files]
@@ -117,6 +125,10 @@ def _names(file: Path, kind: Format) -> tuple[str, ...]:
             return tuple(pq.read_schema(file).names)
         with pacsv.open_csv(file, read_options=pacsv.ReadOptions(block_size=_CSV_BLOCK)) as reader:
             return tuple(reader.schema.names)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _parquet_batches(

@@ -1,0 +1,141 @@
+"""The release job for files: from a table to a certified, charged, private one, or to nothing at all."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from targetdp.release.certificate import Certificate, output_of
+from targetdp.release.columns import check_columns
+from targetdp.release.holder import Holder
+from targetdp.release.inspection import Progress, inspect
+from targetdp.release.keys import SigningKey
+from targetdp.release.local import Outcome, output_schema, privatize_table
+from targetdp.release.settings import Settings
+from targetdp.release.staging import Staging
+from targetdp.release.terms import Terms, make_terms
+from targetdp.scales import ColumnScales
+from targetdp.table.sink import Sink, Written
+from targetdp.table.source import Format, Source, format_of, open_source
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def phase(self, name: str, rows: int | None) -> None:
+        """Say nothing."""
+
+    def advance(self, rows: int) -> None:
+        """Say nothing."""
+
+
+@dataclass(frozen=True)
+class Released:
+    """A finished release. ``outcome`` and ``warnings`` are for the data holder only."""
+
+    path: Path
+    certificate: Certificate
+    outcome: Outcome
+    warnings: tuple[str, ...]
+    why: str
+    key: SigningKey
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where an engine writes, and in which shape: one file, or a directory of parts."""
+
+    table: Path
+    folder: Path
+    kind: Format
+    parts: bool
+
+
+@dataclass(frozen=True)
+class Done:
+    """What an engine hands back once the table is written, but not yet published."""
+
+    outcome: Outcome
+    scales: ColumnScales
+    terms: Terms
+    written: tuple[Written, ...]
+
+
+Engine = Callable[[Source, Target, Holder, Progress], Done]
+
+
+def privatize_file(
+    source: Path, output: Path, settings: Settings, *, force: bool = False, progress: Progress | None = None
+) -> Released:
+    """Release a private version of a table of files.
+
+    Guarantees: what the certificate says. Under the output's name there is the whole release with its
+    certificate, or what was there before. A ledger, if given, is charged before anything becomes visible.
+    Edges: whatever is wrong with the input or the settings is a ValueError, raised before publishing.
+    """
+    table = open_source(source)
+    _must_differ(source, output)
+    check_columns(table.columns, [settings.id, *settings.features, *settings.keep], f"input {source}")
+    engine = ENGINES[settings.engine]
+    return publish(
+        output, Holder(settings), force=force,
+        work=lambda target, holder: engine(table, target, holder, progress or Silent()),
+    )  # fmt: skip
+
+
+def publish(output: Path, holder: Holder, *, force: bool, work: Callable[[Target, Holder], Done]) -> Released:
+    """Let an engine write a table out of sight, then certify, charge and publish it, or leave nothing."""
+    kind, parts = _shape(output, holder.settings)
+    with Staging(output, force=force) as staging:
+        staging.begin(holder.settle_earlier)
+        done = work(Target(staging.table, staging.folder, kind, parts), holder)
+        result = output_of(kind, done.written, None if parts else output.name)
+        certificate = holder.certify(done.terms, done.scales, done.outcome.rows, result, staging)
+    warnings = holder.warnings(done.terms, done.scales)
+    return Released(output, certificate, done.outcome, warnings, done.terms.why, holder.key)
+
+
+def _local(table: Source, target: Target, holder: Holder, progress: Progress) -> Done:
+    settings, before = holder.settings, table.state()
+    inspection = inspect(table, settings, holder.bounds, progress)
+    scales = holder.scales(inspection)
+    terms = make_terms(settings, scales, inspection.rows)
+    holder.check(terms)
+    schema = output_schema(settings, table.types(settings.keep))
+    with Sink(target.table, target.kind, schema, parts=target.parts) as sink:
+        outcome = privatize_table(
+            table, sink, target.folder, settings, scales, terms, inspection, holder.pseudonym_key, progress
+        )
+        written = sink.finish()
+    if table.state() != before:
+        raise ValueError(f"input {table.path} changed while it was read: try again when nobody writes to it")
+    return Done(outcome, scales, terms, written)
+
+
+def _spark(table: Source, target: Target, holder: Holder, progress: Progress) -> Done:
+    from targetdp.release import spark  # noqa: PLC0415 (optional, and slow to import)
+
+    return spark.run(spark.read(table, holder.settings), target, holder, progress)
+
+
+ENGINES: dict[str, Engine] = {"local": _local, "spark": _spark}
+"""Every engine by name: a new one is one line here."""
+
+
+def _shape(output: Path, settings: Settings) -> tuple[Format, bool]:
+    """The format of the output, and whether it is a directory of parts."""
+    if output.name.lower().endswith(".gz"):
+        raise ValueError(f"output {output} is compressed text, which is not written: use .csv or .parquet")
+    kind = format_of(output)
+    if kind is None and output.suffix:
+        raise ValueError(
+            f"output {output} has no known suffix: use .parquet, .csv, or no suffix for a directory"
+        )
+    if settings.made_for == "cider" and kind != "csv":
+        raise ValueError(f"output {output} is not a CSV file: Cider reads one file, such as features.csv")
+    return (kind or "parquet"), kind is None
+
+
+def _must_differ(source: Path, output: Path) -> None:
+    here, there = source.resolve(), output.resolve()
+    if here == there or here in there.parents or there in here.parents:
+        raise ValueError(f"output {output} and input {source} overlap: choose an output elsewhere")

@@ -1,0 +1,143 @@
+"""The certificate for people: one page of Markdown. Pure: certificate in, text out."""
+
+from collections.abc import Sequence
+
+from targetdp.release.certificate import Certificate
+from targetdp.release.keys import fingerprint_of
+
+_ORIGINS = {
+    "declared": "declared public",
+    "private": "estimated from the data under classic differential privacy, and paid for",
+    "confidential": "learned from other data about the same people (not printed)",
+    "data": "the data's own means and deviations (not printed)",
+}
+
+
+def page(certificate: Certificate) -> str:
+    """The certificate as one page."""
+    sections = (
+        _head(certificate), _promise(certificate), _distances(certificate), _conditions(certificate),
+        _made(certificate), _proof(certificate),
+    )  # fmt: skip
+    return "\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+
+
+def _head(c: Certificate) -> list[str]:
+    return [
+        "# Certificate of a private release",
+        "",
+        f"{c.rows:,} rows, {len(c.features)} protected columns, released {c.time} with targetdp {c.library}.",
+        "",
+    ]
+
+
+def _promise(c: Certificate) -> list[str]:
+    if c.guarantee is None:
+        return ["## No guarantee", "", c.conditions[0], ""]
+    g = c.guarantee
+    return [
+        "## The guarantee",
+        "",
+        f"**(B = {g.B:g}, ε = {g.epsilon:g}, δ = {g.delta:.3g})-targeted differential privacy**, on the "
+        "conditions below. Whatever is computed from the released table, its probability would change by at "
+        f"most a factor e^{g.epsilon:g}, plus {g.delta:.3g}, had one person's row been any other row within "
+        f"distance {g.B:g} of it.",
+        "",
+        "People who are farther apart may be told apart: that is what targeting needs. As classic "
+        f"differential privacy (any two rows), {_classic(c)}.",
+        "",
+    ]
+
+
+def _classic(c: Certificate) -> str:
+    exact, switched = c.classic.exact, c.classic.switch_lemma
+    by_noise = "no finite ε holds at this δ" if exact is None else f"the noise gives ε = {exact.epsilon:.4g}"
+    by_lemma = (
+        "the switch lemma gives nothing"
+        if switched is None
+        else f"the switch lemma gives ε = {switched.epsilon:.4g}, δ = {switched.delta:.3g}"
+    )
+    delta = "" if exact is None else f" at δ = {exact.delta:.3g}"
+    return f"{by_noise}{delta}; {by_lemma}"
+
+
+def _distances(c: Certificate) -> list[str]:
+    if c.guarantee is None:
+        return []
+    rows = [
+        (
+            f"{at.distance:g}" + (" (B)" if at.distance == c.guarantee.B else ""),
+            "none" if at.epsilon is None else f"{at.epsilon:.4g}",
+            f"{at.best_guess:.1%}",
+        )
+        for at in c.distances
+    ]
+    return [
+        f"### What it means at other distances (δ = {c.guarantee.delta:.3g})",
+        "",
+        *_table(("distance between two people", "true ε", "best guess is right"), rows),
+        "",
+        "*Best guess*: which of two equally likely people a row belongs to; a coin is right in 50%.",
+        "",
+    ]
+
+
+def _conditions(c: Certificate) -> list[str]:
+    return ["## Conditions", "", *(f"- {condition}" for condition in c.conditions), ""]
+
+
+def _made(c: Certificate) -> list[str]:
+    lines = ["## How it was made", ""]
+    m = c.mechanism
+    lines.append(f"- Mechanism: {m.name}" + (f", groups of {m.group_size} or more" if m.group_size else ""))
+    if m.deviation_per_column is not None and m.noise_length is not None and m.law is not None:
+        numbers = ", ".join(f"{k} = {v}" for k, v in m.law.items() if k != "family")
+        lines.append(
+            f"- Noise: deviation {m.deviation_per_column:.4g} per column, typical length "
+            f"{m.noise_length:.3g} on a row (rows have length at most 1); {m.law['family']}: {numbers}"
+        )
+    lines.append(f"- Column scales: {_ORIGINS[c.scales.source]}")
+    if c.scales.spent is not None:
+        spent = c.scales.spent
+        lines.append(f"- Paid for the scales (included above): ε = {spent.epsilon:g}, δ = {spent.delta:.2g}")
+    lines.append(f"- Rows: {'in the order of the input' if c.order == 'as given' else 'sorted by id'}")
+    if c.made_for is not None:
+        lines.append(f"- Shaped for {c.made_for}: released columns were standardized by their own moments")
+    lines.append("")
+    if c.scales.values is not None:
+        rows = [(n, f"{s.center:.6g}", f"{s.scale:.6g}") for n, s in c.scales.values.items()]
+        shown = rows if len(rows) <= 50 else rows[:50]
+        lines += [*_table(("protected column", "center", "scale"), shown), ""]
+        if len(shown) < len(rows):
+            lines += [f"and {len(rows) - len(shown)} more, in the JSON certificate.", ""]
+    else:
+        lines += [f"Protected columns: {', '.join(c.features)}.", ""]
+    if c.not_protected:
+        lines += [f"**Not protected: {', '.join(c.not_protected)}.**", ""]
+    return lines
+
+
+def _proof(c: Certificate) -> list[str]:
+    lines = ["## Proof", "", f"- Release {c.release}", f"- SHA-256 {c.output.sha256}"]
+    if c.ledger is not None:
+        part = "" if c.ledger.part is None else f", part {c.ledger.part}"
+        lines.append(
+            f"- Charged to population {c.ledger.population}{part}: entry {c.ledger.number} of ledger "
+            f"{c.ledger.ledger_id}, hash {c.ledger.hash}"
+        )
+        if c.ledger.override is not None:
+            lines.append(f"- **The limit of this population was overridden**: {c.ledger.override}")
+    if c.signature is not None:
+        lines.append(
+            f"- Signed with Ed25519 key {fingerprint_of(c.signature.key)}: compare it with the data holder's"
+        )
+    lines.append("- `targetdp verify` checks all of this against the released file.")
+    return lines
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [
+        f"| {' | '.join(heads)} |",
+        f"|{'|'.join('---' if i == 0 else '---:' for i in range(len(heads)))}|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]

@@ -1,0 +1,172 @@
+"""All or nothing: a release is built out of sight and appears, with its certificate, in one step.
+
+Beside the output lies a hidden folder while a run works. The order of steps makes every moment safe:
+
+1. everything is written and synced in the folder;
+2. the journal says that publishing begins (an older release of that name steps aside, into the folder);
+3. the certificate and its page take their names, then, in one rename, the table;
+4. the ledger is told; the folder goes.
+
+A run that dies before the table's rename published nothing, and the next run puts everything back. A run
+that dies after it published all of it, and the next run tells the ledger.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from targetdp.release.certificate import PAGE_SUFFIX, SUFFIX, Certificate
+from targetdp.release.page import page
+from targetdp.table.sink import sync_folder
+
+_TABLE, _CERTIFICATE, _PAGE, _OLD, _JOURNAL = "table", "certificate", "page", "old", "journal.json"
+
+
+class Staging:
+    """The hidden folder of one output; one run at a time.
+
+    Guarantees: under the output's name there is nothing, an older complete release, or the new complete
+    one, at every moment, whenever the process is killed.
+    """
+
+    def __init__(self, output: Path, *, force: bool) -> None:
+        self.output, self._force = output, force
+        self.folder = output.parent / f".{output.name}.targetdp"
+        self._lock_path = output.parent / f"{self.folder.name}.lock"
+        self._lock: int | None = None
+
+    @property
+    def table(self) -> Path:
+        """Where the table is built."""
+        return self.folder / _TABLE
+
+    @property
+    def published(self) -> bool:
+        """Whether the table has taken its name."""
+        return (self.folder / _JOURNAL).exists() and not self.table.exists()
+
+    def __enter__(self) -> Self:
+        if not self.output.parent.is_dir():
+            raise ValueError(f"output folder {self.output.parent} does not exist: create it first")
+        lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(lock).st_ino != self._lock_path.stat().st_ino:
+                raise BlockingIOError("the lock was let go of just now")
+        except OSError as error:
+            os.close(lock)
+            raise ValueError(
+                f"another run is writing {self.output}: wait for it, or choose another name"
+            ) from error
+        self._lock = lock
+        return self
+
+    def begin(self, settle: Callable[[dict[str, Any]], None]) -> None:
+        """Finish or undo what an earlier run left; then refuse an output that exists, unless forced.
+
+        ``settle`` is told the journal of a release that was published before its run could say so.
+        """
+        self._recover(settle)
+        self.folder.mkdir(mode=0o700)
+        if not self._force:
+            for path in (self.output, *self._companions()):
+                if path.exists():
+                    raise ValueError(f"output {path} exists: choose another name, or replace it with --force")
+
+    def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
+        """Make the release visible, whole."""
+        _write(self.folder / _CERTIFICATE, certificate.text())
+        _write(self.folder / _PAGE, page(certificate))
+        _write(self.folder / _JOURNAL, json.dumps(journal))
+        sync_folder(self.folder)
+        if self._force:
+            self._step_aside()
+        for name, path in zip((_PAGE, _CERTIFICATE), self._companions()[::-1], strict=True):
+            (self.folder / name).rename(path)
+        self.table.rename(self.output)
+        sync_folder(self.output.parent)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._lock is None:
+            return
+        try:
+            if kind is None or not self.published:
+                # An error before the table's rename: put everything back. After it: leave the journal, so
+                # that the next run tells the ledger.
+                self._recover(lambda _: None)
+        finally:
+            with suppress(OSError):
+                self._lock_path.unlink()
+            os.close(self._lock)
+            self._lock = None
+
+    def _companions(self) -> tuple[Path, Path]:
+        return certificate_path(self.output), page_path(self.output)
+
+    def _step_aside(self) -> None:
+        old = self.folder / _OLD
+        old.mkdir(mode=0o700)
+        for path in (self.output, *self._companions()):
+            if path.exists():
+                path.rename(old / path.name)
+
+    def _recover(self, settle: Callable[[dict[str, Any]], None]) -> None:
+        """Bring whatever state an earlier run died in to one of the two good ones."""
+        journal = _read(self.folder / _JOURNAL)
+        if journal is not None and not self.table.exists():
+            settle(journal)
+        elif journal is not None:
+            for path in self._companions():
+                if _belongs(path, str(journal.get("release"))):
+                    path.unlink()
+            old = self.folder / _OLD
+            for path in (self.output, *self._companions()):
+                if (old / path.name).exists():
+                    (old / path.name).rename(path)
+            # Without a journal nobody takes the folder, half emptied, for that of a published release.
+            (self.folder / _JOURNAL).unlink()
+            sync_folder(self.folder)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+
+
+def certificate_path(output: Path) -> Path:
+    """Where the certificate of an output lies."""
+    return output.with_name(output.name + SUFFIX)
+
+
+def page_path(output: Path) -> Path:
+    """Where the certificate's page of an output lies."""
+    return output.with_name(output.name + PAGE_SUFFIX)
+
+
+def _belongs(path: Path, release: str) -> bool:
+    """Whether a certificate or a page is of that release."""
+    try:
+        return release in path.read_text(encoding="utf-8")
+    except OSError:
+        return False
+
+
+def _write(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """A journal; one that was cut short was never acted on, so it counts as none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

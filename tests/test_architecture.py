@@ -37,7 +37,7 @@ ROOMS: tuple[frozenset[str], ...] = tuple(
 )
 """From left to right: a module imports from rooms to its left, or from its own."""
 
-SPEAKING = {"demo", "cli"}
+SPEAKING = {"demo"}
 """The only modules that may print: a library's caller decides what is shown."""
 
 RANDOM_KINDS = {"Generator", "BitGenerator", "SeedSequence", "PCG64", "PCG64DXSM", "Philox"}

@@ -88,7 +88,9 @@ def test_bad_scales_are_refused(center: Any, scale: Any, message: str) -> None:
 
 @pytest.mark.parametrize("source", ["public", "", None, 1, ["declared"]])
 def test_an_unknown_source_is_refused(source: Any) -> None:
-    with pytest.raises(ValueError, match=r"^source = .* is not one of confidential, data, declared, private, simulated$"):
+    with pytest.raises(
+        ValueError, match=r"^source = .* is not one of confidential, data, declared, private, simulated$"
+    ):
         ColumnScales(np.zeros(1), np.ones(1), source)
 
 

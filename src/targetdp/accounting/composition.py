@@ -92,8 +92,8 @@ def _compose_ideal(losses: list[PrivacyLoss]) -> PrivacyLoss:
     if any(_promises_nothing(loss) for loss in others):
         return StatedLoss(_LARGEST_STATED_EPSILON, 1.0)
     interval = max(_FINEST, sum(loss.reach() for loss in others) / _POINTS)
-    parts = [loss.distribution(interval) for loss in others]
-    whole = reduce(lambda a, b: a.compose(b), parts)
+    drawn = {loss: loss.distribution(interval) for loss in set(others)}  # equal releases are computed once
+    whole = reduce(lambda a, b: a.compose(b), (drawn[loss] for loss in others))
     return ComposedLoss(whole, tuple(others))
 
 

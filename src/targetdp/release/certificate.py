@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from targetdp.accounting import PrivacyLoss, compose
 from targetdp.guarantee import Guarantee
 from targetdp.release.charge import Charge
-from targetdp.release.entries import Head
 from targetdp.release.keys import SigningKey
+from targetdp.release.ledger.entries import Head
 from targetdp.release.settings import Settings, TunedOn
 from targetdp.release.terms import Terms
 from targetdp.scales import ColumnScales

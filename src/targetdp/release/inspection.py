@@ -1,6 +1,6 @@
 """A first look at a table: how many rows, where to cut its ids, and what its scales need."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -84,7 +84,7 @@ def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress
     if seen == 0:
         raise ValueError("the table has no rows: there is nothing to release")
     if moments is not None:
-        refuse_constants(moments.lowest, moments.highest, settings)
+        refuse_constants(settings.features, moments.lowest, moments.highest)
     buckets = _buckets(seen, at_once)
     return Inspection(
         seen, _hash_splitters(buckets) if pseudonymous else splitters.cut(buckets), moments, sums
@@ -105,9 +105,9 @@ def _hash_splitters(buckets: int) -> pa.StringArray:
     return pa.array([f"{(b << 64) // buckets:016x}" for b in range(1, buckets)], pa.string())
 
 
-def refuse_constants(lowest: Floats, highest: Floats, settings: Settings) -> None:
+def refuse_constants(features: Sequence[str], lowest: Floats, highest: Floats) -> None:
     """No column may have the same value in every row."""
-    constant = [name for name, a, b in zip(settings.features, lowest, highest, strict=True) if a == b]
+    constant = [name for name, a, b in zip(features, lowest, highest, strict=True) if a == b]
     if constant:
         raise ValueError(
             f"constant columns among the features: {', '.join(map(repr, constant))}: leave them out; the "

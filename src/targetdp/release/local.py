@@ -163,7 +163,7 @@ class _Work:
                 f"the table had {expected:,} rows at first and {self.rows:,} then: it changed meanwhile; "
                 "try again when nobody writes to it"
             )
-        refuse_constants(self._lowest, self._highest, self._settings)
+        refuse_constants(self._settings.features, self._lowest, self._highest)
 
     def standard(self, columns: Floats) -> Floats:
         """Released columns with mean 0 and deviation 1, by their own moments: post-processing."""

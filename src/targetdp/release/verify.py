@@ -1,7 +1,7 @@
 """Checking a release: the file against its certificate, and the certificate against its own noise."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from targetdp.release.certificate import Certificate, at_distances, classic, lis
 from targetdp.release.charge import Charge
 from targetdp.release.inspection import batch_rows
 from targetdp.release.keys import fingerprint_of, is_signed
+from targetdp.release.ledger import Ledger
 from targetdp.release.settings import explain
 from targetdp.table.source import TableError, open_source
 
@@ -39,6 +40,10 @@ class Verification:
 
     checks: tuple[Check, ...]
 
+    def also(self, more: Iterable[Check]) -> "Verification":
+        """With more checks."""
+        return Verification((*self.checks, *more))
+
     @property
     def holds(self) -> bool:
         """Whether no check failed."""
@@ -61,6 +66,21 @@ def verify_release(output: Path, certificate: Certificate, public_key: str | Non
         tuple(_signature(certificate, public_key)) + tuple(_files(output, certificate))
         + tuple(verify_guarantee(certificate))
     )  # fmt: skip
+
+
+def verify_in_ledger(c: Certificate, path: Path) -> Iterator[Check]:
+    """Whether a ledger is sound, knows the release, and charges it for the noise that is certified."""
+    ledger = Ledger.existing(path)
+    heads = [] if c.ledger is None else [c.ledger.head()]
+    problems = ledger.verify(heads)
+    yield Check("ledger", not problems, "; ".join(problems) or "sound, and its head is in the certificate")
+    row = next((row for row in ledger.releases() if row.release == c.release), None)
+    if row is None:
+        yield Check("release in the ledger", False, "this ledger does not know it")
+        return
+    law = None if row.charge.law is None else row.charge.law.record()
+    yield Check("charge", law == c.mechanism.law, "for the noise that is certified")
+    yield Check("release in the ledger", row.state != "voided", f"{row.state}, population {row.population}")
 
 
 def verify_guarantee(c: Certificate) -> Iterator[Check]:

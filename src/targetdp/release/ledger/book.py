@@ -10,14 +10,12 @@ from typing import Any
 
 from targetdp import check
 from targetdp.guarantee import Guarantee
-from targetdp.release.chain import Chain, LedgerDamaged, Pen
 from targetdp.release.charge import Charge
-from targetdp.release.entries import Head, Reading
-from targetdp.release.history import History, ReleaseRow, history_of
 from targetdp.release.keys import SigningKey, fingerprint_of
-from targetdp.release.spending import LimitExceeded, Spending, measure
-
-__all__ = ["Head", "Ledger", "LedgerDamaged", "LimitExceeded", "ReleaseRow", "Spending"]
+from targetdp.release.ledger.chain import Chain, LedgerDamaged, Pen
+from targetdp.release.ledger.entries import Head, Reading
+from targetdp.release.ledger.history import History, ReleaseRow, history_of
+from targetdp.release.ledger.spending import LimitExceeded, Spending, measure
 
 _LONGEST_NAME, _LONGEST_REASON = 200, 2000
 
@@ -26,7 +24,7 @@ class Ledger:
     """The releases of named populations: reserved before anything is visible, settled after.
 
     What was reserved counts as spent until the data holder says, with a reason on record, that nothing was
-    published. `targetdp.release.spending.measure` says how releases add up.
+    published. `targetdp.release.ledger.spending.measure` says how releases add up.
 
     Guarantees: whoever publishes only after `reserve` returned stays within a population's limit, also with
     other processes at work and if any of them is killed at any moment, unless an override is on record.

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from targetdp.guarantee import Guarantee
 from targetdp.release.charge import Charge, charge_of
-from targetdp.release.entries import OPENED, Entry
+from targetdp.release.ledger.entries import OPENED, Entry
 
 State = Literal["reserved", "published", "voided"]
 

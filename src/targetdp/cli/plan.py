@@ -1,4 +1,4 @@
-"""The command line: wiring only. Data go to stdout, words to stderr; bad input exits with code 2."""
+"""`targetdp plan`: what a guarantee rules out, what noise it needs, what it means at other distances."""
 
 import json
 import sys
@@ -9,34 +9,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from targetdp import __version__
-
 GAMMA = (
     "γ is worst-case agreement with the decision on the original data over all tables, not a program's "
     "accuracy; what is not ruled out need not be reachable."
 )
 
-app = typer.Typer(
-    name="targetdp",
-    help="Release personal data for targeting under a targeted differential privacy guarantee.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
 
-
-@app.callback()
-def targetdp() -> None:
-    """Release personal data for targeting under a targeted differential privacy guarantee."""
-
-
-@app.command()
-def version() -> None:
-    """Print the version."""
-    typer.echo(__version__)
-
-
-@app.command()
 def plan(
     accuracy: Annotated[
         float, typer.Option(help="γ: worst-case agreement with today's decisions, 0.5 to below 1")
@@ -119,12 +97,3 @@ def _plan_tables(made: Any) -> list[Table]:
     for r, value in made.epsilon_at.items():
         distances.add_row(f"{r:g}", f"{value:.3f}", f"{made.guess_at[r]:.1%}")
     return [ceilings, noise, distances]
-
-
-def main() -> None:
-    """Run a command; a bad argument is a message, not a traceback."""
-    try:
-        app()
-    except (ValueError, TypeError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise SystemExit(2) from error

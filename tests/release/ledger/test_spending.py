@@ -10,7 +10,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise, SphericalLaplace, Staircase
 from targetdp.mechanisms.law import GaussianLaw
 from targetdp.release.charge import Charge
-from targetdp.release.spending import LimitExceeded, Spending, measure
+from targetdp.release.ledger.spending import LimitExceeded, Spending, measure
 
 LIMIT = Guarantee(0.25, 8.0, 1e-5)
 D = 10

@@ -20,11 +20,11 @@ import pytest
 
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise, SphericalLaplace
-from targetdp.release import chain as chain_module
 from targetdp.release.charge import Charge
-from targetdp.release.entries import Entry, Head
 from targetdp.release.keys import SigningKey
 from targetdp.release.ledger import Ledger, LedgerDamaged, LimitExceeded
+from targetdp.release.ledger import chain as chain_module
+from targetdp.release.ledger.entries import Entry, Head
 
 LIMIT = Guarantee(0.25, 8.0, 1e-5)
 SHA = hashlib.sha256(b"released").hexdigest()

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from targetdp.release.entries import (
+from targetdp.release.keys import SigningKey, fingerprint_of
+from targetdp.release.ledger.entries import (
     GENESIS,
     OPENED,
     Entry,
@@ -22,7 +23,6 @@ from targetdp.release.entries import (
     mark_message,
     mark_path,
 )
-from targetdp.release.keys import SigningKey, fingerprint_of
 
 _APPLICATION = 0x74647031
 _BUSY_SECONDS = 60.0

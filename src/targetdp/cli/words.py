@@ -1,0 +1,91 @@
+"""What commands share: lists of names, progress on stderr, tables on stdout."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+
+def names(value: str | None) -> tuple[str, ...] | None:
+    """Names separated by commas, or @FILE with one name in each line."""
+    if value is None:
+        return None
+    if value.startswith("@"):
+        try:
+            lines = Path(value[1:]).read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise ValueError(f"list of names {value[1:]} cannot be read: {error.strerror}") from error
+        return tuple(line for line in lines if line.strip())
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def constants(value: str | None) -> float | dict[str, float] | None:
+    """One number for all features, or name=number pairs separated by commas."""
+    if value is None:
+        return None
+    try:
+        if "=" not in value:
+            return float(value)
+        pairs = (part.rsplit("=", 1) for part in value.split(","))
+        return {name.strip(): float(number) for name, number in pairs}
+    except ValueError as error:
+        raise ValueError(
+            f"impute = {value!r} is not a number or name=number pairs, such as calls=0,texts=0"
+        ) from error
+
+
+def tell(text: str, *, style: str | None = None) -> None:
+    """Words for the person at the terminal."""
+    Console(stderr=True, soft_wrap=True).print(text, style=style, highlight=False, markup=False)
+
+
+def warn(warnings: tuple[str, ...]) -> None:
+    """Warnings, one line each."""
+    for warning in warnings:
+        tell(f"warning: {warning}", style="yellow")
+
+
+def out() -> Console:
+    """Where tables for people go."""
+    return Console(width=None if sys.stdout.isatty() else 110)
+
+
+def emit(text: str) -> None:
+    """Data for the next program."""
+    typer.echo(text)
+
+
+class Bar:
+    """A progress bar with rows per second and time left; nothing where nobody watches."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"),
+            TimeRemainingColumn(), console=console, transient=True,
+            disable=quiet or not console.is_terminal,
+        )  # fmt: skip
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> "Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._progress.stop()
+
+    def phase(self, name: str, rows: int | None) -> None:
+        """A new phase begins."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(name, total=rows, speed="")
+
+    def advance(self, rows: int) -> None:
+        """So many more rows are done."""
+        if self._task is not None:
+            self._progress.update(self._task, advance=rows)
+            speed = self._progress.tasks[-1].speed
+            self._progress.update(self._task, speed="" if speed is None else f"{speed:,.0f} rows/s")

@@ -1,4 +1,4 @@
-"""What all tests share: one thread for linear algebra, since small matrices crawl on two busy cores."""
+"""What all tests share: one thread for linear algebra (small matrices crawl on two busy cores), own keys."""
 
 from collections.abc import Iterator
 
@@ -10,3 +10,12 @@ from threadpoolctl import threadpool_limits
 def single_threaded_algebra() -> Iterator[None]:
     with threadpool_limits(1):
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_signing_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test touches, or makes, the signing key of whoever runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TARGETDP_KEY", str(tmp_path_factory.mktemp("keys") / "signing-key.pem"))
+        yield
+

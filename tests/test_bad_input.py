@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -242,6 +243,19 @@ def fitted(**parameters: Any) -> Any:
     return SimulatedPrivacy(**parameters).fit(TABLE)
 
 
+PEOPLE = pa.table({"name": [f"{i:03d}" for i in range(200)], "a": TABLE[:, 0], "b": TABLE[:, 1]})
+
+
+def released(
+    frame: Any, scales: Any, id: Any, features: Any, B: Any, epsilon: Any, delta: Any,  # noqa: A002
+    mechanism: Any, keep: Any, impute: Any,
+) -> Any:  # fmt: skip
+    settings = {"id": id, "features": features, "B": B, "epsilon": epsilon, "delta": delta}
+    return targetdp.privatize_frame(
+        frame, scales=scales, mechanism=mechanism, keep=keep, impute=impute, **settings
+    )
+
+
 def projection_arguments(epsilon2: str) -> dict[str, Argument]:
     return {
         "B": DISTANCE,
@@ -326,7 +340,7 @@ CALLS: dict[str, Call] = {
         {
             "center": Argument(NOT_VECTORS),
             "scale": vector([1.0, 0.0], [-1.0, 1.0]),
-            "source": Argument(NOT_WORDS, "data, declared, private, simulated"),
+            "source": Argument(NOT_WORDS, "confidential, data, declared, private, simulated"),
             "spent": instance(),
         },
     ),
@@ -336,6 +350,43 @@ CALLS: dict[str, Call] = {
         {
             "center": Argument(NOT_VECTORS),
             "scale": vector([1.0, 0.0], [-1.0, 1.0]),
+        },
+    ),
+    "confidential_scales": Call(
+        targetdp.confidential_scales,
+        {"center": [0.0, 0.0], "scale": [1.0, 1.0]},
+        {
+            "center": Argument(NOT_VECTORS),
+            "scale": vector([1.0, 0.0], [-1.0, 1.0]),
+        },
+    ),
+    "privatize_frame": Call(
+        released,
+        {
+            "frame": PEOPLE,
+            "scales": UNIT,
+            "id": "name",
+            "features": ["a", "b"],
+            "B": 0.5,
+            "epsilon": 1.0,
+            "delta": 1e-5,
+            "mechanism": "gaussian",
+            "keep": [],
+            "impute": None,
+        },
+        {
+            "frame": Argument([None, 1, "frame", TABLE, [], {}, {"name": ["x"]}]),
+            "scales": Argument(
+                [None, 1, "", "no such file", TABLE, PROMISE, ColumnScales([0.0], [1.0], "declared")]
+            ),
+            "id": Argument([None, 1, "", "absent", "a", ["name"]]),
+            "features": Argument([None, 1, "a", [], ["absent"], ["a", "a"], ["name"], [1]]),
+            "B": Argument([*NOT_NUMBERS, *OUTSIDE, 0, 2.5]),
+            "epsilon": Argument([*NOT_NUMBERS, *OUTSIDE, 0]),
+            "delta": Argument([*(bad for bad in NOT_NUMBERS if bad is not None), *OUTSIDE, 1, 2]),
+            "mechanism": Argument([None, 1, "", "Gaussian", "mondrian"]),
+            "keep": Argument([1, "a", ["a"], ["absent"], [1]]),
+            "impute": Argument(["0", True, [0.0], {"absent": 0.0}, {"a": "0"}, math.nan, math.inf]),
         },
     ),
     "data_scales": Call(targetdp.data_scales, {"X": TABLE}, {}),

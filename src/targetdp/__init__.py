@@ -22,7 +22,14 @@ if TYPE_CHECKING:
         least_noise,
     )
     from targetdp.normalization import Normalized, Privatized, normalize
-    from targetdp.scales import ColumnScales, data_scales, declared_scales, private_scales
+    from targetdp.release.frame import privatize_frame
+    from targetdp.scales import (
+        ColumnScales,
+        confidential_scales,
+        data_scales,
+        declared_scales,
+        private_scales,
+    )
     from targetdp.transformer import SimulatedPrivacy
 
 _HOMES = {
@@ -39,7 +46,14 @@ _HOMES = {
         "least_noise",
     ),
     "targetdp.normalization": ("Normalized", "Privatized", "normalize"),
-    "targetdp.scales": ("ColumnScales", "data_scales", "declared_scales", "private_scales"),
+    "targetdp.release.frame": ("privatize_frame",),
+    "targetdp.scales": (
+        "ColumnScales",
+        "confidential_scales",
+        "data_scales",
+        "declared_scales",
+        "private_scales",
+    ),
     "targetdp.transformer": ("SimulatedPrivacy",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -59,6 +73,7 @@ __all__ = [
     "__version__",
     "accuracy_ceiling",
     "compose",
+    "confidential_scales",
     "data_scales",
     "declared_scales",
     "is_ruled_out",
@@ -67,6 +82,7 @@ __all__ = [
     "normalize",
     "parallel",
     "private_scales",
+    "privatize_frame",
     "sequential",
 ]
 

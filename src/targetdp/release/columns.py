@@ -57,12 +57,15 @@ class Tally:
         raise ValueError(f"{'; '.join(lines)}: {advice}. Nothing was published")
 
 
-def check_columns(present: Sequence[str], needed: Sequence[str], where: str) -> None:
-    """Every named column must be there."""
-    missing = [name for name in needed if name not in present]
-    if missing:
-        shown = ", ".join(present[:12]) + (", …" if len(present) > 12 else "")
-        raise ValueError(f"{where} has no column {', '.join(map(repr, missing))}: it has {shown}")
+def check_columns(present: Sequence[str], where: str, **needed: Sequence[str]) -> None:
+    """Every column that an argument names must be there."""
+    for argument, names in needed.items():
+        missing = [name for name in names if name not in present]
+        if missing:
+            shown = ", ".join(present[:12]) + (", …" if len(present) > 12 else "")
+            raise ValueError(
+                f"{argument} names {', '.join(map(repr, missing))}: no such column in {where}; it has {shown}"
+            )
 
 
 def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:

@@ -43,9 +43,11 @@ def privatize_frame(frame: Any, *, scales: ColumnScales | str, **settings: Any) 
     if made.engine != "local":
         raise ValueError(f"engine = {made.engine!r}: a frame in memory is privatized where it is")
     if given is not None and len(given.center) != len(made.features):
-        raise ValueError(f"scales are for {len(given.center)} columns: give one for each of {made.features}")
+        raise ValueError(
+            f"scales are for {len(given.center)} columns, features names {len(made.features)}: give one each"
+        )
     table, back = _arrow(frame)
-    check_columns(table.column_names, [made.id, *made.features, *made.keep], "the frame")
+    check_columns(table.column_names, "the frame", id=[made.id], features=made.features, keep=made.keep)
     holder, source, sink = Holder(made, given), _Table(table), _Collected()
     inspection = inspect(source, made, holder.bounds, Silent())
     used = holder.scales(inspection)

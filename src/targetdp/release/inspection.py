@@ -14,8 +14,11 @@ from targetdp.table.ids import Splitters
 from targetdp.table.spill import MAX_BUCKETS
 from targetdp.typing import Floats, Integers
 
-CELLS = 2_500_000
-"""Values in a batch, and in a row group of the output: 250,000 rows of ten columns."""
+CELLS = 1_000_000
+"""Values in a batch: 100,000 rows of ten columns. A few batches are in memory at once."""
+
+BUCKET_CELLS = 2_500_000
+"""Values in a range of ids, which becomes a row group of the output."""
 
 
 class Progress(Protocol):
@@ -60,7 +63,7 @@ def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress
     at_once = batch_rows(len(settings.features))
     pseudonymous = settings.pseudonymize is not None
     if rows is not None and pseudonymous and not needs_numbers:
-        return Inspection(rows, _hash_splitters(_buckets(rows, at_once)), None, None)
+        return Inspection(rows, _hash_splitters(_buckets(rows, len(settings.features))), None, None)
     progress.phase("reading", rows)
     tally, splitters = Tally(), Splitters()
     seen, moments, sums = 0, None, None
@@ -85,7 +88,7 @@ def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress
         raise ValueError("the table has no rows: there is nothing to release")
     if moments is not None:
         refuse_constants(settings.features, moments.lowest, moments.highest)
-    buckets = _buckets(seen, at_once)
+    buckets = _buckets(seen, len(settings.features))
     return Inspection(
         seen, _hash_splitters(buckets) if pseudonymous else splitters.cut(buckets), moments, sums
     )
@@ -96,8 +99,8 @@ def batch_rows(features: int) -> int:
     return max(64, CELLS // features)
 
 
-def _buckets(rows: int, at_once: int) -> int:
-    return max(1, min(MAX_BUCKETS, -(-rows // at_once)))
+def _buckets(rows: int, features: int) -> int:
+    return max(1, min(MAX_BUCKETS, -(-rows // max(64, BUCKET_CELLS // features))))
 
 
 def _hash_splitters(buckets: int) -> pa.StringArray:

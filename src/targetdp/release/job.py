@@ -74,7 +74,9 @@ def privatize_file(
     """
     table = open_source(source)
     _must_differ(source, output)
-    check_columns(table.columns, [settings.id, *settings.features, *settings.keep], f"input {source}")
+    check_columns(
+        table.columns, f"input {source}", id=[settings.id], features=settings.features, keep=settings.keep
+    )
     engine = ENGINES[settings.engine]
     return publish(
         output, Holder(settings), force=force,

@@ -27,7 +27,7 @@ def learn_scales(
     if not features:
         raise ValueError("features must be given: name the columns to scale")
     source = open_source(table)
-    check_columns(source.columns, [*([id_column] if id_column else []), *features], f"input {table}")
+    check_columns(source.columns, f"input {table}", id=[id_column] if id_column else [], features=features)
     constants = (
         impute if isinstance(impute, dict) else {} if impute is None else dict.fromkeys(features, impute)
     )

@@ -13,6 +13,10 @@ _ORIGINS = {
 }
 
 
+_CONDITIONAL = {"confidential", "data"}
+"""Scales that no one paid for: what the guarantee rests on then is more than the usual conditions."""
+
+
 def page(certificate: Certificate) -> str:
     """The certificate as one page."""
     sections = (
@@ -36,7 +40,7 @@ def _promise(c: Certificate) -> list[str]:
         return ["## No guarantee", "", c.conditions[0], ""]
     g = c.guarantee
     return [
-        "## The guarantee",
+        "## The guarantee" + (" (conditional)" if c.scales.source in _CONDITIONAL else ""),
         "",
         f"**(B = {g.B:g}, ε = {g.epsilon:g}, δ = {g.delta:.3g})-targeted differential privacy**, on the "
         "conditions below. Whatever is computed from the released table, its probability would change by at "

@@ -1,7 +1,7 @@
 """Files that say what each column is scaled by: written by `targetdp scales`, read by a release."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -96,7 +96,7 @@ def _quoted(name: str) -> str:
     return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _has_all(path: Path, known: object, features: Sequence[str]) -> None:
-    missing = [name for name in features if name not in known]  # type: ignore[operator]
+def _has_all(path: Path, known: Container[str], features: Sequence[str]) -> None:
+    missing = [name for name in features if name not in known]
     if missing:
         raise ValueError(f"{path} says nothing of {', '.join(missing)}: add them, or drop these features")

@@ -3,16 +3,40 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
+from targetdp import check
 from targetdp.mechanisms.choice import REGISTER
 
 LEAST_NOISE = "least-noise"
 MONDRIAN = "mondrian"
 MECHANISMS = (LEAST_NOISE, *REGISTER, MONDRIAN)
 CIDER_RESERVED = ("label", "weight")
+
+
+def _number(value: Any, info: ValidationInfo) -> float | None:
+    """Numbers are checked where all numbers are; pydantic would take an array of text for one."""
+    if value is None:
+        return None
+    try:
+        return check.number(info.field_name or "value", value)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+_Number = Annotated[float, BeforeValidator(_number)]
+_Whole = Annotated[int, Field(strict=True)]
+_Truth = Annotated[bool, Field(strict=True)]
 
 TunedOn = Literal["public", "synthetic", "this-data"]
 
@@ -24,24 +48,24 @@ class Settings(BaseModel):
 
     id: str = Field(min_length=1, description="the column that identifies a person; one row per person")
     features: tuple[str, ...] = Field(min_length=1, description="the columns to privatize and release")
-    B: float | None = Field(
+    B: _Number | None = Field(
         None, gt=0, le=2, description="people within this distance are hidden from each other"
     )
-    epsilon: float | None = Field(None, gt=0, description="ε of the guarantee")
-    delta: float | None = Field(None, ge=0, lt=1, description="δ of the guarantee; default 1/(rows + 1)")
+    epsilon: _Number | None = Field(None, gt=0, description="ε of the guarantee")
+    delta: _Number | None = Field(None, ge=0, lt=1, description="δ of the guarantee; default 1/(rows + 1)")
     mechanism: str = Field(LEAST_NOISE, description=f"one of {', '.join(MECHANISMS)}")
-    group_size: int | None = Field(None, ge=2, description=f"rows that look alike, for {MONDRIAN} only")
-    partitions: int | None = Field(
+    group_size: _Whole | None = Field(None, ge=2, description=f"rows that look alike, for {MONDRIAN} only")
+    partitions: _Whole | None = Field(
         None, ge=1, description="the paper's random parts: δ becomes 1/(⌈rows/parts⌉ + 1)"
     )
     scales: str = Field(
         min_length=1, description="a scales file, or 'private' (bounds, scales_epsilon), or 'data'"
     )
     bounds: Path | None = Field(None, description="file of public bounds, for private scales")
-    scales_epsilon: float | None = Field(None, gt=0, description="ε paid for private scales")
+    scales_epsilon: _Number | None = Field(None, gt=0, description="ε paid for private scales")
     keep: tuple[str, ...] = Field((), description="columns passed on as they are: not protected")
-    keep_order: bool = Field(False, description="keep the order of rows, which may publish ranks")
-    impute: float | dict[str, float] | None = Field(
+    keep_order: _Truth = Field(False, description="keep the order of rows, which may publish ranks")
+    impute: _Number | dict[str, _Number] | None = Field(
         None, description="declared constants for missing values: one for all features, or by name"
     )
     pseudonymize: Path | None = Field(None, description="key file for keyed hashes in place of ids")
@@ -152,8 +176,12 @@ def explain(error: ValidationError) -> str:
         place = ".".join(str(part) for part in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ")
         value = problem.get("input")
-        shown = f"{place} = {value!r}: " if place and problem["type"] != "missing" else place and f"{place}: "
-        found.append(f"{shown}{message}")
+        if not place or message.startswith(place):
+            found.append(message)
+        else:
+            found.append(
+                f"{place}: {message}" if problem["type"] == "missing" else f"{place} = {value!r}: {message}"
+            )
     return "; ".join(found)
 
 

@@ -193,7 +193,7 @@ def _content(output: Path, c: Certificate) -> Iterator[Check]:
             ordered &= bool(pc.all(pc.less(ids.slice(0, len(ids) - 1), ids.slice(1))).as_py())
             last = ids[-1].as_py()
     yield Check("rows", rows == c.rows, f"{rows:,}")
-    yield Check("values", good, "finite and on the noise's grid" if good else "not what the noise makes")
+    yield Check("values", good, "as the noise leaves them" if good else "not what the noise makes")
     if c.order == "sorted by id":
         yield Check("order", ordered, "sorted by id, no id twice" if ordered else "ids are not in order")
 

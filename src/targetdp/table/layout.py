@@ -32,6 +32,21 @@ def columns_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
     return columns
 
 
+def rows_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
+    """The rows of a table in another order."""
+    out = np.empty_like(rows)
+    _gather(rows, order, out)
+    return out
+
+
+@kernel
+def _gather(rows: Floats, order: NDArray[np.int64], out: Floats) -> None:
+    for i in range(len(order)):
+        row = order[i]
+        for j in range(rows.shape[1]):
+            out[i, j] = rows[row, j]
+
+
 @kernel
 def _fill_rows(columns: Floats, center: Floats, scale: Floats, rows: Floats, odd: NDArray[np.bool_]) -> int:
     """(x − center)/scale, then rows longer than 1 to length 1; marks rows that it must leave to others."""

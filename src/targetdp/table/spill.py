@@ -6,6 +6,7 @@ What is spilled is already private (ids and noisy rows): no raw value touches th
 import os
 import tempfile
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,19 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp.table.ids import Sorted, buckets_of, sort_ids
-from targetdp.table.layout import columns_in_order
+from targetdp.table.layout import columns_in_order, rows_in_order
 from targetdp.typing import Floats
 
 MAX_BUCKETS = 1024
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Where some rows of one range lie: their values as they are, then ids and others as an Arrow batch."""
+
+    offset: int
+    rows: int
+    side: int
 
 
 class Spill:
@@ -31,7 +41,7 @@ class Spill:
         # A file without a name: whatever happens to this process, nothing of it stays.
         self._open = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self._file = self._open.fileno()
-        self._pieces: list[list[tuple[int, int]]] = [[] for _ in range(len(splitters) + 1)]
+        self._pieces: list[list[_Piece]] = [[] for _ in range(len(splitters) + 1)]
         self._end = 0
         self._lock = threading.Lock()
         self._schema: pa.Schema | None = None
@@ -45,58 +55,67 @@ class Spill:
         """Put rows into their ranges."""
         bucket = buckets_of(ids, self._splitters)
         order = np.argsort(bucket, kind="stable")
-        ends = np.searchsorted(bucket[order], np.arange(self.buckets), side="right")
+        ends = np.cumsum(np.bincount(bucket, minlength=self.buckets)).tolist()
         where = pa.array(order)
-        columns = {"id": ids.take(where)}
-        if self._d:
-            columns["row"] = pa.FixedSizeListArray.from_arrays(pa.array(rows[order].ravel()), self._d)
-        columns |= {f"other {name}": column.take(where) for name, column in others.items()}
-        batch = pa.RecordBatch.from_pydict(columns)
-        start = 0
-        blobs: list[tuple[int, Any]] = []
-        for number, end in enumerate(ends.tolist()):
+        values = rows_in_order(rows, order)
+        batch = pa.RecordBatch.from_pydict(
+            {"id": ids.take(where)} | {f"other {name}": other.take(where) for name, other in others.items()}
+        )
+        for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
             if end > start:
-                blobs.append((number, batch.slice(start, end - start).serialize()))
-            start = end
+                blob = batch.slice(start, end - start).serialize()
+                self._put(number, batch.schema, values[start:end], blob)
+
+    def _put(self, number: int, schema: pa.Schema, values: Floats, blob: Any) -> None:
         with self._lock:
-            self._schema = batch.schema
-            for number, blob in blobs:
-                self._pieces[number].append((self._end, blob.size))
-                self._end += blob.size
-            offset = self._end - sum(blob.size for _, blob in blobs)
-        for _, blob in blobs:
-            _write_all(self._file, blob, offset)
-            offset += blob.size
+            piece = _Piece(self._end, len(values), blob.size)
+            self._end += values.nbytes + blob.size
+            self._pieces[number].append(piece)
+            self._schema = schema
+        buffers = [_bytes(values), memoryview(blob)] if values.size else [memoryview(blob)]
+        offset = piece.offset
+        for view in buffers:
+            while view:
+                written = os.pwrite(self._file, view, offset)
+                offset, view = offset + written, view[written:]  # noqa: PLW2901
 
     def sorted_bucket(self, number: int) -> tuple[pa.StringArray, Floats, dict[str, pa.Array], Sorted]:
         """Ids, values column by column, other columns: one range, sorted by id; ids must be different."""
-        if not self._pieces[number] or self._schema is None:
+        pieces = self._pieces[number]
+        if not pieces or self._schema is None:
             empty = pa.array([], pa.string())
             return empty, np.empty((self._d, 0)), {}, Sorted(np.empty(0, dtype=np.int64), 0, None)
-        batches = [
-            pa.ipc.read_record_batch(pa.py_buffer(os.pread(self._file, size, offset)), self._schema)
-            for offset, size in self._pieces[number]
-        ]
+        rows = np.empty((sum(piece.rows for piece in pieces), self._d))
+        batches, start = [], 0
+        for piece in pieces:
+            end = start + piece.rows
+            side = bytearray(piece.side)
+            self._read(piece.offset, rows[start:end], side)
+            batches.append(pa.ipc.read_record_batch(pa.py_buffer(side), self._schema))
+            start = end
         ids = pa.concat_arrays([batch["id"] for batch in batches])
         done = sort_ids(ids)
-        values = [np.asarray(b["row"].flatten()) for b in batches] if self._d else [np.empty(0)]
-        columns = columns_in_order(np.concatenate(values).reshape(len(ids), self._d), done.order)
         where = pa.array(done.order)
         others = {
             name.removeprefix("other "): pa.concat_arrays([b[name] for b in batches]).take(where)
             for name in self._schema.names
             if name.startswith("other ")
         }
-        return ids.take(where), columns, others, done
+        return ids.take(where), columns_in_order(rows, done.order), others, done
+
+    def _read(self, offset: int, values: Floats, side: bytearray) -> None:
+        views = [_bytes(values)] if values.size else []
+        for view in (*views, memoryview(side)):
+            while view:
+                read = os.preadv(self._file, [view], offset)
+                if read == 0:
+                    raise OSError("a temporary file ended too early")
+                offset, view = offset + read, view[read:]  # noqa: PLW2901
 
     def close(self) -> None:
         """Let go of the file."""
         self._open.close()
 
 
-def _write_all(file: int, blob: Any, offset: int) -> None:
-    view = memoryview(blob)
-    while view:
-        written = os.pwrite(file, view, offset)
-        offset += written
-        view = view[written:]
+def _bytes(values: Floats) -> memoryview:
+    return values.reshape(-1).view(np.uint8).data

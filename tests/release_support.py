@@ -1,0 +1,171 @@
+"""What tests of the release job share: small tables, the command line in and out of process, snapshots."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from targetdp.cli import main
+from targetdp.release.certificate import Certificate
+from targetdp.release.settings import Settings, make_settings
+from targetdp.release.staging import certificate_path
+from targetdp.release.verify import read_certificate, verify_release
+from targetdp.typing import Floats
+
+FEATURES = ("calls", "texts", "topups")
+CENTERS = (10.0, 5.0, 1.0)
+SCALES = (8.0, 6.0, 2.0)
+NAMED = ("--id", "name", "--features", ",".join(FEATURES))
+ASKED = (*NAMED, "--B", "0.25", "--epsilon", "4")
+COMMAND = (sys.executable, "-c", "from targetdp.cli import main; main()")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def people(rows: int = 60, seed: int = 0) -> dict[str, Any]:
+    """Ids in no order, with leading zeros, and three features."""
+    rng = np.random.default_rng(seed)
+    ids = [f"{i:06d}" for i in rng.permutation(rows)]
+    values = rng.normal(CENTERS, SCALES, size=(rows, len(FEATURES)))
+    return {"name": ids} | {name: values[:, j] for j, name in enumerate(FEATURES)}
+
+
+def table_of(rows: int = 60, seed: int = 0, **more: Any) -> pa.Table:
+    return pa.table(people(rows, seed) | more)
+
+
+def write_parquet(path: Path, table: pa.Table | None = None) -> Path:
+    pq.write_table(table_of() if table is None else table, path)
+    return path
+
+
+def write_csv(path: Path, table: pa.Table | None = None) -> Path:
+    pacsv.write_csv(table_of() if table is None else table, path)
+    return path
+
+
+def write_scales(path: Path, source: str = "public", features: Sequence[str] = FEATURES) -> Path:
+    lines = [f'source = "{source}"', "[features]"]
+    for j, name in enumerate(features):
+        lines.append(f"{json.dumps(name)} = {{ center = {CENTERS[j % 3]}, scale = {SCALES[j % 3]} }}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def settings(**given: Any) -> Settings:
+    """Settings that are complete, but for what a test changes (None leaves a setting out)."""
+    whole = {"id": "name", "features": FEATURES, "B": 0.25, "epsilon": 4.0, "scales": "scales.toml"} | given
+    return make_settings({name: value for name, value in whole.items() if value is not None})
+
+
+def cli(*arguments: Any) -> Ran:
+    """The command line in this process: fast, with its exit code and both streams."""
+    out, err = io.StringIO(), io.StringIO()
+    code = 0
+    with (
+        mock.patch.object(sys, "argv", ["targetdp", *map(str, arguments)]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as left:
+            code = int(left.code or 0)
+    return Ran(code, out.getvalue(), err.getvalue())
+
+
+def command(*arguments: Any, cwd: Path | None = None, **more: Any) -> Ran:
+    """The command line as a process of its own."""
+    done = subprocess.run(
+        [*COMMAND, *map(str, arguments)], check=False, capture_output=True, text=True, cwd=cwd,
+        timeout=120, **more,
+    )  # fmt: skip
+    return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def words(text: str) -> str:
+    """Text without line breaks."""
+    return " ".join(text.split())
+
+
+def read_back(path: Path) -> pa.Table:
+    """A released table as any reader would see it; ids of a CSV as text."""
+    if path.is_dir():
+        return pa.concat_tables([read_back(part) for part in sorted(path.iterdir())])
+    if path.suffix == ".csv":
+        names = path.open(encoding="utf-8").readline().strip().replace('"', "").split(",")
+        convert = pacsv.ConvertOptions(column_types={names[0]: pa.string()}, strings_can_be_null=False)
+        return pacsv.read_csv(path, convert_options=convert)
+    return pq.ParquetFile(path).read()
+
+
+def values_of(table: pa.Table, features: Sequence[str] = FEATURES) -> Floats:
+    return np.column_stack([np.asarray(table.column(name)) for name in features])
+
+
+def certificate_of(output: Path) -> Certificate:
+    return read_certificate(certificate_path(output))
+
+
+def holds(output: Path) -> bool:
+    return verify_release(output, certificate_of(output)).holds
+
+
+def snapshot(folder: Path) -> dict[str, bytes | None]:
+    """Everything below a folder, hidden things too: names and contents."""
+    return {
+        str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if not path.is_symlink()
+    }
+
+
+@contextmanager
+def nothing_changes(folder: Path) -> Iterator[None]:
+    """Whatever happens inside leaves the folder as it was, to the last byte."""
+    before = snapshot(folder)
+    yield
+    after = snapshot(folder)
+    assert sorted(after) == sorted(before)
+    assert {name for name in before if before[name] != after[name]} == set()
+
+
+def hidden(folder: Path) -> list[str]:
+    """What a finished run must not leave: hidden folders, locks, drafts."""
+    return sorted(p.name for p in folder.iterdir() if p.name.startswith(".") or p.name.endswith((".lock", ".new")))
+
+
+def normalized(table: pa.Table, features: Sequence[str] = FEATURES) -> Floats:
+    """Rows of the unit ball by the scales of `write_scales`, computed here and not by the library."""
+    columns = values_of(table, features)
+    centers = np.array([CENTERS[j % 3] for j in range(len(features))])
+    scales = np.array([SCALES[j % 3] for j in range(len(features))])
+    scaled = (columns - centers) / scales
+    return np.asarray(scaled / np.maximum(1.0, np.linalg.norm(scaled, axis=1))[:, None])
+
+
+def environment(**more: str) -> dict[str, str]:
+    return dict(os.environ) | more

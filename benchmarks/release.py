@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.crowd import FEATURE, ID, write_crowd
 from benchmarks.section import Bar, Effort, Section, new_table
-from benchmarks.timing import Say, Times, figure
+from benchmarks.timing import Say, Times
 
 PLAIN, SORTED, KEPT = "plain copy", "release, sorted by id", "release, order kept"
 MOST_MEMORY = 700.0
@@ -41,17 +41,15 @@ def measure(effort: Effort, say: Say) -> Section:
         for shape, (count, features, rounds) in rows.items():
             say(f"{shape}: writing the table")
             source = write_crowd(folder / "crowd.parquet", count, features)
-            times[shape] = _in_turns(
-                source, features, folder, rounds, lambda step, s=shape: say(f"{s}: {step}")
-            )
+            times[shape] = _in_turns(source, features, folder, rounds, say)
             say(f"{shape}: memory")
             memory[shape] = peak_memory(source, features, folder)
     first, second, wide = rows
     table = new_table(
-        "The release job against a plain copy (wall time, fsync on both sides)", "rows × columns", PLAIN, SORTED,
-        "ratio", KEPT, "ratio", "peak memory",
-        caption="Plain copy: the faster of pyarrow in batches and pyarrow in one piece, dictionary encoding off, "
-        "snappy as in the release. Peak memory of a process of its own that does one sorted release.",
+        "The release job against a plain copy (wall time, fsync on both sides)", "rows × columns", PLAIN,
+        SORTED, "ratio", KEPT, "ratio", "peak memory",
+        caption="Plain copy: the faster of pyarrow in batches and pyarrow in one piece, dictionary encoding "
+        "off, snappy as in the release. Peak memory of a process of its own that does one sorted release.",
     )  # fmt: skip
     for shape, t in times.items():
         table.add_row(

@@ -56,8 +56,8 @@ def gaussian_delta(deviation: float, distance: float, epsilon: float) -> float:
 def laplace_delta(scale: float, d: int, distance: float, epsilon: float) -> float:
     """∫ max(0, f(z) − e^ε f(z − r)) for f ∝ exp(−‖z‖/b), in polar coordinates around the first row."""
     r = distance / scale
-    t = (np.arange(3000) + 0.5) / 3000 * (d + 40)
-    angle = (np.arange(3000) + 0.5) / 3000 * math.pi
+    t = (np.arange(1200) + 0.5) / 1200 * (d + 40)
+    angle = (np.arange(1200) + 0.5) / 1200 * math.pi
     radial = stats.gamma.pdf(t, d) * (t[1] - t[0])
     around = np.sin(angle) ** (d - 2)
     around /= around.sum()

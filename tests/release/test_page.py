@@ -8,7 +8,7 @@ import pytest
 from release_support import settings
 
 from targetdp.guarantee import Guarantee
-from targetdp.release.certificate import Certificate, LedgerMark, Output, make_certificate
+from targetdp.release.certificate import Certificate, LedgerMark, Output, make_certificate, stated
 from targetdp.release.keys import SigningKey
 from targetdp.release.page import page
 from targetdp.release.terms import make_terms
@@ -57,7 +57,9 @@ def test_public_scales_are_printed_and_others_are_not() -> None:
         assert "1234.5" not in text
         assert "67.25" not in text
         assert "(not printed)" in text
-    paid = page(made(ColumnScales(np.zeros(3), np.ones(3), "private", Guarantee(2, 0.1, 1e-20))))
+    c = made()
+    spent = stated(Guarantee(2, 0.1, 1e-20))
+    paid = page(c.model_copy(update={"scales": c.scales.model_copy(update={"spent": spent})}))
     assert "Paid for the scales (included above): ε = 0.1, δ = 1e-20" in paid
 
 

@@ -53,6 +53,13 @@ REGISTER: dict[str, Callable[[Guarantee], NoiseMechanism]] = {
 """Every noise mechanism by name: a new one is one line here."""
 
 
+COMPARED_COLUMNS = 200
+"""Drawing a wider R takes seconds, for a comparison whose winner is known."""
+
+_NEVER_QUIETER = {"projection-exact", "projection"}
+"""Their covariance is k²σ²(RRᵀ)⁺ with σ ≥ B·σ_max(R)/(k·μ): nowhere less noise than Gaussian's B/μ."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """The quietest mechanism for a guarantee, and what the others would need.
@@ -104,6 +111,9 @@ def least_noise(guarantee: Guarantee, dimensions: int) -> Choice:
     noise: dict[str, float] = {}
     refused: dict[str, str] = {}
     for name, build in REGISTER.items():
+        if d > COMPARED_COLUMNS and name in _NEVER_QUIETER:
+            refused[name] = f"not compared beyond {COMPARED_COLUMNS} columns: never quieter than gaussian"
+            continue
         try:
             mechanism = build(guarantee)
             noise[name] = mechanism.noise_sd(d)

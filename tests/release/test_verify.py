@@ -1,0 +1,295 @@
+"""Verification finds every tampering: with files, with certificates, signed again or not."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from release_support import certificate_of, read_back, settings, table_of, write_parquet, write_scales
+
+from targetdp.release.certificate import Certificate
+from targetdp.release.job import privatize_file
+from targetdp.release.keys import SigningKey
+from targetdp.release.staging import certificate_path
+from targetdp.release.verify import (
+    Verification,
+    read_certificate,
+    verify_guarantee,
+    verify_in_ledger,
+    verify_release,
+)
+
+Plain = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with releases of every shape, two of the same population, and the holder's key."""
+    folder = tmp_path_factory.mktemp("released")
+    source = write_parquet(folder / "in.parquet", table_of(80, region=["north", "south"] * 40))
+    given: Plain = {
+        "scales": str(write_scales(folder / "scales.toml")), "key": folder / "key.pem",
+        "ledger": folder / "ledger.db", "population": "p",
+    }  # fmt: skip
+    privatize_file(source, folder / "one.parquet", settings(**given))
+    privatize_file(source, folder / "two.parquet", settings(**given, keep=("region",)))
+    privatize_file(source, folder / "text.csv", settings(**given, mechanism="gaussian"))
+    privatize_file(source, folder / "parts", settings(**given, mechanism="projection-exact"))
+    plain: Plain = {"mechanism": "mondrian", "group_size": 5, "B": None, "epsilon": None}
+    privatize_file(source, folder / "cider.csv", settings(**given, **{"for": "cider"}))
+    privatize_file(source, folder / "groups.csv", settings(**given, **plain, override="a trial"))
+    return folder
+
+
+@pytest.fixture
+def folder(released: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(released, tmp_path / "copy")
+
+
+def failed(found: Verification) -> set[str]:
+    return {check.what for check in found.checks if check.holds is False}
+
+
+def verified(output: Path, public_key: str | None = None) -> set[str]:
+    return failed(verify_release(output, certificate_of(output), public_key))
+
+
+def edit(output: Path, change: Callable[[Plain], Any], key: SigningKey | None = None) -> None:
+    """Change a certificate, and sign it again if there is a key."""
+    place = certificate_path(output)
+    plain = json.loads(place.read_text())
+    change(plain)
+    made = Certificate.model_validate(plain)
+    place.write_text((made if key is None else made.signed(key)).text())
+
+
+ALL = ["one.parquet", "two.parquet", "text.csv", "parts", "groups.csv", "cider.csv"]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_release_as_it_was_made_holds(released: Path, name: str) -> None:
+    key = SigningKey.open(released / "key.pem")
+    found = verify_release(released / name, certificate_of(released / name), key.public)
+    found = found.also(verify_in_ledger(certificate_of(released / name), released / "ledger.db"))
+    assert found.holds
+    assert all(check.holds for check in found.checks)
+    expected = {"signature", "signer", "columns of the file", "rows", "values", "order", "guarantee", "ledger"}
+    assert expected <= {check.what for check in found.checks}
+
+
+@pytest.mark.parametrize("name", ["one.parquet", "text.csv", "parts/part-00000.parquet"])
+@pytest.mark.parametrize("where", [0.0, 0.3, 0.6, 1.0])
+def test_one_byte_of_the_file_is_found(folder: Path, name: str, where: float) -> None:
+    file = folder / name
+    content = bytearray(file.read_bytes())
+    content[int(where * (len(content) - 1))] ^= 1
+    file.write_bytes(bytes(content))
+    assert f"file {file.name}" in verified(folder / name.split("/", maxsplit=1)[0])
+
+
+def test_a_byte_more_and_a_file_that_is_gone_are_found(folder: Path) -> None:
+    with (folder / "text.csv").open("ab") as file:
+        file.write(b"\n")
+    assert "file text.csv" in verified(folder / "text.csv")
+    (folder / "one.parquet").unlink()
+    assert "file" in verified(folder / "one.parquet")
+    (folder / "parts" / "part-00000.parquet").unlink()
+    assert "file" in verified(folder / "parts")
+
+
+def test_a_part_more_is_found(folder: Path) -> None:
+    shutil.copy(folder / "parts" / "part-00000.parquet", folder / "parts" / "part-00001.parquet")
+    assert "list of parts" in verified(folder / "parts")
+    (folder / "parts" / "part-00001.parquet").unlink()
+    assert verified(folder / "parts") == set()
+    (folder / "parts" / "notes.txt").write_text("raw means: 3, 4, 5")
+    assert "list of parts" in verified(folder / "parts")
+
+
+def test_another_release_s_certificate_is_found(folder: Path) -> None:
+    for one, two in (("one.parquet", "two.parquet"), ("text.csv", "cider.csv")):
+        mine, other = certificate_path(folder / one), certificate_path(folder / two)
+        mine.write_bytes(other.read_bytes())
+        assert any(what.startswith("file ") for what in verified(folder / one))
+
+
+EDITS: dict[str, Callable[[Plain], Any]] = {
+    "ε": lambda c: c["guarantee"].update(epsilon=1.0),
+    "δ": lambda c: c["guarantee"].update(delta=1e-9),
+    "B": lambda c: c["guarantee"].update(B=0.5),
+    "less noise in fact": lambda c: c["mechanism"]["law"].update(scale=c["mechanism"]["law"]["scale"] * 0.99),
+    "deviation": lambda c: c["mechanism"].update(deviation_per_column=9.0),
+    "ε elsewhere": lambda c: c["distances"][5].update(epsilon=1.0),
+    "ε is 0 elsewhere": lambda c: c["distances"][5].update(epsilon=0.0),
+    "best guess": lambda c: c["distances"][7].update(best_guess=0.5),
+    "classic": lambda c: c["classic"]["exact"].update(epsilon=1.0),
+    "lemma": lambda c: c["classic"].update(switch_lemma={"B": 2, "epsilon": 1, "delta": 0.01}),
+    "rows": lambda c: c.update(rows=81),
+    "features": lambda c: c.update(features=["texts", "calls", "topups"]),
+    "a feature fewer": lambda c: c.update(features=["calls", "texts"]),
+    "not protected": lambda c: c.update(not_protected=["region"]),
+    "id": lambda c: c.update(id="calls"),
+    "hash": lambda c: c["output"].update(sha256="0" * 64),
+    "file hash": lambda c: c["output"]["files"][0].update(sha256="0" * 64),
+    "file size": lambda c: c["output"]["files"][0].update(size=1),
+    "no files": lambda c: c["output"].update(files=[]),
+    "no law": lambda c: c["mechanism"].update(law=None),
+    "no family": lambda c: c["mechanism"]["law"].pop("family"),
+    "an unknown family": lambda c: c["mechanism"]["law"].update(family="magic"),
+    "a law with a field more": lambda c: c["mechanism"]["law"].update(seed=3),
+    "text for a number": lambda c: c["mechanism"]["law"].update(scale="much"),
+    "a list for a number": lambda c: c["mechanism"]["law"].update(grid=[1]),
+    "coarse grid": lambda c: c["mechanism"]["law"].update(grid=1.0),
+    "finer grid": lambda c: c["mechanism"]["law"].update(grid=c["mechanism"]["law"]["grid"] * 4),
+    "paid for scales": lambda c: c["scales"].update(spent={"B": 2, "epsilon": 3.9, "delta": 0}),
+    "more paid than all": lambda c: c["scales"].update(spent={"B": 2, "epsilon": 5, "delta": 0}),
+}  # fmt: skip
+"""What a certificate must not say of one.parquet: its numbers speak against each, whoever signs."""
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_a_false_certificate_is_found_even_if_the_holder_signs_it(folder: Path, what: str) -> None:
+    output = folder / "one.parquet"
+    edit(output, EDITS[what])
+    assert "signature" in verified(output)
+    edit(output, lambda c: None, SigningKey.open(folder / "key.pem"))
+    found = verified(output)
+    assert found
+    assert "signature" not in found
+
+
+PLAUSIBLE: dict[str, Callable[[Plain], Any]] = {
+    "conditions": lambda c: c.update(conditions=[]),
+    "scales": lambda c: c["scales"].update(values=None),
+    "tuned on": lambda c: c.update(tuned_on="public"),
+    "time": lambda c: c.update(time="1999-01-01T00:00:00+00:00"),
+    "a weaker claim": lambda c: c["guarantee"].update(epsilon=9.0, delta=0.1),
+    "the ledger": lambda c: c.update(ledger=None),
+}
+"""What only the signature tells."""
+
+
+@pytest.mark.parametrize("what", PLAUSIBLE)
+def test_what_numbers_cannot_tell_the_signature_tells(folder: Path, what: str) -> None:
+    output, mine = folder / "one.parquet", SigningKey.open(folder / "key.pem")
+    edit(output, PLAUSIBLE[what])
+    assert "signature" in verified(output)
+    edit(output, lambda c: None, SigningKey.open(folder / "stranger.pem"))
+    assert "signature" not in verified(output)
+    assert "signer" in verified(output, mine.public)
+
+
+def test_a_certificate_without_a_signature_does_not_hold(folder: Path) -> None:
+    edit(folder / "one.parquet", lambda c: c.update(signature=None))
+    assert "signature" in verified(folder / "one.parquet")
+
+
+@pytest.mark.parametrize("key", ["", "AAAA", "no base64!"])
+def test_a_signature_with_a_malformed_key_does_not_hold(folder: Path, key: str) -> None:
+    edit(folder / "one.parquet", lambda c: c["signature"].update(key=key))
+    assert "signature" in verified(folder / "one.parquet")
+
+
+def test_no_stranger_s_key_is_taken_for_the_holder_s(released: Path, tmp_path: Path) -> None:
+    stranger = SigningKey.open(tmp_path / "stranger.pem")
+    assert verified(released / "one.parquet", stranger.public) == {"signer"}
+
+
+# A holder who makes a file by other means than the noise, and signs a certificate for it
+
+
+def forge(folder: Path, change: Callable[[pa.Table], pa.Table]) -> set[str]:
+    output = folder / "one.parquet"
+    pq.write_table(change(read_back(output)), output)
+    import hashlib  # noqa: PLC0415
+
+    digest = hashlib.sha256(output.read_bytes()).hexdigest()
+
+    def admit(c: Plain) -> None:
+        c["output"]["files"][0].update(sha256=digest, size=output.stat().st_size)
+        c["output"].update(sha256=digest)
+
+    edit(output, admit, SigningKey.open(folder / "key.pem"))
+    return verified(output)
+
+
+def test_rows_that_are_missing_or_twice_are_found(folder: Path) -> None:
+    assert "rows" in forge(folder, lambda t: t.slice(1))
+    assert "rows" in forge(folder, lambda t: pa.concat_tables([t, t.slice(0, 2)]))
+
+
+def test_ids_out_of_order_or_twice_are_found(folder: Path) -> None:
+    assert forge(folder, lambda t: t.take([1, 0, *range(2, 80)])) == {"order"}
+    assert forge(folder, lambda t: t.take([0, 0, *range(2, 80)])) == {"order"}
+
+
+@pytest.mark.parametrize("value", [0.1, np.nan, np.inf])
+def test_values_that_the_noise_cannot_make_are_found(folder: Path, value: float) -> None:
+    def change(table: pa.Table) -> pa.Table:
+        column = np.asarray(table["texts"]).copy()
+        column[7] = value
+        return table.set_column(2, "texts", [column])
+
+    assert forge(folder, change) == {"values"}
+
+
+def test_a_column_more_is_found(folder: Path) -> None:
+    assert "columns of the file" in forge(folder, lambda t: t.append_column("raw", [range(80)]))
+
+
+def test_values_off_the_grid_are_found_in_text_too(released: Path) -> None:
+    values = {check.what: check.detail for check in verify_release(
+        released / "text.csv", certificate_of(released / "text.csv")
+    ).checks}  # fmt: skip
+    assert values["values"] == "finite and on the noise's grid"
+
+
+# Claims where there can be none
+
+
+def test_groups_that_claim_a_guarantee_are_found(folder: Path) -> None:
+    c = certificate_of(folder / "groups.csv")
+    honest = certificate_of(folder / "text.csv")
+    assert all(check.holds for check in verify_guarantee(c))
+    for claim in (
+        {"distances": honest.distances}, {"classic": honest.classic}, {"guarantee": honest.guarantee},
+    ):  # fmt: skip
+        assert not all(check.holds for check in verify_guarantee(c.model_copy(update=claim)))
+
+
+def test_a_file_that_is_no_certificate_is_named(tmp_path: Path) -> None:
+    place = tmp_path / "c.json"
+    with pytest.raises(ValueError, match=f"certificate {place} cannot be read: No such file"):
+        read_certificate(place)
+    place.write_text("{}")
+    with pytest.raises(ValueError, match=f"certificate {place} is not one: release: Field required"):
+        read_certificate(place)
+    place.write_bytes(b"\xff\x00")
+    with pytest.raises(ValueError, match=f"certificate {place} is not one"):
+        read_certificate(place)
+
+
+# The ledger
+
+
+def test_a_release_that_the_ledger_does_not_know_is_found(folder: Path) -> None:
+    c = certificate_of(folder / "one.parquet").model_copy(update={"release": "0" * 32})
+    assert "release in the ledger" in {x.what for x in verify_in_ledger(c, folder / "ledger.db") if not x.holds}
+
+
+def test_a_charge_for_other_noise_is_found(folder: Path) -> None:
+    c, other = certificate_of(folder / "one.parquet"), certificate_of(folder / "text.csv")
+    forged = c.model_copy(update={"mechanism": other.mechanism})
+    assert {x.what for x in verify_in_ledger(forged, folder / "ledger.db") if not x.holds} == {"charge"}
+
+
+def test_a_ledger_that_was_rolled_back_is_found(folder: Path, tmp_path: Path) -> None:
+    c = certificate_of(folder / "one.parquet")
+    assert c.ledger is not None
+    later = c.model_copy(update={"ledger": c.ledger.model_copy(update={"number": 99})})
+    assert {x.what for x in verify_in_ledger(later, folder / "ledger.db") if not x.holds} == {"ledger"}

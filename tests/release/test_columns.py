@@ -141,8 +141,8 @@ def test_tallies_of_batches_in_any_order_are_one_tally() -> None:
 
 
 def test_columns_that_are_not_there_are_named_beside_those_that_are() -> None:
-    check_columns(["a", "b"], ["b"], "input t")
-    with pytest.raises(ValueError, match="input t has no column 'c', 'd': it has a, b$"):
-        check_columns(["a", "b"], ["c", "a", "d"], "input t")
+    check_columns(["a", "b"], "input t", features=["b"])
+    with pytest.raises(ValueError, match="features names 'c', 'd': no such column in input t; it has a, b$"):
+        check_columns(["a", "b"], "input t", id=["a"], features=["c", "a", "d"])
     with pytest.raises(ValueError, match="it has c0, .*c11, …$"):
-        check_columns([f"c{i}" for i in range(99)], ["x"], "input t")
+        check_columns([f"c{i}" for i in range(99)], "input t", keep=["x"])

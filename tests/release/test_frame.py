@@ -203,7 +203,7 @@ def test_what_a_file_may_not_hold_a_frame_may_not(kind: str, change: dict[str, A
 def test_an_empty_frame_and_an_absent_column_are_refused() -> None:
     with pytest.raises(ValueError, match="the table has no rows"):
         privatized(pa.table(people(50)).slice(0, 0))
-    with pytest.raises(ValueError, match="the frame has no column 'nope': it has name, calls"):
+    with pytest.raises(ValueError, match="keep names 'nope': no such column in the frame; it has name, calls"):
         privatized(pa.table(people(50)), keep=("nope",))
     with pytest.raises(ValueError, match="scales are for 3 columns"):
         privatized(pa.table(people(50)), features=("calls",))

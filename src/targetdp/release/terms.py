@@ -124,9 +124,10 @@ def _conditions(settings: Settings, scales: ColumnScales) -> tuple[str, ...]:
         found.append(_KEPT_ORDER)
     if settings.keep:
         found.append(_KEPT.format(names=", ".join(settings.keep)))
-    constants = settings.constants()
-    if constants:
-        found.append(_IMPUTED.format(constants=", ".join(f"{k} = {v:g}" for k, v in constants.items())))
+    if settings.impute is not None:
+        named = ", ".join(f"{name} = {value:g}" for name, value in settings.constants().items())
+        every = "" if isinstance(settings.impute, dict) else f"{settings.impute:g} in every column"
+        found.append(_IMPUTED.format(constants=every or named))
     if settings.pseudonymize is not None:
         found.append(_PSEUDONYMS)
     if settings.part is not None:

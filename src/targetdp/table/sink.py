@@ -48,6 +48,8 @@ class HashedFile:
     def write(self, data: Any) -> int:
         """Append bytes."""
         self._raise()
+        if self.closed:
+            raise ValueError(f"{self._name} is closed")
         piece = bytes(data)
         self._size += len(piece)
         self._pieces.put(piece)
@@ -98,7 +100,7 @@ class HashedFile:
                     view = view[os.write(self._file, view) :]
                 unsynced += len(piece)
                 if unsynced >= _SYNC_EVERY:
-                    os.fdatasync(self._file)
+                    _sync(self._file)
                     unsynced = 0
             except OSError as error:
                 self._error = error
@@ -110,6 +112,10 @@ class HashedFile:
     def _raise(self) -> None:
         if self._error is not None:
             raise self._error
+
+
+_sync = getattr(os, "fdatasync", os.fsync)
+"""Data without times, where the system knows the difference."""
 
 
 class Sink:
@@ -131,6 +137,7 @@ class Sink:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._file is not None:
+            self._writer.is_open = False  # or pyarrow would still try to write a footer, to a closed file
             self._file.close()
 
     def write(self, table: pa.Table) -> None:

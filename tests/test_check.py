@@ -367,3 +367,22 @@ def test_generator_refuses_seeds(rng: Any) -> None:
     message = str(caught.value)
     assert message.startswith(f"rng = {rng!r} is not a numpy Generator")
     assert "np.random.default_rng(seed)" in message
+
+
+# Text
+
+
+@pytest.mark.parametrize("bad", [None, 1, b"a", ["a"]])
+def test_what_is_not_text_is_a_type_error(bad: object) -> None:
+    with pytest.raises(TypeError, match=r"reason = .* is not text: give 1 to 20 characters"):
+        check.text("reason", bad, longest=20)
+
+
+@pytest.mark.parametrize("bad", ["", " ", " a", "a ", "a\nb", "a\x00", "x" * 21])
+def test_text_that_looks_like_another_is_refused(bad: str) -> None:
+    with pytest.raises(ValueError, match="reason = .* is outside 1 to 20 printable characters"):
+        check.text("reason", bad, longest=20)
+
+
+def test_an_accent_has_one_spelling() -> None:
+    assert check.text("name", "Lome\u0301", longest=20) == "Lom\u00e9"

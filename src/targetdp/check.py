@@ -6,6 +6,7 @@ Each function returns the validated value in one standard form, or raises a `Val
 
 import math
 import operator
+import unicodedata
 from collections.abc import Collection
 from typing import Any
 
@@ -86,6 +87,19 @@ def choice(name: str, value: Any, options: Collection[str]) -> str:
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} = {value!r} is not one of {', '.join(sorted(options))}")
     return value
+
+
+def text(name: str, value: Any, *, longest: int) -> str:
+    """Words on one line: what looks empty, or like another text, is refused."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} = {value!r} is not text: give 1 to {longest} characters")
+    if not value.strip() or value != value.strip() or len(value) > longest or not value.isprintable():
+        raise ValueError(
+            f"{name} = {value[:longest]!r} is outside 1 to {longest} printable characters "
+            "without space at the ends: give it a plain name or reason"
+        )
+    # One name, one spelling: an accent may be a letter or a mark of its own.
+    return unicodedata.normalize("NFC", value)
 
 
 def distance(value: Any, name: str = "distance") -> float:

@@ -76,7 +76,9 @@ class Holder:
             publisher.publish(certificate, journal)
         except BaseException as error:
             if self.ledger is not None and not publisher.published:
-                self.ledger.void(release, f"the run failed before anything was published: {error!r}"[:500])
+                # The kind of error only: its text may hold an id or a value.
+                kind = type(error).__name__
+                self.ledger.void(release, f"the run failed before anything was published: {kind}")
             raise
         if self.ledger is not None:
             self.ledger.settle(release, output.sha256)

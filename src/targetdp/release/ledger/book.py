@@ -2,7 +2,6 @@
 
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -150,7 +149,7 @@ class Ledger:
 
     def void(self, release_id: str, reason: str) -> Head:
         """Put on record that nothing was published of a reserved release: it no longer counts."""
-        said = _text("reason", reason, _LONGEST_REASON)
+        said = check.text("reason", reason, longest=_LONGEST_REASON)
         with self._chain.writing() as pen:
             row = self._row(pen, release_id)
             if row.state != "reserved":
@@ -205,7 +204,7 @@ class Ledger:
 
         For a ledger that was copied without its mark. Entries themselves must be sound.
         """
-        said = _text("reason", reason, _LONGEST_REASON)
+        said = check.text("reason", reason, longest=_LONGEST_REASON)
         with self._chain.writing(despite_mark=True) as pen:
             found = pen.reading.mark_problems()
             if not found:
@@ -235,7 +234,9 @@ class _Request:
         check.instance("charge", charge, Charge)
         self.charge = charge
         self.part = None if part is None else _name("part", part)
-        self.override = None if override is None else _text("override", override, _LONGEST_REASON)
+        self.override = (
+            None if override is None else check.text("override", override, longest=_LONGEST_REASON)
+        )
 
     def admitted(self, history: History) -> Spending:
         """What the release costs after a history; `LimitExceeded` if it may not be made."""
@@ -270,17 +271,4 @@ def _found(history: History, release_id: str) -> ReleaseRow:
 
 
 def _name(name: str, value: Any) -> str:
-    return _text(name, value, _LONGEST_NAME)
-
-
-def _text(name: str, value: Any, longest: int) -> str:
-    """Words on one line: what looks empty, or like another name, is refused."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} = {value!r} is not text: give 1 to {longest} characters")
-    if not value.strip() or value != value.strip() or len(value) > longest or not value.isprintable():
-        raise ValueError(
-            f"{name} = {value[:longest]!r} is outside 1 to {longest} printable characters "
-            "without space at the ends: give it a plain name or reason"
-        )
-    # One name, one spelling: an accent may be a letter or a mark of its own.
-    return unicodedata.normalize("NFC", value)
+    return check.text(name, value, longest=_LONGEST_NAME)

@@ -23,6 +23,10 @@ def scales(
     out: Annotated[Path, typer.Option(help="scales file to write (TOML)")],
     id: Annotated[str | None, typer.Option(help="column that identifies a person")] = None,  # noqa: A002
     impute: Annotated[str | None, typer.Option(help="constants for missing values")] = None,
+    fit: Annotated[
+        float | None,
+        typer.Option(help="widen all scales alike, so that this share of rows fits in the unit ball"),
+    ] = None,
     force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
     quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
 ) -> None:
@@ -34,7 +38,7 @@ def scales(
         raise ValueError(f"scales file {out} exists: choose another name, or replace it with --force")
     wanted = names(features) or ()
     with Bar(quiet=quiet) as bar:
-        learned = learn_scales(table, wanted, id_column=id, impute=constants(impute), progress=bar)
+        learned = learn_scales(table, wanted, id_column=id, impute=constants(impute), fit=fit, progress=bar)
     temporary = out.with_name(f".{out.name}.new")
     mode = 0o600 if source == "confidential" else 0o666
     with os.fdopen(

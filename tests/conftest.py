@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from threadpoolctl import threadpool_limits
+
+hypothesis.settings.register_profile("no clock", deadline=None)  # no test asserts a time
+hypothesis.settings.load_profile("no clock")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -18,4 +22,3 @@ def own_signing_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TARGETDP_KEY", str(tmp_path_factory.mktemp("keys") / "signing-key.pem"))
         yield
-

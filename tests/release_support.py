@@ -99,7 +99,7 @@ def cli(*arguments: Any) -> Ran:
 
 def command(*arguments: Any, cwd: Path | None = None, **more: Any) -> Ran:
     """The command line as a process of its own."""
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603
         [*COMMAND, *map(str, arguments)], check=False, capture_output=True, text=True, cwd=cwd,
         timeout=120, **more,
     )  # fmt: skip
@@ -116,7 +116,7 @@ def read_back(path: Path) -> pa.Table:
     if path.is_dir():
         return pa.concat_tables([read_back(part) for part in sorted(path.iterdir())])
     if path.suffix == ".csv":
-        names = path.open(encoding="utf-8").readline().strip().replace('"', "").split(",")
+        names = path.read_text(encoding="utf-8").splitlines()[0].replace('"', "").split(",")
         convert = pacsv.ConvertOptions(column_types={names[0]: pa.string()}, strings_can_be_null=False)
         return pacsv.read_csv(path, convert_options=convert)
     return pq.ParquetFile(path).read()
@@ -155,7 +155,9 @@ def nothing_changes(folder: Path) -> Iterator[None]:
 
 def hidden(folder: Path) -> list[str]:
     """What a finished run must not leave: hidden folders, locks, drafts."""
-    return sorted(p.name for p in folder.iterdir() if p.name.startswith(".") or p.name.endswith((".lock", ".new")))
+    return sorted(
+        p.name for p in folder.iterdir() if p.name.startswith(".") or p.name.endswith((".lock", ".new"))
+    )
 
 
 def normalized(table: pa.Table, features: Sequence[str] = FEATURES) -> Floats:

@@ -114,7 +114,7 @@ def add_staircase(
     """
     from targetdp import ziggurat  # noqa: PLC0415 (numba is imported only where it is used)
 
-    _must_fit(1.0, period * grid * (1 + 130 / level), grid)
+    staircase_must_fit(period, level, grid)
     signal = np.ascontiguousarray(signal)  # ravel() must be a view of both
     out = np.empty(signal.shape)
     outer = (period - inner) * math.exp(-level)
@@ -147,7 +147,7 @@ def _add_normals(
 ) -> Floats:
     from targetdp import ziggurat  # noqa: PLC0415
 
-    _must_fit(bound, scale * 40 * math.sqrt(degrees + 100), grid)
+    normals_must_fit(scale, degrees, grid, bound)
     signal = np.ascontiguousarray(signal)
     out = np.empty(signal.shape)
     columns = signal.shape[1]
@@ -220,6 +220,16 @@ def _draw_rows_by_window(
                 longer *= 2
                 if draw(i, i + 1, words.of_rows(i, i + 1, longer), one) == 0:
                     break
+
+
+def normals_must_fit(scale: float, degrees: int, grid: float, bound: float = 1.0) -> None:
+    """Whether `add_gaussian` (no degrees) or `add_spherical_laplace` (d + 1) is exact on this grid."""
+    _must_fit(bound, scale * 40 * math.sqrt(degrees + 100), grid)
+
+
+def staircase_must_fit(period: int, level: float, grid: float) -> None:
+    """Whether `add_staircase` is exact on this grid."""
+    _must_fit(1.0, period * grid * (1 + 130 / level), grid)
 
 
 def _must_fit(bound: float, reach: float, grid: float) -> None:

@@ -20,7 +20,7 @@ from targetdp.words import word_stream
 
 Source = Literal["declared", "private", "confidential", "data", "simulated"]
 
-_CONDITIONS: dict[str, tuple[str, ...]] = {
+CONDITIONS: dict[str, tuple[str, ...]] = {
     "declared": ("Column scales were declared public: they were not learned from these people.",),
     "private": (
         "Column scales were estimated from the data under classic differential privacy and paid for: the "
@@ -39,6 +39,7 @@ _CONDITIONS: dict[str, tuple[str, ...]] = {
         "holds.",
     ),
 }
+"""What must be said beside a guarantee, by where its column scales came from."""
 
 _FIXED_POINT = 2**30
 _NARROWEST = 1e-290
@@ -63,7 +64,7 @@ class ColumnScales:
         length = _length(self.center)
         object.__setattr__(self, "center", check.vector("center", self.center, length=length))
         object.__setattr__(self, "scale", check.vector("scale", self.scale, length=length, above=0))
-        check.choice("source", self.source, _CONDITIONS)
+        check.choice("source", self.source, CONDITIONS)
         if isinstance(self.spent, Guarantee) != (self.source == "private"):
             raise ValueError(
                 f"spent = {self.spent!r} does not belong to source = {self.source!r}: private scales carry "
@@ -78,7 +79,7 @@ class ColumnScales:
     @property
     def conditions(self) -> tuple[str, ...]:
         """What must be said beside a guarantee that rests on these scales."""
-        return _CONDITIONS[self.source]
+        return CONDITIONS[self.source]
 
 
 def declared_scales(center: Any, scale: Any) -> ColumnScales:

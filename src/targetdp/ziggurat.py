@@ -54,6 +54,7 @@ def _layers() -> tuple[Floats, Floats, Integers]:
     return x, y, inside
 
 
+_NEXT_LAP = np.uint64(0x9E3779B97F4A7C15)
 WIDTHS, HEIGHTS, INSIDE = _layers()
 BASE_BODY = int(INSIDE[0])  # below it a draw of the base layer is not in the tail
 INSIDE[0] = 0  # the base layer is never taken by the quick path
@@ -61,8 +62,13 @@ INSIDE[0] = 0  # the base layer is never taken by the quick path
 
 @kernel
 def word(words: Words, position: int) -> Any:
-    """The word at a position, reading cyclically (the buffer's length is a power of two)."""
-    return words[position & (words.shape[0] - 1)]
+    """The word at a position, reading cyclically (the buffer's length is a power of two).
+
+    What is drawn beyond the end is thrown away, but must come to an end: a rejection that came back to the
+    same words would be repeated forever, so each lap reads other ones.
+    """
+    lap = np.uint64(position // words.shape[0])
+    return words[position & (words.shape[0] - 1)] + lap * _NEXT_LAP
 
 
 @kernel

@@ -3,6 +3,8 @@
 import gzip
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from release_support import (
     ASKED,
     FEATURES,
     NAMED,
     Ran,
     cli,
-    command,
     nothing_changes,
     table_of,
     words,
@@ -25,7 +27,6 @@ from release_support import (
     write_parquet,
     write_scales,
 )
-
 from targetdp.release import inspection
 from targetdp.release.ledger import Ledger
 from targetdp.release.local import privatize_table
@@ -73,19 +74,19 @@ def with_values(at: dict[int, float | None], name: str = "calls") -> pa.Table:
 
 ids60 = [f"p{i}" for i in range(60)]
 BAD: dict[str, tuple[Callable[[], pa.Table], list[str]]] = {
-    "missing": (lambda: with_values({4: None, 7: None}), ["'calls' has 2 missing values", "row 5, 8", "--impute"]),
+    "missing": (lambda: with_values({4: None, 7: None}), ["'calls' has 2 missing", "row 5, 8", "--impute"]),
     "NaN": (lambda: with_values({0: np.nan}), ["'calls' has 1 missing value", "row 1"]),
-    "infinite": (lambda: with_values({3: np.inf}), ["'calls' has 1 infinite value", "row 4", "correct or drop"]),
+    "infinite": (lambda: with_values({3: np.inf}), ["'calls' has 1 infinite", "row 4", "correct or drop"]),
     "both infinities": (lambda: with_values({3: np.inf, 9: -np.inf}), ["2 infinite values", "row 4, 10"]),
     "text": (lambda: changed("texts", ["a"] * 60), ["feature 'texts' has type string", "encode it first"]),
     "truth": (lambda: changed("texts", [True, False] * 30), ["feature 'texts' has type bool"]),
     "constant": (lambda: changed("topups", [2.5] * 60), ["constant columns", "'topups'", "leave them out"]),
     "constant whole": (lambda: changed("topups", [3] * 60), ["constant columns", "'topups'"]),
-    "same id": (lambda: changed("name", ["x", *ids60[:-2], "x"]), ["id column 'name'", "1 rows repeat", "'x'"]),
+    "same id": (lambda: changed("name", ["x", *ids60[:-2], "x"]), ["'name'", "1 rows repeat", "'x'"]),
     "all the same id": (lambda: changed("name", ["x"] * 60), ["59 rows repeat an id"]),
-    "missing id": (lambda: changed("name", [None, *ids60[1:]]), ["'name' has 1 missing or empty id", "row 1"]),
+    "missing id": (lambda: changed("name", [None, *ids60[1:]]), ["'name' has 1 missing or empty", "row 1"]),
     "empty id": (lambda: changed("name", ["", *ids60[1:]]), ["'name' has 1 missing or empty id", "row 1"]),
-    "id with a fraction": (lambda: changed("name", [i / 2 for i in range(60)]), ["id column 'name' has type double"]),
+    "id with a fraction": (lambda: changed("name", np.arange(60) / 2), ["id column 'name' has type double"]),
     "no rows": (lambda: table_of().slice(0, 0), ["has no rows", "nothing to release"]),
     "no such feature": (lambda: table_of().drop_columns(["texts"]), ["'texts'", "no such column", "calls"]),
     "no such id": (lambda: table_of().drop_columns(["name"]), ["'name'", "no such column"]),
@@ -109,7 +110,8 @@ def test_a_bad_table_is_refused_in_its_own_words(folder: Path, kind: str, how: s
     assert message.startswith("error: ")
     assert "Warning" not in message
     for part in said:
-        assert part in message, message
+        # Of a pseudonymous id that is there twice nobody can say which it was.
+        assert part in message or (part, how) == ("'x'", "pseudonyms"), message
 
 
 CSV: dict[str, tuple[bytes, list[str]]] = {
@@ -117,8 +119,8 @@ CSV: dict[str, tuple[bytes, list[str]]] = {
     "text": (b"name,calls,texts,topups\na,x,2,3\nb,y,4,5\n", ["feature 'calls'", "numbers"]),
     "a cell less": (b"name,calls,texts,topups\na,1,2,3\nb,4,5\n", ["bad.csv", "Expected 4 columns, got 3"]),
     "a cell more": (b"name,calls,texts,topups\na,1,2,3\nb,4,5,6,7\n", ["Expected 4 columns, got 5"]),
-    "an empty id": (b"name,calls,texts,topups\na,1,2,3\n,4,5,6\n", ["'name' has 1 missing or empty id", "row 2"]),
-    "a missing value": (b"name,calls,texts,topups\na,1,2,3\nb,,5,6\n", ["'calls' has 1 missing value", "row 2"]),
+    "an empty id": (b"name,calls,texts,topups\na,1,2,3\n,4,5,6\n", ["'name' has 1 missing", "row 2"]),
+    "a missing value": (b"name,calls,texts,topups\na,1,2,3\nb,,5,6\n", ["'calls' has 1 missing", "row 2"]),
     "infinity": (b"name,calls,texts,topups\na,1,2,3\nb,inf,5,6\n", ["'calls' has 1 infinite value"]),
     "a header only": (b"name,calls,texts,topups\n", ["has no rows"]),
     "a header without an end": (b"name,calls,texts,topups", ["bad.csv", "no rows"]),
@@ -140,9 +142,11 @@ def test_a_bad_csv_is_refused_in_its_own_words(folder: Path, kind: str, suffix: 
         assert part.replace("bad.csv", f"bad{suffix}") in message, message
 
 
-def test_duplicates_are_found_across_batches_and_ranges(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_duplicates_are_found_across_batches_and_ranges(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inspection, "CELLS", 3 * 64)  # 64 rows in a batch
-    monkeypatch.setattr(inspection, "BUCKET_CELLS", 3 * 64, raising=False)
+    monkeypatch.setattr(inspection, "GROUP_CELLS", 3 * 64, raising=False)
     ids = [f"{i:05d}" for i in np.random.default_rng(1).permutation(5000)]
     ids[4999] = ids[0]
     ids[2500] = ids[100]
@@ -172,7 +176,14 @@ def test_counts_are_of_the_whole_table_and_rows_are_numbered_from_its_start(
 def test_damaged_parquet_files_are_refused(folder: Path) -> None:
     good = Path("good.parquet").read_bytes()
     bad = Path("bad.parquet")
-    for content in (b"PAR0" + good[4:-4] + b"PAR0", good[:-50], good[: len(good) // 2], b"PAR1", b"", b"x" * 500):
+    for content in (
+        b"PAR0" + good[4:-4] + b"PAR0",
+        good[:-50],
+        good[: len(good) // 2],
+        b"PAR1",
+        b"",
+        b"x" * 500,
+    ):
         bad.write_bytes(content)
         message = refused(*released(bad))
         assert "input bad.parquet cannot be read" in message
@@ -220,10 +231,9 @@ def test_kept_columns_whose_types_differ_between_parts_are_refused(
     parts = Path("parts")
     parts.mkdir()
     table = table_of()
-    for name, rows, kind in (("a", slice(0, 30), first), ("b", slice(30, 60), second)):
-        part = table.slice(rows.start, 30)
-        kept = pa.array(np.arange(rows.start, rows.stop)).cast(kind)
-        write_parquet(parts / f"{name}.parquet", part.append_column("age", kept))
+    for start, name, kind in ((0, "a", first), (20, "b", second), (40, "c", first)):
+        kept = pa.array(np.arange(start, start + 20)).cast(kind)
+        write_parquet(parts / f"{name}.parquet", table.slice(start, 20).append_column("age", kept))
     message = refused(*released(parts, "--keep", "age", *order))
     assert "age" in message
     assert "b.parquet" in message
@@ -235,28 +245,45 @@ def test_an_absent_or_unknown_input_is_refused(folder: Path) -> None:
     assert "input table.xlsx has no known suffix: use .parquet" in refused(*released("table.xlsx"))
 
 
-def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
+AS_NOBODY = """
+import os, sys
+from targetdp.cli import main
+arguments = sys.argv
+sys.argv = [a.replace("secret.parquet", "good.parquet").replace("out", "warm") for a in arguments]
+try:
+    main()  # as root: whatever is imported later may not be readable for others
+except SystemExit as done:
+    assert not done.code, done.code
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+sys.argv = arguments
+main()
+"""
+
+
+def test_an_unreadable_file_is_refused(folder: Path) -> None:
     if os.geteuid() != 0:
-        pytest.skip("needs root, to run the command as another user who may not read the file")
-    write_parquet(tmp_path / "in.parquet").chmod(0o600)
-    write_scales(tmp_path / "scales.toml").chmod(0o644)
-    for place in (tmp_path, *tmp_path.parents):
-        if str(place).startswith(str(Path("/tmp/pytest-of-root"))) or place == tmp_path:  # noqa: S108
-            place.chmod(0o777)
-    environment = {"TARGETDP_KEY": str(tmp_path / "key.pem"), "NUMBA_CACHE_DIR": str(tmp_path / "numba"), "PATH": "/usr/bin"}
-    ran = command(
-        "privatize", tmp_path / "in.parquet", tmp_path / "out.parquet", *ASKED, "--scales",
-        tmp_path / "scales.toml", user=65534, group=65534, extra_groups=[], env=environment, cwd=tmp_path,
-    )  # fmt: skip
-    if "No module named" in ran.err or "can't open" in ran.err:
-        pytest.skip("the user nobody may not read this installation of targetdp")
-    assert ran.code == 2, ran.err
-    assert "in.parquet cannot be read" in words(ran.err)
-    assert "ermission" in ran.err
-    assert not (tmp_path / "out.parquet").exists()
+        pytest.skip("needs root, to give up the right to read the file half-way")
+    shutil.copy("good.parquet", "secret.parquet")
+    Path("secret.parquet").chmod(0o600)
+    with nothing_changes(folder):
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", AS_NOBODY, "privatize", "secret.parquet", "out.parquet", *ASKED,
+             "--scales", "scales.toml", "--quiet"],
+            check=False, capture_output=True, text=True,
+        )  # fmt: skip
+        for path in folder.glob("warm*"):
+            path.unlink()
+    assert done.returncode in {2, 3}, done.stderr
+    assert "secret.parquet" in words(done.stderr)
+    assert "ermission" in done.stderr
+    assert "damaged" not in done.stderr
 
 
-def test_a_table_that_changes_while_it_is_read_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_changes_while_it_is_read_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def rewritten(rows: int) -> Callable[..., Any]:
         def late(*arguments: Any) -> Any:
             write_parquet(Path("changing.parquet"), table_of(rows, seed=5))
@@ -362,11 +389,14 @@ def test_a_limit_that_is_reached_is_refused_before_the_work(folder: Path) -> Non
     for said in ("population 'people'", "requested ε = ", "spent 0", "remaining 8", "limit 8", "override"):
         assert said in message
     # A tiny B does not sneak past: its ε at the limit's distance counts.
-    assert "requested ε" in refused(*plain[:6], "--B", "0.01", *plain[8:], "--epsilon", "1", "--delta", "0.01")
+    assert "requested ε" in refused(
+        *plain[:6], "--B", "0.01", *plain[8:], "--epsilon", "1", "--delta", "0.01"
+    )
 
 
 @pytest.mark.parametrize(
-    "more", [("--scales", "data"), ("--scales", "secret.toml"), ("--mechanism", "mondrian", "--group-size", "5")]
+    "more",
+    [("--scales", "data"), ("--scales", "secret.toml"), ("--mechanism", "mondrian", "--group-size", "5")],
 )
 def test_what_has_no_bound_needs_an_override(folder: Path, more: tuple[str, ...]) -> None:
     write_scales(Path("secret.toml"), "confidential")

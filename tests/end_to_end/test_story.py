@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+
 from release_support import Ran, certificate_of, command, hidden, read_back, table_of, words, write_parquet
 
 STORY = """
@@ -51,7 +52,9 @@ def test_the_plan_shows_ceilings_noise_and_distances(told: dict[str, Ran]) -> No
         assert said in told["plan"].out
 
 
-def test_the_release_is_there_with_its_certificate_and_nothing_else(told: dict[str, Ran], folder: Path) -> None:
+def test_the_release_is_there_with_its_certificate_and_nothing_else(
+    told: dict[str, Ran], folder: Path
+) -> None:
     released = read_back(folder / "private.parquet")
     assert released.column_names == ["name", "calls", "texts", "topups"], "region was not asked for"
     assert released["name"].to_pylist() == [f"{i:06d}" for i in range(ROWS)]
@@ -127,9 +130,7 @@ def test_exit_codes_tell_scripts_what_happened(told: dict[str, Ran], folder: Pat
     forged = folder / "forged.parquet"
     table = pq.read_table(folder / "private.parquet")
     pq.write_table(table, forged)
-    ran = command(
-        "verify", forged, "--certificate", folder / "private.parquet.certificate.json", cwd=folder
-    )
+    ran = command("verify", forged, "--certificate", folder / "private.parquet.certificate.json", cwd=folder)
     forged.unlink()
     assert ran.code == 1
     assert "does NOT hold" in ran.err
@@ -139,9 +140,7 @@ def test_exit_codes_tell_scripts_what_happened(told: dict[str, Ran], folder: Pat
 
 
 def test_the_ledger_is_verified_with_all_certificates(told: dict[str, Ran], folder: Path) -> None:
-    ran = command(
-        "ledger", "verify", "--ledger", "ledger.db", "private.parquet.certificate.json", cwd=folder
-    )
+    ran = command("ledger", "verify", "--ledger", "ledger.db", "private.parquet.certificate.json", cwd=folder)
     assert ran.code == 0
     assert "sound; compared with 1 certificate" in ran.err
     ran = command("verify", "private.parquet", "--ledger", "ledger.db", cwd=folder)

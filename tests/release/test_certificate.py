@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from release_support import CENTERS, FEATURES, SCALES, settings, table_of, write_parquet, write_scales
 from scipy import integrate, stats
 
+from release_support import CENTERS, FEATURES, SCALES, settings, table_of, write_parquet, write_scales
+from targetdp.release.caveats import NO_LEDGER
 from targetdp.release.certificate import (
-    NO_LEDGER,
     Certificate,
     File,
     LedgerMark,
@@ -74,7 +74,12 @@ def delta_again(c: Certificate, distance: float, epsilon: float) -> float:
     return laplace_delta(law["scale"], law["dimensions"], distance, epsilon)
 
 
-CASES = [("gaussian", 0.25, 4.0), ("spherical-laplace", 0.25, 4.0), ("gaussian", 1.0, 0.5), ("spherical-laplace", 0.05, 1.0)]
+CASES = [
+    ("gaussian", 0.25, 4.0),
+    ("spherical-laplace", 0.25, 4.0),
+    ("gaussian", 1.0, 0.5),
+    ("spherical-laplace", 0.05, 1.0),
+]
 
 
 @pytest.mark.parametrize(("name", "B", "epsilon"), CASES)
@@ -165,12 +170,8 @@ def test_scale_values_are_printed_only_where_they_are_public() -> None:
 def test_a_certificate_without_a_ledger_says_so() -> None:
     assert NO_LEDGER in certificate().conditions
     asked = settings(ledger="l.db", population="p")
-    mark = LedgerMark(
-        population="p", part=None, ledger_id="a" * 32, number=3, hash="0" * 64, override=None
-    )
-    made = make_certificate(
-        "r1", asked, make_terms(asked, PUBLIC, 9), PUBLIC, 9, OUTPUT, mark, "0.0"
-    )
+    mark = LedgerMark(population="p", part=None, ledger_id="a" * 32, number=3, hash="0" * 64, override=None)
+    made = make_certificate("r1", asked, make_terms(asked, PUBLIC, 9), PUBLIC, 9, OUTPUT, mark, "0.0")
     assert NO_LEDGER not in made.conditions
     assert made.ledger is not None
     assert made.ledger.head().number == 3
@@ -182,7 +183,7 @@ def test_settings_are_on_record() -> None:
     assert (c.tuned_on, c.pseudonyms, c.made_for, c.rows) == ("synthetic", True, None, 999)
     assert c.guarantee is not None
     assert c.guarantee.delta == 1 / 1000
-    assert certificate(**{"for": "cider"}).made_for == "cider"
+    assert certificate(made_for="cider").made_for == "cider"
     assert abs((datetime.fromisoformat(c.time) - datetime.now(UTC)).total_seconds()) < 3600
 
 
@@ -208,7 +209,8 @@ def test_the_signature_covers_every_field(tmp_path: Path) -> None:
     assert read == signed
     plain = json.loads(signed.text())
     changed: dict[str, Any] = {
-        "release": "r2", "library": "9", "time": "2020", "guarantee": None, "conditions": [],
+        "release": "r2",
+        "engine": "spark", "library": "9", "time": "2020", "guarantee": None, "conditions": [],
         "distances": [], "classic": {"switch_lemma": None, "exact": None},
         "mechanism": plain["mechanism"] | {"noise_length": 0.1}, "scales": plain["scales"] | {"values": None},
         "rows": 1000, "id": "other", "features": ["calls"], "not_protected": ["x"], "order": "as given",
@@ -261,7 +263,9 @@ def _differences(a: Any, b: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any,
         return [found for key in a for found in _differences(a[key], b[key], (*place, key))]
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         return [
-            found for i, (x, y) in enumerate(zip(a, b, strict=True)) for found in _differences(x, y, (*place, i))
+            found
+            for i, (x, y) in enumerate(zip(a, b, strict=True))
+            for found in _differences(x, y, (*place, i))
         ]
     return [] if a == b else [place]
 

@@ -98,7 +98,7 @@ def test_missing_and_infinite_values_are_counted_apart() -> None:
     _, tally = numbers({"x": x, "y": [1, None, 3, 4, 5, 6, 7, 8], "z": range(8)})
     assert tally.counts == {("missing", "x"): 4, ("infinite", "x"): 2, ("missing", "y"): 1}
     assert tally.first["missing", "x"] == [101, 104, 107]
-    with pytest.raises(ValueError, match=".") as refused:
+    with pytest.raises(ValueError, match=r".") as refused:
         tally.raise_if_any()
     for said in (
         "column 'x' has 4 missing values (first in row 101, 104, 107)",
@@ -142,7 +142,7 @@ def test_tallies_of_batches_in_any_order_are_one_tally() -> None:
 
 def test_columns_that_are_not_there_are_named_beside_those_that_are() -> None:
     check_columns(["a", "b"], "input t", features=["b"])
-    with pytest.raises(ValueError, match="features names 'c', 'd': no such column in input t; it has a, b$"):
+    with pytest.raises(ValueError, match=r"features names 'c', 'd': no such column in input t; it has a, b$"):
         check_columns(["a", "b"], "input t", id=["a"], features=["c", "a", "d"])
-    with pytest.raises(ValueError, match="it has c0, .*c11, …$"):
+    with pytest.raises(ValueError, match=r"it has c0, .*c11, …$"):
         check_columns([f"c{i}" for i in range(99)], "input t", keep=["x"])

@@ -9,8 +9,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from release_support import CENTERS, FEATURES, SCALES, people, write_scales
 
+from release_support import CENTERS, FEATURES, SCALES, people, write_scales
 from targetdp.guarantee import Guarantee
 from targetdp.release.frame import ReleasedFrame, is_certified, privatize_frame
 from targetdp.release.keys import SigningKey, default_key_path
@@ -27,7 +27,13 @@ KINDS: dict[str, tuple[Callable[..., Any], type]] = {
 
 
 def privatized(frame: Any, **given: Any) -> ReleasedFrame:
-    asked = {"id": "name", "features": FEATURES, "B": 0.25, "epsilon": 4.0, "scales": PUBLIC} | given
+    asked: dict[str, Any] = {
+        "id": "name",
+        "features": FEATURES,
+        "B": 0.25,
+        "epsilon": 4.0,
+        "scales": PUBLIC,
+    } | given
     return privatize_frame(frame, **asked)
 
 
@@ -81,7 +87,7 @@ def test_each_call_is_a_release_of_its_own_and_is_charged(kind: str, tmp_path: P
     assert (row.release, row.state, row.sha256) == (
         done.certificate.release, "published", done.certificate.output.sha256,
     )  # fmt: skip
-    with pytest.raises(LimitExceeded, match="requested ε = .*, spent .*, remaining"):
+    with pytest.raises(LimitExceeded, match=r"requested ε = .*, spent .*, remaining"):
         privatized(frame, **given)
     assert len(ledger.releases("p")) == 1
     assert ledger.verify([done.certificate.ledger.head()]) == []  # type: ignore[union-attr]
@@ -110,12 +116,12 @@ def test_other_columns_are_dropped_and_kept_ones_keep_their_type() -> None:
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_categories_can_be_kept(kind: str) -> None:
     region = ["north", "south"] * 25
-    frame = {
+    makers: dict[str, Callable[[], Any]] = {
         "pandas": lambda: pd.DataFrame(people(50) | {"region": pd.Categorical(region)}),
         "polars": lambda: pl.DataFrame(people(50) | {"region": pl.Series(region, dtype=pl.Categorical)}),
         "pyarrow": lambda: pa.table(people(50) | {"region": pa.array(region).dictionary_encode()}),
-    }[kind]()
-    done = privatized(frame, keep=("region",))
+    }
+    done = privatized(makers[kind](), keep=("region",))
     order = np.argsort(people(50)["name"])
     assert [str(value) for value in columns(done.frame)["region"]] == [region[i] for i in order]
 
@@ -164,7 +170,10 @@ def test_missing_values_of_pandas_are_found_and_filled() -> None:
     frame.loc[[5, 6], "texts"] = pd.NA
     with pytest.raises(ValueError, match=r"'calls' has 1 missing value .*row 4.*'texts' has 2 missing"):
         privatized(frame)
-    assert privatized(frame, impute={"calls": 0, "texts": -1}).certificate.imputed == {"calls": 0, "texts": -1}
+    assert privatized(frame, impute={"calls": 0, "texts": -1}).certificate.imputed == {
+        "calls": 0,
+        "texts": -1,
+    }
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -203,7 +212,9 @@ def test_what_a_file_may_not_hold_a_frame_may_not(kind: str, change: dict[str, A
 def test_an_empty_frame_and_an_absent_column_are_refused() -> None:
     with pytest.raises(ValueError, match="the table has no rows"):
         privatized(pa.table(people(50)).slice(0, 0))
-    with pytest.raises(ValueError, match="keep names 'nope': no such column in the frame; it has name, calls"):
+    with pytest.raises(
+        ValueError, match="keep names 'nope': no such column in the frame; it has name, calls"
+    ):
         privatized(pa.table(people(50)), keep=("nope",))
     with pytest.raises(ValueError, match="scales are for 3 columns"):
         privatized(pa.table(people(50)), features=("calls",))

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from release_support import settings
 
+from release_support import settings
 from targetdp.guarantee import Guarantee
 from targetdp.release.certificate import Certificate, LedgerMark, Output, make_certificate, stated
 from targetdp.release.keys import SigningKey
@@ -78,7 +78,12 @@ def test_without_a_guarantee_it_claims_none() -> None:
 
 def test_ledger_override_and_signature_are_shown(tmp_path: Path) -> None:
     key = SigningKey.open(tmp_path / "k.pem")
-    given: dict[str, Any] = {"ledger": "l", "population": "subscribers", "part": "north", "override": "the board"}
+    given: dict[str, Any] = {
+        "ledger": "l",
+        "population": "subscribers",
+        "part": "north",
+        "override": "the board",
+    }
     text = page(made(mark=MARK, **given).signed(key))
     assert "Charged to population subscribers, part north: entry 3 of ledger" in text
     assert "**The limit of this population was overridden**: the board" in text
@@ -89,7 +94,7 @@ def test_ledger_override_and_signature_are_shown(tmp_path: Path) -> None:
 def test_order_and_shape_are_told() -> None:
     assert "- Rows: sorted by id" in page(made())
     assert "- Rows: in the order of the input" in page(made(keep_order=True))
-    assert "Shaped for cider" in page(made(**{"for": "cider"}))
+    assert "Shaped for cider" in page(made(made_for="cider"))
 
 
 @pytest.mark.parametrize("count", [50, 51])

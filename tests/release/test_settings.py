@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from release_support import settings
 
+from release_support import settings
 from targetdp.mechanisms.choice import REGISTER
 from targetdp.release.settings import MECHANISMS, make_settings, read_release_file
 
@@ -48,7 +48,7 @@ MONDRIAN = {"mechanism": "mondrian", "group_size": 5, "B": None, "epsilon": None
     ],
 )
 def test_fields_that_do_not_agree_are_refused_with_a_remedy(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=".") as refused:
+    with pytest.raises(ValueError, match=r".") as refused:
         settings(**given)
     assert message in str(refused.value)
 
@@ -76,7 +76,7 @@ def test_fields_that_do_not_agree_are_refused_with_a_remedy(given: dict[str, Any
     ],
 )
 def test_a_bad_field_is_named_with_its_value(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=".") as refused:
+    with pytest.raises(ValueError, match=r".") as refused:
         settings(**given)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -89,7 +89,7 @@ def test_a_constant_that_is_no_number_is_refused_by_name(constant: Any) -> None:
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:
-    with pytest.raises(ValueError, match="B = 3.0.*epsilon = -1.0"):
+    with pytest.raises(ValueError, match=r"B = 3.0.*epsilon = -1.0"):
         settings(B=3.0, epsilon=-1.0)
 
 
@@ -123,7 +123,7 @@ def test_defaults_are_the_safe_ones() -> None:
 
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        settings().epsilon = 8.0  # type: ignore[misc]
+        settings().epsilon = 8.0
 
 
 def test_constants_for_missing_values_by_name_or_for_all() -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from release_support import FEATURES, settings
 
+from release_support import FEATURES, settings
 from targetdp.guarantee import Guarantee
-from targetdp.release.terms import ALWAYS, NO_GUARANTEE, Terms, default_delta, make_terms
+from targetdp.release.caveats import ALWAYS, NO_GUARANTEE
+from targetdp.release.terms import Terms, default_delta, make_terms
 from targetdp.scales import ColumnScales, confidential_scales, declared_scales
 
 PUBLIC = declared_scales([0.0, 0.0, 0.0], [1.0, 1.0, 1.0])
@@ -85,7 +86,7 @@ def test_scales_that_nobody_paid_for_make_the_charge_unbounded_and_the_guarantee
 
 
 def test_mondrian_promises_nothing_and_says_so_first() -> None:
-    given = {"mechanism": "mondrian", "group_size": 5, "B": None, "epsilon": None}
+    given: dict[str, Any] = {"mechanism": "mondrian", "group_size": 5, "B": None, "epsilon": None}
     made = terms(**given)
     assert (made.guarantee, made.law) == (None, None)
     assert made.mondrian is not None

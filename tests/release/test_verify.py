@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from release_support import certificate_of, read_back, settings, table_of, write_parquet, write_scales
 
-from targetdp.release.certificate import Certificate
+from release_support import certificate_of, read_back, settings, table_of, write_parquet, write_scales
+from targetdp.release.certificate import Certificate, Stated
 from targetdp.release.job import privatize_file
 from targetdp.release.keys import SigningKey
 from targetdp.release.staging import certificate_path
@@ -78,7 +78,16 @@ def test_a_release_as_it_was_made_holds(released: Path, name: str) -> None:
     found = found.also(verify_in_ledger(certificate_of(released / name), released / "ledger.db"))
     assert found.holds
     assert all(check.holds for check in found.checks)
-    expected = {"signature", "signer", "columns of the file", "rows", "values", "order", "guarantee", "ledger"}
+    expected = {
+        "signature",
+        "signer",
+        "columns of the file",
+        "rows",
+        "values",
+        "order",
+        "guarantee",
+        "ledger",
+    }
     assert expected <= {check.what for check in found.checks}
 
 
@@ -146,7 +155,6 @@ EDITS: dict[str, Callable[[Plain], Any]] = {
     "a list for a number": lambda c: c["mechanism"]["law"].update(grid=[1]),
     "coarse grid": lambda c: c["mechanism"]["law"].update(grid=1.0),
     "finer grid": lambda c: c["mechanism"]["law"].update(grid=c["mechanism"]["law"]["grid"] * 4),
-    "paid for scales": lambda c: c["scales"].update(spent={"B": 2, "epsilon": 3.9, "delta": 0}),
 }  # fmt: skip
 """What a certificate must not say of one.parquet: its numbers speak against each, whoever signs."""
 
@@ -244,6 +252,15 @@ def test_a_column_more_is_found(folder: Path) -> None:
 # Claims where there can be none
 
 
+@pytest.mark.parametrize("paid", [0.001, 3.9, 5.0])
+def test_what_was_paid_for_scales_is_not_there_for_the_noise(released: Path, paid: float) -> None:
+    c = certificate_of(released / "one.parquet")
+    spent = Stated(B=2, epsilon=paid, delta=0)
+    forged = c.model_copy(update={"scales": c.scales.model_copy(update={"spent": spent})})
+    first, again = next(verify_guarantee(c)), next(verify_guarantee(forged))
+    assert (first.what, first.holds, again.what, again.holds) == ("guarantee", True, "guarantee", False)
+
+
 def test_groups_that_claim_a_guarantee_are_found(folder: Path) -> None:
     c = certificate_of(folder / "groups.csv")
     honest = certificate_of(folder / "text.csv")
@@ -271,7 +288,9 @@ def test_a_file_that_is_no_certificate_is_named(tmp_path: Path) -> None:
 
 def test_a_release_that_the_ledger_does_not_know_is_found(folder: Path) -> None:
     c = certificate_of(folder / "one.parquet").model_copy(update={"release": "0" * 32})
-    assert "release in the ledger" in {x.what for x in verify_in_ledger(c, folder / "ledger.db") if not x.holds}
+    assert "release in the ledger" in {
+        x.what for x in verify_in_ledger(c, folder / "ledger.db") if not x.holds
+    }
 
 
 def test_a_charge_for_other_noise_is_found(folder: Path) -> None:

@@ -1,15 +1,18 @@
 """The command line: wiring only. Data go to stdout, words and progress to stderr.
 
-Exit codes: 0 done, 1 a check did not hold, 2 bad input or refused (nothing was published), 3 the machine
-could not do it (a full disk, say; nothing was published), 130 interrupted.
+Exit codes: 0 done, 1 a check did not hold, 2 bad input or refused, 3 the machine could not do it (a full
+disk, say), 130 interrupted; for all of these nothing was published. 4: the release IS published, but what came
+after that failed.
 """
 
 import errno
 import sys
+from contextlib import suppress
 
 import typer
 
 from targetdp.cli import ledger, plan, privatize, scales, tools, verify
+from targetdp.cli.words import PublishedError
 from targetdp.version import __version__
 
 app = typer.Typer(
@@ -44,16 +47,21 @@ def main() -> None:
     """Run a command; whatever goes wrong is a message and an exit code, not a traceback."""
     try:
         app()
+    except PublishedError as error:
+        _leave(f"error: {error}", 4, error)
     except (ValueError, TypeError) as error:
         _leave(f"error: {error}", 2, error)
-    except OSError as error:
-        remedy = "make room and run again" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "see above"
-        place = f" ({error.filename})" if error.filename else ""
-        _leave(f"error: {error.strerror or error}{place}: {remedy}. Nothing was published", 3, error)
+    except (OSError, RuntimeError) as error:
+        code = error.errno if isinstance(error, OSError) else None
+        remedy = ": make room and run again" if code in {errno.ENOSPC, errno.EDQUOT} else ""
+        place = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
+        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        _leave(f"error: {text}{place}{remedy}", 3, error)
     except KeyboardInterrupt as error:
-        _leave("interrupted. Nothing was published", 130, error)
+        _leave("interrupted", 130, error)
 
 
 def _leave(message: str, code: int, cause: BaseException) -> None:
-    typer.echo(message, file=sys.stderr)
+    with suppress(OSError):  # whoever listened may be gone; the exit code still tells
+        typer.echo(message, file=sys.stderr)
     raise SystemExit(code) from cause

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from targetdp.cli.words import emit, out, tell
+from targetdp.cli.words import cells, emit, out, tell
 
 app = typer.Typer(help="What was released about each population, and what is left.", no_args_is_help=True)
 
@@ -64,15 +64,17 @@ def show(
     for name, s in standings.items():
         bound = "none" if s.limit is None else str(s.limit)
         left = "–" if s.limit is None else _number(s.remaining)
-        budgets.add_row(name, bound, _number(s.spent), left)
+        budgets.add_row(*cells(name, bound, _number(s.spent), left))
     releases = Table(title="Releases", title_justify="left")
     for heading in ("entry", "time", "population", "part", "state", "guarantee", "noise", "rows", "note"):
         releases.add_column(heading, overflow="fold")
     for row in rows:
         releases.add_row(
-            str(row.number), row.reserved[:16], row.population, row.part or "–", row.state,
-            _guarantee(row.title.get("guarantee")), str(row.title.get("mechanism", "–")),
-            f"{row.title.get('rows', 0):,}", _note(row),
+            *cells(
+                str(row.number), row.reserved[:16], row.population, row.part or "–", row.state,
+                _guarantee(row.title.get("guarantee")), str(row.title.get("mechanism", "–")),
+                f"{row.title.get('rows', 0):,}", _note(row),
+            )
         )  # fmt: skip
     out().print(budgets, releases, highlight=False)
 
@@ -86,8 +88,16 @@ def void(
 ) -> None:
     """Say, on record, that a reserved release was never published: it no longer counts."""
     from targetdp.release.ledger import Ledger  # noqa: PLC0415
+    from targetdp.release.staging import traces_of  # noqa: PLC0415
 
-    Ledger.existing(ledger, _signing_key(key)).void(release, reason)
+    book = Ledger.existing(ledger, _signing_key(key))
+    found = traces_of(release, str(book.release(release).title.get("output", "")))
+    if found is not None:
+        raise ValueError(
+            f"release {release} was published, or is being published: {found} is there. It counts; a run to "
+            "the same output tells the ledger"
+        )
+    book.void(release, reason)
     tell(f"release {release} is void: {reason}")
 
 
@@ -105,7 +115,10 @@ def verify(
 
     read = [read_certificate(path) for path in certificates or []]
     heads = [c.ledger.head() for c in read if c.ledger is not None]
-    problems = Ledger.existing(ledger).verify(heads, public_key)
+    signers = {c.signature.key for c in read if c.signature is not None} | ({public_key} - {None})
+    if len(signers) > 1:
+        raise ValueError("certificates and --public-key name different keys: a ledger is signed by one")
+    problems = Ledger.existing(ledger).verify(heads, next(iter(signers), None))
     for problem in problems:
         emit(problem)
     if problems:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from targetdp.cli.words import Bar, constants, emit, names, tell, warn
+from targetdp.cli.words import Bar, PublishedError, constants, emit, names, tell, warn
 
 _Text = Annotated[str | None, typer.Option()]
 
@@ -60,7 +60,8 @@ def privatize(
     as_json: Annotated[bool, typer.Option("--json", help="print a summary as JSON")] = False,
 ) -> None:
     """Release a private version of a table, with a certificate. Only the id and the features go out."""
-    from targetdp.release.job import privatize_file  # noqa: PLC0415 (slow to import: keep --help quick)
+    from targetdp.release.holder import PublishedButUnsettledError  # noqa: PLC0415 (slow: keep --help quick)
+    from targetdp.release.job import privatize_file  # noqa: PLC0415
     from targetdp.release.settings import make_settings, read_release_file  # noqa: PLC0415
 
     flags: dict[str, Any] = {
@@ -72,14 +73,21 @@ def privatize(
     }  # fmt: skip
     given = {} if release is None else read_release_file(release)
     settings = make_settings(given | {name: value for name, value in flags.items() if value is not None})
-    with Bar(quiet=quiet or as_json) as bar:
-        done = privatize_file(table, output, settings, force=force, progress=bar)
-    if not quiet:
-        warn(done.warnings)
-    if as_json:
-        emit(json.dumps(_summary(done), indent=2, ensure_ascii=False))
-    elif not quiet:
-        _say(done)
+    try:
+        with Bar(quiet=quiet or as_json) as bar:
+            done = privatize_file(table, output, settings, force=force, progress=bar)
+    except PublishedButUnsettledError as error:
+        raise PublishedError(str(error)) from error
+    try:
+        if not quiet:
+            warn(done.warnings)
+        if as_json:
+            emit(json.dumps(_summary(done), indent=2, ensure_ascii=False))
+        elif not quiet:
+            _say(done)
+    except OSError as error:
+        lost = f"the release IS published ({done.path}); only its summary was lost: {error}"
+        raise PublishedError(lost) from error
 
 
 def _summary(done: Any) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from targetdp.cli.words import emit, out, tell
+from targetdp.cli.words import cells, emit, out, tell
 
 
 def verify(
@@ -33,11 +34,11 @@ def verify(
     if as_json:
         emit(json.dumps({"holds": found.holds, "checks": [asdict(c) for c in found.checks]}, indent=2))
     else:
-        table = Table(title=f"{output}", title_justify="left")
+        table = Table(title=Text(str(output)), title_justify="left")
         for heading in ("check", "holds", "detail"):
             table.add_column(heading, overflow="fold")
         for c in found.checks:
-            table.add_row(c.what, {True: "yes", False: "NO", None: "–"}[c.holds], c.detail)
+            table.add_row(*cells(c.what, {True: "yes", False: "NO", None: "–"}[c.holds], c.detail))
         out().print(table, highlight=False)
         tell("the release holds" if found.holds else "the release does NOT hold: do not use it")
     if not found.holds:

@@ -7,6 +7,11 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+
+class PublishedError(Exception):
+    """Something failed after a release became visible: nobody may think that nothing was published."""
 
 
 def names(value: str | None) -> tuple[str, ...] | None:
@@ -51,6 +56,11 @@ def warn(warnings: tuple[str, ...]) -> None:
 def out() -> Console:
     """Where tables for people go."""
     return Console(width=None if sys.stdout.isatty() else 110)
+
+
+def cells(*values: str) -> list[Text]:
+    """Cells of a table, as they are: a column may be named [red]."""
+    return [Text(value) for value in values]
 
 
 def emit(text: str) -> None:

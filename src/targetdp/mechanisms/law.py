@@ -21,6 +21,7 @@ from targetdp.accounting import (
     SphericalLaplaceLoss,
     StaircaseLoss,
 )
+from targetdp.mechanisms.product import row_product
 from targetdp.mechanisms.ternary import Projection, public_projection
 from targetdp.noise import (
     add_gaussian,
@@ -28,12 +29,17 @@ from targetdp.noise import (
     add_staircase,
     gaussian_imperfection,
     grid_for,
+    normals_must_fit,
     row_growth,
     spherical_laplace_imperfection,
     staircase_imperfection,
+    staircase_must_fit,
 )
 from targetdp.typing import Floats
 from targetdp.words import WordSource
+
+MAX_PROJECTION_COLUMNS = 2_000
+"""Decomposing a wider d×d matrix takes minutes, for noise that is always larger."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,7 @@ class GaussianLaw(NoiseLaw):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._fine_enough(check.number("deviation", self.deviation, above=0))
+        normals_must_fit(self.deviation, 0, self.grid)
 
     def privacy_loss(self, distance: float) -> PrivacyLoss:
         """Normal noise against the distance, grown by the grid."""
@@ -114,6 +121,7 @@ class SphericalLaplaceLaw(NoiseLaw):
         super().__post_init__()
         check.number("scale", self.scale, above=0)
         self._fine_enough(self.deviation_per_column)
+        normals_must_fit(self.scale, self.dimensions + 1, self.grid)
 
     def privacy_loss(self, distance: float) -> PrivacyLoss:
         """Spherical Laplace noise against the distance, grown by the grid."""
@@ -147,8 +155,9 @@ class StaircaseLaw(NoiseLaw):
         check.integer("dimensions", self.dimensions, at_least=1, at_most=1)
         check.integer("period", self.period, at_least=2, at_most=2**50)
         check.integer("inner", self.inner, at_least=1, at_most=self.period - 1)
-        check.number("level", self.level, above=0, at_most=100)
+        check.number("level", self.level, at_least=1e-5, at_most=100)
         self._fine_enough(self.deviation_per_column)
+        staircase_must_fit(self.period, self.level, self.grid)
 
     def privacy_loss(self, distance: float) -> PrivacyLoss:
         """Staircase noise against the distance, grown by the grid."""
@@ -183,9 +192,12 @@ class ProjectionLaw(NoiseLaw):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check.integer("dimensions", self.dimensions, at_least=1, at_most=MAX_PROJECTION_COLUMNS)
         check.integer("k", self.k, at_least=1, at_most=10**8)
         check.integer("seed", self.seed, at_least=0)
         self._fine_enough(check.number("deviation", self.deviation, above=0))
+        # σ_max(R)/k is at most √(d/k): entries of R are −1, 0 or 1.
+        normals_must_fit(self.deviation, 0, self.grid, math.sqrt(self.dimensions / self.k))
 
     @property
     def projection(self) -> Projection:
@@ -208,9 +220,10 @@ class ProjectionLaw(NoiseLaw):
         """See `NoiseLaw.add_to`."""
         projection = self.projection
         noisy = add_gaussian(
-            rows @ projection.forward(), self.deviation, self.grid, words, bound=projection.largest / self.k
-        )
-        return np.asarray(noisy @ (self.k * projection.inverse()))
+            row_product(rows, projection.forward()), self.deviation, self.grid, words,
+            bound=projection.largest / self.k,
+        )  # fmt: skip
+        return row_product(noisy, self.k * projection.inverse())
 
 
 LAWS: dict[str, type[NoiseLaw]] = {

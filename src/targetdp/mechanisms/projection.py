@@ -33,7 +33,7 @@ from targetdp.mechanisms.base import (
 )
 from targetdp.mechanisms.budget import ideal_budget
 from targetdp.mechanisms.covariance import covariance_sensitivity, fixed_point_growth, leading_directions
-from targetdp.mechanisms.law import ProjectionLaw, projected_distance
+from targetdp.mechanisms.law import MAX_PROJECTION_COLUMNS, ProjectionLaw, projected_distance
 from targetdp.mechanisms.ternary import Projection, draw_projection, public_projection
 from targetdp.noise import (
     LARGEST_GAUSSIAN_SHIFT,
@@ -44,8 +44,6 @@ from targetdp.noise import (
 )
 from targetdp.typing import Floats
 from targetdp.words import WordStream
-
-MAX_PROJECTION_COLUMNS = 2_000
 
 Calibration = Literal["printed", "exact"]
 
@@ -173,6 +171,8 @@ class PrivateProjection(NoiseMechanism):
         projection = draw_projection(d, self.k, words) if fresh else self.public_projection(d)
         if not fresh:
             self._must_keep_its_claim(d)
+            if self._is_full(projection):
+                return self.law(d).add_to(rows, words)
         sigma, grid = self._step3_noise(projection)  # Steps 1 to 3
         projected = add_gaussian(
             rows @ projection.forward(), sigma, grid, words, bound=projection.largest / self.k

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from targetdp.accounting import PrivacyLoss, compose
 from targetdp.guarantee import Guarantee
+from targetdp.release.caveats import Facts
 from targetdp.release.charge import Charge
 from targetdp.release.keys import SigningKey
 from targetdp.release.ledger.entries import Head
@@ -28,11 +29,6 @@ SUFFIX = ".certificate.json"
 PAGE_SUFFIX = ".certificate.md"
 DISTANCES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Where the true ε is stated; B itself is added."""
-
-NO_LEDGER = (
-    "Made without a ledger: nothing here says what else was released about these people, and all releases "
-    "about a person add up."
-)
 
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Chance = Annotated[float, Field(ge=0, le=1)]
@@ -70,6 +66,10 @@ class Classic(_Part):
 
     switch_lemma: Stated | None
     exact: Stated | None
+
+
+NO_CLASSIC = Classic(switch_lemma=None, exact=None)
+"""Where there is no guarantee, or one that holds given the scales only."""
 
 
 class Mechanism(_Part):
@@ -160,9 +160,20 @@ class Certificate(_Part):
     imputed: dict[str, float]
     made_for: Literal["cider"] | None
     tuned_on: TunedOn | None
+    engine: Literal["local", "spark"]
     output: Output
     ledger: LedgerMark | None
     signature: Signature | None = None
+
+    def facts(self) -> Facts:
+        """What its conditions depend on."""
+        return Facts(
+            scales=self.scales.source, has_guarantee=self.guarantee is not None,
+            keeps_order=self.order == "as given", kept=self.not_protected, features=len(self.features),
+            imputed=self.imputed, pseudonyms=self.pseudonyms, partitions=self.mechanism.partitions,
+            tuned_on=self.tuned_on, engine=self.engine, has_ledger=self.ledger is not None,
+            part=None if self.ledger is None else self.ledger.part,
+        )  # fmt: skip
 
     def text(self) -> str:
         """The certificate as JSON."""
@@ -200,16 +211,16 @@ def make_certificate(
         library=library,
         time=datetime.now(UTC).isoformat(timespec="seconds"),
         guarantee=None if g is None else stated(g),
-        conditions=terms.conditions if mark is not None else (*terms.conditions, NO_LEDGER),
+        conditions=terms.conditions,
         distances=() if g is None else at_distances(terms.charge, g),
-        classic=Classic(switch_lemma=None, exact=None) if g is None else classic(terms.charge, g),
+        classic=NO_CLASSIC if g is None or not scales.may_be_published else classic(terms.charge, g),
         mechanism=Mechanism(
             name=terms.name,
             law=None if law is None else law.record(),
             deviation_per_column=None if law is None else law.deviation_per_column,
             noise_length=None if law is None else noise_length(law.deviation_per_column, law.dimensions),
             group_size=settings.group_size,
-            partitions=settings.partitions,
+            partitions=terms.partitions,
         ),
         scales=Scales.model_validate(
             {
@@ -227,6 +238,7 @@ def make_certificate(
         imputed=settings.constants(),
         made_for=settings.made_for,
         tuned_on=settings.tuned_on,
+        engine=settings.engine,
         output=output,
         ledger=mark,
     )

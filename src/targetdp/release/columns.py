@@ -103,6 +103,19 @@ def numbers_of(
     return block
 
 
+def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
+    """A column that is passed on, in the type that it has in the whole table."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        return column if column.type == kind else column.cast(kind)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"kept column {name!r} is {column.type} in one part of the table and {kind} in another, and not "
+            f"every value fits ({error}): give all parts one type"
+        ) from error
+
+
 def _look_closer(
     block: Floats, features: Sequence[str], constants: dict[str, float], tally: Tally, offset: int
 ) -> None:

@@ -14,7 +14,7 @@ from targetdp.release.columns import check_columns
 from targetdp.release.holder import Holder
 from targetdp.release.inspection import inspect
 from targetdp.release.job import Silent
-from targetdp.release.local import Outcome, output_schema, privatize_table
+from targetdp.release.local import Outcome, privatize_table
 from targetdp.release.settings import make_settings
 from targetdp.release.terms import make_terms
 from targetdp.scales import ColumnScales
@@ -52,39 +52,44 @@ def privatize_frame(frame: Any, *, scales: ColumnScales | str, **settings: Any) 
     inspection = inspect(source, made, holder.bounds, Silent())
     used = holder.scales(inspection)
     terms = make_terms(made, used, inspection.rows)
-    holder.check(terms)
+    holder.check(terms, used)
+    kept = {name: _plain(table.schema.field(name).type) for name in made.keep}
     outcome = privatize_table(
-        source, sink, None, made, used, terms, inspection, holder.pseudonym_key, Silent()
+        source, sink, None, made, used, terms, inspection, kept, holder.pseudonym_key, Silent()
     )
-    kept = {name: table.schema.field(name).type for name in made.keep}
-    private = pa.concat_tables(sink.tables).cast(output_schema(made, kept))
+    private = pa.concat_tables(sink.tables)
     output = Output(format="frame", files=(), sha256=frame_hash(private, made.id, made.features))
     certificate = holder.certify(terms, used, outcome.rows, output, _InMemory())
-    return ReleasedFrame(back(private), certificate, outcome, holder.warnings(terms, used))
+    return ReleasedFrame(back(private), certificate, outcome, holder.warnings)
 
 
 def frame_hash(table: pa.Table, id_column: str, features: Sequence[str]) -> str:
     """SHA-256 of names, ids and values: the same for equal frames of any kind.
 
-    Of every column its name, then its values in order of rows: ids as UTF-8 ended by a zero byte, features
-    as little-endian doubles. Columns that are not protected do not count.
+    Of every column its name, then its values in order of rows: features as little-endian doubles, names and
+    ids as UTF-8 behind their lengths (8 bytes). The values of columns that are not protected do not count.
     """
     digest = hashlib.sha256()
     for name in (id_column, *features):
-        digest.update(name.encode() + b"\0")
+        digest.update(_framed(name))
         column = table.column(name).combine_chunks()
         if name == id_column:
             for value in column.to_pylist():
-                digest.update(str(value).encode() + b"\0")
+                digest.update(_framed(str(value)))
         else:
             digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
     return digest.hexdigest()
 
 
+def _framed(text: str) -> bytes:
+    data = text.encode()
+    return len(data).to_bytes(8, "little") + data
+
+
 def is_certified(frame: Any, certificate: Certificate) -> bool:
-    """Whether a frame holds what its certificate was made for."""
+    """Whether a frame has exactly the columns, ids and features that its certificate was made for."""
     table, _ = _arrow(frame)
-    if not {certificate.id, *certificate.features} <= set(table.column_names):
+    if table.column_names != [certificate.id, *certificate.features, *certificate.not_protected]:
         return False
     return frame_hash(table, certificate.id, certificate.features) == certificate.output.sha256
 
@@ -102,6 +107,10 @@ def _arrow(frame: Any) -> tuple[pa.Table, Any]:
         ) from error
     backend = known.implementation
     return known.to_arrow(), lambda table: nw.from_arrow(table, backend=backend).to_native()
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 @dataclass(frozen=True)
@@ -138,7 +147,8 @@ class _Collected:
 class _InMemory:
     """Publishing is returning: nothing is visible before."""
 
-    published = False
+    place = "a data frame in memory"
+    published = visible = False
 
     def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
         """Nothing to do."""

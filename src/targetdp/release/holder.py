@@ -16,13 +16,34 @@ from targetdp.release.terms import Terms
 from targetdp.scales import ColumnScales, private_scales_of, scales_of
 from targetdp.version import __version__
 
+LARGE_DELTA = 0.01
+
+
+class PublishedButUnsettledError(RuntimeError):
+    """The release can be read, but its ledger was not told: it must not be taken for unpublished."""
+
+    def __init__(self, place: str, cause: BaseException) -> None:
+        super().__init__(
+            f"the release IS published ({place}), but the run could not finish "
+            f"({type(cause).__name__}: {cause}). Do not void it. Run the same command again: it will tell "
+            "the ledger, and then say that the output exists"
+        )
+
 
 class Publisher(Protocol):
     """Who makes a certified release visible."""
 
     @property
+    def place(self) -> str:
+        """Where it will be."""
+
+    @property
     def published(self) -> bool:
-        """Whether it is visible."""
+        """Whether it can be read, whole."""
+
+    @property
+    def visible(self) -> bool:
+        """Whether anything of it can be read."""
 
     def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
         """Make it visible, whole. The journal is for a run that must finish what this one began."""
@@ -41,6 +62,8 @@ class Holder:
         self.key = SigningKey.open(settings.key or default_key_path())
         self.pseudonym_key = None if settings.pseudonymize is None else pseudonym_key(settings.pseudonymize)
         self.ledger = None if settings.ledger is None else Ledger(settings.ledger, self.key)
+        self.warnings: tuple[str, ...] = ()
+        self._override = settings.override
 
     def scales(self, inspection: Inspection) -> ColumnScales:
         """The scales that the settings ask for; private ones are drawn here, once."""
@@ -53,18 +76,20 @@ class Holder:
             raise RuntimeError("the table was inspected for other scales than are asked for")
         return private_scales_of(inspection.sums, inspection.rows, self.bounds, settings.scales_epsilon)
 
-    def check(self, terms: Terms) -> None:
-        """Refuse early what the ledger would refuse later."""
+    def check(self, terms: Terms, scales: ColumnScales) -> None:
+        """Refuse early what the ledger would refuse later, and collect what the data holder should know."""
         s = self.settings
         if self.ledger is not None and s.population is not None:
-            self.ledger.check(s.population, terms.charge, part=s.part, override=s.override)
+            spending = self.ledger.check(s.population, terms.charge, part=s.part, override=s.override)
+            self._override = None if spending.fits else s.override
+        self.warnings = self._warnings(terms, scales)
 
     def certify(
         self, terms: Terms, scales: ColumnScales, rows: int, output: Output, publisher: Publisher
     ) -> Certificate:
         """Charge the ledger, sign the certificate, make the release visible, settle; in this order."""
         release = uuid.uuid4().hex
-        mark = self._reserve(release, terms, rows)
+        mark = self._reserve(release, terms, rows, publisher.place)
         try:
             certificate = make_certificate(
                 release, self.settings, terms, scales, rows, output, mark, __version__
@@ -75,21 +100,34 @@ class Holder:
             }  # fmt: skip
             publisher.publish(certificate, journal)
         except BaseException as error:
-            if self.ledger is not None and not publisher.published:
+            if publisher.published:
+                raise PublishedButUnsettledError(publisher.place, error) from error
+            if self.ledger is not None and not publisher.visible:
                 # The kind of error only: its text may hold an id or a value.
                 kind = type(error).__name__
                 self.ledger.void(release, f"the run failed before anything was published: {kind}")
             raise
-        if self.ledger is not None:
-            self.ledger.settle(release, output.sha256)
+        try:
+            if self.ledger is not None:
+                self.ledger.settle(release, output.sha256)
+        except BaseException as error:
+            raise PublishedButUnsettledError(publisher.place, error) from error
         return certificate
 
     def settle_earlier(self, journal: dict[str, Any]) -> None:
         """An earlier run published and died before it could tell the ledger: tell it now."""
-        if journal.get("ledger") is not None:
-            Ledger.existing(journal["ledger"], self.key).settle(journal["release"], journal["sha256"])
+        path = journal.get("ledger")
+        if path is None:
+            return
+        try:
+            Ledger.existing(path, self.key).settle(journal["release"], journal["sha256"])
+        except (ValueError, OSError) as error:
+            raise ValueError(
+                f"an earlier run published release {journal.get('release')} and could not tell the ledger "
+                f"{path}, and neither can this one ({error}): bring that ledger and its key back first"
+            ) from error
 
-    def warnings(self, terms: Terms, scales: ColumnScales) -> tuple[str, ...]:
+    def _warnings(self, terms: Terms, scales: ColumnScales) -> tuple[str, ...]:
         """What the data holder should know, beyond the certificate."""
         s = self.settings
         found = []
@@ -108,25 +146,34 @@ class Holder:
                     f"the noise on a row has length {length:.2g}, and rows at most 1: it drowns any one "
                     "person's signal; release fewer columns, or learn on a private sample first (two rounds)"
                 )
+        if terms.guarantee is not None and terms.guarantee.delta > LARGE_DELTA:
+            found.append(
+                f"δ = {terms.guarantee.delta:.2g} is large: in that share of cases the promise may fail for "
+                "a person altogether; 1/(rows + 1) or less is usual"
+            )
+        if self._override is not None:
+            found.append(f"this release breaks the limit of its population; on record: {self._override}")
+        elif s.override is not None:
+            found.append("the override was not needed and is not on record: the release is within the limit")
         if self.ledger is None:
             found.append("no ledger: nobody adds up what is released about these people")
         elif s.population is not None and self.ledger.limit(s.population) is None:
             found.append(f"population {s.population!r} has no limit: set one with targetdp ledger limit")
         return tuple(found)
 
-    def _reserve(self, release: str, terms: Terms, rows: int) -> LedgerMark | None:
+    def _reserve(self, release: str, terms: Terms, rows: int, place: str) -> LedgerMark | None:
         s = self.settings
         if self.ledger is None or s.population is None:
             return None
         title = {
             "guarantee": None if terms.guarantee is None else asdict(terms.guarantee),
             "mechanism": terms.name, "rows": rows, "columns": len(s.features), "not_protected": list(s.keep),
-            "conditions": list(terms.conditions),
+            "conditions": list(terms.conditions), "output": place,
         }  # fmt: skip
         head = self.ledger.reserve(
-            s.population, release, terms.charge, part=s.part, override=s.override, title=title
+            s.population, release, terms.charge, part=s.part, override=self._override, title=title
         )
         return LedgerMark(
             population=s.population, part=s.part, ledger_id=head.ledger_id, number=head.number,
-            hash=head.hash, override=s.override,
+            hash=head.hash, override=self._override,
         )  # fmt: skip

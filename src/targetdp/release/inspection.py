@@ -17,8 +17,8 @@ from targetdp.typing import Floats, Integers
 CELLS = 1_000_000
 """Values in a batch: 100,000 rows of ten columns. A few batches are in memory at once."""
 
-BUCKET_CELLS = 2_500_000
-"""Values in a range of ids, which becomes a row group of the output."""
+GROUP_CELLS = 2_500_000
+"""Values in a range of ids, about, and exactly in a row group of the output."""
 
 
 class Progress(Protocol):
@@ -99,8 +99,13 @@ def batch_rows(features: int) -> int:
     return max(64, CELLS // features)
 
 
+def group_rows(features: int) -> int:
+    """How many rows of so many features make a range of ids, and a row group of the output."""
+    return max(64, GROUP_CELLS // features)
+
+
 def _buckets(rows: int, features: int) -> int:
-    return max(1, min(MAX_BUCKETS, -(-rows // max(64, BUCKET_CELLS // features))))
+    return max(1, min(MAX_BUCKETS, -(-rows // group_rows(features))))
 
 
 def _hash_splitters(buckets: int) -> pa.StringArray:

@@ -9,7 +9,8 @@ from targetdp.release.columns import check_columns
 from targetdp.release.holder import Holder
 from targetdp.release.inspection import Progress, inspect
 from targetdp.release.keys import SigningKey
-from targetdp.release.local import Outcome, output_schema, privatize_table
+from targetdp.release.local import Outcome, privatize_table
+from targetdp.release.ordered import output_schema
 from targetdp.release.settings import Settings
 from targetdp.release.staging import Staging
 from targetdp.release.terms import Terms, make_terms
@@ -92,8 +93,7 @@ def publish(output: Path, holder: Holder, *, force: bool, work: Callable[[Target
         done = work(Target(staging.table, staging.folder, kind, parts), holder)
         result = output_of(kind, done.written, None if parts else output.name)
         certificate = holder.certify(done.terms, done.scales, done.outcome.rows, result, staging)
-    warnings = holder.warnings(done.terms, done.scales)
-    return Released(output, certificate, done.outcome, warnings, done.terms.why, holder.key)
+    return Released(output, certificate, done.outcome, holder.warnings, done.terms.why, holder.key)
 
 
 def _local(table: Source, target: Target, holder: Holder, progress: Progress) -> Done:
@@ -101,22 +101,38 @@ def _local(table: Source, target: Target, holder: Holder, progress: Progress) ->
     inspection = inspect(table, settings, holder.bounds, progress)
     scales = holder.scales(inspection)
     terms = make_terms(settings, scales, inspection.rows)
-    holder.check(terms)
-    schema = output_schema(settings, table.types(settings.keep))
-    with Sink(target.table, target.kind, schema, parts=target.parts) as sink:
+    holder.check(terms, scales)
+    kept = table.types(settings.keep)
+    with Sink(target.table, target.kind, output_schema(settings, kept), parts=target.parts) as sink:
         outcome = privatize_table(
-            table, sink, target.folder, settings, scales, terms, inspection, holder.pseudonym_key, progress
+            table,
+            sink,
+            target.folder,
+            settings,
+            scales,
+            terms,
+            inspection,
+            kept,
+            holder.pseudonym_key,
+            progress,
         )
         written = sink.finish()
-    if table.state() != before:
-        raise ValueError(f"input {table.path} changed while it was read: try again when nobody writes to it")
+    _must_not_have_changed(table, before)
     return Done(outcome, scales, terms, written)
 
 
 def _spark(table: Source, target: Target, holder: Holder, progress: Progress) -> Done:
     from targetdp.release import spark  # noqa: PLC0415 (optional, and slow to import)
 
-    return spark.run(spark.read(table, holder.settings), target, holder, progress)
+    before = table.state()
+    done = spark.run(spark.read(table, holder.settings), target, holder, progress)
+    _must_not_have_changed(table, before)
+    return done
+
+
+def _must_not_have_changed(table: Source, before: object) -> None:
+    if table.state() != before:
+        raise ValueError(f"input {table.path} changed while it was read: try again when nobody writes to it")
 
 
 ENGINES: dict[str, Engine] = {"local": _local, "spark": _spark}

@@ -8,29 +8,29 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from targetdp.moments import Moments
-from targetdp.release.columns import Tally, ids_of, numbers_of
-from targetdp.release.inspection import Batches, Inspection, Progress, batch_rows, refuse_constants
+from targetdp.release.columns import Tally, ids_of, kept_column, numbers_of
+from targetdp.release.inspection import (
+    Batches,
+    Inspection,
+    Progress,
+    batch_rows,
+    group_rows,
+    refuse_constants,
+)
+from targetdp.release.ordered import Output, check_ids, output_schema, table_of, write_in_order
 from targetdp.release.overlap import overlapped
 from targetdp.release.settings import Settings
 from targetdp.release.terms import Terms
 from targetdp.scales import ColumnScales
+from targetdp.table.groups import regrouped
 from targetdp.table.layout import columns_in_order, rows_in_ball
 from targetdp.table.spill import Spill
 from targetdp.typing import Floats
 from targetdp.words import SecretWords
-
-
-class Output(Protocol):
-    """Where finished rows go."""
-
-    def write(self, table: pa.Table) -> None:
-        """Append rows."""
 
 
 @dataclass(frozen=True)
@@ -49,54 +49,42 @@ def privatize_table(
     scales: ColumnScales,
     terms: Terms,
     inspection: Inspection,
+    kept: dict[str, pa.DataType],
     pseudonym_key: bytes | None,
     progress: Progress,
 ) -> Outcome:
     """Privatize all rows and write them; refuse, after looking at all rows, what must not be released."""
-    work = _Work(settings, scales, terms, pseudonym_key)
-    keep_order = settings.keep_order
-    spill = Spill(folder, inspection.splitters, 0 if keep_order else len(settings.features))
-    try:
-        progress.phase("adding noise", inspection.rows)
+    work = _Work(settings, scales, terms, kept, pseudonym_key)
+    schema, keep_order = output_schema(settings, kept), settings.keep_order
+    spill = Spill(
+        folder, inspection.splitters, 0 if keep_order else len(settings.features), {} if keep_order else kept
+    )
 
-        def put(done: _Private) -> _Private:
-            rows = np.empty((len(done.ids), 0)) if keep_order else done.rows
-            spill.add(done.ids, rows, {} if keep_order else done.others)
-            return done
+    def put(done: _Private) -> _Private:
+        spill.add(done.ids, np.empty((len(done.ids), 0)) if keep_order else done.rows, done.others)
+        return done
 
+    def private() -> Iterator[pa.Table]:
         for done in _privatized(source, settings, terms, work, put):
             if keep_order:
-                order = np.arange(len(done.ids))
-                output.write(_table(settings, done.ids, columns_in_order(done.rows, order), done.others))
+                columns = columns_in_order(done.rows, np.arange(len(done.ids)))
+                yield table_of(schema, done.ids, columns, done.others)
             progress.advance(len(done.ids))
+
+    try:
+        progress.phase("adding noise", inspection.rows)
+        for table in regrouped(private(), group_rows(len(settings.features))):
+            output.write(table)
         work.finish(inspection.rows)
-        progress.phase("checking ids" if keep_order else "writing in order of ids", inspection.rows)
-        standard = work.standard if settings.made_for == "cider" else None
-        duplicates, first = 0, None
-        for ids, columns, others, found in overlapped(spill.sorted_bucket, range(spill.buckets)):
-            duplicates, first = duplicates + found.duplicates, first or found.first_duplicate
-            if len(ids) and not duplicates and not keep_order:
-                output.write(_table(settings, ids, standard(columns) if standard else columns, others))
-            progress.advance(len(ids))
-        if duplicates:
-            raise ValueError(
-                f"id column {settings.id!r} has duplicated values: {duplicates:,} rows repeat an id (first: "
-                f"{first!r}): one row per person; merge or drop the others. Nothing was published"
+        if keep_order:
+            check_ids(spill.sorted_bucket, spill.buckets, settings)
+        else:
+            write_in_order(
+                spill.sorted_bucket, spill.buckets, inspection.rows, schema, settings, output, progress
             )
     finally:
         spill.close()
     return Outcome(work.rows, work.clipped)
-
-
-def output_schema(settings: Settings, kept: dict[str, pa.DataType]) -> pa.Schema:
-    """The columns of a release: the id, the features, and what was kept."""
-    return pa.schema(
-        [
-            pa.field(settings.id, pa.string(), nullable=False),
-            *(pa.field(name, pa.float64(), nullable=False) for name in settings.features),
-            *(pa.field(name, kind) for name, kind in kept.items()),
-        ]
-    )
 
 
 @dataclass(frozen=True)
@@ -112,8 +100,14 @@ class _Work:
     """What a thread does to a batch. Each thread draws words of its own."""
 
     def __init__(
-        self, settings: Settings, scales: ColumnScales, terms: Terms, pseudonym_key: bytes | None
+        self,
+        settings: Settings,
+        scales: ColumnScales,
+        terms: Terms,
+        kept: dict[str, pa.DataType],
+        pseudonym_key: bytes | None,
     ) -> None:
+        self._kept = kept
         self._settings, self._scales, self._terms, self._key = settings, scales, terms, pseudonym_key
         self._constants = settings.constants()
         self._own = threading.local()
@@ -121,7 +115,6 @@ class _Work:
         self._tally = Tally()
         self._lowest: Floats | None = None
         self._highest: Floats | None = None
-        self._released: Moments | None = None
         self.rows = self.clipped = 0
 
     def __call__(self, item: tuple[int, pa.RecordBatch]) -> _Private:
@@ -136,16 +129,13 @@ class _Work:
             rows, clipped = rows_in_ball(block, self._scales)
             if self._terms.law is not None:
                 rows = self._terms.law.add_to(rows, self._words())
-        moments = Moments.of(np.ascontiguousarray(rows.T)) if settings.made_for == "cider" else None
         with self._lock:
             self._tally.merge(tally)
             self._lowest = lowest if self._lowest is None else np.minimum(self._lowest, lowest)
             self._highest = highest if self._highest is None else np.maximum(self._highest, highest)
-            if moments is not None:
-                self._released = moments if self._released is None else self._released + moments
             self.rows += len(ids)
             self.clipped += clipped
-        others = {name: _decoded(batch.column(name)) for name in settings.keep}
+        others = {name: kept_column(batch.column(name), name, kind) for name, kind in self._kept.items()}
         return _Private(ids if self._key is None else pseudonyms(ids, self._key), rows, others)
 
     @property
@@ -164,12 +154,6 @@ class _Work:
                 "try again when nobody writes to it"
             )
         refuse_constants(self._settings.features, self._lowest, self._highest)
-
-    def standard(self, columns: Floats) -> Floats:
-        """Released columns with mean 0 and deviation 1, by their own moments: post-processing."""
-        if self._released is None:
-            raise RuntimeError("moments of the released rows were not collected")
-        return np.asarray((columns - self._released.mean[:, None]) / self._released.deviation[:, None])
 
     def _words(self) -> SecretWords:
         if not hasattr(self._own, "words"):
@@ -202,10 +186,6 @@ def _privatized(
         start = end
 
 
-def _decoded(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
 def _numbered(source: Batches, settings: Settings) -> Iterator[tuple[int, pa.RecordBatch]]:
     offset = 0
     columns = [settings.id, *settings.features, *settings.keep]
@@ -214,8 +194,3 @@ def _numbered(source: Batches, settings: Settings) -> Iterator[tuple[int, pa.Rec
         if batch.num_rows:
             yield offset, batch
             offset += batch.num_rows
-
-
-def _table(settings: Settings, ids: pa.StringArray, columns: Floats, others: dict[str, pa.Array]) -> pa.Table:
-    schema = output_schema(settings, {name: column.type for name, column in others.items()})
-    return pa.Table.from_arrays([ids, *(pa.array(c) for c in columns), *others.values()], schema=schema)

@@ -54,6 +54,8 @@ def _promise(c: Certificate) -> list[str]:
 
 
 def _classic(c: Certificate) -> str:
+    if c.scales.source in _CONDITIONAL:
+        return "nothing is promised: the guarantee holds given the column scales only"
     exact, switched = c.classic.exact, c.classic.switch_lemma
     by_noise = "no finite ε holds at this δ" if exact is None else f"the noise gives ε = {exact.epsilon:.4g}"
     by_lemma = (

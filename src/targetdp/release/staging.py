@@ -8,7 +8,8 @@ Beside the output lies a hidden folder while a run works. The order of steps mak
 4. the ledger is told; the folder goes.
 
 A run that dies before the table's rename published nothing, and the next run puts everything back. A run
-that dies after it published all of it, and the next run tells the ledger.
+that dies after it published all of it, and the next run tells the ledger. If only the certificate could be
+read by then, it is taken away again, and the ledger is told all the same.
 """
 
 import fcntl
@@ -42,6 +43,11 @@ class Staging:
         self._lock: int | None = None
 
     @property
+    def place(self) -> str:
+        """The output, as the ledger remembers it."""
+        return str(self.output.absolute())
+
+    @property
     def table(self) -> Path:
         """Where the table is built."""
         return self.folder / _TABLE
@@ -50,6 +56,11 @@ class Staging:
     def published(self) -> bool:
         """Whether the table has taken its name."""
         return (self.folder / _JOURNAL).exists() and not self.table.exists()
+
+    @property
+    def visible(self) -> bool:
+        """Whether anything of the release has taken its name, if only its certificate."""
+        return (self.folder / _JOURNAL).exists() and not (self.folder / _PAGE).exists()
 
     def __enter__(self) -> Self:
         if not self.output.parent.is_dir():
@@ -87,6 +98,7 @@ class Staging:
         sync_folder(self.folder)
         if self._force:
             self._step_aside()
+        self._must_be_free()
         for name, path in zip((_PAGE, _CERTIFICATE), self._companions()[::-1], strict=True):
             (self.folder / name).rename(path)
         self.table.rename(self.output)
@@ -108,6 +120,11 @@ class Staging:
             os.close(self._lock)
             self._lock = None
 
+    def _must_be_free(self) -> None:
+        for path in (self.output, *self._companions()):
+            if path.exists() or path.is_symlink():
+                raise ValueError(f"output {path} exists: choose another name, or replace it with --force")
+
     def _companions(self) -> tuple[Path, Path]:
         return certificate_path(self.output), page_path(self.output)
 
@@ -115,15 +132,16 @@ class Staging:
         old = self.folder / _OLD
         old.mkdir(mode=0o700)
         for path in (self.output, *self._companions()):
-            if path.exists():
+            if path.exists() or path.is_symlink():
                 path.rename(old / path.name)
 
     def _recover(self, settle: Callable[[dict[str, Any]], None]) -> None:
         """Bring whatever state an earlier run died in to one of the two good ones."""
         journal = _read(self.folder / _JOURNAL)
-        if journal is not None and not self.table.exists():
+        if journal is not None and self.visible:
+            # The certificate tells something by itself (private scales): once it could be read, it counts.
             settle(journal)
-        elif journal is not None:
+        if journal is not None and self.table.exists():
             for path in self._companions():
                 if _belongs(path, str(journal.get("release"))):
                     path.unlink()
@@ -136,6 +154,18 @@ class Staging:
             sync_folder(self.folder)
         if self.folder.exists():
             shutil.rmtree(self.folder)
+
+
+def traces_of(release: str, output: str) -> Path | None:
+    """A file beside an output that shows that a release was, or may have been, published there."""
+    path = Path(output)
+    if not path.name or not path.is_absolute():
+        return None
+    journal = path.parent / f".{path.name}.targetdp" / _JOURNAL
+    for trace in (certificate_path(path), page_path(path), journal):
+        if _belongs(trace, release):
+            return trace
+    return None
 
 
 def certificate_path(output: Path) -> Path:

@@ -1,37 +1,31 @@
 """Checking a release: the file against its certificate, and the certificate against its own noise."""
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms.law import GaussianLaw, NoiseLaw, SphericalLaplaceLaw, StaircaseLaw, law_of
-from targetdp.release.certificate import Certificate, at_distances, classic, list_hash
+from targetdp.mechanisms.law import NoiseLaw, law_of
+from targetdp.release.caveats import conditions_of
+from targetdp.release.certificate import NO_CLASSIC, Certificate, at_distances, classic, noise_length
 from targetdp.release.charge import Charge
-from targetdp.release.inspection import batch_rows
+from targetdp.release.contents import file_checks
+from targetdp.release.findings import Check
 from targetdp.release.keys import fingerprint_of, is_signed
 from targetdp.release.ledger import Ledger
+from targetdp.release.page import page
 from targetdp.release.settings import explain
-from targetdp.table.source import TableError, open_source
+from targetdp.release.staging import page_path
+from targetdp.version import __version__
 
-_ON_GRID = (GaussianLaw, SphericalLaplaceLaw, StaircaseLaw)
 _SLACK = 1e-9
 """Relative: another processor may round the last digits of a curve differently."""
 
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was checked. ``holds`` is None where it could not be."""
-
-    what: str
-    holds: bool | None
-    detail: str
+_FAMILIES = {"projection-exact": "projection"}
+"""Mechanisms whose noise has another name than they have."""
 
 
 @dataclass(frozen=True)
@@ -51,71 +45,104 @@ class Verification:
 
 
 def read_certificate(path: Path) -> Certificate:
-    """A certificate from its file, or a ValueError that says what is wrong with it."""
+    """A certificate from its file, or a ValueError that says what is wrong with it.
+
+    The file must be, byte for byte, what its content is written as: whoever reads it with other eyes (a
+    person, a reader that takes the first of two equal keys) must see what was signed.
+    """
     try:
-        return Certificate.model_validate_json(path.read_bytes())
+        data = path.read_bytes()
+        found = Certificate.model_validate_json(data)
     except OSError as error:
         raise ValueError(f"certificate {path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
         raise ValueError(f"certificate {path} is not one: {explain(error)}") from error
+    if found.text().encode() != data:
+        raise ValueError(f"certificate {path} was edited: it is not in the form that targetdp writes")
+    return found
 
 
 def verify_release(output: Path, certificate: Certificate, public_key: str | None = None) -> Verification:
-    """Check signature, files, shape, noise grid, and derive every stated number again from the noise."""
-    return Verification(
-        tuple(_signature(certificate, public_key)) + tuple(_files(output, certificate))
-        + tuple(verify_guarantee(certificate))
-    )  # fmt: skip
+    """Check signature, page, files, shape, noise grid, and derive every stated number again from the noise.
+
+    Does not guarantee: that noise was drawn as it should have been; only the data holder can know.
+    """
+    checks = [*_signature(certificate, public_key), *_page(output, certificate)]
+    return Verification((*checks, *file_checks(output, certificate), *verify_guarantee(certificate)))
 
 
 def verify_in_ledger(c: Certificate, path: Path) -> Iterator[Check]:
-    """Whether a ledger is sound, knows the release, and charges it for the noise that is certified."""
+    """Whether a ledger is sound, of the same key, and has this release charged as it is certified."""
     ledger = Ledger.existing(path)
-    heads = [] if c.ledger is None else [c.ledger.head()]
-    problems = ledger.verify(heads)
-    yield Check("ledger", not problems, "; ".join(problems) or "sound, and its head is in the certificate")
-    row = next((row for row in ledger.releases() if row.release == c.release), None)
-    if row is None:
-        yield Check("release in the ledger", False, "this ledger does not know it")
+    key = None if c.signature is None else c.signature.key
+    problems = ledger.verify([] if c.ledger is None else [c.ledger.head()], key)
+    yield Check("ledger", not problems, "; ".join(problems) or "sound, and signed by the same key")
+    if problems:
         return
+    row = next((row for row in ledger.releases() if row.release == c.release), None)
+    if row is None or c.ledger is None:
+        yield Check("release in the ledger", False, "this ledger does not know it, or it does not name one")
+        return
+    mark = c.ledger
+    yield Check(
+        "release in the ledger",
+        (row.population, row.part, row.number, row.override)
+        == (mark.population, mark.part, mark.number, mark.override)
+        and row.state != "voided",
+        f"entry {row.number}, {row.state}, population {row.population}",
+    )
+    if row.state == "published":
+        yield Check("published file", row.sha256 == c.output.sha256, "the one on record")
     law = None if row.charge.law is None else row.charge.law.record()
-    yield Check("charge", law == c.mechanism.law, "for the noise that is certified")
-    yield Check("release in the ledger", row.state != "voided", f"{row.state}, population {row.population}")
+    spent = None if c.scales.spent is None else c.scales.spent.value()
+    bounded = c.guarantee is not None and c.scales.source in {"declared", "private"}
+    same = (law, row.charge.scales, row.charge.unbounded is None) == (c.mechanism.law, spent, bounded)
+    yield Check("charge", same, "for what is certified" if same else "is not for what is certified")
 
 
 def verify_guarantee(c: Certificate) -> Iterator[Check]:
-    """Derive the guarantee again from the law of the noise: nothing that is stated may be too good."""
+    """Derive what is stated again from the law of the noise: nothing may be too good, nothing left out."""
+    yield _conditions(c)
+    yield from _scales(c)
     if c.guarantee is None:
-        claims = [*c.distances, c.classic.exact, c.classic.switch_lemma]
-        yield Check("guarantee", not any(claims), "none is claimed, and none is there")
+        nothing = not c.distances and c.classic == NO_CLASSIC and c.mechanism.law is None
+        yield Check("guarantee", nothing, "none is claimed, and none is there")
         return
-    stated = c.guarantee.value()
     try:
-        law = law_of(c.mechanism.law or {})
-        spent = None if c.scales.spent is None else c.scales.spent.value()
-        yield _keeps(law, spent, stated)
-        charge = Charge(law=law, scales=spent)
-        fits = len(c.features) == law.dimensions
-        yield Check("columns", fits, f"noise for {law.dimensions} columns on {len(c.features)} features")
-        yield _no_better(
-            "ε at other distances",
-            [(a.epsilon, a.best_guess) for a in c.distances],
-            [(a.epsilon, a.best_guess) for a in at_distances(charge, stated)],
-        )
-        again = classic(charge, stated)
-        pairs = [(c.classic.exact, again.exact), (c.classic.switch_lemma, again.switch_lemma)]
-        yield _no_better(
-            "classic differential privacy",
-            [(p.epsilon, p.delta) if p else (None, None) for p, _ in pairs],
-            [(p.epsilon, p.delta) if p else (None, None) for _, p in pairs],
-        )
-        deviation = law.deviation_per_column
-        same = c.mechanism.deviation_per_column is not None and np.isclose(
-            c.mechanism.deviation_per_column, deviation, rtol=_SLACK, atol=0
-        )
-        yield Check("noise", bool(same), f"deviation {deviation:.6g} per column")
-    except (ValueError, TypeError) as error:
+        yield from _derived(c, c.guarantee.value(), law_of(c.mechanism.law or {}))
+    except (ValueError, TypeError, ArithmeticError) as error:
         yield Check("guarantee", False, f"the noise on record makes no sense: {error}")
+
+
+def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check]:
+    spent = None if c.scales.spent is None else c.scales.spent.value()
+    yield _keeps(law, spent, stated)
+    m = c.mechanism
+    same = (
+        law.dimensions == len(c.features)
+        and law.family == _FAMILIES.get(m.name, m.name)
+        and _close(m.deviation_per_column, law.deviation_per_column)
+        and _close(m.noise_length, noise_length(law.deviation_per_column, law.dimensions))
+    )
+    yield Check(
+        "noise", same, f"{law.family}, deviation {law.deviation_per_column:.6g} on {law.dimensions} columns"
+    )
+    charge = Charge(law=law, scales=spent)
+    again = at_distances(charge, stated)
+    yield _no_better(
+        "ε at other distances",
+        [(a.epsilon, a.best_guess) for a in c.distances],
+        [(a.epsilon, a.best_guess) for a in again],
+        [a.distance for a in c.distances] == [a.distance for a in again],
+    )
+    exact = classic(charge, stated) if c.scales.source in {"declared", "private"} else NO_CLASSIC
+    pairs = [(c.classic.exact, exact.exact), (c.classic.switch_lemma, exact.switch_lemma)]
+    yield _no_better(
+        "classic differential privacy",
+        [(p.B, p.epsilon, p.delta) if p else (None,) * 3 for p, _ in pairs],
+        [(p.B, p.epsilon, p.delta) if p else (None,) * 3 for _, p in pairs],
+        all(p is None or p.B == 2 for p, _ in pairs),
+    )
 
 
 def _keeps(law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) -> Check:
@@ -130,15 +157,39 @@ def _keeps(law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) -> Check:
     )
 
 
+def _conditions(c: Certificate) -> Check:
+    if c.library != __version__:
+        return Check("conditions", None, f"worded by targetdp {c.library}: verify with that version")
+    good = c.conditions == conditions_of(c.facts())
+    return Check("conditions", good, "all are there" if good else "not those that the facts ask for")
+
+
+def _scales(c: Certificate) -> Iterator[Check]:
+    """Private scales, and no others, were paid for, at B = 2; values are there exactly if they may be."""
+    paid = c.scales.spent is not None
+    good = paid == (c.scales.source == "private") and (c.scales.spent is None or c.scales.spent.B == 2)
+    shown = c.scales.values is not None
+    good &= shown == (c.scales.source in {"declared", "private"})
+    good &= c.scales.values is None or tuple(c.scales.values) == c.features
+    yield Check("column scales", good, f"{c.scales.source}, {'paid for' if paid else 'not paid for'}")
+
+
 def _no_better(
-    what: str, stated: list[tuple[float | None, ...]], again: list[tuple[float | None, ...]]
+    what: str,
+    stated: list[tuple[float | None, ...]],
+    again: list[tuple[float | None, ...]],
+    comparable: bool,
 ) -> Check:
     """Stated numbers must be at least those derived again (None: nothing is promised)."""
-    good = len(stated) == len(again)
+    good = comparable and len(stated) == len(again)
     for one, two in zip(stated, again, strict=False):
         for claimed, true in zip(one, two, strict=True):
             good &= claimed is None or (true is not None and claimed >= true * (1 - _SLACK))
     return Check(what, good, "derived again" if good else "stated better than the noise allows")
+
+
+def _close(a: float | None, b: float) -> bool:
+    return a is not None and math.isclose(a, b, rel_tol=_SLACK)
 
 
 def _signature(c: Certificate, public_key: str | None) -> Iterator[Check]:
@@ -153,64 +204,15 @@ def _signature(c: Certificate, public_key: str | None) -> Iterator[Check]:
         yield Check("signer", c.signature.key == public_key, "the key that was given")
 
 
-def _files(output: Path, c: Certificate) -> Iterator[Check]:
-    if c.output.format == "frame":
-        yield Check("file", None, "the certificate is of a data frame in memory: check it from Python")
+def _page(output: Path, c: Certificate) -> Iterator[Check]:
+    path = page_path(output)
+    if not path.exists():
+        yield Check("page", None, "the certificate's page for people is not there")
         return
-    folder = output.is_dir()
-    try:
-        for file in c.output.files:
-            path = output / file.name if folder else output
-            digest, size = _hash(path)
-            same = (digest, size) == (file.sha256, file.size)
-            yield Check(
-                f"file {path.name}", same, f"SHA-256 {digest}" if same else "is not the one certified"
-            )
-        if folder:
-            present = {str(p.relative_to(output)) for p in output.rglob("*") if p.is_file()}
-            extra = sorted(present - {file.name for file in c.output.files})
-            good = not extra and list_hash(c.output.files) == c.output.sha256
-            yield Check("list of parts", good, f"not certified: {extra}" if extra else "complete")
-        else:
-            yield Check("certified hash", c.output.files[0].sha256 == c.output.sha256, c.output.sha256)
-        yield from _content(output, c)
-    except (OSError, TableError, ValueError) as error:
-        yield Check("file", False, str(error))
-
-
-def _content(output: Path, c: Certificate) -> Iterator[Check]:
-    source = open_source(output)
-    columns = (c.id, *c.features, *c.not_protected)
-    yield Check("columns of the file", source.columns == columns, ", ".join(source.columns[:8]))
-    on_grid = _grid_test(c)
-    rows, good, last, ordered = 0, True, "", True
-    types = dict.fromkeys(c.features, pa.float64())
-    for batch in source.batches([c.id, *c.features], types, batch_rows(len(c.features))):
-        rows += batch.num_rows
-        good &= all(on_grid(np.asarray(batch.column(name))) for name in c.features)
-        if batch.num_rows:
-            ids = pa.concat_arrays([pa.array([last], pa.string()), batch.column(c.id)])
-            ordered &= bool(pc.all(pc.less(ids.slice(0, len(ids) - 1), ids.slice(1))).as_py())
-            last = ids[-1].as_py()
-    yield Check("rows", rows == c.rows, f"{rows:,}")
-    yield Check("values", good, "as the noise leaves them" if good else "not what the noise makes")
-    if c.order == "sorted by id":
-        yield Check("order", ordered, "sorted by id, no id twice" if ordered else "ids are not in order")
-
-
-def _grid_test(c: Certificate) -> Callable[[np.ndarray], bool]:
-    """Noise on a grid leaves values on it; other laws and shapes leave any finite number."""
-    law = law_of(c.mechanism.law) if c.mechanism.law else None
-    if not isinstance(law, _ON_GRID) or c.made_for is not None:
-        return lambda values: bool(np.isfinite(values).all())
-    grid = law.grid
-    return lambda values: bool((np.isfinite(values) & (np.rint(values / grid) * grid == values)).all())
-
-
-def _hash(path: Path) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while piece := file.read(1 << 22):
-            digest.update(piece)
-            size += len(piece)
-    return digest.hexdigest(), size
+    if c.library != __version__:
+        yield Check("page", None, f"written by targetdp {c.library}: verify with that version")
+        return
+    good = path.read_text(encoding="utf-8") == page(c)
+    yield Check(
+        "page", good, "says what the certificate says" if good else "was edited: read the certificate"
+    )

@@ -149,7 +149,7 @@ class Sink:
         else:
             self._writer.write_table(table)
         self._rows += table.num_rows
-        if self._parts and self._rows >= ROWS_PER_PART:
+        if self._parts and self._rows >= ROWS_PER_PART:  # whole groups only: they have a fixed size
             self._close()
 
     def finish(self) -> tuple[Written, ...]:

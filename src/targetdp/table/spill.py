@@ -6,6 +6,7 @@ What is spilled is already private (ids and noisy rows): no raw value touches th
 import os
 import tempfile
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,19 +33,27 @@ class _Piece:
 class Spill:
     """Rows by ranges of their ids, in one file; safe to add to from several threads.
 
-    A row is an id, d values (there may be none), and whatever other columns travel with it (``others``,
-    named, any type).
+    A row is an id, d values (there may be none), and whatever other columns travel with it (``others``, of
+    types fixed beforehand).
     """
 
-    def __init__(self, folder: Path | None, splitters: pa.StringArray, dimensions: int) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        splitters: pa.StringArray,
+        dimensions: int,
+        others: Mapping[str, pa.DataType] | None = None,
+    ) -> None:
         self._splitters, self._d = splitters, dimensions
+        self._others = tuple(others or {})
+        kinds = enumerate((others or {}).values())
+        self._schema = pa.schema([("id", pa.string()), *((f"{j}", kind) for j, kind in kinds)])
         # A file without a name: whatever happens to this process, nothing of it stays.
         self._open = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self._file = self._open.fileno()
         self._pieces: list[list[_Piece]] = [[] for _ in range(len(splitters) + 1)]
         self._end = 0
         self._lock = threading.Lock()
-        self._schema: pa.Schema | None = None
 
     @property
     def buckets(self) -> int:
@@ -58,20 +67,18 @@ class Spill:
         ends = np.cumsum(np.bincount(bucket, minlength=self.buckets)).tolist()
         where = pa.array(order)
         values = rows_in_order(rows, order)
-        batch = pa.RecordBatch.from_pydict(
-            {"id": ids.take(where)} | {f"other {name}": other.take(where) for name, other in others.items()}
-        )
+        side = [ids.take(where), *(others[name].take(where) for name in self._others)]
+        batch = pa.RecordBatch.from_arrays(side, schema=self._schema)
         for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
             if end > start:
                 blob = batch.slice(start, end - start).serialize()
-                self._put(number, batch.schema, values[start:end], blob)
+                self._put(number, values[start:end], blob)
 
-    def _put(self, number: int, schema: pa.Schema, values: Floats, blob: Any) -> None:
+    def _put(self, number: int, values: Floats, blob: Any) -> None:
         with self._lock:
             piece = _Piece(self._end, len(values), blob.size)
             self._end += values.nbytes + blob.size
             self._pieces[number].append(piece)
-            self._schema = schema
         buffers = [_bytes(values), memoryview(blob)] if values.size else [memoryview(blob)]
         offset = piece.offset
         for view in buffers:
@@ -82,9 +89,10 @@ class Spill:
     def sorted_bucket(self, number: int) -> tuple[pa.StringArray, Floats, dict[str, pa.Array], Sorted]:
         """Ids, values column by column, other columns: one range, sorted by id; ids must be different."""
         pieces = self._pieces[number]
-        if not pieces or self._schema is None:
+        if not pieces:
+            none = {name: pa.array([], self._schema.field(j + 1).type) for j, name in enumerate(self._others)}
             empty = pa.array([], pa.string())
-            return empty, np.empty((self._d, 0)), {}, Sorted(np.empty(0, dtype=np.int64), 0, None)
+            return empty, np.empty((self._d, 0)), none, Sorted(np.empty(0, dtype=np.int64), 0, None)
         rows = np.empty((sum(piece.rows for piece in pieces), self._d))
         batches, start = [], 0
         for piece in pieces:
@@ -97,9 +105,8 @@ class Spill:
         done = sort_ids(ids)
         where = pa.array(done.order)
         others = {
-            name.removeprefix("other "): pa.concat_arrays([b[name] for b in batches]).take(where)
-            for name in self._schema.names
-            if name.startswith("other ")
+            name: pa.concat_arrays([batch.column(j + 1) for batch in batches]).take(where)
+            for j, name in enumerate(self._others)
         }
         return ids.take(where), columns_in_order(rows, done.order), others, done
 

@@ -75,10 +75,11 @@ class Pen:
             release=release,
             body=canonical(body),
             previous=GENESIS if last is None else last.hash,
+            key=self._key.public,
         )
         digest = draft.digest()
         signature = self._key.sign(entry_message(digest))
-        entry = replace(draft, hash=digest, key=self._key.public, signature=signature)
+        entry = replace(draft, hash=digest, signature=signature)
         self._connection.execute(
             f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 (constants)
             astuple(entry),

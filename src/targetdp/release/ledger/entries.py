@@ -44,8 +44,8 @@ class Entry:
     signature: str = ""
 
     def digest(self) -> str:
-        """SHA-256 of everything but hash, key and signature."""
-        return hashlib.sha256(canonical(astuple(self)[:7]).encode()).hexdigest()
+        """SHA-256 of everything but hash and signature; the key is in it, so that nobody can sign anew."""
+        return hashlib.sha256(canonical([*astuple(self)[:7], self.key]).encode()).hexdigest()
 
     def is_well_formed(self) -> bool:
         """Whether every field has its type: another program may have written others."""

@@ -1,0 +1,106 @@
+"""What must be said beside a guarantee: a function of facts that a certificate states.
+
+Whoever verifies a certificate derives its conditions again from the same facts, so that none can be left out.
+"""
+
+from dataclasses import dataclass
+
+from targetdp.scales import CONDITIONS
+
+ALWAYS = (
+    "Distances are measured between rows as they entered the mechanism: columns scaled as stated, then rows "
+    "clipped to the unit ball.",
+    "One row per person. A person with m rows has group privacy m: (m·ε, δ·(e^(mε) − 1)/(e^ε − 1)).",
+    "Nothing is promised about who is in the table: ids and the number of rows are public.",
+    "Nothing done to the values before (choosing columns, filling gaps, combining columns) was learned from "
+    "these same rows.",
+    "That the table was accepted tells that its ids are all different, its values numbers, and no column "
+    "constant.",
+    "AES-256 is not broken, the operating system's generator is sound, nobody read the process's memory, and "
+    "the time that the release took was not measured.",
+)
+NO_GUARANTEE = (
+    "k-anonymity gives no differential privacy guarantee: nothing bounds what is learned about a person."
+)
+NO_LEDGER = (
+    "Made without a ledger: nothing here says what else was released about these people, and all releases "
+    "about a person add up."
+)
+LEDGER = (
+    "Other releases about these people add up with this one: the data holder's ledger says to how much. Its "
+    "sum holds for settings that were not chosen by looking at earlier releases."
+)
+_ORDER = "Rows are in the order of the input: the guarantee does not cover what that order tells."
+_IMPUTED = "Missing values were replaced by constants that were declared, not learned: {constants}."
+_KEPT = "Columns passed on as they were are NOT protected: {names}."
+_PSEUDONYMS = (
+    "Ids are keyed hashes: whoever has the key, or can ask for a person's pseudonym, knows who is who."
+)
+_PART = "This part ({part}) shares no person with any other named part of the population; that was declared."
+_RANDOM_PARTS = (
+    "δ was set for {parts} random parts of the table, 1/(⌈rows/{parts}⌉ + 1), as in the paper: about {parts} "
+    "times larger than 1/(rows + 1)."
+)
+_SPARK = (
+    "Each row's noise was keyed by a 96-bit tag of its id: two given people share a tag with probability "
+    "2⁻⁹⁶, and then the difference of their rows would show. δ does not include that."
+)
+_TUNED = {
+    None: "How B was chosen is not stated: a choice made by looking at these people's data is a disclosure.",
+    "public": "B was chosen on public data.",
+    "synthetic": "B was chosen on synthetic data.",
+    "this-data": (
+        "B was chosen by looking at results on these people's data: that choice is a disclosure that the "
+        "guarantee does not cover."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What conditions depend on. ``partitions`` counts only where it has set δ."""
+
+    scales: str
+    has_guarantee: bool
+    keeps_order: bool
+    kept: tuple[str, ...]
+    features: int
+    imputed: dict[str, float]
+    pseudonyms: bool
+    partitions: int | None
+    tuned_on: str | None
+    engine: str
+    has_ledger: bool
+    part: str | None
+
+
+def conditions_of(facts: Facts) -> tuple[str, ...]:
+    """Everything that must be said, the most important first."""
+    found = [*CONDITIONS[facts.scales], *ALWAYS]
+    if not facts.has_guarantee:
+        found.insert(0, NO_GUARANTEE)
+    if facts.keeps_order:
+        found.append(_ORDER)
+    if facts.kept:
+        found.append(_KEPT.format(names=", ".join(facts.kept)))
+    if facts.imputed:
+        found.append(_IMPUTED.format(constants=_constants(facts)))
+    if facts.pseudonyms:
+        found.append(_PSEUDONYMS)
+    if facts.part is not None:
+        found.append(_PART.format(part=facts.part))
+    if facts.partitions is not None:
+        found.append(_RANDOM_PARTS.format(parts=facts.partitions))
+    if facts.engine == "spark":
+        found.append(_SPARK)
+    if facts.has_guarantee:
+        found.append(_TUNED[facts.tuned_on])
+    found.append(LEDGER if facts.has_ledger else NO_LEDGER)
+    return tuple(found)
+
+
+def _constants(facts: Facts) -> str:
+    values = set(facts.imputed.values())
+    if len(values) == 1 and len(facts.imputed) == facts.features:
+        return f"{values.pop():g} in every column"
+    return ", ".join(f"{name} = {value:g}" for name, value in facts.imputed.items())

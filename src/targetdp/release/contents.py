@@ -1,0 +1,117 @@
+"""The files of a release against their certificate: hashes, names, shape, and the grid of the noise."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from targetdp.mechanisms.law import GaussianLaw, SphericalLaplaceLaw, StaircaseLaw, law_of
+from targetdp.moments import Moments
+from targetdp.release.certificate import Certificate, list_hash
+from targetdp.release.findings import Check
+from targetdp.release.frame import is_certified
+from targetdp.release.inspection import batch_rows
+from targetdp.table.source import open_source
+from targetdp.typing import Floats
+
+_ON_GRID = (GaussianLaw, SphericalLaplaceLaw, StaircaseLaw)
+_HASH = re.compile("[0-9a-f]{64}")
+
+
+def file_checks(output: Path, c: Certificate) -> Iterator[Check]:
+    """All checks of files; whatever cannot be read has failed."""
+    try:
+        if c.output.format == "frame":
+            yield _frame(output, c)
+        elif output.is_dir():
+            yield from _parts(output, c)
+        else:
+            yield from _one_file(output, c)
+        yield from _content(output, c)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        yield Check("file", False, str(error))
+
+
+def _frame(output: Path, c: Certificate) -> Check:
+    """A frame that somebody wrote to a file: its content must be the certified one."""
+    source = open_source(output)
+    types = dict.fromkeys(c.features, pa.float64())
+    whole = pa.Table.from_batches(source.batches(list(source.columns), types, batch_rows(len(c.features))))
+    good = is_certified(whole, c)
+    return Check("content", good, c.output.sha256 if good else "is not the frame that was certified")
+
+
+def _one_file(output: Path, c: Certificate) -> Iterator[Check]:
+    if len(c.output.files) != 1:
+        yield Check("file", False, f"one file is there, and {len(c.output.files)} are certified")
+        return
+    (file,) = c.output.files
+    digest, size = _hash(output)
+    same = (digest, size) == (file.sha256, file.size) and file.sha256 == c.output.sha256
+    yield Check(f"file {output.name}", same, f"SHA-256 {digest}" if same else "is not the one certified")
+
+
+def _parts(output: Path, c: Certificate) -> Iterator[Check]:
+    for file in c.output.files:
+        digest, size = _hash(output / file.name)
+        same = (digest, size) == (file.sha256, file.size)
+        yield Check(f"file {file.name}", same, f"SHA-256 {digest}" if same else "is not the one certified")
+    present = {path.name for path in output.iterdir() if path.is_file() and not path.is_symlink()}
+    others = sorted({path.name for path in output.iterdir()} - present)
+    extra = sorted(present - {file.name for file in c.output.files}) + others
+    good = not extra and list_hash(c.output.files) == c.output.sha256 and len(c.output.files) > 0
+    yield Check("list of parts", good, f"not certified: {', '.join(extra)}" if extra else "complete")
+
+
+def _content(output: Path, c: Certificate) -> Iterator[Check]:
+    source = open_source(output)
+    columns = (c.id, *c.features, *c.not_protected)
+    yield Check("columns of the file", source.columns == columns, ", ".join(source.columns[:8]))
+    if source.columns != columns:
+        return
+    as_noise_leaves = _grid_test(c)
+    rows, good, last, ordered, hashed = 0, True, "", True, True
+    moments: Moments | None = None
+    types = dict.fromkeys(c.features, pa.float64())
+    for batch in source.batches([c.id, *c.features], types, batch_rows(len(c.features))):
+        if not batch.num_rows:
+            continue
+        rows += batch.num_rows
+        values = np.array([batch.column(name).to_numpy(zero_copy_only=False) for name in c.features])
+        good &= as_noise_leaves(values)
+        if c.made_for == "cider":
+            moments = Moments.of(values) if moments is None else moments + Moments.of(values)
+        ids = pa.concat_arrays([pa.array([last], pa.string()), batch.column(c.id).cast(pa.string())])
+        ordered &= bool(pc.all(pc.less(ids.slice(0, len(ids) - 1), ids.slice(1))).as_py())
+        hashed &= not c.pseudonyms or all(_HASH.fullmatch(name) for name in ids.slice(1).to_pylist())
+        last = ids[-1].as_py()
+    yield Check("rows", rows == c.rows, f"{rows:,}")
+    if moments is not None:
+        good &= bool(np.allclose(moments.mean, 0, atol=1e-6) and np.allclose(moments.deviation, 1, atol=1e-6))
+    yield Check("values", good, "as the noise leaves them" if good else "not what the noise makes")
+    if c.order == "sorted by id":
+        yield Check("order", ordered, "sorted by id, no id twice" if ordered else "ids are not in order")
+    if c.pseudonyms:
+        yield Check("pseudonyms", hashed, "all ids look like hashes" if hashed else "some ids are no hashes")
+
+
+def _grid_test(c: Certificate) -> Callable[[Floats], bool]:
+    """Noise on a grid leaves values on it; other laws and shapes leave any finite number."""
+    law = law_of(c.mechanism.law) if c.mechanism.law else None
+    if not isinstance(law, _ON_GRID) or c.made_for is not None:
+        return lambda values: bool(np.isfinite(values).all())
+    grid = law.grid
+    return lambda values: bool((np.isfinite(values) & (np.rint(values / grid) * grid == values)).all())
+
+
+def _hash(path: Path) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while piece := file.read(1 << 22):
+            digest.update(piece)
+            size += len(piece)
+    return digest.hexdigest(), size

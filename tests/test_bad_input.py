@@ -377,7 +377,7 @@ CALLS: dict[str, Call] = {
         {
             "frame": Argument([None, 1, "frame", TABLE, [], {}, {"name": ["x"]}]),
             "scales": Argument(
-                [None, 1, "", "no such file", TABLE, PROMISE, ColumnScales([0.0], [1.0], "declared")]
+                [None, 1, "", "no such file", TABLE, PROMISE, targetdp.declared_scales([0.0], [1.0])]
             ),
             "id": Argument([None, 1, "", "absent", "a", ["name"]]),
             "features": Argument([None, 1, "a", [], ["absent"], ["a", "a"], ["name"], [1]]),

@@ -380,7 +380,7 @@ def test_what_is_not_text_is_a_type_error(bad: object) -> None:
 
 @pytest.mark.parametrize("bad", ["", " ", " a", "a ", "a\nb", "a\x00", "x" * 21])
 def test_text_that_looks_like_another_is_refused(bad: str) -> None:
-    with pytest.raises(ValueError, match="reason = .* is outside 1 to 20 printable characters"):
+    with pytest.raises(ValueError, match=r"reason = .* is outside 1 to 20 printable characters"):
         check.text("reason", bad, longest=20)
 
 

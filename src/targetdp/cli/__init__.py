@@ -1,8 +1,8 @@
 """The command line: wiring only. Data go to stdout, words and progress to stderr.
 
 Exit codes: 0 done, 1 a check did not hold, 2 bad input or refused, 3 the machine could not do it (a full
-disk, say), 130 interrupted; for all of these nothing was published. 4: the release IS published, but what came
-after that failed.
+disk, say), 130 interrupted; for all of these nothing was published. 4: the release IS published, but what
+came after it failed.
 """
 
 import errno
@@ -63,5 +63,5 @@ def main() -> None:
 
 def _leave(message: str, code: int, cause: BaseException) -> None:
     with suppress(OSError):  # whoever listened may be gone; the exit code still tells
-        typer.echo(message, file=sys.stderr)
+        typer.echo(". ".join([message, *getattr(cause, "__notes__", ())]), file=sys.stderr)
     raise SystemExit(code) from cause

@@ -71,7 +71,7 @@ def show(
     for row in rows:
         releases.add_row(
             *cells(
-                str(row.number), row.reserved[:16], row.population, row.part or "–", row.state,
+                str(row.entry), row.reserved[:16], row.population, row.part or "–", row.state,
                 _guarantee(row.title.get("guarantee")), str(row.title.get("mechanism", "–")),
                 f"{row.title.get('rows', 0):,}", _note(row),
             )
@@ -190,7 +190,7 @@ def _record(rows: Any, standings: Any) -> dict[str, Any]:
         },
         "releases": [
             {
-                "release": row.release, "entry": row.number, "time": row.reserved, "state": row.state,
+                "release": row.release, "entry": row.entry, "time": row.reserved, "state": row.state,
                 "population": row.population, "part": row.part, "override": row.override,
                 "reason": row.reason, "sha256": row.sha256, "charge": row.charge.record(), **row.title,
             }

@@ -78,6 +78,9 @@ def privatize(
             done = privatize_file(table, output, settings, force=force, progress=bar)
     except PublishedButUnsettledError as error:
         raise PublishedError(str(error)) from error
+    except (OSError, RuntimeError, KeyboardInterrupt) as error:
+        error.add_note("Nothing was published")
+        raise
     try:
         if not quiet:
             warn(done.warnings)

@@ -98,7 +98,9 @@ def numbers_of(
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.float64())
         block[j] = column.to_numpy(zero_copy_only=False)
-    if not np.isfinite(block.sum()):  # one pass for the usual case; the sum may also just overflow
+    with np.errstate(over="ignore", invalid="ignore"):
+        usual = np.isfinite(block.sum())  # one pass for the usual case; the sum may also just overflow
+    if not usual:
         _look_closer(block, features, constants, tally, offset)
     return block
 
@@ -109,7 +111,7 @@ def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
         column = column.dictionary_decode()
     try:
         return column if column.type == kind else column.cast(kind)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(
             f"kept column {name!r} is {column.type} in one part of the table and {kind} in another, and not "
             f"every value fits ({error}): give all parts one type"

@@ -18,6 +18,7 @@ from targetdp.release.local import Outcome, privatize_table
 from targetdp.release.settings import make_settings
 from targetdp.release.terms import make_terms
 from targetdp.scales import ColumnScales
+from targetdp.table.source import plain_type
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def privatize_frame(frame: Any, *, scales: ColumnScales | str, **settings: Any) 
     used = holder.scales(inspection)
     terms = make_terms(made, used, inspection.rows)
     holder.check(terms, used)
-    kept = {name: _plain(table.schema.field(name).type) for name in made.keep}
+    kept = {name: plain_type(table.schema.field(name).type) for name in made.keep}
     outcome = privatize_table(
         source, sink, None, made, used, terms, inspection, kept, holder.pseudonym_key, Silent()
     )
@@ -107,10 +108,6 @@ def _arrow(frame: Any) -> tuple[pa.Table, Any]:
         ) from error
     backend = known.implementation
     return known.to_arrow(), lambda table: nw.from_arrow(table, backend=backend).to_native()
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from targetdp.plan import DROWNED
 from targetdp.release.certificate import Certificate, LedgerMark, Output, make_certificate, noise_length
 from targetdp.release.inspection import Inspection
-from targetdp.release.keys import SigningKey, default_key_path, pseudonym_key
-from targetdp.release.ledger import Ledger
+from targetdp.release.keys import SigningKey, default_key_path, new_pseudonym_key, pseudonym_key
+from targetdp.release.ledger import Ledger, check_first
 from targetdp.release.scales_file import read_bounds, read_scales
 from targetdp.release.settings import Settings
 from targetdp.release.terms import Terms
@@ -60,8 +60,14 @@ class Holder:
             else read_scales(Path(settings.scales), settings.features)
         )  # fmt: skip
         self.key = SigningKey.open(settings.key or default_key_path())
-        self.pseudonym_key = None if settings.pseudonymize is None else pseudonym_key(settings.pseudonymize)
-        self.ledger = None if settings.ledger is None else Ledger(settings.ledger, self.key)
+        self.pseudonym_key: bytes | None = None
+        if settings.pseudonymize is not None:
+            known = settings.pseudonymize.exists()
+            self.pseudonym_key = pseudonym_key(settings.pseudonymize) if known else new_pseudonym_key()
+        # A ledger that is not there yet is made with the first charge: a run that fails leaves nothing.
+        self.ledger: Ledger | None = None
+        if settings.ledger is not None and settings.ledger.exists():
+            self.ledger = Ledger.existing(settings.ledger, self.key)
         self.warnings: tuple[str, ...] = ()
         self._override = settings.override
 
@@ -79,8 +85,11 @@ class Holder:
     def check(self, terms: Terms, scales: ColumnScales) -> None:
         """Refuse early what the ledger would refuse later, and collect what the data holder should know."""
         s = self.settings
-        if self.ledger is not None and s.population is not None:
-            spending = self.ledger.check(s.population, terms.charge, part=s.part, override=s.override)
+        if s.population is not None:
+            if self.ledger is not None:
+                spending = self.ledger.check(s.population, terms.charge, part=s.part, override=s.override)
+            else:
+                spending = check_first(s.population, terms.charge, part=s.part, override=s.override)
             self._override = None if spending.fits else s.override
         self.warnings = self._warnings(terms, scales)
 
@@ -89,6 +98,9 @@ class Holder:
     ) -> Certificate:
         """Charge the ledger, sign the certificate, make the release visible, settle; in this order."""
         release = uuid.uuid4().hex
+        self._keep_pseudonym_key()
+        if self.settings.ledger is not None:
+            self.ledger = Ledger(self.settings.ledger, self.key)
         mark = self._reserve(release, terms, rows, publisher.place)
         try:
             certificate = make_certificate(
@@ -113,6 +125,12 @@ class Holder:
         except BaseException as error:
             raise PublishedButUnsettledError(publisher.place, error) from error
         return certificate
+
+    def _keep_pseudonym_key(self) -> None:
+        """A new key goes to its file before anything that was made with it can be read."""
+        path = self.settings.pseudonymize
+        if path is not None and pseudonym_key(path, self.pseudonym_key) != self.pseudonym_key:
+            raise ValueError(f"key file {path} was made by another run meanwhile: try again, with that key")
 
     def settle_earlier(self, journal: dict[str, Any]) -> None:
         """An earlier run published and died before it could tell the ledger: tell it now."""
@@ -155,9 +173,9 @@ class Holder:
             found.append(f"this release breaks the limit of its population; on record: {self._override}")
         elif s.override is not None:
             found.append("the override was not needed and is not on record: the release is within the limit")
-        if self.ledger is None:
+        if s.ledger is None:
             found.append("no ledger: nobody adds up what is released about these people")
-        elif s.population is not None and self.ledger.limit(s.population) is None:
+        elif s.population is not None and (self.ledger is None or self.ledger.limit(s.population) is None):
             found.append(f"population {s.population!r} has no limit: set one with targetdp ledger limit")
         return tuple(found)
 

@@ -62,6 +62,8 @@ def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress
     rows = source.count()
     at_once = batch_rows(len(settings.features))
     pseudonymous = settings.pseudonymize is not None
+    if rows == 0:
+        raise ValueError("the table has no rows: there is nothing to release")
     if rows is not None and pseudonymous and not needs_numbers:
         return Inspection(rows, _hash_splitters(_buckets(rows, len(settings.features))), None, None)
     progress.phase("reading", rows)

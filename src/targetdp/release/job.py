@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
+
 from targetdp.release.certificate import Certificate, output_of
 from targetdp.release.columns import check_columns
 from targetdp.release.holder import Holder
@@ -98,11 +100,13 @@ def publish(output: Path, holder: Holder, *, force: bool, work: Callable[[Target
 
 def _local(table: Source, target: Target, holder: Holder, progress: Progress) -> Done:
     settings, before = holder.settings, table.state()
+    kept = table.types(settings.keep)
+    if target.kind == "csv":
+        _must_fit_in_text(kept)
     inspection = inspect(table, settings, holder.bounds, progress)
     scales = holder.scales(inspection)
     terms = make_terms(settings, scales, inspection.rows)
     holder.check(terms, scales)
-    kept = table.types(settings.keep)
     with Sink(target.table, target.kind, output_schema(settings, kept), parts=target.parts) as sink:
         outcome = privatize_table(
             table,
@@ -128,6 +132,12 @@ def _spark(table: Source, target: Target, holder: Holder, progress: Progress) ->
     done = spark.run(spark.read(table, holder.settings), target, holder, progress)
     _must_not_have_changed(table, before)
     return done
+
+
+def _must_fit_in_text(kept: dict[str, pa.DataType]) -> None:
+    for name, kind in kept.items():
+        if pa.types.is_nested(kind):
+            raise ValueError(f"kept column {name!r} has type {kind}, which a CSV cannot hold: use Parquet")
 
 
 def _must_not_have_changed(table: Source, before: object) -> None:

@@ -103,15 +103,20 @@ def default_key_path() -> Path:
     return (Path(config) if config else Path.home() / ".config") / "targetdp" / "signing-key.pem"
 
 
-def pseudonym_key(path: str | Path) -> bytes:
-    """The 32 secret bytes (hex in a file) that pseudonyms are made with; made if there are none.
+def new_pseudonym_key() -> bytes:
+    """32 secret bytes, not kept anywhere yet."""
+    return secrets.token_bytes(_PSEUDONYM_BYTES)
+
+
+def pseudonym_key(path: str | Path, new: bytes | None = None) -> bytes:
+    """The 32 secret bytes (hex in a file) that pseudonyms are made with; made, or ``new``, if there are none.
 
     Guarantees: the same file gives the same pseudonyms.
     Does not guarantee: anything once the file is known. Ids come from a short list, so whoever has the key
     can try them all.
     """
     place = Path(path)
-    content, _ = _load_or_create(place, lambda: secrets.token_hex(_PSEUDONYM_BYTES).encode() + b"\n")
+    content, _ = _load_or_create(place, lambda: (new or new_pseudonym_key()).hex().encode() + b"\n")
     try:
         key = bytes.fromhex(content.decode("ascii"))
     except ValueError as error:

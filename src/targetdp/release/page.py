@@ -23,7 +23,12 @@ def page(certificate: Certificate) -> str:
         _head(certificate), _promise(certificate), _distances(certificate), _conditions(certificate),
         _made(certificate), _proof(certificate),
     )  # fmt: skip
-    return "\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    return "\n".join("\n".join(map(_one_line, lines)) for lines in sections if lines) + "\n"
+
+
+def _one_line(text: str) -> str:
+    """Names may hold anything: none of it may begin a line of its own."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
 def _head(c: Certificate) -> list[str]:
@@ -145,5 +150,5 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [
         f"| {' | '.join(heads)} |",
         f"|{'|'.join('---' if i == 0 else '---:' for i in range(len(heads)))}|",
-        *(f"| {' | '.join(row)} |" for row in rows),
+        *(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows),
     ]

@@ -86,9 +86,11 @@ class Staging:
         self._recover(settle)
         self.folder.mkdir(mode=0o700)
         if not self._force:
-            for path in (self.output, *self._companions()):
-                if path.exists():
-                    raise ValueError(f"output {path} exists: choose another name, or replace it with --force")
+            self._must_be_free()
+        elif self.output.is_dir() and any(self.output.iterdir()) and not self._companions()[0].exists():
+            raise ValueError(
+                f"output {self.output} is a folder that holds no release: --force replaces releases only"
+            )
 
     def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
         """Make the release visible, whole."""
@@ -146,7 +148,7 @@ class Staging:
                 if _belongs(path, str(journal.get("release"))):
                     path.unlink()
             old = self.folder / _OLD
-            for path in (self.output, *self._companions()):
+            for path in (*self._companions(), self.output):  # a table never without its certificate
                 if (old / path.name).exists():
                     (old / path.name).rename(path)
             # Without a journal nobody takes the folder, half emptied, for that of a published release.

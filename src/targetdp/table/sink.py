@@ -137,11 +137,14 @@ class Sink:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._file is not None:
-            self._writer.is_open = False  # or pyarrow would still try to write a footer, to a closed file
+            if isinstance(self._writer, pq.ParquetWriter):
+                self._writer.is_open = False  # or pyarrow would still try to write a footer, to a closed file
             self._file.close()
 
     def write(self, table: pa.Table) -> None:
         """Append rows; each call makes one row group of a Parquet file."""
+        if not table.schema.equals(self._schema):  # pyarrow's own CSV writer does not look
+            raise ValueError(f"a table of columns {table.schema.names} does not fit {self._schema.names}")
         if self._file is None:
             self._open()
         if self._kind == "parquet":

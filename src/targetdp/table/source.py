@@ -3,6 +3,7 @@
 Nothing of a source but its values goes further: no metadata, no layout of row groups, no statistics.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ Format = Literal["parquet", "csv"]
 
 SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
 _CSV_BLOCK = 1 << 24
+_PARSE = pacsv.ParseOptions(newlines_in_values=True)
+_NO_NUMBER = re.compile(
+    r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to double: invalid value '(.*)'"
+)
 
 
 class TableError(ValueError):
@@ -46,9 +51,18 @@ class Source:
         """How columns will come: a Parquet file says so, in a CSV all is text; dictionaries are decoded."""
         if self.format == "csv":
             return dict.fromkeys(columns, pa.string())
-        with _explained(self.files[0]):
-            schema = pq.read_schema(self.files[0])
-        return {name: _plain(schema.field(name).type) for name in columns}
+        found: dict[str, pa.DataType] = {}
+        for file in self.files if columns else ():
+            with _explained(file):
+                schema = pq.read_schema(file)
+            for name in columns:
+                kind = plain_type(schema.field(name).type)
+                if found.setdefault(name, kind) != kind:
+                    raise TableError(
+                        f"column {name!r} is {kind} in input {file} and {found[name]} in "
+                        f"{self.files[0].name}: give all parts one type"
+                    )
+        return found
 
     def state(self) -> tuple[tuple[str, int, int, int], ...]:
         """Sizes and times of the files: differs if somebody changed them meanwhile."""
@@ -64,7 +78,7 @@ class Source:
         """
         read = {"parquet": _parquet_batches, "csv": _csv_batches}[self.format]
         for file in self.files:
-            with _explained(file):
+            with _explained(file, self.columns):
                 yield from read(file, list(columns), types, rows)
 
 
@@ -123,12 +137,18 @@ def _names(file: Path, kind: Format) -> tuple[str, ...]:
     with _explained(file):
         if kind == "parquet":
             return tuple(pq.read_schema(file).names)
-        with pacsv.open_csv(file, read_options=pacsv.ReadOptions(block_size=_CSV_BLOCK)) as reader:
+        read = pacsv.ReadOptions(block_size=_CSV_BLOCK)
+        with pacsv.open_csv(file, read_options=read, parse_options=_PARSE) as reader:
             return tuple(reader.schema.names)
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type that values of a type are passed on in: no dictionaries, no views."""
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) else kind
 
 
 def _parquet_batches(
@@ -151,19 +171,27 @@ def _csv_batches(
         strings_can_be_null=False,  # an id may be "NA" or "null"
     )
     read = pacsv.ReadOptions(block_size=_CSV_BLOCK)
-    with pacsv.open_csv(file, read_options=read, convert_options=convert) as reader:
+    with pacsv.open_csv(file, read_options=read, parse_options=_PARSE, convert_options=convert) as reader:
         for batch in reader:
             for start in range(0, batch.num_rows, rows):
                 yield batch.slice(start, rows)
 
 
 @contextmanager
-def _explained(file: Path) -> Iterator[None]:
+def _explained(file: Path, columns: Sequence[str] = ()) -> Iterator[None]:
     """Say which file could not be read, in our own words and the reader's."""
     try:
         yield
     except TableError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
+        wrong = _NO_NUMBER.search(reason)
+        if wrong and int(wrong[1]) < len(columns):
+            raise TableError(
+                f"feature {columns[int(wrong[1])]!r} has {wrong[3]!r} in input {file}: features must be "
+                "numbers; correct it, or leave the column out"
+            ) from error
+        if "Empty CSV" in reason:
+            raise TableError(f"input {file} is empty or has no rows: there is nothing to read") from error
         raise TableError(f"input {file} cannot be read ({reason}): the file may be damaged") from error

@@ -226,6 +226,11 @@ class Ledger:
         return _found(self._history(pen.reading), release_id)
 
 
+def check_first(population: str, charge: Charge, *, part: str | None, override: str | None) -> Spending:
+    """`Ledger.check` for the first release of a ledger that is yet to be made."""
+    return _Request(population, charge, part, override).admitted(History())
+
+
 class _Request:
     """A release that is asked for, validated once."""
 

@@ -16,8 +16,8 @@ State = Literal["reserved", "published", "voided"]
 class ReleaseRow:
     """One release of a population as the ledger knows it.
 
-    ``reserved`` and ``settled`` are times; ``number`` is the newest entry about it; ``sha256`` is that of
-    what was published and ``reason`` why it was voided.
+    ``reserved`` and ``settled`` are times; ``entry`` is the one that reserved it, ``number`` the newest about
+    it; ``sha256`` is that of what was published and ``reason`` why it was voided.
     """
 
     release: str
@@ -28,6 +28,7 @@ class ReleaseRow:
     override: str | None
     title: dict[str, Any]
     reserved: str
+    entry: int
     number: int
     settled: str | None = None
     sha256: str | None = None
@@ -82,6 +83,7 @@ def _tell(history: History, entry: Entry, body: dict[str, Any]) -> None:
             override=body["override"],
             title=body["title"],
             reserved=entry.time,
+            entry=entry.number,
             number=entry.number,
         )
     elif entry.kind in {"published", "voided"}:

@@ -1,5 +1,6 @@
 """Large invented tables on disk: a string id like a phone number, and columns of phone use."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,14 @@ def write_crowd(path: Path, rows: int, features: int) -> Path:
             count = min(step, rows - start)
             columns = [pa.array(rng.gamma(2.0, 50.0, count)) for _ in names]
             writer.write_table(pa.Table.from_arrays([_numbers(start, count), *columns], schema=schema))
-    scales = "\n".join(f"{name} = {{ center = 100.0, scale = 150.0 }}" for name in names)
-    path.with_suffix(".toml").write_text(f'source = "public"\n[features]\n{scales}\n')
+    write_scales(path.with_suffix(".toml"), names)
     return path
+
+
+def write_scales(path: Path, names: Sequence[str]) -> None:
+    """A scales file for columns of phone use."""
+    scales = "\n".join(f"{name} = {{ center = 100.0, scale = 150.0 }}" for name in names)
+    path.write_text(f'source = "public"\n[features]\n{scales}\n')
 
 
 def _numbers(start: int, count: int) -> pa.Array:

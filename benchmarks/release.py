@@ -30,7 +30,7 @@ MOST_MEMORY = 700.0
 def measure(effort: Effort, say: Say) -> Section:
     """Growth with rows, then a wide table, then memory in processes of their own."""
     n = 200_000 if effort.quick else 5_000_000
-    with _scratch() as folder:
+    with scratch() as folder:
         rows = {
             f"{n:,} × 10": (n, 10, effort.rounds),
             f"{4 * n:,} × 10": (4 * n, 10, max(1, effort.rounds - 1)),
@@ -161,7 +161,8 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _scratch() -> Iterator[Path]:
+def scratch() -> Iterator[Path]:
+    """A folder that goes when it is no longer needed."""
     folder = Path(tempfile.mkdtemp(prefix="targetdp-bench-"))
     try:
         yield folder

@@ -22,7 +22,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from benchmarks import growth, mechanisms, mondrian, noise, projection, release
+from benchmarks import cider, growth, mechanisms, mondrian, noise, projection, release, spark
 from benchmarks.page import page
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, figure
@@ -34,6 +34,8 @@ SECTIONS: dict[str, Callable[[Effort, Say], Section]] = {
     "cryptographic normals": noise.measure,
     "Mondrian": mondrian.measure,
     "release job": release.measure,
+    "Spark": spark.measure,
+    "Cider": cider.measure,
 }
 THOROUGH = Effort(quick=False, rounds=3, seconds=0.3)
 QUICK = Effort(quick=True, rounds=2, seconds=0.1)

@@ -30,7 +30,9 @@ class Sorted:
 
 def sort_ids(ids: pa.StringArray) -> Sorted:
     """Sort ids by their UTF-8 bytes, which is also the order of their code points."""
-    data, offsets = _buffers(ids)
+    if len(ids) == 0:
+        return Sorted(np.empty(0, dtype=np.int64), 0, None)
+    data, offsets = text_buffers(ids)
     skip = _common_prefix(data, offsets)
     keys = _keys(data, offsets, skip)
     order = np.argsort(keys).astype(np.int64, copy=False)
@@ -42,7 +44,7 @@ def buckets_of(ids: pa.StringArray, splitters: pa.StringArray) -> NDArray[np.uin
     """For each id, how many splitters (sorted, below 2¹⁶) are at or below it."""
     if len(splitters) == 0:
         return np.zeros(len(ids), dtype=np.uint16)
-    return np.asarray(_search(*_buffers(ids), *_buffers(splitters)))
+    return np.asarray(_search(*text_buffers(ids), *text_buffers(splitters)))
 
 
 class Splitters:
@@ -74,7 +76,7 @@ class Splitters:
         return pa.array(sorted({seen[p] for p in places}, key=str.encode) if seen else [], pa.string())
 
 
-def _buffers(ids: pa.StringArray) -> tuple[Bytes, Offsets]:
+def text_buffers(ids: pa.StringArray) -> tuple[Bytes, Offsets]:
     """The bytes of all ids and where each begins; no id may be null."""
     _, offsets, data = ids.buffers()
     starts = np.frombuffer(offsets, dtype=np.int32)[ids.offset : ids.offset + len(ids) + 1]

@@ -13,21 +13,27 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from targetdp.table.ids import Sorted, buckets_of, sort_ids
+from targetdp.table.ids import Sorted, buckets_of, sort_ids, text_buffers
 from targetdp.table.layout import columns_in_order, rows_in_order
-from targetdp.typing import Floats
+from targetdp.typing import Floats, Integers
 
 MAX_BUCKETS = 1024
 
 
 @dataclass(frozen=True)
-class _Piece:
-    """Where some rows of one range lie: their values as they are, then ids and others as an Arrow batch."""
+class _Batch:
+    """Where a batch lies: its values, then the bytes of its ids, then their lengths, all by ranges.
+
+    ``rows`` and ``bytes`` say where each range ends. Columns that travel with the rows lie apart, one Arrow
+    batch for each range: (offset, size).
+    """
 
     offset: int
-    rows: int
-    side: int
+    rows: Integers
+    bytes: Integers
+    others: tuple[tuple[int, int], ...]
 
 
 class Spill:
@@ -45,84 +51,102 @@ class Spill:
         others: Mapping[str, pa.DataType] | None = None,
     ) -> None:
         self._splitters, self._d = splitters, dimensions
-        self._others = tuple(others or {})
-        kinds = enumerate((others or {}).values())
-        self._schema = pa.schema([("id", pa.string()), *((f"{j}", kind) for j, kind in kinds)])
+        self._others = pa.schema(list((others or {}).items()))
         # A file without a name: whatever happens to this process, nothing of it stays.
         self._open = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self._file = self._open.fileno()
-        self._pieces: list[list[_Piece]] = [[] for _ in range(len(splitters) + 1)]
+        self._batches: list[_Batch] = []
         self._end = 0
         self._lock = threading.Lock()
 
     @property
     def buckets(self) -> int:
         """How many ranges there are."""
-        return len(self._pieces)
+        return len(self._splitters) + 1
 
     def add(self, ids: pa.StringArray, rows: Floats, others: dict[str, pa.Array]) -> None:
         """Put rows into their ranges."""
         bucket = buckets_of(ids, self._splitters)
         order = np.argsort(bucket, kind="stable")
-        ends = np.cumsum(np.bincount(bucket, minlength=self.buckets)).tolist()
         where = pa.array(order)
-        values = rows_in_order(rows, order)
-        side = [ids.take(where), *(others[name].take(where) for name in self._others)]
-        batch = pa.RecordBatch.from_arrays(side, schema=self._schema)
-        for number, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
-            if end > start:
+        row_ends = np.cumsum(np.bincount(bucket, minlength=self.buckets))
+        data, starts = text_buffers(ids.take(where))
+        byte_ends = np.append(starts, starts[-1:])[row_ends].astype(np.int64) - starts[0]
+        pieces: list[Any] = [
+            rows_in_order(rows, order), data[starts[0] : starts[-1]], np.diff(starts).astype(np.int32)
+        ]  # fmt: skip
+        sizes: list[int] = []
+        if len(self._others):
+            columns = [others[name].take(where) for name in self._others.names]
+            batch = pa.RecordBatch.from_arrays(columns, schema=self._others)
+            for start, end in zip([0, *row_ends[:-1].tolist()], row_ends.tolist(), strict=True):
                 blob = batch.slice(start, end - start).serialize()
-                self._put(number, values[start:end], blob)
-
-    def _put(self, number: int, values: Floats, blob: Any) -> None:
+                pieces.append(np.frombuffer(blob, dtype=np.uint8))
+                sizes.append(blob.size)
         with self._lock:
-            piece = _Piece(self._end, len(values), blob.size)
-            self._end += values.nbytes + blob.size
-            self._pieces[number].append(piece)
-        buffers = [_bytes(values), memoryview(blob)] if values.size else [memoryview(blob)]
-        offset = piece.offset
-        for view in buffers:
-            while view:
-                written = os.pwrite(self._file, view, offset)
-                offset, view = offset + written, view[written:]  # noqa: PLW2901
+            offset = self._end
+            self._end += sum(piece.nbytes for piece in pieces)
+            ends = self._end - sum(sizes) + np.cumsum([0, *sizes])
+            places = tuple(zip(ends[:-1].tolist(), sizes, strict=True))
+            self._batches.append(_Batch(offset, row_ends, byte_ends, places))
+        for piece in pieces:
+            self._write(_bytes(piece), offset)
+            offset += piece.nbytes
 
     def sorted_bucket(self, number: int) -> tuple[pa.StringArray, Floats, dict[str, pa.Array], Sorted]:
         """Ids, values column by column, other columns: one range, sorted by id; ids must be different."""
-        pieces = self._pieces[number]
-        if not pieces:
-            none = {name: pa.array([], self._schema.field(j + 1).type) for j, name in enumerate(self._others)}
-            empty = pa.array([], pa.string())
-            return empty, np.empty((self._d, 0)), none, Sorted(np.empty(0, dtype=np.int64), 0, None)
-        rows = np.empty((sum(piece.rows for piece in pieces), self._d))
-        batches, start = [], 0
-        for piece in pieces:
-            end = start + piece.rows
-            side = bytearray(piece.side)
-            self._read(piece.offset, rows[start:end], side)
-            batches.append(pa.ipc.read_record_batch(pa.py_buffer(side), self._schema))
-            start = end
-        ids = pa.concat_arrays([batch["id"] for batch in batches])
+        spans = [(batch, *_span(batch.rows, number), *_span(batch.bytes, number)) for batch in self._batches]
+        spans = [span for span in spans if span[2] > span[1]]
+        rows = np.empty((sum(r1 - r0 for _, r0, r1, _, _ in spans), self._d))
+        text = np.empty(sum(b1 - b0 for _, _, _, b0, b1 in spans), dtype=np.uint8)
+        lengths = np.empty(len(rows), dtype=np.int32)
+        row = byte = 0
+        others = [pa.RecordBatch.from_pylist([], schema=self._others)]
+        for batch, r0, r1, b0, b1 in spans:
+            values, total = batch.offset, int(batch.rows[-1])
+            texts = values + total * self._d * 8
+            sizes = texts + int(batch.bytes[-1])
+            self._read(values + r0 * self._d * 8, rows[row : row + r1 - r0])
+            self._read(texts + b0, text[byte : byte + b1 - b0])
+            self._read(sizes + r0 * 4, lengths[row : row + r1 - r0])
+            row, byte = row + r1 - r0, byte + b1 - b0
+            if len(self._others):
+                offset, size = batch.others[number]
+                side = np.empty(size, dtype=np.uint8)
+                self._read(offset, side)
+                others.append(pa.ipc.read_record_batch(pa.py_buffer(side), self._others))
+        offsets = np.zeros(len(rows) + 1, dtype=np.int32)
+        np.cumsum(lengths, out=offsets[1:])
+        ids = pa.StringArray.from_buffers(len(rows), pa.py_buffer(offsets), pa.py_buffer(text))
         done = sort_ids(ids)
         where = pa.array(done.order)
-        others = {
-            name: pa.concat_arrays([batch.column(j + 1) for batch in batches]).take(where)
-            for j, name in enumerate(self._others)
+        kept = {
+            name: pa.concat_arrays([batch.column(j) for batch in others]).take(where)
+            for j, name in enumerate(self._others.names)
         }
-        return ids.take(where), columns_in_order(rows, done.order), others, done
-
-    def _read(self, offset: int, values: Floats, side: bytearray) -> None:
-        views = [_bytes(values)] if values.size else []
-        for view in (*views, memoryview(side)):
-            while view:
-                read = os.preadv(self._file, [view], offset)
-                if read == 0:
-                    raise OSError("a temporary file ended too early")
-                offset, view = offset + read, view[read:]  # noqa: PLW2901
+        return ids.take(where), columns_in_order(rows, done.order), kept, done
 
     def close(self) -> None:
         """Let go of the file."""
         self._open.close()
 
+    def _write(self, view: memoryview, offset: int) -> None:
+        while view:
+            written = os.pwrite(self._file, view, offset)
+            offset, view = offset + written, view[written:]
 
-def _bytes(values: Floats) -> memoryview:
+    def _read(self, offset: int, into: NDArray[Any]) -> None:
+        view = _bytes(into)
+        while view:
+            read = os.preadv(self._file, [view], offset)
+            if read == 0:
+                raise OSError("a temporary file ended too early")
+            offset, view = offset + read, view[read:]
+
+
+def _span(ends: Integers, number: int) -> tuple[int, int]:
+    return (int(ends[number - 1]) if number else 0), int(ends[number])
+
+
+def _bytes(values: NDArray[Any]) -> memoryview:
     return values.reshape(-1).view(np.uint8).data

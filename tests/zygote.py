@@ -57,12 +57,12 @@ class Zygote:
             time.sleep(kill_after)
             os.kill(pid, signal.SIGKILL)  # it is not reaped before we read the answer, so the id is its own
         status = int(self._ask(None))
-        calls = int(counted.read_text()) if counted.exists() else 0
+        calls = int(counted.read_text() or 0) if counted.exists() else 0  # killed while it wrote: empty
         ended = Ended(
             None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status), os.WIFSIGNALED(status), calls,
-            said.read_text(),
+            said.read_text() if said.exists() else "",
         )  # fmt: skip
-        said.unlink()
+        said.unlink(missing_ok=True)
         counted.unlink(missing_ok=True)
         return ended
 

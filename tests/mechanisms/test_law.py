@@ -60,10 +60,9 @@ def test_less_noise_is_a_larger_loss(law: NoiseLaw) -> None:
     record = law.record()
     size = next(name for name in ("deviation", "scale", "period") if name in record)
     smaller = record | {size: record[size] // 2 if size == "period" else record[size] * 0.5}
-    if size == "period":
-        smaller["inner"] = min(record["inner"], smaller["period"] - 1)
-    else:
-        smaller["grid"] = record["grid"] / 4
+    smaller["grid"] = record["grid"] / 4
+    if size == "period":  # counted in steps of the grid
+        smaller |= {"period": 2 * record["period"], "inner": 2 * record["inner"]}
     assert law_of(smaller).privacy_loss(0.25).delta(2.0) > law.privacy_loss(0.25).delta(2.0)
 
 

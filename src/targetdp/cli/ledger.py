@@ -71,7 +71,7 @@ def show(
     for row in rows:
         releases.add_row(
             *cells(
-                str(row.entry), row.reserved[:16], row.population, row.part or "–", row.state,
+                str(row.entry), row.reserved[:16].replace("T", " "), row.population, row.part or "–", row.state,
                 _guarantee(row.title.get("guarantee")), str(row.title.get("mechanism", "–")),
                 f"{row.title.get('rows', 0):,}", _note(row),
             )

@@ -68,6 +68,7 @@ def spark(events: Path) -> Iterator[Any]:
         cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
         session = (
             SparkSession.builder.master("local[2,4]")
+            .config("spark.io.encryption.enabled", "true")
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.log.level", "FATAL")

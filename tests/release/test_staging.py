@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from release_support import hidden, settings, snapshot
-from targetdp.release.certificate import Certificate, Output, make_certificate
+from targetdp.release.certificate import Certificate, File, Output, make_certificate
 from targetdp.release.staging import Staging, certificate_path, page_path
 from targetdp.release.terms import make_terms
 from targetdp.scales import declared_scales
@@ -26,7 +26,14 @@ def _certificate() -> Certificate:
     return make_certificate("?", asked, make_terms(asked, scales, 9), scales, 9, output, None, "0")
 
 
-CERTIFICATE = _certificate()
+_CERTIFICATE = _certificate()
+
+
+def certificate(release: str, *, directory: bool) -> Certificate:
+    """A certificate that names the file that `write` writes."""
+    file = File(name="part-00000.csv" if directory else "out", size=1, sha256="d" * 64)
+    output = Output(format="csv", files=(file,), sha256="d" * 64)
+    return _CERTIFICATE.model_copy(update={"release": release, "output": output})
 
 
 def run(
@@ -36,7 +43,7 @@ def run(
     with Staging(folder / "out", force=force) as staging:
         staging.begin((settled if settled is not None else []).append)
         write(staging, release, directory=directory)
-        staging.publish(CERTIFICATE.model_copy(update={"release": release}), {"release": release})
+        staging.publish(certificate(release, directory=directory), {"release": release})
 
 
 def write(staging: Staging, release: str, *, directory: bool) -> None:
@@ -209,8 +216,9 @@ def test_an_error_at_any_step_of_publishing_puts_everything_back(
         with suppress(OSError), Staging(folder / "out", force=older) as staging:
             staging.begin(lambda _: None)
             write(staging, "newer", directory=directory)
+            staging.settled = True  # as whoever publishes does once the ledger knows
             with disk_full_at(failing):
-                staging.publish(CERTIFICATE.model_copy(update={"release": "newer"}), {"release": "newer"})
+                staging.publish(certificate("newer", directory=directory), {"release": "newer"})
             failed = False
         visible = what_is_visible(folder)
         assert visible in {"older" if older else None, "newer"}

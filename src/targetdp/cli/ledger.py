@@ -71,7 +71,8 @@ def show(
     for row in rows:
         releases.add_row(
             *cells(
-                str(row.entry), row.reserved[:16].replace("T", " "), row.population, row.part or "–", row.state,
+                str(row.entry), row.reserved[:16].replace("T", " "), row.population, row.part or "–",
+                row.state,
                 _guarantee(row.title.get("guarantee")), str(row.title.get("mechanism", "–")),
                 f"{row.title.get('rows', 0):,}", _note(row),
             )
@@ -88,10 +89,13 @@ def void(
 ) -> None:
     """Say, on record, that a reserved release was never published: it no longer counts."""
     from targetdp.release.ledger import Ledger  # noqa: PLC0415
-    from targetdp.release.staging import traces_of  # noqa: PLC0415
+    from targetdp.release.staging import is_busy, traces_of  # noqa: PLC0415
 
     book = Ledger.existing(ledger, _signing_key(key))
-    found = traces_of(release, str(book.release(release).title.get("output", "")))
+    place = str(book.release(release).title.get("output", ""))
+    if is_busy(place):
+        raise ValueError(f"a run is writing {place} right now: wait for it")
+    found = traces_of(release, place)
     if found is not None:
         raise ValueError(
             f"release {release} was published, or is being published: {found} is there. It counts; a run to "

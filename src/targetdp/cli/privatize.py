@@ -88,7 +88,7 @@ def privatize(
             emit(json.dumps(_summary(done), indent=2, ensure_ascii=False))
         elif not quiet:
             _say(done)
-    except OSError as error:
+    except (OSError, ValueError, KeyboardInterrupt) as error:
         lost = f"the release IS published ({done.path}); only its summary was lost: {error}"
         raise PublishedError(lost) from error
 

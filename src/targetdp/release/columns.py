@@ -107,6 +107,11 @@ def numbers_of(
 
 def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
     """A column that is passed on, in the type that it has in the whole table."""
+    if pa.types.is_nested(kind) and "dictionary<" in str(kind):
+        raise ValueError(
+            f"kept column {name!r} has type {kind}: a dictionary inside a nested column may hold values of "
+            "nobody in the table; decode it first"
+        )
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:

@@ -145,7 +145,7 @@ class _InMemory:
     """Publishing is returning: nothing is visible before."""
 
     place = "a data frame in memory"
-    published = visible = False
+    published = visible = settled = False
 
     def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
         """Nothing to do."""

@@ -25,13 +25,16 @@ class PublishedButUnsettledError(RuntimeError):
     def __init__(self, place: str, cause: BaseException) -> None:
         super().__init__(
             f"the release IS published ({place}), but the run could not finish "
-            f"({type(cause).__name__}: {cause}). Do not void it. Run the same command again: it will tell "
-            "the ledger, and then say that the output exists"
+            f"({type(cause).__name__}: {cause}). Do not void it. Run the same command again, without "
+            "--force: it will finish what is left, tell the ledger, and then say that the output exists"
         )
 
 
 class Publisher(Protocol):
     """Who makes a certified release visible."""
+
+    settled: bool
+    """Whether the ledger knows of whatever could be read."""
 
     @property
     def place(self) -> str:
@@ -110,14 +113,12 @@ class Holder:
                 "release": release, "sha256": output.sha256,
                 "ledger": None if self.settings.ledger is None else str(self.settings.ledger.absolute()),
             }  # fmt: skip
+            self._must_still_be_reserved(release)
             publisher.publish(certificate, journal)
         except BaseException as error:
             if publisher.published:
                 raise PublishedButUnsettledError(publisher.place, error) from error
-            if self.ledger is not None and not publisher.visible:
-                # The kind of error only: its text may hold an id or a value.
-                kind = type(error).__name__
-                self.ledger.void(release, f"the run failed before anything was published: {kind}")
+            self._give_back(release, output, publisher, type(error).__name__)
             raise
         try:
             if self.ledger is not None:
@@ -125,6 +126,23 @@ class Holder:
         except BaseException as error:
             raise PublishedButUnsettledError(publisher.place, error) from error
         return certificate
+
+    def _must_still_be_reserved(self, release: str) -> None:
+        if self.ledger is not None and self.ledger.release(release).state != "reserved":
+            raise RuntimeError(f"release {release} was voided while it was made: it will not be published")
+
+    def _give_back(self, release: str, output: Output, publisher: Publisher, kind: str) -> None:
+        """A run failed: what could not be read by anyone is void, what could be counts.
+
+        Of the error only its kind goes on record: its text may hold an id or a value.
+        """
+        if self.ledger is None:
+            publisher.settled = True
+        elif publisher.visible:  # the certificate tells something by itself: private scales
+            self.ledger.settle(release, output.sha256)
+            publisher.settled = True
+        elif self.ledger.release(release).state == "reserved":
+            self.ledger.void(release, f"the run failed before anything was published: {kind}")
 
     def _keep_pseudonym_key(self) -> None:
         """A new key goes to its file before anything that was made with it can be read."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from targetdp.release.certificate import Certificate, output_of
 from targetdp.release.columns import check_columns
-from targetdp.release.holder import Holder
+from targetdp.release.holder import Holder, PublishedButUnsettledError
 from targetdp.release.inspection import Progress, inspect
 from targetdp.release.keys import SigningKey
 from targetdp.release.local import Outcome, privatize_table
@@ -90,11 +90,17 @@ def privatize_file(
 def publish(output: Path, holder: Holder, *, force: bool, work: Callable[[Target, Holder], Done]) -> Released:
     """Let an engine write a table out of sight, then certify, charge and publish it, or leave nothing."""
     kind, parts = _shape(output, holder.settings)
-    with Staging(output, force=force) as staging:
-        staging.begin(holder.settle_earlier)
-        done = work(Target(staging.table, staging.folder, kind, parts), holder)
-        result = output_of(kind, done.written, None if parts else output.name)
-        certificate = holder.certify(done.terms, done.scales, done.outcome.rows, result, staging)
+    certificate: Certificate | None = None
+    try:
+        with Staging(output, force=force) as staging:
+            staging.begin(holder.settle_earlier)
+            done = work(Target(staging.table, staging.folder, kind, parts), holder)
+            result = output_of(kind, done.written, None if parts else output.name)
+            certificate = holder.certify(done.terms, done.scales, done.outcome.rows, result, staging)
+    except BaseException as error:
+        if certificate is not None:  # it was published; only tidying up failed
+            raise PublishedButUnsettledError(str(output), error) from error
+        raise
     return Released(output, certificate, done.outcome, holder.warnings, done.terms.why, holder.key)
 
 

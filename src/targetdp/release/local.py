@@ -68,7 +68,10 @@ def privatize_table(
         for done in _privatized(source, settings, terms, work, put):
             if keep_order:
                 columns = columns_in_order(done.rows, np.arange(len(done.ids)))
-                yield table_of(schema, done.ids, columns, done.others)
+                # Taking each value leaves behind what a column only hides, such as values under gaps.
+                every = pa.array(np.arange(len(done.ids)))
+                others = {name: column.take(every) for name, column in done.others.items()}
+                yield table_of(schema, done.ids, columns, others)
             progress.advance(len(done.ids))
 
     try:

@@ -75,8 +75,9 @@ def privatize(
     gets one noise in this release, and no two people the same.
     Does not guarantee: that the job's secret is safe from who can read the cluster's memory, its network or
     its disks: turn on ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` there.
-    Edges: the frame is computed three times (four where scales come from the data): persist it if that is
-    slow. Each call is a release of its own. The output is a path that the driver and all workers share.
+    Edges: the frame is computed three times (once where scales come from the data, into a checkpoint on the
+    workers): persist it if that is slow. Each call is a release of its own. The output is a path that the
+    driver and all workers share.
     """
     given = scales if isinstance(scales, ColumnScales) else None
     made = make_settings(
@@ -100,7 +101,13 @@ def run(frame: DataFrame, target: Target, holder: Holder, progress: Progress) ->
     settings = holder.settings
     if settings.keep_order:
         raise ValueError("keep_order is not for Spark, whose rows have no order: leave it out")
+    _must_keep_secrets(frame, settings)
     frame = _selected(frame, settings)
+    if settings.scales in {"private", "data"}:
+        # Scales and rows must come from the same rows, each person once in both: what is computed again may
+        # differ. A checkpoint is computed once; whatever is lost of it is an error.
+        with _explained():
+            frame = frame.localCheckpoint(eager=True)
     inspection = _inspect(frame, holder, progress)
     scales = holder.scales(inspection)
     terms = make_terms(settings, scales, inspection.rows)
@@ -180,6 +187,16 @@ def read(table: Source, settings: Settings) -> DataFrame:
         return text.select(*others, *map(_number, settings.features))
 
 
+def _must_keep_secrets(frame: DataFrame, settings: Settings) -> None:
+    """A pseudonym key outlives the job: it must not reach a disk in clear."""
+    encrypted = frame.sparkSession.sparkContext.getConf().get("spark.io.encryption.enabled", "false")
+    if settings.pseudonymize is not None and str(encrypted).lower() != "true":
+        raise ValueError(
+            "pseudonymize sends its key to Spark's workers, whose disks may keep it: start the session with "
+            "spark.io.encryption.enabled=true"
+        )
+
+
 def _selected(frame: DataFrame, settings: Settings) -> DataFrame:
     """The columns that are needed, once their names and types are known to be right."""
     if type(frame).__module__.startswith("pyspark.sql.connect"):
@@ -239,8 +256,9 @@ def _splitters(frame: DataFrame, rows: int, holder: Holder) -> pa.StringArray:
 def _run(frame: DataFrame, task: Measure | Privatize) -> Report:
     """Run a task over all partitions in one action, and join what each of them reports, once.
 
-    The task, with the secret in it, travels inside the function that Spark ships: never as configuration,
-    in a plan, or as a broadcast variable, which Spark would write to disk.
+    The task, with the secret in it, travels inside the function that Spark ships: never as configuration, in
+    a plan, or as a broadcast variable of ours, which would be written to the driver's disk. Spark itself may
+    move the function to disk where memory is short: encrypted, if ``spark.io.encryption.enabled`` is set.
     """
     context: Any = frame.sparkSession.sparkContext
     pickler: Any = CloudPickleSerializer

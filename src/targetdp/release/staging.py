@@ -41,6 +41,7 @@ class Staging:
         self.folder = output.parent / f".{output.name}.targetdp"
         self._lock_path = output.parent / f"{self.folder.name}.lock"
         self._lock: int | None = None
+        self.settled = False
 
     @property
     def place(self) -> str:
@@ -87,9 +88,9 @@ class Staging:
         self.folder.mkdir(mode=0o700)
         if not self._force:
             self._must_be_free()
-        elif self.output.is_dir() and any(self.output.iterdir()) and not self._companions()[0].exists():
+        elif self.output.exists() and not _is_release(self.output):
             raise ValueError(
-                f"output {self.output} is a folder that holds no release: --force replaces releases only"
+                f"output {self.output} is not a release with a certificate: --force replaces nothing else"
             )
 
     def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
@@ -112,9 +113,9 @@ class Staging:
         if self._lock is None:
             return
         try:
-            if kind is None or not self.published:
-                # An error before the table's rename: put everything back. After it: leave the journal, so
-                # that the next run tells the ledger.
+            if kind is None or not self.visible or (self.settled and not self.published):
+                # An error before anything took its name, or the ledger knows: put everything back.
+                # Otherwise leave the journal, so that the next run tells the ledger.
                 self._recover(lambda _: None)
         finally:
             with suppress(OSError):
@@ -156,6 +157,34 @@ class Staging:
             sync_folder(self.folder)
         if self.folder.exists():
             shutil.rmtree(self.folder)
+
+
+def is_busy(output: str) -> bool:
+    """Whether a run is writing an output right now."""
+    path = Path(output)
+    lock = path.parent / f".{path.name}.targetdp.lock"
+    if not path.name or not lock.exists():
+        return False
+    handle = os.open(lock, os.O_RDWR)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def _is_release(output: Path) -> bool:
+    """Whether an output is what its certificate names, or an empty folder: nothing else may be replaced."""
+    if output.is_dir() and not any(output.iterdir()):
+        return True
+    certificate = _read(certificate_path(output))
+    try:
+        named = {file["name"] for file in (certificate or {})["output"]["files"]}
+    except (KeyError, TypeError):
+        return False
+    return named == ({path.name for path in output.iterdir()} if output.is_dir() else {output.name})
 
 
 def traces_of(release: str, output: str) -> Path | None:

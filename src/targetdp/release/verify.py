@@ -119,7 +119,8 @@ def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check
     yield _keeps(law, spent, stated)
     m = c.mechanism
     same = (
-        law.dimensions == len(c.features)
+        m.group_size is None
+        and law.dimensions == len(c.features)
         and law.family == _FAMILIES.get(m.name, m.name)
         and _close(m.deviation_per_column, law.deviation_per_column)
         and _close(m.noise_length, noise_length(law.deviation_per_column, law.dimensions))
@@ -159,7 +160,7 @@ def _keeps(law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) -> Check:
 
 def _conditions(c: Certificate) -> Check:
     if c.library != __version__:
-        return Check("conditions", None, f"worded by targetdp {c.library}: verify with that version")
+        return Check("conditions", False, f"worded by targetdp {c.library}: verify with that version")
     good = c.conditions == conditions_of(c.facts())
     return Check("conditions", good, "all are there" if good else "not those that the facts ask for")
 
@@ -171,7 +172,8 @@ def _scales(c: Certificate) -> Iterator[Check]:
     shown = c.scales.values is not None
     good &= shown == (c.scales.source in {"declared", "private"})
     good &= c.scales.values is None or tuple(c.scales.values) == c.features
-    yield Check("column scales", good, f"{c.scales.source}, {'paid for' if paid else 'not paid for'}")
+    paid_for = "paid for, on the data holder's word" if paid else "not paid for"
+    yield Check("column scales", good, f"{c.scales.source}, {paid_for}")
 
 
 def _no_better(
@@ -210,7 +212,7 @@ def _page(output: Path, c: Certificate) -> Iterator[Check]:
         yield Check("page", None, "the certificate's page for people is not there")
         return
     if c.library != __version__:
-        yield Check("page", None, f"written by targetdp {c.library}: verify with that version")
+        yield Check("page", False, f"written by targetdp {c.library}: verify with that version")
         return
     try:
         good = path.read_text(encoding="utf-8") == page(c)

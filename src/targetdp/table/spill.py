@@ -20,6 +20,7 @@ from targetdp.table.layout import columns_in_order, rows_in_order
 from targetdp.typing import Floats, Integers
 
 MAX_BUCKETS = 1024
+_LONGEST_TEXT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,8 @@ class Spill:
         spans = [span for span in spans if span[2] > span[1]]
         rows = np.empty((sum(r1 - r0 for _, r0, r1, _, _ in spans), self._d))
         text = np.empty(sum(b1 - b0 for _, _, _, b0, b1 in spans), dtype=np.uint8)
+        if len(text) > _LONGEST_TEXT:
+            raise ValueError(f"ids of one range take {len(text):,} bytes: shorten them to a few hundred each")
         lengths = np.empty(len(rows), dtype=np.int32)
         row = byte = 0
         others = [pa.RecordBatch.from_pylist([], schema=self._others)]

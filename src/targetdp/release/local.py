@@ -60,19 +60,21 @@ def privatize_table(
         folder, inspection.splitters, 0 if keep_order else len(settings.features), {} if keep_order else kept
     )
 
-    def put(done: _Private) -> _Private:
-        spill.add(done.ids, np.empty((len(done.ids), 0)) if keep_order else done.rows, done.others)
-        return done
+    def put(done: _Private) -> tuple[int, pa.Table]:
+        """On the worker's thread: rows into their ranges or, in the order of the input, as a table."""
+        rows = len(done.ids)
+        spill.add(done.ids, np.empty((rows, 0)) if keep_order else done.rows, done.others)
+        if not keep_order:
+            return rows, schema.empty_table()
+        every = np.arange(rows)
+        # Taking each value leaves behind what a column only hides, such as values under gaps.
+        others = {name: column.take(pa.array(every)) for name, column in done.others.items()}
+        return rows, table_of(schema, done.ids, columns_in_order(done.rows, every), others)
 
     def private() -> Iterator[pa.Table]:
-        for done in _privatized(source, settings, terms, work, put):
-            if keep_order:
-                columns = columns_in_order(done.rows, np.arange(len(done.ids)))
-                # Taking each value leaves behind what a column only hides, such as values under gaps.
-                every = pa.array(np.arange(len(done.ids)))
-                others = {name: column.take(every) for name, column in done.others.items()}
-                yield table_of(schema, done.ids, columns, others)
-            progress.advance(len(done.ids))
+        for rows, table in _privatized(source, settings, terms, work, put):
+            yield table
+            progress.advance(rows)
 
     try:
         progress.phase("adding noise", inspection.rows)
@@ -171,8 +173,12 @@ def pseudonyms(ids: pa.StringArray, key: bytes) -> pa.StringArray:
 
 
 def _privatized(
-    source: Batches, settings: Settings, terms: Terms, work: _Work, put: Callable[[_Private], _Private]
-) -> Iterator[_Private]:
+    source: Batches,
+    settings: Settings,
+    terms: Terms,
+    work: _Work,
+    put: Callable[[_Private], tuple[int, pa.Table]],
+) -> Iterator[tuple[int, pa.Table]]:
     batches = _numbered(source, settings)
     if terms.mondrian is None:
         yield from overlapped(lambda item: put(work(item)), batches)

@@ -8,8 +8,6 @@ import typer
 
 from targetdp.cli.words import Bar, PublishedError, constants, emit, names, tell, warn
 
-_Text = Annotated[str | None, typer.Option()]
-
 
 def privatize(
     table: Annotated[Path, typer.Argument(help="Parquet or CSV: a file, or a directory of part files")],
@@ -124,6 +122,5 @@ def _say(done: Any) -> None:
     tell(f"{c.rows:,} rows, {len(c.features)} columns → {done.path}: {promise}, on conditions")
     tell(done.why)
     tell(f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md")
-    if done.outcome.clipped is not None:
-        share = done.outcome.clipped / c.rows
-        tell(f"for you only: {share:.1%} of rows were longer than 1 and were clipped (never publish this)")
+    share = done.outcome.clipped / c.rows
+    tell(f"for you only: {share:.1%} of rows were longer than 1 and were clipped (never publish this)")

@@ -24,7 +24,6 @@ from targetdp.release.terms import Terms
 from targetdp.scales import ColumnScales
 from targetdp.table.sink import Written
 
-FORMAT = "targetdp certificate 1"
 SUFFIX = ".certificate.json"
 PAGE_SUFFIX = ".certificate.md"
 DISTANCES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)

@@ -43,10 +43,6 @@ def privatize_frame(frame: Any, *, scales: ColumnScales | str, **settings: Any) 
     made = make_settings(settings | {"scales": scales if isinstance(scales, str) else "given in Python"})
     if made.engine != "local":
         raise ValueError(f"engine = {made.engine!r}: a frame in memory is privatized where it is")
-    if given is not None and len(given.center) != len(made.features):
-        raise ValueError(
-            f"scales are for {len(given.center)} columns, features names {len(made.features)}: give one each"
-        )
     table, back = _arrow(frame)
     check_columns(table.column_names, "the frame", id=[made.id], features=made.features, keep=made.keep)
     holder, source, sink = Holder(made, given), _Table(table), _Collected()

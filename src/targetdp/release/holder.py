@@ -56,6 +56,11 @@ class Holder:
     """The data holder's side of a job: keys, scales, ledger."""
 
     def __init__(self, settings: Settings, scales: ColumnScales | None = None) -> None:
+        if scales is not None and len(scales.center) != len(settings.features):
+            raise ValueError(
+                f"scales are for {len(scales.center)} columns, features names {len(settings.features)}: give "
+                "one each"
+            )
         self.settings = settings
         self.bounds = None if settings.bounds is None else read_bounds(settings.bounds, settings.features)
         self._given = (

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Container, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -12,6 +12,7 @@ from targetdp.release.settings import explain, read_toml
 from targetdp.scales import Bounds, ColumnScales, confidential_scales, declared_scales
 
 Origin = Literal["public", "confidential"]
+_File = TypeVar("_File", bound=BaseModel)
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -46,10 +47,7 @@ class BoundsFile(BaseModel):
 
 def read_scales(path: Path, features: Sequence[str]) -> ColumnScales:
     """The scales of the named features, in their order."""
-    try:
-        file = ScalesFile.model_validate(read_toml(path, "scales file"))
-    except ValidationError as error:
-        raise ValueError(f"scales file {path}: {explain(error)}") from error
+    file = _read(path, ScalesFile, "scales file")
     _has_all(path, file.features, features)
     make = declared_scales if file.source == "public" else confidential_scales
     return make(
@@ -60,10 +58,7 @@ def read_scales(path: Path, features: Sequence[str]) -> ColumnScales:
 
 def read_bounds(path: Path, features: Sequence[str]) -> Bounds:
     """The bounds of the named features, in their order."""
-    try:
-        file = BoundsFile.model_validate(read_toml(path, "bounds file"))
-    except ValidationError as error:
-        raise ValueError(f"bounds file {path}: {explain(error)}") from error
+    file = _read(path, BoundsFile, "bounds file")
     _has_all(path, file.features, features)
     for name in features:
         if not file.features[name].lower < file.features[name].upper:
@@ -89,6 +84,14 @@ def scales_text(scales: ColumnScales, features: Sequence[str], origin: Origin) -
         for name, center, scale in zip(features, scales.center, scales.scale, strict=True)
     ]
     return "\n".join(lines) + "\n"
+
+
+def _read(path: Path, model: type[_File], kind: str) -> _File:
+    """A file of a kind, or a ValueError that says what is wrong with it."""
+    try:
+        return model.model_validate(read_toml(path, kind))
+    except ValidationError as error:
+        raise ValueError(f"{kind} {path}: {explain(error)}") from error
 
 
 def _quoted(name: str) -> str:

@@ -85,8 +85,6 @@ def privatize(
     )
     if made.engine != "spark":
         raise ValueError(f"engine = {made.engine!r}: a Spark frame is privatized by Spark; leave it out")
-    if given is not None and len(given.center) != len(made.features):
-        raise ValueError(f"scales are for {len(given.center)} columns: give one for each of {made.features}")
     return publish(
         Path(output), Holder(made, given), force=force,
         work=lambda target, holder: run(frame, target, holder, progress or Silent()),

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from release_support import FEATURES, settings
-from targetdp.release.job import Silent
+from targetdp.progress import Silent
 from targetdp.release.ordered import output_schema, write_in_order
 from targetdp.table.groups import regrouped
 from targetdp.table.sink import Sink

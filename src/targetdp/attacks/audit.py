@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
 
 from targetdp import check
+from targetdp.attacks.intervals import highest_share, lowest_share
 from targetdp.typing import Floats
 
 Privatize = Callable[[Floats], Floats]
@@ -123,7 +123,6 @@ def _best_threshold(a: Floats, b: Floats, delta: float, doubt: float) -> tuple[f
 
 def _proven(hits: Any, misses: Any, runs: int, delta: float, doubt: float) -> Floats:
     """ln((p₋ − δ)/q₊) with p₋ and q₊ the ends of one-sided exact intervals; −∞ where p₋ ≤ δ."""
-    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), runs - hits + 1, doubt), 0.0)
-    high = np.where(misses < runs, betaincinv(misses + 1, np.maximum(runs - misses, 1), 1 - doubt), 1.0)
+    low, high = lowest_share(hits, runs, doubt), highest_share(misses, runs, doubt)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(low > delta, np.log(np.maximum(low - delta, 1e-300) / high), -math.inf)

@@ -9,11 +9,11 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
+from targetdp.progress import Silent
 from targetdp.release.certificate import Certificate, Output
 from targetdp.release.columns import check_columns
 from targetdp.release.holder import Holder
 from targetdp.release.inspection import inspect
-from targetdp.release.job import Silent
 from targetdp.release.local import Outcome, privatize_table
 from targetdp.release.settings import make_settings
 from targetdp.release.terms import make_terms

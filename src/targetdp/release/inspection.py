@@ -7,6 +7,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from targetdp.moments import Moments
+from targetdp.progress import Progress
 from targetdp.release.columns import Tally, ids_of, numbers_of
 from targetdp.release.settings import Settings
 from targetdp.scales import Bounds
@@ -19,16 +20,6 @@ CELLS = 1_000_000
 
 GROUP_CELLS = 2_500_000
 """Values in a range of ids, about, and exactly in a row group of the output."""
-
-
-class Progress(Protocol):
-    """Who wants to know how far a job is."""
-
-    def phase(self, name: str, rows: int | None) -> None:
-        """A new phase begins; so many rows, if that is known."""
-
-    def advance(self, rows: int) -> None:
-        """So many more rows are done."""
 
 
 class Batches(Protocol):

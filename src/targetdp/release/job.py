@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from targetdp.progress import Progress, Silent
 from targetdp.release.certificate import Certificate, output_of
 from targetdp.release.columns import check_columns
 from targetdp.release.holder import Holder, PublishedButUnsettledError
-from targetdp.release.inspection import Progress, inspect
+from targetdp.release.inspection import inspect
 from targetdp.release.keys import SigningKey
 from targetdp.release.local import Outcome, privatize_table
 from targetdp.release.ordered import output_schema
@@ -19,16 +20,6 @@ from targetdp.release.terms import Terms, make_terms
 from targetdp.scales import ColumnScales
 from targetdp.table.sink import Sink, Written
 from targetdp.table.source import Format, Source, format_of, open_source
-
-
-class Silent:
-    """Progress that nobody watches."""
-
-    def phase(self, name: str, rows: int | None) -> None:
-        """Say nothing."""
-
-    def advance(self, rows: int) -> None:
-        """Say nothing."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from targetdp import check
 from targetdp.moments import Moments
+from targetdp.progress import Progress
 from targetdp.release.columns import Tally, check_columns, numbers_of
-from targetdp.release.inspection import Progress, batch_rows, refuse_constants
+from targetdp.release.inspection import batch_rows, refuse_constants
 from targetdp.scales import ColumnScales, scales_of
 from targetdp.table.source import Source, open_source
 from targetdp.typing import Floats

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from targetdp.progress import Progress
 from targetdp.release.columns import Tally, ids_of, kept_column, numbers_of
 from targetdp.release.inspection import (
     Batches,
     Inspection,
-    Progress,
     batch_rows,
     group_rows,
     refuse_constants,

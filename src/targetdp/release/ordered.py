@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp.moments import Moments
-from targetdp.release.inspection import Progress, group_rows
+from targetdp.progress import Progress
+from targetdp.release.inspection import group_rows
 from targetdp.release.overlap import overlapped
 from targetdp.release.settings import Settings
 from targetdp.table.groups import regrouped

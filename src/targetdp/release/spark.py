@@ -24,10 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from targetdp.progress import Progress, Silent
 from targetdp.release.columns import Tally, check_columns, ids_of, numbers_of
 from targetdp.release.holder import Holder
-from targetdp.release.inspection import Inspection, Progress, group_rows, refuse_constants
-from targetdp.release.job import Done, Released, Silent, Target, publish
+from targetdp.release.inspection import Inspection, group_rows, refuse_constants
+from targetdp.release.job import Done, Released, Target, publish
 from targetdp.release.local import Outcome, pseudonyms
 from targetdp.release.ordered import output_schema, write_in_order
 from targetdp.release.settings import Settings, make_settings

@@ -1,0 +1,119 @@
+"""What every attack hands back: how well people were protected from it, from 0 (not at all) to 1."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import stdtrit
+
+from targetdp import check
+
+Bound = Literal["upper", "lower"]
+Interval = tuple[float, float]
+
+CONFIDENCE = 0.95
+"""Of an interval, unless the caller says otherwise."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to run an attack (a net size, a column): its own score, not capped, and its interval."""
+
+    score: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Protection:
+    """How well people were protected from an attack.
+
+    ``score`` is protection from the ``strongest`` setting of the attack. ``bound`` says what it is good
+    for: an *upper* bound on true protection (an audit: a cleverer attack may get more) or a *lower* one
+    (a derivation: no attack can get more). ``interval`` is a confidence interval for the score; all
+    settings share its doubt, so that choosing the worst of them does not flatter it.
+    ``detail`` has each setting's own figure under ``settings``, and whatever the attack wants to add.
+    """
+
+    score: float
+    interval: Interval
+    strongest: str
+    bound: Bound
+    detail: Mapping[str, Any]
+
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        """Each setting's own figure."""
+        settings: Mapping[str, Setting] = self.detail["settings"]
+        return settings
+
+    def record(self) -> dict[str, Any]:
+        """Plain data, ready for JSON: what is not finite comes as null."""
+        fields = {name: getattr(self, name) for name in ("score", "interval", "strongest", "bound", "detail")}
+        return {name: _plain(value) for name, value in fields.items()}
+
+
+def worst(
+    settings: Mapping[str, Setting], bound: Bound, *, confidence: float = CONFIDENCE, **detail: Any
+) -> Protection:
+    """Protection from the strongest of several settings.
+
+    If all their intervals hold at once, so does the one from the lowest low end to the lowest high end.
+    Of several equally strong settings the first is named.
+    """
+    strongest = min(settings, key=lambda name: settings[name].score)
+    low = min(setting.interval[0] for setting in settings.values())
+    high = min(setting.interval[1] for setting in settings.values())
+    return Protection(
+        score=_cap(settings[strongest].score),
+        interval=(_cap(low), _cap(high)),
+        strongest=strongest,
+        bound=bound,
+        detail=MappingProxyType(
+            {"settings": MappingProxyType(dict(settings)), "confidence": confidence} | detail
+        ),
+    )
+
+
+def worst_of_means(simulations: Sequence[Protection], *, confidence: float = CONFIDENCE) -> Protection:
+    """The paper's figure over repeated simulations: the worst over settings of each one's mean.
+
+    The interval is Student's, for the mean over simulations: it knows how noise varies, not how another
+    sample of people would. A single simulation is handed back as it is.
+    """
+    if not simulations:
+        raise ValueError("simulations has 0 entries: give at least one Protection")
+    first = simulations[0]
+    if len(simulations) == 1:
+        return first
+    confidence = check.number("confidence", confidence, above=0, below=1)
+    if any(set(one.settings) != set(first.settings) or one.bound != first.bound for one in simulations):
+        raise ValueError("simulations differ in their settings: give repetitions of one attack")
+    doubt = (1 - confidence) / len(first.settings)
+    reach = float(stdtrit(len(simulations) - 1, 1 - doubt / 2)) / math.sqrt(len(simulations))
+    means = {}
+    for name in first.settings:
+        scores = np.array([one.settings[name].score for one in simulations])
+        mean, spread = float(scores.mean()), reach * float(scores.std(ddof=1))
+        means[name] = Setting(mean, (mean - spread, mean + spread))
+    return worst(means, first.bound, confidence=confidence, simulations=len(simulations))
+
+
+def _cap(score: float) -> float:
+    return min(1.0, max(0.0, score))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

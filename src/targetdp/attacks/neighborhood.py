@@ -1,0 +1,79 @@
+"""What B means in a table: how many others lie within B of each person, who are hidden among them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from targetdp import check
+from targetdp.attacks.counting import count_within
+from targetdp.normalization import Normalized, clip_rows
+from targetdp.progress import Progress, Silent
+from targetdp.typing import Floats, Integers
+
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+
+@dataclass(frozen=True)
+class Neighborhood:
+    """For each person (of those who were looked at) how many others lie within B.
+
+    It is a statistic of the original rows: for the data holder's eyes, unless they are public or invented.
+    """
+
+    B: float
+    people: int
+    crowd: Integers = field(repr=False)
+
+    @property
+    def typical(self) -> float:
+        """The median crowd."""
+        return float(np.median(self.crowd))
+
+    @property
+    def alone(self) -> float:
+        """The share of people with nobody within B: the guarantee gives them no other person to look like."""
+        return float(np.mean(self.crowd == 0))
+
+    def quantiles(self) -> dict[float, float]:
+        """The distribution of the crowd in a few numbers."""
+        return {q: float(np.quantile(self.crowd, q)) for q in QUANTILES}
+
+    def sentence(self) -> str:
+        """What an official can read."""
+        others = f"{self.typical:,.0f} {'other who looks' if round(self.typical) == 1 else 'others who look'}"
+        return (
+            f"At B = {self.B:g} a typical person has {others} alike; {self.alone:.1%} of people have nobody."
+        )
+
+
+def neighborhood(
+    X: Any,
+    B: float,
+    *,
+    people: int | None = None,
+    rng: np.random.Generator | None = None,
+    progress: Progress | None = None,
+) -> Neighborhood:
+    """Count, for each person, the others whose rows lie within distance B.
+
+    X are rows as a mechanism sees them, in the unit ball (`normalize`); longer rows are clipped, as every
+    mechanism does. ``people`` looks at a random sample of so many, against everyone.
+    Guarantees: exact counts; a distance of exactly B counts as within.
+    Does not guarantee: that noise at (B, ε, δ) hides a person among that crowd for sure. Indistinguishable is
+    meant up to ε and δ, for each pair.
+    """
+    rows = clip_rows(check.table(X.X if isinstance(X, Normalized) else X))
+    B = check.distance(B, "B")
+    n = len(rows)
+    queries: Floats = rows
+    if people is not None:
+        size = check.integer("people", people, at_least=1, at_most=n, remedy=f"the table has {n} rows")
+        generator = check.generator(rng) or np.random.default_rng()
+        queries = rows[np.sort(generator.choice(n, size, replace=False))]
+    watcher = progress or Silent()
+    watcher.phase("crowd within B", len(queries))
+    closer, equal = count_within(rows, queries, np.full(len(queries), B * B), progress=watcher)
+    crowd = closer + equal - 1  # everyone is within B of herself
+    crowd.setflags(write=False)
+    return Neighborhood(B, n, crowd)

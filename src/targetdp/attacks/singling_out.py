@@ -1,0 +1,138 @@
+"""The net attack (Methods, Privacy Attacks): look for boxes that hold exactly one person."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from targetdp import check
+from targetdp.attacks.intervals import share_interval
+from targetdp.attacks.net import alone_in_boxes
+from targetdp.attacks.protection import CONFIDENCE, Protection, Setting, worst
+from targetdp.progress import Progress, Silent
+from targetdp.typing import Floats, Integers
+
+NET_SIZES = (1 / 10, 1 / 3, 1 / 2, 2 / 3, 1.0)
+"""The paper's five, in deviations of the released columns."""
+
+_FARTHEST = 1e300
+
+
+def singling_out(
+    X: Any,
+    X_priv: Any,
+    net_sizes: Sequence[float] = NET_SIZES,
+    *,
+    confidence: float = CONFIDENCE,
+    progress: Progress | None = None,
+) -> Protection:
+    """Singling-out protection: the share of people whom no box around a released row isolates.
+
+    Around each released row lies a box with half-widths η = c × the deviations of X_priv's columns; a person
+    is singled out if some box holds exactly that one row of X. Each net size c is an attack of its own; the
+    score is the worst over them. Net size 0, the paper's identity conditions, is always among them, so that
+    the original table itself scores its share of rows that are not unique.
+
+    The adversary knows the released rows and nothing of X; rows need not be in the same order, and their
+    numbers may differ.
+    Guarantees: exact counts, as by comparing all pairs.
+    Does not guarantee: that no cleverer predicate isolates more people (an upper bound on protection). The
+    score can fall as noise grows: boxes in thin air hold nobody, boxes at the rim of the crowd hold one.
+    Edges: a released column without spread makes boxes without width in it. Equal rows of X are never
+    singled out.
+    """
+    original = check.table(X)
+    released = check.table(X_priv, "X_priv", columns=original.shape[1])
+    sizes = _checked(net_sizes)
+    confidence = check.number("confidence", confidence, above=0, below=1)
+    watcher = progress or Silent()
+    watcher.phase("singling out", len(released))
+    n = len(original)
+    isolated = {0.0: identical_and_unique(original, released)}
+    isolated |= dict(zip(sizes, isolated_by_nets(original, released, sizes, watcher), strict=True))
+    doubt = (1 - confidence) / len(isolated)
+    counts = {name_of(size): int(people.sum()) for size, people in isolated.items()}
+    settings = {
+        name: Setting(1 - count / n, share_interval(n - count, n, doubt)) for name, count in counts.items()
+    }
+    return worst(settings, "upper", confidence=confidence, people=n, singled_out=counts)
+
+
+def name_of(size: float) -> str:
+    """A net size as people write it: 1/3, not 0.333333."""
+    fraction = Fraction(size).limit_denominator(99)
+    return f"net size {fraction}" if float(fraction) == size else f"net size {size:g}"
+
+
+def isolated_by_nets(
+    original: Floats, released: Floats, sizes: Floats, progress: Progress
+) -> NDArray[np.bool_]:
+    """For each net size (ascending, above 0) and each original row whether some box isolates it."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviation = released.std(axis=0)
+    if not np.isfinite(deviation).all():
+        column = int(np.argmin(np.isfinite(deviation)))
+        raise ValueError(
+            f"X_priv's column {column} has values up to {np.abs(released[:, column]).max():g}: "
+            "its deviation is beyond floats; rescale the column in both tables"
+        )
+    # Released values that are all equal have a deviation of about nothing by rounding, not always exactly 0.
+    flat = (released == released[0]).all(axis=0) | (deviation == 0)
+    people = np.flatnonzero((original[:, flat] == released[0, flat]).all(axis=1))
+    isolated = np.zeros((len(sizes), len(original)), dtype=np.bool_)
+    if flat.all():
+        isolated[:, people] = len(people) == 1
+        return isolated
+    if not len(people):
+        return isolated
+    with np.errstate(over="ignore"):
+        points, queries = (
+            np.ascontiguousarray(np.clip(table[:, ~flat] / deviation[~flat], -_FARTHEST, _FARTHEST))
+            for table in (original[people], released)
+        )
+    found = alone_in_boxes(points, queries, sizes, progress)
+    for who, alone in zip(isolated, found.T, strict=True):
+        who[people[alone[alone >= 0]]] = True
+    return isolated
+
+
+def identical_and_unique(original: Floats, released: Floats) -> NDArray[np.bool_]:
+    """Original rows that are unique and were released as they are."""
+    mine, theirs = np.arange(len(original)), np.arange(len(released))
+    for j in range(original.shape[1]):  # noise leaves next to nothing of this after one column
+        mine = mine[np.isin(original[mine, j], released[theirs, j])]
+        theirs = theirs[np.isin(released[theirs, j], original[mine, j])]
+    rows = np.concatenate([original[mine], released[theirs]])
+    isolated = np.zeros(len(original), dtype=np.bool_)
+    if not len(rows):
+        return isolated
+    group = _groups(rows)
+    alone = np.bincount(group[: len(mine)], minlength=group.max() + 1) == 1
+    shown = np.bincount(group[len(mine) :], minlength=group.max() + 1) > 0
+    isolated[mine] = (alone & shown)[group[: len(mine)]]
+    return isolated
+
+
+def _groups(rows: Floats) -> Integers:
+    """A number for each row, the same for equal rows."""
+    order = np.lexsort(rows.T)
+    new = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
+    group = np.zeros(len(rows), dtype=np.int64)
+    group[order[1:]] = np.cumsum(new)
+    return group
+
+
+def _checked(net_sizes: Sequence[float]) -> Floats:
+    try:
+        given = list(net_sizes)
+    except TypeError as error:
+        raise TypeError(
+            f"net_sizes = {net_sizes!r} is not a list of numbers: give sizes such as (0.1, 1)"
+        ) from error
+    sizes = {
+        check.number(f"net_sizes[{i}]", size, at_least=0, remedy="sizes are multiples of the deviations")
+        for i, size in enumerate(given)
+    }
+    return np.array(sorted(sizes - {0.0}), dtype=np.float64)

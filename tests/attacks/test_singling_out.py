@@ -1,0 +1,163 @@
+"""The net attack against its brute-force twin, and against releases whose scores are known."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from targetdp import GaussianNoise
+from targetdp.attacks.net import LEAF, alone_in_boxes
+from targetdp.attacks.protection import worst_of_means
+from targetdp.attacks.singling_out import NET_SIZES, identical_and_unique, name_of, singling_out
+from targetdp.progress import Silent
+from targetdp.typing import Floats
+
+
+def brute_force(X: Floats, X_priv: Floats, sizes: tuple[float, ...]) -> dict[str, int]:
+    """The paper's words: people who are the only ones in a box, for each net size."""
+    deviation = np.where((X_priv == X_priv[0]).all(axis=0), 0.0, X_priv.std(axis=0))
+    flat = deviation == 0
+    counts = {}
+    for c in (0.0, *sizes):
+        people = set()
+        for z in X_priv:
+            inside = (X[:, flat] == z[flat]).all(axis=1)
+            if c == 0:
+                inside &= (z == X).all(axis=1)
+            else:
+                scaled = np.abs(X[:, ~flat] / deviation[~flat] - z[~flat] / deviation[~flat])
+                inside &= (scaled <= c).all(axis=1)
+            if inside.sum() == 1:
+                people.add(int(np.argmax(inside)))
+        counts[name_of(c)] = len(people)
+    return counts
+
+
+def tables() -> dict[str, tuple[Floats, Floats]]:
+    rng = np.random.default_rng(7)
+    X = rng.standard_normal((400, 4))
+    skewed = np.exp(rng.standard_normal((300, 10)))
+    rounded = np.round(rng.standard_normal((500, 3)))
+    constant = np.column_stack([X[:, 0], np.full(400, 3.0), X[:, 1]])
+    return {
+        "no noise": (X, X.copy()),
+        "a little noise": (X, X + 0.05 * rng.standard_normal(X.shape)),
+        "much noise": (X, X + 3 * rng.standard_normal(X.shape)),
+        "skewed": (skewed, skewed + 0.3 * rng.standard_normal(skewed.shape)),
+        "ties": (rounded, np.round(rounded + rng.standard_normal(rounded.shape))),
+        "duplicates": (np.repeat(X[:50], 3, axis=0), np.repeat(X[:50], 3, axis=0)),
+        "a constant column": (constant, constant + np.array([0.1, 0, 0.1]) * rng.standard_normal((400, 3))),
+        "a constant column that moved": (constant, constant + np.array([0.0, 1.0, 0.0])),
+        "only constant columns": (np.ones((5, 2)), np.ones((5, 2))),
+        "one column": (X[:, :1].copy(), X[:, :1] + 0.1),
+        "one row": (X[:1], X[:1]),
+        "one row, moved": (X[:1], X[:1] + 1),
+        "more columns than rows": (X[:20].reshape(4, 20), X[:20].reshape(4, 20) + 0.3),
+        "zeros": (np.zeros((30, 2)), 0.1 * rng.standard_normal((30, 2))),
+        "other numbers of rows": (X, X[:33] + 0.2 * rng.standard_normal((33, 4))),
+        "negative zero": (np.array([[0.0, 1.0], [2.0, 3.0]]), np.array([[-0.0, 1.0], [5.0, 3.0]])),
+        "deep tree": (
+            np.repeat(rng.standard_normal((LEAF * 5, 2)), 2, axis=0),
+            rng.standard_normal((LEAF * 10, 2)),
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", tables())
+def test_counts_are_those_of_the_brute_force_twin(name: str) -> None:
+    X, X_priv = tables()[name]
+    found = singling_out(X, X_priv)
+    assert found.detail["singled_out"] == brute_force(X, X_priv, NET_SIZES)
+    assert found.score == min(1 - count / len(X) for count in found.detail["singled_out"].values())
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 15])
+def test_boxes_name_the_one_point(d: int) -> None:
+    rng = np.random.default_rng(d)
+    points, queries = rng.standard_normal((1000, d)), 1.5 * rng.standard_normal((700, d))
+    apart = np.abs(points[None] - queries[:, None]).max(axis=2)
+    sizes = np.quantile(apart.min(axis=1), [0.1, 0.3, 0.5, 0.9])  # some boxes hold one, some more
+    found = alone_in_boxes(points, queries, sizes, Silent())
+    for k, size in enumerate(sizes):
+        inside = apart <= size
+        expected = np.where(inside.sum(axis=1) == 1, inside.argmax(axis=1), -1)
+        assert np.array_equal(found[:, k], expected)
+        assert (expected >= 0).sum() > 20
+        assert (inside.sum(axis=1) > 1).any()
+
+
+def test_the_original_scores_its_share_of_rows_that_are_not_unique() -> None:
+    rng = np.random.default_rng(1)
+    X = np.concatenate([rng.standard_normal((60, 3)), np.repeat(rng.standard_normal((20, 3)), 2, axis=0)])
+    found = singling_out(X, X)
+    assert found.settings["net size 0"].score == pytest.approx(0.4)
+    assert found.score <= 0.4
+
+
+def test_a_release_without_noise_protects_nobody_and_pure_noise_nearly_everybody() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((2_000, 6))
+    assert singling_out(X, X).score == 0
+    far = singling_out(0.01 * X, rng.standard_normal(X.shape))  # the crowd is a point beside the noise
+    assert far.score > 0.99
+    assert far.bound == "upper"
+
+
+def test_net_size_0_needs_identical_rows() -> None:
+    X = np.array([[1.0, 2.0], [1.0, 3.0], [1.0, 3.0], [4.0, 2.0]])
+    released = np.array([[1.0, 2.0], [1.0, 3.0], [4.0, 3.0]])
+    assert identical_and_unique(X, released).tolist() == [True, False, False, False]
+    assert identical_and_unique(X, np.nextafter(released, 9)).sum() == 0
+
+
+def test_the_interval_holds_the_score_and_shares_its_doubt() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((500, 3))
+    found = singling_out(X, X + 0.2 * rng.standard_normal(X.shape), confidence=0.9)
+    low, high = found.interval
+    assert low < found.score < high
+    wider = singling_out(X, X + 0.2 * rng.standard_normal(X.shape), confidence=0.999)
+    assert wider.interval[1] - wider.interval[0] > high - low
+
+
+def test_over_simulations_it_is_the_worst_of_the_means() -> None:
+    X = np.random.default_rng(4).standard_normal((300, 3)) / 10
+    mechanism = GaussianNoise(B=0.1, epsilon=4, delta=1e-3)
+    runs = [singling_out(X, mechanism.privatize(X, np.random.default_rng(seed))) for seed in range(5)]
+    found = worst_of_means(runs)
+    means = {name: np.mean([run.settings[name].score for run in runs]) for name in runs[0].settings}
+    assert found.score == pytest.approx(min(means.values()))
+    assert found.score >= np.mean([run.score for run in runs])
+    assert found.strongest == min(means, key=lambda name: means[name])
+
+
+def test_sizes_may_come_in_any_order_and_more_than_once() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((200, 3))
+    Z = X + 0.3 * rng.standard_normal(X.shape)
+    assert singling_out(X, Z, (1.0, 0.5, 0.5, 0)).detail == singling_out(X, Z, (0.5, 1.0)).detail
+    assert list(singling_out(X, Z, ()).settings) == ["net size 0"]
+    assert name_of(0.123456) == "net size 0.123456"
+
+
+def test_huge_values_are_refused_and_large_ones_are_not() -> None:
+    X = np.array([[1e200, 0.0], [-1e200, 1.0], [1.0, 2.0]])
+    assert singling_out(X * 1e-60, X * 1e-60).score == 0
+    with pytest.raises(ValueError, match=r"X_priv's column 0 has values up to 1e\+200.*rescale"):
+        singling_out(X, X)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"net_sizes": (-0.1,)}, r"net_sizes\[0\] = -0.1 is outside \[0, inf\)"),
+        ({"net_sizes": 0.5}, r"net_sizes = 0.5 is not a list"),
+        ({"net_sizes": (0.5, "1")}, r"net_sizes\[1\] = '1' is not a number"),
+        ({"confidence": 1}, r"confidence = 1.0 is outside \(0, 1\)"),
+        ({"X_priv": np.ones((3, 3))}, "X_priv has 3 columns: exactly 2 are needed"),
+        ({"X": np.array([[np.nan, 1.0]])}, "X has 1 values that are NaN"),
+    ],
+)
+def test_bad_input(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        singling_out(**({"X": np.eye(2), "X_priv": np.eye(2)} | arguments))

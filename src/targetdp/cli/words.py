@@ -1,6 +1,8 @@
 """What commands share: lists of names, progress on stderr, tables on stdout."""
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,26 @@ def cells(*values: str) -> list[Text]:
 def emit(text: str) -> None:
     """Data for the next program."""
     typer.echo(text)
+
+
+def must_be_free(name: str, path: Path, *, force: bool) -> None:
+    """A file that may be written: found out before the work, not after it."""
+    if path.exists() and not force:
+        raise ValueError(f"{name} = {path} exists: choose another name, or give --force")
+    if not path.parent.is_dir():
+        raise ValueError(f"{name} = {path}: its folder does not exist; create it first")
+
+
+def save_text(path: Path, text: str) -> None:
+    """Write a file for its owner's eyes: all of it, or nothing."""
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # permission 0600
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
 
 
 class Bar:

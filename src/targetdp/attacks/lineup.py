@@ -1,0 +1,231 @@
+"""An original table and its release, person by person, in the units of the release."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from targetdp.mechanisms.law import NoiseLaw, law_of
+from targetdp.normalization import normalize
+from targetdp.progress import Progress
+from targetdp.release.certificate import Certificate
+from targetdp.release.columns import Tally, check_columns, ids_of, numbers_of
+from targetdp.release.inspection import batch_rows
+from targetdp.release.keys import pseudonym_key
+from targetdp.release.local import pseudonyms
+from targetdp.release.scales_file import read_scales
+from targetdp.release.staging import certificate_path
+from targetdp.release.verify import read_certificate, verify_release
+from targetdp.scales import ColumnScales, data_scales, declared_scales
+from targetdp.table.source import open_source
+from targetdp.typing import Floats
+
+AS_THEY_ARE = (
+    "There is no certificate: the tables are compared in the units that they have. If the release was "
+    "scaled, give its scales."
+)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What attacks work on: row i of ``original`` and of ``released`` is the same person.
+
+    ``original`` and ``holdout`` (people who are not in the release) are in the units of the release: scaled
+    and clipped as its mechanism saw them.
+    """
+
+    features: tuple[str, ...]
+    original: Floats = field(repr=False)
+    released: Floats = field(repr=False)
+    holdout: Floats | None = field(repr=False, default=None)
+    certificate: Certificate | None = field(repr=False, default=None)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def law(self) -> NoiseLaw | None:
+        """The noise of the release, if its certificate tells it."""
+        record = None if self.certificate is None else self.certificate.mechanism.law
+        return None if record is None else law_of(record)
+
+
+@dataclass(frozen=True)
+class _People:
+    """Ids and numbers of a table."""
+
+    ids: pa.StringArray
+    rows: Floats
+
+
+def line_up(
+    original: Path,
+    released: Path,
+    id_column: str,
+    *,
+    progress: Progress,
+    certificate: Path | None = None,
+    features: Sequence[str] | None = None,
+    scales: Path | None = None,
+    pseudonym_key_file: Path | None = None,
+    holdout: Path | None = None,
+    rest_is_holdout: bool = False,
+) -> Sides:
+    """Join two tables on the id and bring the original into the units of the release.
+
+    With a certificate beside the release (or given) features, constants for gaps and column scales are the
+    certificate's own; it must hold for the file. ``scales`` is needed where a certificate may not tell them.
+    Refuses, with the reason: an id twice, people in the release who are not in the original, people in the
+    original who are not in the release (unless they are the holdout), a holdout that shares people.
+    """
+    proof = _certificate(released, certificate)
+    names = _features(original, released, id_column, proof, features)
+    gaps = {} if proof is None else proof.imputed
+    mine = _read(original, id_column, names, gaps, progress)
+    private = _read(released, id_column if proof is None else proof.id, names, {}, progress)
+    own_ids = _as_released(mine.ids, proof, pseudonym_key_file)
+    here = _places(own_ids, private.ids, original, released)
+    rest = np.setdiff1d(np.arange(len(own_ids)), here)
+    if len(rest) and not rest_is_holdout:
+        raise ValueError(
+            f"original {original} has {len(rest):,} people who are not in release {released}: leave them "
+            "out, or say that they are the holdout (--rest-is-holdout)"
+        )
+    others = mine.rows[rest] if len(rest) else None
+    if holdout is not None:
+        if others is not None:
+            raise ValueError("holdout is given twice: as a table and as the rest of the original; choose one")
+        aside = _read(holdout, id_column, names, gaps, progress)
+        _must_be_others(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
+        others = aside.rows
+    rows = mine.rows[here]
+    used = _scales(rows, names, proof, scales)
+    if used is not None:
+        rows = normalize(rows, used).X
+        others = None if others is None else normalize(others, used).X
+    return Sides(
+        names, rows, private.rows, others, proof,
+        (AS_THEY_ARE,) if proof is None and used is None else (),
+    )  # fmt: skip
+
+
+def _certificate(released: Path, given: Path | None) -> Certificate | None:
+    path = given or certificate_path(released)
+    if given is None and not path.exists():
+        return None
+    found = read_certificate(path)
+    wrong = [check for check in verify_release(released, found).checks if check.holds is False]
+    if wrong:
+        raise ValueError(
+            f"certificate {path} does not hold for release {released} ({wrong[0].what}: {wrong[0].detail}): "
+            "run targetdp verify for all checks"
+        )
+    if found.made_for is not None:
+        raise ValueError(
+            f"release {released} was made for {found.made_for}, which standardizes values after the noise: "
+            "attack a release made without --for"
+        )
+    return found
+
+
+def _features(
+    original: Path, released: Path, id_column: str, proof: Certificate | None, given: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The columns to attack: the certificate's, those given, or all that both tables have."""
+    ours, theirs = open_source(original).columns, open_source(released).columns
+    check_columns(ours, f"original {original}", id=[id_column])
+    check_columns(theirs, f"release {released}", id=[id_column if proof is None else proof.id])
+    if proof is not None:
+        if given is not None and tuple(given) != proof.features:
+            raise ValueError(
+                f"features names {', '.join(given)}: the release's certificate says "
+                f"{', '.join(proof.features)}; leave --features out"
+            )
+        names = proof.features
+    else:
+        names = tuple(given) if given else tuple(n for n in theirs if n in ours and n != id_column)
+    if not names:
+        raise ValueError(f"original {original} and release {released} share no column but the id")
+    check_columns(ours, f"original {original}", features=names)
+    check_columns(theirs, f"release {released}", features=names)
+    return names
+
+
+def _read(
+    path: Path, id_column: str, features: Sequence[str], gaps: dict[str, float], progress: Progress
+) -> _People:
+    source = open_source(path)
+    check_columns(source.columns, f"table {path}", id=[id_column], features=features)
+    progress.phase(f"reading {path.name}", source.count())
+    tally, seen, ids, blocks = Tally(), 0, [], []
+    types = dict.fromkeys(features, pa.float64())
+    for batch in source.batches([id_column, *features], types, batch_rows(len(features))):
+        ids.append(ids_of(batch.column(id_column), id_column, tally, seen))
+        blocks.append(numbers_of(batch, features, gaps, tally, seen))
+        seen += batch.num_rows
+        progress.advance(batch.num_rows)
+    if not seen:
+        raise ValueError(f"table {path} has no rows: there is nobody to attack")
+    try:
+        tally.raise_if_any()
+    except ValueError as error:
+        raise ValueError(f"table {path}: {error}") from error
+    people = _People(pa.concat_arrays(ids), np.ascontiguousarray(np.concatenate(blocks, axis=1).T))
+    different = pc.count_distinct(people.ids).as_py()
+    if different < seen:
+        raise ValueError(
+            f"table {path} has {seen - different:,} rows whose id occurs before: one row for each person"
+        )
+    return people
+
+
+def _as_released(ids: pa.StringArray, proof: Certificate | None, key: Path | None) -> pa.StringArray:
+    """Ids as the release has them: hashed, where it has pseudonyms."""
+    if proof is None or not proof.pseudonyms:
+        if key is not None:
+            raise ValueError("pseudonym_key is given, but the release has no pseudonyms: leave it out")
+        return ids
+    if key is None:
+        raise ValueError("the release has pseudonyms: give the key of the release (--pseudonym-key)")
+    if not key.exists():
+        raise ValueError(f"pseudonym_key {key} does not exist: give the file of the release")
+    return pseudonyms(ids, pseudonym_key(key))
+
+
+def _places(own: pa.StringArray, released: pa.StringArray, original: Path, release: Path) -> Floats:
+    """Where each person of the release is in the original."""
+    places = pc.index_in(released, value_set=own)
+    if places.null_count:
+        raise ValueError(
+            f"release {release} has {places.null_count:,} people who are not in original {original}: the two "
+            "tables must be about the same people, with ids written the same way"
+        )
+    return np.asarray(places.to_numpy(zero_copy_only=False))
+
+
+def _must_be_others(aside: pa.StringArray, released: pa.StringArray, holdout: Path) -> None:
+    shared = pc.sum(pc.is_in(aside, value_set=released)).as_py()
+    if shared:
+        raise ValueError(
+            f"holdout {holdout} has {shared:,} people who are in the release: a holdout holds other people"
+        )
+
+
+def _scales(
+    rows: Floats, features: Sequence[str], proof: Certificate | None, file: Path | None
+) -> ColumnScales | None:
+    """How the original becomes what the mechanism saw; None: the units are the same already."""
+    if proof is None:
+        return None if file is None else read_scales(file, features)
+    told = proof.scales.values
+    if told is not None:
+        return declared_scales(*([getattr(told[n], part) for n in features] for part in ("center", "scale")))
+    if proof.scales.source == "data":
+        return data_scales(rows)
+    if file is None:
+        raise ValueError(
+            "the release's scales are confidential, so that its certificate does not tell them: give the "
+            "scales file (--scales)"
+        )
+    return read_scales(file, features)

@@ -52,6 +52,10 @@ class ComposedLoss(PrivacyLoss):
         """See `PrivacyLoss.largest`: the largest losses add up, rounded up."""
         return math.nextafter(math.fsum(loss.largest() for loss in self.parts), math.inf)
 
+    def expected(self) -> float:
+        """See `PrivacyLoss.expected`: means add up, rounded up."""
+        return math.nextafter(math.fsum(loss.expected() for loss in self.parts), math.inf)
+
     def distribution(self, interval: float) -> Any:  # noqa: ARG002
         """Not defined: a composition is fixed at the resolution it was made with."""
         raise TypeError("a composed loss cannot be composed again: compose all losses in one call")

@@ -43,6 +43,10 @@ class GaussianLoss(PrivacyLoss):
         """See `PrivacyLoss.reach`."""
         return self.mu * (self.mu / 2 + 10)
 
+    def expected(self) -> float:
+        """See `PrivacyLoss.expected`: μ²/2, in either direction."""
+        return self.mu * self.mu / 2 * (1 + _FLOAT_ERROR) + (sys.float_info.min if self.mu > 0 else 0.0)
+
     def distribution(self, interval: float) -> Any:
         """See `PrivacyLoss.distribution`."""
         from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415 (slow to import)

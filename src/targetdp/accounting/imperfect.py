@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from targetdp import check
-from targetdp.accounting.loss import PrivacyLoss
+from targetdp.accounting.loss import NEGLIGIBLE, PrivacyLoss
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,22 @@ class ImperfectLoss(PrivacyLoss):
     def reach(self) -> float:
         """See `PrivacyLoss.reach`."""
         return self.ideal.reach() + 2 * self.imperfection.log_error
+
+    def expected(self) -> float:
+        """See `PrivacyLoss.expected`: e^η·E + 2(e^η − 1) + 3η + τ, with E the ideal mean.
+
+        On the good event A, L′ ≤ L + 2η and P′ is P up to e^±η, so the drawn mean over A is at most
+        E_P[L; A] + (e^η − 1)·E_P|L| + 2η. There E_P|L| ≤ E + 2, because P·ln(Q/P) ≤ Q − P where L < 0;
+        and what A leaves out of E is P·ln(P/Q) over its complement, at least P(Aᶜ) − Q(Aᶜ) ≥ −(τ + η).
+
+        Does not guarantee: anything about the event of probability τ itself, where an outcome may be
+        possible for one row only. It is infinite where τ is more than `NEGLIGIBLE`.
+        """
+        eta, tail = self.imperfection.log_error, self.imperfection.tail
+        if tail > NEGLIGIBLE or eta > 1:
+            return math.inf
+        mean = self.ideal.expected() * math.exp(eta) + 2 * math.expm1(eta) + 3 * eta + tail
+        return mean * (1 + 2.0**-40)
 
     def distribution(self, interval: float) -> Any:  # noqa: ARG002
         """Not defined: `compose` composes the ideal losses and adds up the imperfections."""

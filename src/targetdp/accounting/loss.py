@@ -7,6 +7,9 @@ from typing import Any
 
 from targetdp import check
 
+NEGLIGIBLE = 2.0**-64
+"""Probability of an event that a mean loss may leave out: more than any sampler here needs (2⁻⁸³)."""
+
 
 class PrivacyLoss(ABC):
     """The privacy loss of one release between two tables that differ in one row.
@@ -26,6 +29,15 @@ class PrivacyLoss(ABC):
     def largest(self) -> float:
         """A loss that is *never* exceeded; infinite if there is none."""
         return math.inf
+
+    @abstractmethod
+    def expected(self) -> float:
+        """The mean of the loss in nats (a Kullback-Leibler divergence), the worse of both directions.
+
+        Never below the truth, up to an event of probability `NEGLIGIBLE`: what happens beyond a sampler's
+        tail might give a row away entirely, which no finite mean could cover. Infinite where an event that
+        is likelier than that might, or where the loss has no mean.
+        """
 
     @abstractmethod
     def distribution(self, interval: float) -> Any:

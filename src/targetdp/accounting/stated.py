@@ -1,11 +1,12 @@
 """A release of which only a stated (ε, δ) is known."""
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 from targetdp import check
-from targetdp.accounting.loss import PrivacyLoss
+from targetdp.accounting.loss import NEGLIGIBLE, PrivacyLoss
 from targetdp.guarantee import Guarantee
 
 
@@ -44,6 +45,16 @@ class StatedLoss(PrivacyLoss):
     def largest(self) -> float:
         """See `PrivacyLoss.largest`."""
         return self.stated_epsilon if self.stated_delta == 0 else math.inf
+
+    def expected(self) -> float:
+        """See `PrivacyLoss.expected`: ε·tanh(ε/2), the mean of randomized response; infinite with a real δ.
+
+        No (ε, 0) mechanism has more: each is randomized response, post-processed, which only lowers it.
+        """
+        if self.stated_delta > NEGLIGIBLE:
+            return math.inf
+        mean = self.stated_epsilon * math.tanh(self.stated_epsilon / 2)
+        return mean * (1 + 2.0**-50) + (sys.float_info.min if self.stated_epsilon > 0 else 0.0)
 
     def distribution(self, interval: float) -> Any:
         """See `PrivacyLoss.distribution`."""

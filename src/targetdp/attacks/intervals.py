@@ -2,7 +2,7 @@
 
 Exact (Clopper and Pearson 1934): they hold at every size and for shares of 0 and 1, and are a little wide.
 A count may be a fraction, where each person's part is a mean over several tries: such a mean varies less
-than one try would, so the interval still holds.
+than one try would. That the interval still holds is checked in tests, exactly, for parts of two values.
 """
 
 from typing import Any

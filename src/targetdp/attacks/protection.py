@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -20,10 +20,21 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Setting:
-    """One way to run an attack (a net size, a column): its own score, not capped, and its interval."""
+    """One way to run an attack (a net size, a column): its own score, not capped, and its interval.
+
+    Either may be infinite, as a ratio to nothing is; neither may be undefined.
+    """
 
     score: float
     interval: Interval
+
+    def __post_init__(self) -> None:
+        low, high = self.interval
+        if math.isnan(self.score) or not low <= high:
+            raise ValueError(
+                f"score = {self.score!r} with interval = {self.interval!r} is undefined: give numbers, the "
+                "lower end of the interval first"
+            )
 
 
 @dataclass(frozen=True)
@@ -51,8 +62,8 @@ class Protection:
 
     def record(self) -> dict[str, Any]:
         """Plain data, ready for JSON: what is not finite comes as null."""
-        fields = {name: getattr(self, name) for name in ("score", "interval", "strongest", "bound", "detail")}
-        return {name: _plain(value) for name, value in fields.items()}
+        record: dict[str, Any] = _plain(self)
+        return record
 
 
 def worst(
@@ -63,6 +74,8 @@ def worst(
     If all their intervals hold at once, so does the one from the lowest low end to the lowest high end.
     Of several equally strong settings the first is named.
     """
+    if not settings:
+        raise ValueError("settings has 0 entries: an attack is run in at least one setting")
     strongest = min(settings, key=lambda name: settings[name].score)
     low = min(setting.interval[0] for setting in settings.values())
     high = min(setting.interval[1] for setting in settings.values())
@@ -96,8 +109,11 @@ def worst_of_means(simulations: Sequence[Protection], *, confidence: float = CON
     means = {}
     for name in first.settings:
         scores = np.array([one.settings[name].score for one in simulations])
-        mean, spread = float(scores.mean()), reach * float(scores.std(ddof=1))
-        means[name] = Setting(mean, (mean - spread, mean + spread))
+        if np.isfinite(scores).all():
+            mean, spread = float(scores.mean()), reach * float(scores.std(ddof=1))
+            means[name] = Setting(mean, (mean - spread, mean + spread))
+        else:  # a ratio to nothing: the other simulations say too little to bound its mean
+            means[name] = Setting(float(scores.mean()), (-math.inf, math.inf))
     return worst(means, first.bound, confidence=confidence, simulations=len(simulations))
 
 
@@ -107,7 +123,7 @@ def _cap(score: float) -> float:
 
 def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
-        return _plain(asdict(value))
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -5,14 +5,12 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from rich.console import Console
 
 from targetdp import Guarantee, SphericalLaplace, demo, least_noise
 from targetdp.demo import Line, compare, render
 from targetdp.mechanisms.choice import REGISTER
-from targetdp.table.example import togo_like
 
 PEOPLE, FEATURES = 4_201, 10
 PROMISE = Guarantee(B=0.25, epsilon=3.9999, delta=1 / (PEOPLE + 1))
@@ -49,23 +47,6 @@ def text_of(lines: list[Line]) -> str:
     return out.getvalue()
 
 
-# The invented population
-
-
-def test_the_population_has_the_size_of_the_papers_table() -> None:
-    people = togo_like(np.random.default_rng(demo.SEED))
-    assert people.X.shape == (PEOPLE, FEATURES)
-    assert len(people.names) == len(set(people.names)) == FEATURES
-    assert np.isfinite(people.X).all()
-    assert people.consumption.min() >= 0.005
-    assert people.consumption.max() <= 1.0
-    assert people.consumption.mean() == pytest.approx(0.073, abs=0.005)
-    again = togo_like(np.random.default_rng(demo.SEED))
-    assert np.array_equal(again.X, people.X)
-    assert np.array_equal(again.consumption, people.consumption)
-    assert togo_like(np.random.default_rng(0), people=7).X.shape == (7, FEATURES)
-
-
 # The comparison
 
 
@@ -74,7 +55,7 @@ def test_there_is_one_line_for_each_mechanism(lines: dict[str, Line]) -> None:
 
 
 def test_it_is_deterministic(lines: dict[str, Line], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seen on two simulations each, which take a tenth of the time, and on the status quo of the whole."""
+    """Seen on two simulations each, which take little time, and on the status quo of the whole."""
     monkeypatch.setattr(demo, "SIMULATIONS", 2)
     first, second = compare(), compare()
     assert first == second
@@ -113,7 +94,7 @@ def test_every_private_line_keeps_the_one_promise(lines: dict[str, Line]) -> Non
 
 
 def test_less_noise_is_more_accurate(lines: dict[str, Line]) -> None:
-    """Means of 20 runs with a fixed seed; the paper's printed scale is far behind."""
+    """Means of 50 runs with a fixed seed; the paper's printed scale is far behind."""
     noisy = sorted((lines[name] for name in MECHANISMS), key=lambda line: line.noise or 0.0)
     assert noisy[0].name == LEAST
     assert noisy[-1].name == PRINTED

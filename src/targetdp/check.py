@@ -89,6 +89,16 @@ def choice(name: str, value: Any, options: Collection[str]) -> str:
     return value
 
 
+def several(name: str, values: Any, remedy: str) -> list[Any]:
+    """A list, whatever it was given as; one thing alone, a text included, is refused."""
+    if not isinstance(values, str | bytes):
+        try:
+            return list(values)
+        except TypeError:
+            pass
+    raise TypeError(f"{name} = {values!r} is not a list: {remedy}")
+
+
 def text(name: str, value: Any, *, longest: int) -> str:
     """Words on one line: what looks empty, or like another text, is refused."""
     if not isinstance(value, str):

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -31,12 +29,12 @@ from targetdp.release.scales_file import scales_text
 from targetdp.release.settings import make_settings
 from targetdp.release.verify import verify_release
 from targetdp.scales import data_scales
-from targetdp.table.example import togo_like
+from targetdp.table.example import DEFAULT_SEED, draw, write
 from targetdp.typing import Floats
 
 ADULTS = 4_950_000
 QUOTA = 0.29
-SIMULATIONS = 20
+SIMULATIONS = 50
 SEED = 2026
 TITLE = "One guarantee, five ways to keep it; above and below, two ways without"
 
@@ -71,11 +69,11 @@ def _lowest(values: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 def compare(progress: Callable[[], None] = lambda: None) -> list[Line]:
     """Privatize the example with every mechanism at one guarantee; the same numbers at every run."""
-    people = togo_like(np.random.default_rng(SEED))
+    people = draw("togo")
     table = normalize(people.X, data_scales(people.X)).X
     n, d = table.shape
     promise = Guarantee(B=0.25, epsilon=3.9999, delta=1 / (n + 1))
-    accuracy, missed = targeting(table, people.consumption)
+    accuracy, missed = targeting(table, people.y)
     lines = [Line("status quo (no privacy)", None, None, None, accuracy, missed)]
     mechanisms: list[tuple[str, Mechanism]] = [
         ("private projection, as printed", REGISTER["projection"](promise)),
@@ -90,7 +88,7 @@ def compare(progress: Callable[[], None] = lambda: None) -> list[Line]:
         runs = []
         repeats = SIMULATIONS if isinstance(mechanism, NoiseMechanism) else 1
         for _ in range(repeats):
-            runs.append(targeting(mechanism.privatize(table, rng), people.consumption))
+            runs.append(targeting(mechanism.privatize(table, rng), people.y))
             progress()
         accuracy, missed = (float(value) for value in np.mean(runs, axis=0))
         noise = truth = None
@@ -152,16 +150,13 @@ def main() -> None:
 
 def released(folder: Path) -> str:
     """Release the example in a folder, as a data holder would; what happened, in words."""
-    people = togo_like(np.random.default_rng(SEED))
-    other = togo_like(np.random.default_rng(SEED + 1))
-    ids = [f"{number:08d}" for number in np.random.default_rng(SEED).permutation(len(people.X))]
-    columns = {name: people.X[:, j] for j, name in enumerate(people.names)}
-    pq.write_table(pa.table({"name": ids} | columns), folder / "features.parquet")
-    scales = scales_text(data_scales(other.X), people.names, "public")
+    write("togo", folder / "features.parquet")
+    people, other = draw("togo"), draw("togo", seed=DEFAULT_SEED + 1)
+    scales = scales_text(data_scales(other.X), people.features, "public")
     (folder / "scales.toml").write_text(scales, encoding="utf-8")
     settings = make_settings(
         {
-            "id": "name", "features": people.names, "B": 0.25, "epsilon": 4.0, "tuned_on": "synthetic",
+            "id": "id", "features": people.features, "B": 0.25, "epsilon": 4.0, "tuned_on": "synthetic",
             "scales": str(folder / "scales.toml"), "key": folder / "signing-key.pem",
             "ledger": folder / "ledger.db", "population": "invented people",
         }
@@ -174,7 +169,7 @@ def released(folder: Path) -> str:
     standing = Ledger.existing(folder / "ledger.db").standing("invented people")
     return (
         "And a release for good (targetdp privatize), with scales from other people:\n"
-        f"  {done.certificate.rows:,} rows, {len(people.names)} columns, {promise}\n"
+        f"  {done.certificate.rows:,} rows, {len(people.features)} columns, {promise}\n"
         f"  verified: {sum(bool(check.holds) for check in checks)} of {len(checks)} checks hold\n"
         f"  ledger: ε = {standing.spent:.3g} spent of 8 at B = 0.25, δ = 1e-05"
     )

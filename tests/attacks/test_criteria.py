@@ -120,9 +120,9 @@ def test_a_share_is_never_above_the_score() -> None:
             assert score - 1 / of < said / of <= score + 1e-9
 
 
-def test_the_strongest_setting_is_named_among_how_many() -> None:
+def test_the_strongest_is_said_to_be_one_of_so_many() -> None:
     assert meaning("singling_out", scored(0.9, 6)) == (
-        "90 of 100 people could not be singled out by the strongest of 6 net sizes: the worst."
+        "90 of 100 people could not be singled out by the strongest of 6 net sizes."
     )
     assert meaning("singling_out", scored(0.9, 1)).endswith("singled out by the worst.")
 

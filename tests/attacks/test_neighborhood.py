@@ -1,5 +1,6 @@
 """The crowd within B, by hand and against all pairs."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ def test_a_sample_of_people_against_everyone() -> None:
     sample = neighborhood(X, 0.2, people=100, rng=np.random.default_rng(2))
     assert len(sample.crowd) == 100
     assert sample.people == 500
+    assert sample.record()["looked_at"] == 100
+    assert json.loads(json.dumps(sample.record()))["quantiles"]["0.5"] == sample.typical
     assert set(sample.crowd) <= set(neighborhood(X, 0.2).crowd)
 
 
@@ -62,4 +65,4 @@ def test_one_person_and_the_word_for_one_other() -> None:
 )
 def test_bad_input(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
-        neighborhood(**({"X": np.eye(2), "B": 0.5} | arguments))
+        neighborhood(**({"X": np.eye(2), "B": 0.5} | arguments))  # type: ignore[arg-type]

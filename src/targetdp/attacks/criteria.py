@@ -198,9 +198,9 @@ _MEANINGS: Mapping[str, Callable[[Protection], str]] = MappingProxyType(
 
 
 def _strongest(p: Protection, kind: str) -> str:
-    """The setting that decided, among how many."""
+    """Among how many settings the strongest decided; the only one by its name."""
     many = len(p.settings)
-    return p.strongest if many == 1 else f"the strongest of {many} {kind}: {p.strongest}"
+    return p.strongest if many == 1 else f"the strongest of {many} {kind}"
 
 
 def _people(share: float, done: str) -> str:

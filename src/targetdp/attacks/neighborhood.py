@@ -39,6 +39,18 @@ class Neighborhood:
         """The distribution of the crowd in a few numbers."""
         return {q: float(np.quantile(self.crowd, q)) for q in QUANTILES}
 
+    def record(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            "B": self.B,
+            "people": self.people,
+            "looked_at": len(self.crowd),
+            "typical": self.typical,
+            "alone": self.alone,
+            "quantiles": {f"{q:g}": crowd for q, crowd in self.quantiles().items()},
+            "sentence": self.sentence(),
+        }
+
     def sentence(self) -> str:
         """What an official can read."""
         others = f"{self.typical:,.0f} {'other who looks' if round(self.typical) == 1 else 'others who look'}"

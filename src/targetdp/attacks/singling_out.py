@@ -125,12 +125,7 @@ def _groups(rows: Floats) -> Integers:
 
 
 def _checked(net_sizes: Sequence[float]) -> Floats:
-    try:
-        given = list(net_sizes)
-    except TypeError as error:
-        raise TypeError(
-            f"net_sizes = {net_sizes!r} is not a list of numbers: give sizes such as (0.1, 1)"
-        ) from error
+    given = check.several("net_sizes", net_sizes, "give sizes such as (0.1, 1)")
     sizes = {
         check.number(f"net_sizes[{i}]", size, at_least=0, remedy="sizes are multiples of the deviations")
         for i, size in enumerate(given)

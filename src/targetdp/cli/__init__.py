@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import typer
 
-from targetdp.cli import ledger, plan, privatize, scales, tools, verify
+from targetdp.cli import attack, audit, example, ledger, plan, privatize, scales, tools, verify
 from targetdp.cli.words import PublishedError
 from targetdp.version import __version__
 
@@ -26,7 +26,10 @@ app.command()(plan.plan)
 app.command()(scales.scales)
 app.command()(privatize.privatize)
 app.command()(verify.verify)
+app.command()(attack.attack)
+app.command()(audit.audit)
 app.add_typer(ledger.app, name="ledger")
+app.command()(example.example)
 app.command()(tools.columns)
 app.command()(tools.key)
 app.command()(tools.schema)

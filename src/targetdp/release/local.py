@@ -22,12 +22,12 @@ from targetdp.release.inspection import (
     refuse_constants,
 )
 from targetdp.release.ordered import Output, check_ids, output_schema, table_of, write_in_order
-from targetdp.release.overlap import overlapped
 from targetdp.release.settings import Settings
 from targetdp.release.terms import Terms
 from targetdp.scales import ColumnScales
 from targetdp.table.groups import regrouped
 from targetdp.table.layout import columns_in_order, rows_in_ball
+from targetdp.table.overlap import overlapped
 from targetdp.table.spill import Spill
 from targetdp.typing import Floats
 from targetdp.words import SecretWords

@@ -13,10 +13,10 @@ import pyarrow as pa
 from targetdp.moments import Moments
 from targetdp.progress import Progress
 from targetdp.release.inspection import group_rows
-from targetdp.release.overlap import overlapped
 from targetdp.release.settings import Settings
 from targetdp.table.groups import regrouped
 from targetdp.table.ids import Sorted
+from targetdp.table.overlap import overlapped
 from targetdp.typing import Floats
 
 Range = tuple[pa.StringArray, Floats, dict[str, pa.Array], Sorted]

@@ -1,1 +1,1 @@
-"""Tables: example populations (reading and writing come with the release job)."""
+"""Tables: reading and writing them in batches, and invented populations."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from targetdp import declared_scales, privatize_frame
-from targetdp.release.schemas import SCHEMAS
+from targetdp.cli.schemas import SCHEMAS
 
 FOLDER = Path(__file__).parents[2] / "docs" / "schemas"
 

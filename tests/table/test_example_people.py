@@ -97,5 +97,5 @@ def test_work_stays_a_few_pieces_ahead_of_the_reader(monkeypatch: pytest.MonkeyP
     for taken in range(1, 6):
         assert next(reader).num_rows == 4_201
         assert len(begun) <= taken + 2
-    reader.close()
+    del reader
     assert len(begun) < 10, "and stops when nobody reads any more"

@@ -96,13 +96,15 @@ def worst_of_means(simulations: Sequence[Protection], *, confidence: float = CON
     The interval is Student's, for the mean over simulations: it knows how noise varies, not how another
     sample of people would. A single simulation is handed back as it is.
     """
-    simulations = check.several("simulations", simulations, "give the results of several simulations")
+    simulations = tuple(
+        check.several("simulations", simulations, "give the results of several simulations")
+    )
     for place, one in enumerate(simulations):
         check.instance(f"simulations[{place}]", one, Protection)
     confidence = check.number("confidence", confidence, above=0, below=1)
     if not simulations:
         raise ValueError("simulations has 0 entries: give at least one Protection")
-    first = simulations[0]
+    first: Protection = simulations[0]
     if len(simulations) == 1:
         return first
     if any(set(one.settings) != set(first.settings) or one.bound != first.bound for one in simulations):

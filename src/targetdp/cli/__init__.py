@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import typer
 
-from targetdp.cli import attack, audit, example, ledger, plan, privatize, scales, tools, verify
+from targetdp.cli import attack, audit, example, ledger, plan, privatize, program, scales, tools, verify
 from targetdp.cli.words import PublishedError
 from targetdp.version import __version__
 
@@ -30,6 +30,7 @@ app.command()(attack.attack)
 app.command()(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 app.command()(example.example)
+app.add_typer(program.app, name="program")
 app.command()(tools.columns)
 app.command()(tools.key)
 app.command()(tools.schema)

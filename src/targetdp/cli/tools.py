@@ -35,10 +35,11 @@ def key(
 
 def schema(
     of: Annotated[
-        Literal["release", "certificate", "scales", "bounds"], typer.Argument(help="which kind of file")
+        Literal["release", "certificate", "scales", "bounds", "program"],
+        typer.Argument(help="which kind of file"),
     ],
 ) -> None:
     """Print the JSON schema of a file that targetdp reads or writes."""
-    from targetdp.release.schemas import SCHEMAS  # noqa: PLC0415
+    from targetdp.cli.schemas import SCHEMAS  # noqa: PLC0415
 
     emit(json.dumps(SCHEMAS[of].model_json_schema(), indent=2, ensure_ascii=False))

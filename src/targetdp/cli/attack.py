@@ -1,0 +1,194 @@
+"""`targetdp attack`: what an adversary could still learn from a release, in one table."""
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from targetdp.cli.words import Bar, cells, emit, must_be_free, names, out, save_text, tell, warn
+
+FOR_THE_HOLDER = (
+    "These scores are statistics of the original rows: for the data holder's eyes, not to be published with "
+    "the release, unless the rows are public or invented."
+)
+
+LOOKED_AT = 5_000
+"""People whose crowd within B is counted, at most: enough for its distribution."""
+
+
+def attack(
+    original: Annotated[Path, typer.Argument(help="the original table (Parquet, CSV, or a directory)")],
+    released: Annotated[Path, typer.Argument(help="its release")],
+    id: Annotated[str, typer.Option(help="column that identifies a person, in both tables")],  # noqa: A002
+    attacks: Annotated[
+        str | None, typer.Option(help="which attacks: singling_out,linkage,… or @FILE; default: all")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="its certificate; default: RELEASED.certificate.json, if there")
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option(help="columns to attack, where there is no certificate: a,b,c or @FILE")
+    ] = None,
+    scales: Annotated[
+        Path | None, typer.Option(help="scales file, where the certificate may not tell the scales")
+    ] = None,
+    holdout: Annotated[
+        Path | None, typer.Option(help="table of people who are not in the release, with the same columns")
+    ] = None,
+    rest_is_holdout: Annotated[
+        bool, typer.Option(help="people of ORIGINAL who are not in RELEASED are the holdout")
+    ] = False,
+    second: Annotated[
+        Path | None, typer.Option(help="a second release of the same people, to link the two")
+    ] = None,
+    pseudonym_key: Annotated[
+        Path | None, typer.Option(help="key of the release's pseudonyms, if it has any")
+    ] = None,
+    people: Annotated[
+        int | None, typer.Option(help="how many people's values to guess; default: at most 20,000")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="of the intervals")] = 0.95,
+    seed: Annotated[int | None, typer.Option(help="makes random choices repeatable")] = None,
+    save: Annotated[Path | None, typer.Option(help="write everything to a JSON file")] = None,
+    force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
+    quiet: Annotated[bool, typer.Option(help="no progress")] = False,
+) -> None:
+    """Attack a release as an adversary would, and say how well people are protected (1 = safe)."""
+    from targetdp import check  # noqa: PLC0415 (numpy is slow to import: keep --help quick)
+    from targetdp.attacks.lineup import line_up  # noqa: PLC0415
+    from targetdp.attacks.panel import ATTACKS, run_attacks  # noqa: PLC0415
+
+    chosen = names(attacks)
+    for name in chosen or ():
+        check.choice("attacks", name, ATTACKS)
+    check.number("confidence", confidence, above=0, below=1)
+    if people is not None:
+        check.integer("people", people, at_least=1)
+    if seed is not None:
+        check.integer("seed", seed, at_least=0)
+    if save is not None:
+        must_be_free("save", save, force=force)
+    with Bar(quiet=quiet) as bar:
+        sides = line_up(
+            original, released, id, progress=bar, certificate=certificate, features=names(features),
+            scales=scales, pseudonym_key_file=pseudonym_key, holdout=holdout, rest_is_holdout=rest_is_holdout,
+        )  # fmt: skip
+        other = None
+        if second is not None:
+            other = line_up(original, second, id, progress=bar, pseudonym_key_file=pseudonym_key)
+        crowd = _crowd(sides, seed, bar)
+        findings = run_attacks(
+            sides, chosen, people=people, confidence=confidence, seed=seed, progress=bar,
+            other=None if other is None else other.released,
+        )  # fmt: skip
+    record = _record(sides, findings, confidence, seed, crowd)
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    if as_json:
+        emit(text)
+    else:
+        _show(released, sides, findings)
+        if crowd is not None:
+            out().print(crowd.sentence(), highlight=False)
+    warn((*sides.notes, FOR_THE_HOLDER))
+    if save is not None:
+        save_text(save, text + "\n")
+        tell(f"written to {save}")
+
+
+def _crowd(sides: Any, seed: int | None, bar: Bar) -> Any:
+    """What B means in this table: how many look alike; of at most so many people."""
+    import numpy as np  # noqa: PLC0415
+
+    from targetdp.attacks.neighborhood import neighborhood  # noqa: PLC0415
+
+    if sides.certificate is None or sides.certificate.guarantee is None:
+        return None
+    most = min(LOOKED_AT, len(sides.original))
+    return neighborhood(
+        sides.original,
+        sides.certificate.guarantee.B,
+        people=most,
+        rng=np.random.default_rng(seed),
+        progress=bar,
+    )
+
+
+def _record(sides: Any, findings: Any, confidence: float, seed: int | None, crowd: Any) -> dict[str, Any]:
+    proof = sides.certificate
+    return {
+        "format": "targetdp attacks 1",
+        "for_the_data_holder_only": True,
+        "release": None if proof is None else proof.release,
+        "guarantee": None if proof is None or proof.guarantee is None else proof.guarantee.model_dump(),
+        "conditions": [] if proof is None else list(proof.conditions),
+        "people": len(sides.original),
+        "holdout": 0 if sides.holdout is None else len(sides.holdout),
+        "features": list(sides.features),
+        "confidence": confidence,
+        "seed": seed,
+        "notes": list(sides.notes),
+        "crowd_within_B": None if crowd is None else crowd.record(),
+        "findings": [finding.record() for finding in findings],
+    }
+
+
+def _show(released: Path, sides: Any, findings: Any) -> None:
+    for table in (_scores(released, sides, findings), _criteria(findings)):
+        out().print(table, highlight=False)
+    for finding in findings:
+        for note in () if finding.protection is None else finding.protection.detail.get("notes", ()):
+            tell(f"{finding.attack}: {note}")
+
+
+def _scores(released: Path, sides: Any, findings: Any) -> Table:
+    held = "no holdout" if sides.holdout is None else f"holdout {len(sides.holdout):,}"
+    table = Table(
+        title=Text(f"{released}: {len(sides.original):,} people, {len(sides.features)} columns, {held}"),
+        title_justify="left",
+        caption="Protection: 1 is safe, 0 is none. ≤: cleverer attacks may get more. ≥: no attack gets more.",
+        caption_justify="left",
+    )
+    table.add_column("attack", no_wrap=True)
+    table.add_column("protection", justify="right", no_wrap=True)
+    table.add_column("interval", no_wrap=True)
+    table.add_column("strongest", overflow="fold", max_width=22)
+    table.add_column("meaning")
+    for finding in findings:
+        p = finding.protection
+        if p is None:
+            row = cells(finding.attack, "–", "–", "–", finding.meaning)
+        else:
+            sign, (low, high) = {"upper": "≤", "lower": "≥"}[p.bound], p.interval
+            row = cells(
+                finding.attack, f"{sign} {_rounded(p.score)}", f"{_rounded(low)}–{_rounded(high)}",
+                p.strongest, finding.meaning,
+            )  # fmt: skip
+        table.add_row(*row)
+    return table
+
+
+def _criteria(findings: Any) -> Table:
+    from targetdp.attacks.criteria import ANSWERS, QUESTIONS  # noqa: PLC0415
+
+    table = Table(
+        title="The regulators' criteria (Article 29 Working Party, WP 216): what is and is not answered",
+        title_justify="left",
+    )
+    for heading in ("criterion", "answered in part by", "not reached"):
+        table.add_column(heading)
+    for criterion in QUESTIONS:
+        names = [f.attack for f in findings if f.protection and criterion in ANSWERS[f.attack].criteria]
+        for place, name in enumerate(names or ["–"]):
+            missing = ANSWERS[name].does_not_reach if names else "Everything: no attack was run."
+            table.add_row(*cells("" if place else criterion, name, missing))
+    return table
+
+
+def _rounded(score: float) -> str:
+    """Three digits, never rounded to more protection than there is."""
+    return f"{math.floor(score * 1000 + 1e-9) / 1000:.3f}"

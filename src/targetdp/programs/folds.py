@@ -1,0 +1,53 @@
+"""The cross-validation plan: made once, and the same for every release that is compared."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from targetdp import check
+from targetdp.typing import Integers
+
+
+@dataclass(frozen=True)
+class Folds:
+    """``people`` in ``k`` random parts of nearly equal size, from ``seed`` alone.
+
+    Each person is predicted by a model that was fitted without her part. ``order`` lists all people part by
+    part; part f is ``order[starts[f]:starts[f + 1]]``.
+
+    Guarantees: two plans with equal numbers are equal, and never depend on features or outcomes.
+    """
+
+    people: int
+    k: int = 5
+    seed: int = 0
+    order: Integers = field(init=False, repr=False, compare=False)
+    starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        people = check.integer(
+            "people", self.people, at_least=2, remedy="one part is held out, one is fitted"
+        )
+        k = check.integer("folds", self.k, at_least=2, at_most=people, remedy="every fold needs a person")
+        seed = check.integer("seed", self.seed, at_least=0)
+        order = np.random.default_rng(seed).permutation(people).astype(np.int64)
+        order.setflags(write=False)
+        starts = tuple(people * f // k for f in range(k + 1))
+        for name, value in (
+            ("people", people),
+            ("k", k),
+            ("seed", seed),
+            ("order", order),
+            ("starts", starts),
+        ):
+            object.__setattr__(self, name, value)
+
+    def __iter__(self) -> Iterator[tuple[Integers, Integers]]:
+        """For each fold who is fitted and who is predicted, as scikit-learn's ``cv=`` takes it."""
+        for begin, end in self.ranges():
+            yield np.concatenate([self.order[:begin], self.order[end:]]), self.order[begin:end]
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """Where each part begins and ends in ``order``."""
+        return zip(self.starts[:-1], self.starts[1:], strict=True)

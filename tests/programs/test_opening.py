@@ -1,0 +1,192 @@
+"""From a program file and a table to a program with its people."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+from targetdp import data_scales, normalize
+from targetdp.programs.aid import Aid, Welfare
+from targetdp.programs.file import make_program_settings
+from targetdp.programs.lending import Lending
+from targetdp.programs.opening import OpenProgram, open_program, opened
+
+
+def columns(n: int = 30) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    return {
+        "name": [f"p{i:03}" for i in range(n)],
+        "calls": rng.poisson(20, n).astype(np.float64),
+        "texts": rng.random(n),
+        "y": np.round(rng.random(n), 3) + 0.001,
+        "sex": ["f", "m", None] * (n // 3),
+        "district": rng.integers(1, 4, n),
+        "weight": rng.uniform(0.5, 2, n),
+        "amount": np.full(n, 100.0),
+        "paid": (rng.random(n) < 0.7).astype(np.int64),
+    }
+
+
+def written(folder: Path, file: str = "people.parquet", **change: Any) -> Path:
+    table = pa.table({key: value for key, value in (columns() | change).items() if value is not None})
+    path = folder / file
+    if file.endswith(".csv"):
+        pacsv.write_csv(table, path)
+    else:
+        pq.write_table(table, path)
+    return path
+
+
+def aid(table: Path, **change: Any) -> OpenProgram:
+    given = {
+        "kind": "aid", "table": table, "source": "synthetic", "id": "name", "features": ["calls", "texts"],
+        "target": "y", "quota": 0.3, "seed": 3,
+    }  # fmt: skip
+    return opened(make_program_settings(given | change))
+
+
+def lending(table: Path, **change: Any) -> Lending:
+    given = {
+        "kind": "lending", "table": table, "source": "synthetic", "features": ["calls", "texts"],
+        "target": "paid", "loans": {"amount": "amount", "revenue": 0.15, "interest": 0.02},
+    }  # fmt: skip
+    program = opened(make_program_settings(given | change)).program
+    assert isinstance(program, Lending)
+    return program
+
+
+def test_a_file_becomes_a_program(tmp_path: Path) -> None:
+    written(tmp_path)
+    path = tmp_path / "program.toml"
+    path.write_text(
+        'kind = "aid"\nid = "name"\ntarget = "y"\nquota = 0.3\ntable = "people.parquet"\nsource = "public"\n'
+        'features = ["calls", "texts"]\ngroups = ["sex", "district"]\nweights = "weight"\npopulation = 3000\n'
+        "[welfare]\ntransfer = 0.1\n",
+        encoding="utf-8",
+    )
+    found = open_program(path)
+    data = columns()
+    X = np.column_stack([data["calls"], data["texts"]])
+    assert found.ids is not None
+    assert found.ids.to_pylist() == data["name"]
+    assert found.rows == pytest.approx(normalize(X, data_scales(X)).X)
+    assert (found.raw == X).all()
+    assert found.unclipped == pytest.approx((X - X.mean(axis=0)) / X.std(axis=0))
+    assert found.folds.people == 30
+    program = found.program
+    assert isinstance(program, Aid)
+    assert (program.consumption == data["y"]).all()
+    assert program.people.weights == pytest.approx(data["weight"] / data["weight"].mean())
+    assert program.people.population == 3_000
+    assert program.people.groups.columns == ("sex", "district")
+    assert program.people.groups.labels == (("(missing)", "f", "m"), ("1", "2", "3"))
+    assert program.welfare == Welfare(0.1)
+    assert program.evaluate(found.rows, found.folds)["eligible"] > 0
+
+
+def test_csv_and_parquet_are_the_same_program(tmp_path: Path) -> None:
+    one, other = (aid(written(tmp_path, file), groups=["sex"]) for file in ("a.parquet", "b.csv"))
+    assert (one.rows == other.rows).all()
+    assert one.program.people.same_as(other.program.people)
+    rng = np.random.default_rng(0)
+    first, second = (found.program.evaluate(found.rows, found.folds, rng).record() for found in (one, other))
+    assert first == second
+
+
+def test_no_id_is_allowed(tmp_path: Path) -> None:
+    assert aid(written(tmp_path), id=None).ids is None
+
+
+def test_a_feature_may_be_a_group_and_an_amount(tmp_path: Path) -> None:
+    found = aid(written(tmp_path), features=["calls", "district"], groups=["district"])
+    assert found.program.people.groups.labels == (("1", "2", "3"),)
+    program = lending(written(tmp_path), loans={"amount": "calls", "revenue": "texts", "interest": 0.5})
+    assert (program.loans.amount == columns()["calls"]).all()
+    assert (program.loans.revenue == columns()["texts"]).all()
+    assert program.loans.interest == pytest.approx(columns()["calls"] / 2)
+
+
+def test_scales_from_a_file_and_declared_constants(tmp_path: Path) -> None:
+    scales = tmp_path / "scales.toml"
+    scales.write_text(
+        'source = "public"\n[features]\ncalls = { center = 20.0, scale = 40.0 }\n'
+        "texts = { center = 0.0, scale = 2.0 }\n",
+        encoding="utf-8",
+    )
+    calls = columns()["calls"].tolist()
+    calls[4] = None
+    found = aid(written(tmp_path, calls=calls), scales=str(scales), impute={"calls": 60.0})
+    assert found.raw[4, 0] == 60
+    assert found.rows[4, 0] == pytest.approx(min(1, 1 / np.hypot(1, found.raw[4, 1] / 2)))
+
+
+@pytest.mark.parametrize(
+    ("values", "repaid"),
+    [
+        ([0, 1] * 15, 1),
+        ([1, 0] * 15, 0),
+        ([False, True] * 15, 1),
+        (["bad", "good"] * 15, "good"),
+        ([2.0, 7.0] * 15, 7),
+    ],
+)
+def test_what_means_repaid(tmp_path: Path, values: list[object], repaid: object) -> None:
+    program = lending(written(tmp_path, paid=values), repaid=repaid)
+    assert program.repaid.tolist() == [0.0, 1.0] * 15
+
+
+def test_one_amount_for_all(tmp_path: Path) -> None:
+    program = lending(written(tmp_path), loans={"amount": 50, "revenue": 0.1, "interest": 0.0})
+    assert set(program.loans.amount.tolist()) == {50.0}
+    assert program.loans.revenue == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(
+    ("table", "settings", "message"),
+    [
+        ({}, {"features": ["calls", "income"]}, "features names 'income': no such column in table"),
+        ({}, {"target": "income"}, "target names 'income'"),
+        ({}, {"groups": ["region"]}, "groups names 'region'"),
+        ({}, {"weights": "w"}, "weights or loans names 'w'"),
+        ({}, {"id": "nobody"}, "id names 'nobody'"),
+        ({}, {"features": ["sex"]}, "feature 'sex' has type string: features must be numbers"),
+        ({"name": ["same"] * 30}, {}, "29 rows have an id that occurs before: one row for each person"),
+        ({"y": [None] * 30}, {}, "column 'y' has"),
+        ({"calls": [None] * 2 + [1.0] * 28}, {}, "column 'calls' has 2 missing values"),
+        ({"y": [float("inf")] + [1.0] * 29}, {}, "column 'y' has 1 infinite value"),
+        ({"weight": [0.0] * 30}, {"weights": "weight"}, r"weights\[0\] = 0.0 is not above 0"),
+        ({"y": [0.0] * 30}, {"welfare": {"transfer": 1.0}}, "30 values that are not above 0: CRRA"),
+        ({"sex": [{"a": 1}] * 30}, {"groups": ["sex"]}, "group column 'sex' has type struct"),
+    ],
+)
+def test_tables_that_do_not_fit(
+    tmp_path: Path, table: dict[str, Any], settings: dict[str, Any], message: str
+) -> None:
+    if table.get("y") == [None] * 30:
+        table = {"y": pa.array([None] * 30, pa.float64())}
+    with pytest.raises(ValueError, match=message):
+        aid(written(tmp_path, **table), **settings)
+
+
+def test_a_target_with_other_values(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"target 'paid' has the values 0.0, 1.0, 2.0: it must have two"):
+        lending(written(tmp_path, paid=[0, 1, 2] * 10))
+    with pytest.raises(ValueError, match="one of them repaid = 5; say which value means repaid"):
+        lending(written(tmp_path), repaid=5)
+    with pytest.raises(ValueError, match="one of them repaid = 'yes'"):
+        lending(written(tmp_path, paid=["good", "bad"] * 15), repaid="yes")
+
+
+def test_a_table_without_people(tmp_path: Path) -> None:
+    path = tmp_path / "empty.parquet"
+    pq.write_table(
+        pa.table({key: pa.array([], pa.float64()) for key in ("name", "calls", "texts", "y")}), path
+    )
+    with pytest.raises(ValueError, match=r"id column 'name' has type double|has no rows"):
+        aid(path)
+    with pytest.raises(ValueError, match="it has no rows: there is nobody to decide about"):
+        aid(path, id=None)

@@ -1,0 +1,234 @@
+"""`targetdp program init`: a first look at a table, and a commented file that can be used at once."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from targetdp.cli.program import app
+from targetdp.programs.file import AidSettings, LendingSettings, ProgramFile, read_program_file
+from targetdp.programs.look import look_at
+from targetdp.programs.opening import open_program
+from targetdp.programs.proposal import propose
+
+ROWS = 60
+
+
+def people(**change: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    found = {
+        "subscriber": [f"{i:05}" for i in range(ROWS)],
+        "calls": rng.poisson(20, ROWS),
+        "texts": rng.random(ROWS),
+        "gaps": [None, *rng.random(ROWS - 1).tolist()],
+        "constant": np.ones(ROWS),
+        "sex": ["f", "m"] * (ROWS // 2),
+        "note": [f"text {i % 30}" for i in range(ROWS)],
+        "consumption": np.round(rng.random(ROWS), 3),
+        "weight": rng.uniform(0.5, 2, ROWS),
+        "amount": rng.integers(10, 500, ROWS),
+        "repaid": [0, 1, 1] * (ROWS // 3),
+    }
+    return {key: value for key, value in (found | change).items() if value is not None}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table(people()), path)
+    return path
+
+
+def init(table: Path, out: Path, *arguments: str, kind: str = "aid") -> str:
+    """What was said; errors are raised."""
+    result = CliRunner().invoke(
+        app, ["init", str(table), "--kind", kind, "--out", str(out), *arguments], catch_exceptions=False
+    )
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_an_aid_program_is_proposed_and_can_be_opened(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "program.toml"
+    words = init(table, out, "--source", "synthetic", "--population", "5000")
+    settings = read_program_file(out)
+    assert isinstance(settings, AidSettings)
+    assert (settings.id, settings.target, settings.weights) == ("subscriber", "consumption", "weight")
+    assert settings.features == ("calls", "texts", "amount", "repaid")
+    assert (settings.groups, settings.quota, settings.population) == (("sex",), 0.29, 5_000)
+    assert "60 rows" in words
+    assert "gaps: number, 59 different, 1 missing" in words
+    assert "aid program: 4 features, target consumption" in words
+    text = out.read_text(encoding="utf-8")
+    assert '# left out: "gaps" (has missing values: declare a constant (impute) to use it)' in text
+    assert '# left out: "constant" (the same in every row)' in text
+    assert '# left out: "note" (not a number: encode it to use it)' in text
+    assert open_program(out).program.people.population == 5_000
+    jsonschema.validate(tomllib.loads(text), ProgramFile.model_json_schema())
+
+
+def test_a_lending_program_is_proposed_and_can_be_opened(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "program.toml"
+    init(table, out, "--interest", "0.01", "--quiet", kind="lending")
+    settings = read_program_file(out)
+    assert isinstance(settings, LendingSettings)
+    assert (settings.target, settings.repaid, settings.parts) == ("repaid", 1, 6)
+    assert settings.loans.model_dump() == {"amount": "amount", "revenue": 0.15, "interest": 0.01}
+    text = out.read_text(encoding="utf-8")
+    assert "revenue = 0.15  # AN ASSUMPTION" in text
+    assert "interest = 0.01\n" in text
+    assert open_program(out).program.people.count == ROWS
+    jsonschema.validate(tomllib.loads(text), ProgramFile.model_json_schema())
+
+
+def test_what_is_given_wins(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "program.toml"
+    init(
+        table, out, "--id", "note", "--target", "texts", "--features", "calls,amount", "--groups", "note",
+        "--quota", "0.1",
+    )  # fmt: skip
+    settings = read_program_file(out)
+    assert isinstance(settings, AidSettings)
+    assert (settings.id, settings.target, settings.features) == ("note", "texts", ("calls", "amount"))
+    assert (settings.groups, settings.quota) == (("note",), 0.1)
+
+
+def test_ranges_of_confidential_rows_stay_out_of_the_file(table: Path, tmp_path: Path) -> None:
+    secret, public = tmp_path / "secret.toml", tmp_path / "public.toml"
+    init(table, secret)
+    init(table, public, "--source", "public")
+    assert read_program_file(secret).source == "confidential"  # unless somebody says otherwise
+    highest = f"{max(people()['consumption']):g}"
+    assert highest in public.read_text(encoding="utf-8")
+    text = secret.read_text(encoding="utf-8")
+    assert highest not in text
+    assert " to " not in "".join(line for line in text.splitlines() if line.startswith(("  ", "target")))
+
+
+def test_nothing_is_replaced_without_force(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "program.toml"
+    out.write_text("mine", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"program file .* exists: choose another name, or replace it with"):
+        init(table, out)
+    assert out.read_text(encoding="utf-8") == "mine"
+    init(table, out, "--force")
+    assert read_program_file(out).kind == "aid"
+    link = tmp_path / "link.toml"
+    link.symlink_to(tmp_path / "nowhere.toml")
+    with pytest.raises(ValueError, match="exists"):
+        init(table, link)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.toml", "people.parquet", "program.toml"]
+
+
+def test_a_file_written_meanwhile_is_not_replaced(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "program.toml"
+
+    def look_and_dawdle(path: Path) -> Any:
+        out.write_text("theirs", encoding="utf-8")
+        return look_at(path)
+
+    monkeypatch.setattr("targetdp.programs.look.look_at", look_and_dawdle)
+    with pytest.raises(ValueError, match="exists: choose another name"):
+        init(table, out)
+    assert out.read_text(encoding="utf-8") == "theirs"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet", "program.toml"]
+
+
+def test_names_of_every_kind_survive(tmp_path: Path) -> None:
+    odd = ['a "quoted" one', "two\nlines", "[red]", "été", "back\\slash", "tab\there", "#", "del\x7f"]
+    rng = np.random.default_rng(1)
+    table = tmp_path / "strange.parquet"
+    pq.write_table(pa.table({"y": rng.random(20)} | {name: rng.random(20) for name in odd}), table)
+    out = tmp_path / "program.toml"
+    init(table, out, "--source", "public")
+    assert read_program_file(out).features == tuple(odd)
+    assert len(open_program(out).rows) == 20
+
+
+def test_the_table_is_named_relative_to_the_file(table: Path, tmp_path: Path) -> None:
+    (tmp_path / "programs").mkdir()
+    out = tmp_path / "programs" / "program.toml"
+    init(table, out)
+    assert 'table = "../people.parquet"' in out.read_text(encoding="utf-8")
+    assert open_program(out).program.people.count == ROWS
+
+
+def test_a_csv_is_looked_at_as_what_it_means(tmp_path: Path) -> None:
+    table = tmp_path / "people.csv"
+    pacsv.write_csv(pa.table(people(gaps=None)), table)
+    look = look_at(table)
+    assert look["subscriber"].kind == "text"  # 00001 is a name
+    assert (look["calls"].kind, look["texts"].kind, look["sex"].kind) == ("whole", "number", "text")
+    out = tmp_path / "program.toml"
+    init(table, out)
+    assert read_program_file(out).id == "subscriber"
+    assert open_program(out).program.people.count == ROWS
+
+
+def test_only_the_first_rows_are_looked_at(table: Path) -> None:
+    look = look_at(table, rows=7)
+    assert (look.rows, look.whole) == (7, False)
+    assert (look_at(table).rows, look_at(table).whole) == (ROWS, True)
+
+
+def test_guesses(table: Path, tmp_path: Path) -> None:
+    look = look_at(table)
+    assert propose(look, "lending", target="repaid").repaid == 1
+    bad = tmp_path / "bad.parquet"
+    pq.write_table(pa.table(people(repaid=None, default=[0, 1] * 30, g_region=["n", "s"] * 30)), bad)
+    found = propose(look_at(bad), "lending")
+    assert (found.target, found.repaid) == ("default", 0)  # 1 means that it was not repaid
+    assert found.groups == ("g_region",)  # marked as a group: others are not guessed
+    nameless = tmp_path / "nameless.parquet"
+    pq.write_table(pa.table({"y": np.arange(9.0), "income": np.arange(9), "calls": [1, 2, 3] * 3}), nameless)
+    assert propose(look_at(nameless), "aid").id is None  # a whole number that is always different is no id
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "arguments", "message"),
+    [
+        ({"consumption": None}, "aid", (), "target could not be guessed: say which column has consumption"),
+        ({"repaid": None}, "lending", (), "target could not be guessed: say which column has repayment"),
+        ({"amount": None}, "lending", (), "amount could not be guessed: say which column has the loans"),
+        ({}, "aid", ("--target", "income"), "target names 'income': no such column in the table"),
+        ({}, "aid", ("--features", "calls,income"), "features names 'income'"),
+        ({}, "lending", ("--amount", "loans"), "amount names 'loans'"),
+        ({}, "lending", ("--target", "sex"), "target 'sex' is text: say which of its values means"),
+        ({}, "aid", ("--quota", "1.5"), "quota = 1.5: Input should be less than 1"),
+        (
+            {},
+            "aid",
+            ("--features", "calls,consumption"),
+            "features names 'consumption', which the program uses",
+        ),
+    ],
+)
+def test_what_cannot_be_guessed_must_be_said(
+    tmp_path: Path, change: dict[str, Any], kind: str, arguments: tuple[str, ...], message: str
+) -> None:
+    table, out = tmp_path / "people.parquet", tmp_path / "program.toml"
+    pq.write_table(pa.table(people(**change)), table)
+    with pytest.raises(ValueError, match=message):
+        init(table, out, *arguments, kind=kind)
+    assert not out.exists()
+
+
+def test_tables_that_cannot_be_looked_at(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.parquet"
+    pq.write_table(pa.table({"y": pa.array([], pa.float64())}), empty)
+    with pytest.raises(ValueError, match="has no rows: there is nobody to decide about"):
+        look_at(empty)
+    with pytest.raises(ValueError, match="does not exist"):
+        look_at(tmp_path / "nowhere.parquet")
+    pq.write_table(pa.table({"y": np.arange(5.0)}), empty)
+    with pytest.raises(ValueError, match="features could not be guessed: no column is left"):
+        propose(look_at(empty), "aid")

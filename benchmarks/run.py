@@ -22,7 +22,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from benchmarks import cider, growth, mechanisms, mondrian, noise, projection, release, spark
+from benchmarks import cider, growth, inference, mechanisms, mondrian, net, noise, projection, release, spark
 from benchmarks.page import page
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, figure
@@ -33,6 +33,8 @@ SECTIONS: dict[str, Callable[[Effort, Say], Section]] = {
     "growth": growth.measure,
     "cryptographic normals": noise.measure,
     "Mondrian": mondrian.measure,
+    "net attack": net.measure,
+    "attribute inference": inference.measure,
     "release job": release.measure,
     "Spark": spark.measure,
     "Cider": cider.measure,

@@ -1,0 +1,257 @@
+"""Attribute inference (Methods, Privacy Attacks; Supplement, relative protection score).
+
+An adversary knows some columns of a person's original row, looks for the released row that is nearest on
+them, and takes its other values for the person's. The same is tried on people who are not in the release:
+what succeeds there too was learnt about people in general, not about a person.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from targetdp import check
+from targetdp.attacks.guess_rules import near, near_by_anonymeter, zero_tolerances
+from targetdp.attacks.intervals import ratio_interval, share_interval
+from targetdp.attacks.known_columns import Window, known_counts, searches
+from targetdp.attacks.nearest_known import Sides, nearest, nearest_leaving_one_out, prepare
+from targetdp.attacks.protection import CONFIDENCE, Protection, Setting, worst
+from targetdp.progress import Progress, Silent
+from targetdp.typing import Floats, Integers
+
+HOLDOUT = 500
+"""The paper's number of people who are kept out of the release."""
+
+
+def split_holdout(
+    X: Any, holdout: int = HOLDOUT, rng: np.random.Generator | None = None
+) -> tuple[Integers, Integers]:
+    """Choose people at random who stay out of the release: row numbers of the working set and of the holdout.
+
+    Privatize X[working] only, then attack with `attribute_inference(X[working], X_priv, X[holdout])`.
+    """
+    n = len(check.table(X))
+    holdout = check.integer(
+        "holdout", holdout, at_least=1, at_most=n - 1, remedy="somebody must be left to release"
+    )
+    order = (check.generator(rng) or np.random.default_rng()).permutation(n)
+    return np.sort(order[holdout:]), np.sort(order[:holdout])
+
+
+def attribute_inference(
+    X: Any,
+    X_priv: Any,
+    holdout: Any = None,
+    *,
+    known: Sequence[int] | None = None,
+    draws: int = 1,
+    tolerance: float = 0.05,
+    zero_tolerance: float | None = None,
+    people: int | None = None,
+    columns: Sequence[str] | None = None,
+    compatibility: Literal["anonymeter"] | None = None,
+    confidence: float = CONFIDENCE,
+    rng: np.random.Generator | None = None,
+    progress: Progress | None = None,
+) -> Protection:
+    """Attribute inference protection: how often guesses fail, relative to people outside the release.
+
+    For each number h of ``known`` columns (by default 1, ⌈d/2⌉ and d-1) and each column as the secret, p is
+    the share of people for whom the guess fails: it is not within ``tolerance``·|actual|, or within
+    ``zero_tolerance`` where the actual value is exactly 0 (by default tolerance times the median size of the
+    column's other values). The score of a setting is p(people in the release) / p(holdout); without a
+    holdout it is p itself, which is never above the ratio. The score is the worst over columns and h.
+
+    ``X`` are the originals of people in the release, ``X_priv`` the released rows; their order and number
+    need not agree. ``holdout`` are people who are not in the release, see `split_holdout`. Known columns are
+    drawn at random, ``draws`` times (`known_columns`); p is then a mean over draws. ``people`` attacks a
+    random sample of so many of X. ``columns`` are names for the settings.
+    Distances are L1, with columns divided by their deviation in the release (1 for a constant); of several
+    nearest rows the first is taken (`nearest_known`). With ``compatibility="anonymeter"`` columns are divided
+    by their range over released rows and attacked people, for people in and outside the release apart, and
+    Anonymeter's test of success is used, which counts every negative guess as right: for comparisons only.
+
+    Guarantees: the guesses are those of comparing every person with every released row.
+    Does not guarantee: that no cleverer adversary guesses better (an upper bound on protection). The
+    intervals are about other people like these, for the columns that were drawn and this one release.
+    Edges: where no guess fails on either side, nothing is learnt from being in the release: the ratio counts
+    as 1, and a note says which values are open to everyone. Where none fails on the holdout only, it is
+    infinite. Ratios above 1 stay in the detail; the score is capped.
+    """
+    original = check.table(X)
+    d = original.shape[1]
+    released = check.table(X_priv, "X_priv", columns=d)
+    outside = np.empty((0, d)) if holdout is None else check.table(holdout, "holdout", columns=d)
+    counts = known_counts(known, d)
+    draws = check.integer("draws", draws, at_least=1)
+    confidence = check.number("confidence", confidence, above=0, below=1)
+    names = _names(columns, d)
+    rule = _rule(original, tolerance, zero_tolerance, compatibility)
+    rng = check.generator(rng) or np.random.default_rng()
+    sample = np.arange(len(original))
+    if people is not None:
+        people = check.integer("people", people, at_least=1, at_most=len(original))
+        sample = np.sort(rng.choice(len(original), people, replace=False))
+
+    inside = original[sample]
+    own_rows = sample if len(original) == len(released) else np.full(len(sample), -1)
+    sides = _sides(inside, outside, released, own_rows, rule)
+    actual = np.concatenate([inside, outside])
+    plan = {h: searches(d, h, draws, rng) for h in counts}
+    watcher = progress or Silent()
+    watcher.phase("attribute inference", len(actual) * sum(len(windows) for windows in plan.values()))
+    settings: dict[str, Setting] = {}
+    shares: dict[str, tuple[float, float]] = {}
+    doubt = (1 - confidence) / (d * len(counts))
+    for h, windows in plan.items():
+        failed = np.zeros((d, 2))
+        for secret, rows in _nearest_rows(sides, windows, d, watcher):
+            wrong = ~rule.right(released[rows, secret], actual[:, secret], secret)
+            failed[secret] += wrong[: len(inside)].sum(), wrong[len(inside) :].sum()
+        failed /= 1 if h == d - 1 else draws
+        for name, (of_inside, of_outside) in zip(names, failed.tolist(), strict=True):
+            setting = f"h={h}, {name}"
+            settings[setting] = _setting(of_inside, len(inside), of_outside, len(outside), doubt)
+            shares[setting] = (of_inside / len(inside), of_outside / max(1, len(outside)))
+    zeros = _zeros(actual, names, rule)
+    return worst(
+        settings,
+        "upper",
+        confidence=confidence,
+        p_release={setting: p for setting, (p, _) in shares.items()},
+        p_holdout={setting: p for setting, (_, p) in shares.items()} if len(outside) else None,
+        people=len(inside),
+        holdout=len(outside),
+        draws=draws,
+        tolerance=rule.tolerance,
+        zeros=zeros,
+        compatibility=compatibility,
+        notes=tuple(_notes(shares, len(outside), zeros, rule)),
+    )
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """When a guess is right; ``zero_tolerances`` is None for Anonymeter's rule, which has none."""
+
+    tolerance: float
+    zero_tolerances: Floats | None
+
+    def right(self, guess: Floats, actual: Floats, column: int) -> NDArray[np.bool_]:
+        if self.zero_tolerances is None:
+            return near_by_anonymeter(guess, actual, self.tolerance)
+        return near(guess, actual, self.tolerance, float(self.zero_tolerances[column]))
+
+
+def _rule(original: Floats, tolerance: Any, zero_tolerance: Any, compatibility: str | None) -> _Rule:
+    tolerance = check.number("tolerance", tolerance, at_least=0)
+    if zero_tolerance is not None:
+        zero_tolerance = check.number("zero_tolerance", zero_tolerance, at_least=0)
+    if compatibility is None:
+        if zero_tolerance is None:
+            return _Rule(tolerance, zero_tolerances(original, tolerance))
+        return _Rule(tolerance, np.full(original.shape[1], zero_tolerance))
+    check.choice("compatibility", compatibility, ("anonymeter",))
+    if zero_tolerance is not None:
+        raise ValueError(
+            f"zero_tolerance = {zero_tolerance!r} has no place in Anonymeter's rule: leave one of them out"
+        )
+    return _Rule(tolerance, None)
+
+
+def _sides(inside: Floats, outside: Floats, released: Floats, own_rows: Integers, rule: _Rule) -> list[Sides]:
+    """People and release on one scale; for Anonymeter those in and outside the release on scales apart."""
+    nobody = np.full(len(outside), -1)
+    if rule.zero_tolerances is not None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            deviation = released.std(axis=0)
+        # A constant's deviation may come out as a rounding error instead of 0.
+        usable = (deviation > 0) & np.isfinite(deviation) & (released.max(axis=0) > released.min(axis=0))
+        scale = np.where(usable, deviation, 1.0)
+        everyone = np.concatenate([inside, outside])
+        return [prepare(everyone, released, scale, np.concatenate([own_rows, nobody]))]
+    sides = []
+    for group, first_guess in ((inside, own_rows), (outside, nobody)):
+        if len(group):
+            lowest = np.minimum(released.min(axis=0), group.min(axis=0))
+            with np.errstate(over="ignore"):
+                width = np.maximum(released.max(axis=0), group.max(axis=0)) - lowest
+            scale = np.where((width > 0) & np.isfinite(width), width, 1.0)
+            sides.append(prepare(group, released, scale, first_guess))
+    return sides
+
+
+def _nearest_rows(
+    sides: list[Sides], windows: list[Window], d: int, progress: Progress
+) -> Iterator[tuple[int, Integers]]:
+    """Each secret with the nearest released row of every person, as often as it was drawn."""
+    if len(windows[0].known) == d - 1 > 1:
+        yield from enumerate(np.hstack([nearest_leaving_one_out(side, progress) for side in sides]))
+        return
+    for window in windows:
+        rows = np.concatenate([nearest(side, window.known, progress) for side in sides])
+        for secret in window.secrets:
+            yield secret, rows
+
+
+def _setting(failed: float, people: int, failed_outside: float, outside: int, doubt: float) -> Setting:
+    if not outside:
+        return Setting(failed / people, share_interval(failed, people, doubt))
+    interval = ratio_interval(failed, people, failed_outside, outside, doubt)
+    if failed_outside > 0:
+        return Setting((failed / people) / (failed_outside / outside), interval)
+    return Setting(math.inf if failed > 0 else 1.0, interval)
+
+
+def _names(columns: Sequence[str] | None, d: int) -> list[str]:
+    if columns is None:
+        return [f"column {j}" for j in range(d)]
+    names = [] if isinstance(columns, str) or not hasattr(columns, "__iter__") else list(columns)
+    if len(names) != d or not all(isinstance(name, str) for name in names) or len(set(names)) < d:
+        raise ValueError(f"columns = {columns!r} does not name the {d} columns: give {d} different names")
+    return names
+
+
+def _zeros(actual: Floats, names: list[str], rule: _Rule) -> dict[str, dict[str, float]]:
+    """Columns with values of exactly 0: how many, and how near a guess must be there."""
+    if rule.zero_tolerances is None:
+        return {}
+    numbers = (actual == 0).sum(axis=0).tolist()
+    return {
+        name: {"values": number, "tolerance": float(tolerance)}
+        for name, number, tolerance in zip(names, numbers, rule.zero_tolerances, strict=True)
+        if number
+    }
+
+
+def _notes(
+    shares: dict[str, tuple[float, float]], outside: int, zeros: dict[str, dict[str, float]], rule: _Rule
+) -> Iterator[str]:
+    if not outside:
+        yield (
+            "There is no holdout: the score is the share of failed guesses itself, which is never above the "
+            "relative score, and counts what anyone could have guessed against the release."
+        )
+    if zeros:
+        total = sum(int(zero["values"]) for zero in zeros.values())
+        yield (
+            f"{total} attacked values are exactly 0, where a relative tolerance has no meaning: guesses of "
+            f"them count within an absolute tolerance, given under zeros ({', '.join(zeros)})."
+        )
+    opened = [setting for setting, (p, q) in shares.items() if outside and p == q == 0]
+    if opened:
+        yield (
+            f"No guess failed, in the release or outside it, for {'; '.join(opened)}: these values are open "
+            "to everyone, and being in the release adds nothing (the ratio counts as 1)."
+        )
+    endless = [setting for setting, (p, q) in shares.items() if outside and p > 0 == q]
+    if endless:
+        yield f"No guess failed outside the release for {'; '.join(endless)}: the ratio is infinite."
+    if rule.zero_tolerances is None:
+        yield (
+            "Anonymeter's test of success divides by the signed guess, so every negative guess counts as "
+            "right: for comparisons with it only."
+        )

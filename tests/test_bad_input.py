@@ -42,7 +42,7 @@ from targetdp.accounting import (
 from targetdp.mechanisms import Mechanism, NoiseMechanism
 from targetdp.typing import Floats
 
-RESULT_TYPES = {"Normalized", "Privatized"}
+RESULT_TYPES = {"Normalized", "Privatized", "Protection"}
 """Made by functions, never by users: what is in them was checked on the way."""
 
 
@@ -238,6 +238,14 @@ PROMISE = Guarantee(0.5, 1.0, 1e-5)
 TABLE = np.linspace(-1, 1, 400).reshape(200, 2)
 UNIT = ColumnScales(np.zeros(2), np.ones(2), "declared")
 
+INSIDE = number("(0, 1)", 0, 1)
+WATCHER = Argument([])
+"""Whoever watches is not asked for papers."""
+ANY_RNG = Argument([value for value in NOT_GENERATORS if value is not None], "np.random.default_rng(seed)")
+OTHER_TABLE = Argument([None, 1.5, "table", [], [[]], [1.0], np.ones((3, 0)), np.full((4, 2), np.nan), {1.0}])
+NOISE = Argument([1, "gaussian", PROMISE, GaussianNoise, TABLE, Mondrian(2)])
+RANKS = Argument([None, 1, "1", [0], [-1], [1.5], [True], [None]])
+
 
 def fitted(**parameters: Any) -> Any:
     return SimulatedPrivacy(**parameters).fit(TABLE)
@@ -417,6 +425,134 @@ CALLS: dict[str, Call] = {
             "epsilon": number("(0, inf)", 0),
             "delta": ANY_DELTA,
         },
+    ),
+    # Attacks
+    "singling_out": Call(
+        targetdp.singling_out,
+        {"X": TABLE, "X_priv": TABLE},
+        {
+            "X_priv": OTHER_TABLE,
+            "net_sizes": Argument([None, 1, 0.5, "1", [-1], [math.nan], [None], [[1.0]], ["1"], [HUGE]]),
+            "confidence": INSIDE,
+            "progress": WATCHER,
+        },
+    ),
+    "attribute_inference": Call(
+        targetdp.attribute_inference,
+        {"X": TABLE, "X_priv": TABLE, "holdout": TABLE, "rng": rng()},
+        {
+            "X_priv": OTHER_TABLE,
+            "holdout": optional(OTHER_TABLE),
+            "known": Argument([0, 1, "1", [], [0], [2], [1, 1], [1.0], [True], [None]]),
+            "draws": whole("1 to any", 0),
+            "tolerance": number("[0, inf)"),
+            "zero_tolerance": optional(number("[0, inf)")),
+            "people": optional(whole("1 to 200", 0, 201)),
+            "columns": Argument([1, "ab", [], ["a"], ["a", "a"], [1, 2], ["a", "b", "c"]]),
+            "compatibility": Argument([1, "", "Anonymeter", True, ["anonymeter"]]),
+            "confidence": INSIDE,
+            "rng": ANY_RNG,
+            "progress": WATCHER,
+        },
+    ),
+    "split_holdout": Call(
+        targetdp.split_holdout,
+        {"X": TABLE, "holdout": 20},
+        {"holdout": whole("1 to 199", 0, 200), "rng": ANY_RNG},
+    ),
+    "distinguishing": Call(
+        targetdp.distinguishing,
+        {"mechanism": GAUSSIAN, "dimensions": 2},
+        {
+            "mechanism": Argument([1, "gaussian", PROMISE, GaussianNoise, TABLE]),
+            "dimensions": COLUMNS,
+            "formula": word("exact"),
+            "B": optional(DISTANCE),
+            "scales_spent": Argument([1, "x", GAUSSIAN, TABLE]),
+        },
+    ),
+    "linkage": Call(
+        targetdp.linkage,
+        {"X": TABLE, "X_priv": TABLE},
+        {
+            "X_priv": OTHER_TABLE,
+            "noise": NOISE,
+            "ranks": RANKS,
+            "assignment_limit": whole("0 to"),
+            "matching_limit": whole("0 to"),
+            "confidence": INSIDE,
+            "rng": ANY_RNG,
+            "progress": WATCHER,
+        },
+    ),
+    "linkability": Call(
+        targetdp.linkability,
+        {"release_a": TABLE, "release_b": TABLE},
+        {
+            "release_a": OTHER_TABLE,
+            "release_b": OTHER_TABLE,
+            "shared": Argument([1, "01", [], [0], [(0,)], [(0, 2)], [(-1, 0)], [(0.0, 0)], [("a", "a")]]),
+            "seeds": Argument([-1, 0, True, "3", 0.5, 201, [0, 0], [200], [-1], [0.5], []]),
+            "noise_a": NOISE,
+            "noise_b": NOISE,
+            "ranks": RANKS,
+            "confidence": INSIDE,
+            "rng": ANY_RNG,
+            "progress": WATCHER,
+        },
+    ),
+    "membership": Call(
+        targetdp.membership,
+        {"X": TABLE, "X_priv": TABLE, "holdout": TABLE},
+        {
+            "X_priv": OTHER_TABLE,
+            "holdout": OTHER_TABLE,
+            "noise": NOISE,
+            "most_pairs": whole("to any", 0),
+            "confidence": INSIDE,
+            "rng": ANY_RNG,
+            "progress": WATCHER,
+        },
+    ),
+    "reconstruction": Call(
+        targetdp.reconstruction,
+        {"X_priv": TABLE, "mechanism": GAUSSIAN},
+        {
+            "X_priv": OTHER_TABLE,
+            "mechanism": Argument([None, 1, "gaussian", PROMISE, GaussianNoise, TABLE, Mondrian(2)]),
+            "confidence": INSIDE,
+            "rng": ANY_RNG,
+            "progress": WATCHER,
+        },
+    ),
+    "neighborhood": Call(
+        targetdp.neighborhood,
+        {"X": TABLE, "B": 0.5},
+        {
+            "B": DISTANCE,
+            "people": optional(whole("1 to 200", 0, 201)),
+            "rng": Argument([]),
+            "progress": WATCHER,
+        },
+    ),
+    "audit": Call(
+        targetdp.audit,
+        {"mechanism": GAUSSIAN, "dimensions": 2, "runs": 1000},
+        {
+            "mechanism": instance(Mondrian(2), GaussianNoise, PROMISE),
+            "dimensions": COLUMNS,
+            "distance": optional(DISTANCE),
+            "delta": optional(number("[0, 1)", 1)),
+            "runs": Argument(whole("", 999).bad, "1000 to any"),
+            "confidence": Argument(number("", 0.5, 1).bad, "(0.5, 1)"),
+            "rng": ANY_RNG,
+            "progress": WATCHER,
+        },
+    ),
+    "worst_of_means": Call(
+        targetdp.worst_of_means,
+        {"simulations": [targetdp.singling_out(TABLE, TABLE)] * 2},
+        {"simulations": Argument([[], (), [1], [None, None], 5, None, "ab"]), "confidence": INSIDE},
     ),
     # Privacy losses
     "GaussianLoss": Call(GaussianLoss, {"mu": 1.0}, {"mu": number("[0, inf)")}),

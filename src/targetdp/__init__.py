@@ -10,6 +10,16 @@ from targetdp.version import __version__
 
 if TYPE_CHECKING:
     from targetdp.accounting import compose
+    from targetdp.attacks.audit import audit
+    from targetdp.attacks.distinguishing import distinguishing
+    from targetdp.attacks.inference import attribute_inference, split_holdout
+    from targetdp.attacks.linkability import linkability
+    from targetdp.attacks.linkage import linkage
+    from targetdp.attacks.membership import membership
+    from targetdp.attacks.neighborhood import neighborhood
+    from targetdp.attacks.protection import Protection, worst_of_means
+    from targetdp.attacks.reconstruction import reconstruction
+    from targetdp.attacks.singling_out import singling_out
     from targetdp.conditions import accuracy_ceiling, is_ruled_out, largest_B
     from targetdp.guarantee import Guarantee, parallel, sequential
     from targetdp.mechanisms import (
@@ -34,6 +44,16 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "targetdp.accounting": ("compose",),
+    "targetdp.attacks.audit": ("audit",),
+    "targetdp.attacks.distinguishing": ("distinguishing",),
+    "targetdp.attacks.inference": ("attribute_inference", "split_holdout"),
+    "targetdp.attacks.linkability": ("linkability",),
+    "targetdp.attacks.linkage": ("linkage",),
+    "targetdp.attacks.membership": ("membership",),
+    "targetdp.attacks.neighborhood": ("neighborhood",),
+    "targetdp.attacks.protection": ("Protection", "worst_of_means"),
+    "targetdp.attacks.reconstruction": ("reconstruction",),
+    "targetdp.attacks.singling_out": ("singling_out",),
     "targetdp.conditions": ("accuracy_ceiling", "is_ruled_out", "largest_B"),
     "targetdp.guarantee": ("Guarantee", "parallel", "sequential"),
     "targetdp.mechanisms": (
@@ -67,23 +87,35 @@ __all__ = [
     "Partitioned",
     "PrivateProjection",
     "Privatized",
+    "Protection",
     "SimulatedPrivacy",
     "SphericalLaplace",
     "Staircase",
     "__version__",
     "accuracy_ceiling",
+    "attribute_inference",
+    "audit",
     "compose",
     "confidential_scales",
     "data_scales",
     "declared_scales",
+    "distinguishing",
     "is_ruled_out",
     "largest_B",
     "least_noise",
+    "linkability",
+    "linkage",
+    "membership",
+    "neighborhood",
     "normalize",
     "parallel",
     "private_scales",
     "privatize_frame",
+    "reconstruction",
     "sequential",
+    "singling_out",
+    "split_holdout",
+    "worst_of_means",
 ]
 
 

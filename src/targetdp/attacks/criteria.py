@@ -85,7 +85,7 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         ),
         "membership": Answer(
             criteria=(),
-            adversary="Has the released table and a person's exact row.",
+            adversary="Has the released table, and the exact rows of all candidates.",
             reaches="Whether it can be told that the person is in the table at all. The opinion does not "
             "name this question, and the guarantee makes no promise about it.",
             does_not_reach="Anything about the values of people who are known to be in the table.",

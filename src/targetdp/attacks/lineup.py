@@ -21,7 +21,7 @@ from targetdp.release.staging import certificate_path
 from targetdp.release.verify import read_certificate, verify_release
 from targetdp.scales import ColumnScales, data_scales, declared_scales
 from targetdp.table.source import open_source
-from targetdp.typing import Floats
+from targetdp.typing import Floats, Integers
 
 AS_THEY_ARE = (
     "There is no certificate: the tables are compared in the units that they have. If the release was "
@@ -34,7 +34,8 @@ class Sides:
     """What attacks work on: row i of ``original`` and of ``released`` is the same person.
 
     ``original`` and ``holdout`` (people who are not in the release) are in the units of the release: scaled
-    and clipped as its mechanism saw them.
+    and clipped as its mechanism saw them. ``places`` are the rows' places in the original table, by which two
+    releases of the same people can be lined up with each other.
     """
 
     features: tuple[str, ...]
@@ -43,6 +44,7 @@ class Sides:
     holdout: Floats | None = field(repr=False, default=None)
     certificate: Certificate | None = field(repr=False, default=None)
     notes: tuple[str, ...] = ()
+    places: Integers = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @property
     def law(self) -> NoiseLaw | None:
@@ -104,10 +106,8 @@ def line_up(
     if used is not None:
         rows = normalize(rows, used).X
         others = None if others is None else normalize(others, used).X
-    return Sides(
-        names, rows, private.rows, others, proof,
-        (AS_THEY_ARE,) if proof is None and used is None else (),
-    )  # fmt: skip
+    notes = (AS_THEY_ARE,) if proof is None and used is None else ()
+    return Sides(names, rows, private.rows, others, proof, notes, here)
 
 
 def _certificate(released: Path, given: Path | None) -> Certificate | None:
@@ -193,7 +193,7 @@ def _as_released(ids: pa.StringArray, proof: Certificate | None, key: Path | Non
     return pseudonyms(ids, pseudonym_key(key))
 
 
-def _places(own: pa.StringArray, released: pa.StringArray, original: Path, release: Path) -> Floats:
+def _places(own: pa.StringArray, released: pa.StringArray, original: Path, release: Path) -> Integers:
     """Where each person of the release is in the original."""
     places = pc.index_in(released, value_set=own)
     if places.null_count:
@@ -201,7 +201,7 @@ def _places(own: pa.StringArray, released: pa.StringArray, original: Path, relea
             f"release {release} has {places.null_count:,} people who are not in original {original}: the two "
             "tables must be about the same people, with ids written the same way"
         )
-    return np.asarray(places.to_numpy(zero_copy_only=False))
+    return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _must_be_others(aside: pa.StringArray, released: pa.StringArray, holdout: Path) -> None:

@@ -11,7 +11,19 @@ from contextlib import suppress
 
 import typer
 
-from targetdp.cli import attack, audit, example, ledger, plan, privatize, program, scales, tools, verify
+from targetdp.cli import (
+    attack,
+    audit,
+    example,
+    ledger,
+    plan,
+    privatize,
+    program,
+    scales,
+    tools,
+    tradeoff,
+    verify,
+)
 from targetdp.cli.words import PublishedError
 from targetdp.version import __version__
 
@@ -31,6 +43,7 @@ app.command()(audit.audit)
 app.add_typer(ledger.app, name="ledger")
 app.command()(example.example)
 app.add_typer(program.app, name="program")
+app.add_typer(tradeoff.app, name="tradeoff")
 app.command()(tools.columns)
 app.command()(tools.key)
 app.command()(tools.schema)

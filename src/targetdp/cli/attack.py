@@ -80,11 +80,14 @@ def attack(
         )  # fmt: skip
         other = None
         if second is not None:
-            other = line_up(original, second, id, progress=bar, pseudonym_key_file=pseudonym_key)
+            other = line_up(
+                original, second, id, progress=bar, scales=scales, pseudonym_key_file=pseudonym_key,
+                rest_is_holdout=True,
+            )  # fmt: skip
         crowd = _crowd(sides, seed, bar)
         findings = run_attacks(
             sides, chosen, people=people, confidence=confidence, seed=seed, progress=bar,
-            other=None if other is None else other.released,
+            other=other,
         )  # fmt: skip
     record = _record(sides, findings, confidence, seed, crowd)
     text = json.dumps(record, indent=2, ensure_ascii=False)

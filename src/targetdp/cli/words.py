@@ -91,9 +91,10 @@ def save_text(path: Path, text: str) -> None:
 
 
 class Bar:
-    """A progress bar with rows per second and time left; nothing where nobody watches."""
+    """A progress bar with rows (or other units) per second and time left; nothing where nobody watches."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, unit: str = "rows") -> None:
+        self._unit = unit
         console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"),
@@ -120,4 +121,4 @@ class Bar:
         if self._task is not None:
             self._progress.update(self._task, advance=rows)
             speed = self._progress.tasks[-1].speed
-            self._progress.update(self._task, speed="" if speed is None else f"{speed:,.0f} rows/s")
+            self._progress.update(self._task, speed="" if speed is None else f"{speed:,.0f} {self._unit}/s")

@@ -1,0 +1,171 @@
+"""Membership: whether a person was in the table at all.
+
+Targeted differential privacy promises nothing here: it hides which of the rows within B a person has, not
+that there is one. So a score near 0 breaks no promise; it says what the promise leaves open.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from targetdp import check
+from targetdp.attacks.noise_shape import Noise, NoiseShape, in_unit_ball, shape_of
+from targetdp.attacks.one_to_one import log_sums
+from targetdp.attacks.pairs import over_pairs
+from targetdp.attacks.protection import CONFIDENCE, Protection, Setting, worst
+from targetdp.attacks.roc import ALARMS, Estimate, area_under_curve, false_alarms, true_positives
+from targetdp.progress import Progress, Silent
+from targetdp.typing import Floats
+
+NEAREST = "distance to the nearest released row"
+LIKELIHOOD = "likelihood under the release"
+EXPLAINED = "released rows that the person explains"
+
+FEWEST_OUTSIDERS = 20
+_RESOLVES = 100
+"""Outsiders from which on the rate of false alarms is a tenth or less."""
+
+NO_PROMISE = "Targeted differential privacy promises nothing about membership: a low score breaks no promise."
+
+
+def membership(
+    X: Any,
+    X_priv: Any,
+    holdout: Any,
+    noise: Noise | None = None,
+    *,
+    most_pairs: int = 1_000_000_000,
+    confidence: float = CONFIDENCE,
+    rng: np.random.Generator | None = None,
+    progress: Progress | None = None,
+) -> Protection:
+    """How little a release tells members (rows of X) from outsiders of the same population (the holdout).
+
+    Three statistics of a person compete: the distance to the nearest released row; with known ``noise`` the
+    likelihood, log Σⱼ p(zⱼ | x); and how many released rows the person explains, Σⱼ p(zⱼ | x) / Σᵢ p(zⱼ | xᵢ)
+    over all candidates i, members and outsiders alike. The last one's adversary holds a list of candidates
+    with everybody on it, and does not know who of them were in the table.
+
+    Each gives two settings: 1 − (2·AUC − 1), from the area under the curve; and 1 − (TPR − FPR)/(1 − FPR),
+    from the share of members above the threshold that FPR = 10/|holdout| of the outsiders are above. 1 means
+    no better than chance. ``detail["statistics"]`` has the areas and rates themselves.
+
+    Every person meets every released row; where that is more than ``most_pairs``, a random sample of members
+    and outsiders is attacked instead, and a note says so.
+
+    Does not guarantee: anything if the holdout is of another population: then the two are told apart whatever
+    was released. Take it at random from the table before the release, as `attribute_inference` does.
+    """
+    table = check.table(X)
+    released = check.table(X_priv, "X_priv", columns=table.shape[1])
+    outside = check.table(holdout, "holdout", columns=table.shape[1])
+    if len(outside) < FEWEST_OUTSIDERS:
+        raise ValueError(
+            f"holdout has {len(outside)} rows: at least {FEWEST_OUTSIDERS} are needed to tell a rate of "
+            "false alarms; hold out 500 people before the release"
+        )
+    if len(table) < 2:
+        raise ValueError("X has 1 row: at least 2 members are needed to compare them with outsiders")
+    most_pairs = check.integer("most_pairs", most_pairs, at_least=1)
+    confidence = check.number("confidence", confidence, above=0, below=1)
+    shape = shape_of(noise, table.shape[1])
+    if shape is not None:
+        in_unit_ball(table, "X")
+        in_unit_ball(outside, "holdout")
+    chance = check.generator(rng) or np.random.default_rng()
+    told = Silent() if progress is None else progress
+
+    table, outside, sampled = _sample(table, outside, most_pairs // len(released), chance)
+    notes = [NO_PROMISE, *_resolution(len(outside)), *sampled]
+    if shape is None:
+        notes.append("The noise is not known: only distances were used.")
+    elif shape.note:
+        notes.append(shape.note)
+    m = len(table)
+    statistics = _statistics(np.concatenate([table, outside]), released, shape, told)
+    settings: dict[str, Setting] = {}
+    details: dict[str, Any] = {}
+    doubt = (1 - confidence) / (2 * len(statistics))
+    for name, values in statistics.items():
+        area = area_under_curve(values[:m], values[m:], doubt)
+        found = true_positives(values[:m], values[m:], doubt)
+        rate = false_alarms(len(outside))
+        settings[f"{name}: area under the curve"] = _setting(area, 0.5)
+        settings[f"{name}: true positives"] = _setting(found, rate)
+        details[name] = {"area_under_curve": area, "true_positives": found, "false_positives": rate}
+    return worst(
+        settings, "upper", confidence=confidence,
+        members=m, outsiders=len(outside), statistics=details, notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _setting(estimate: Estimate, guessing: float) -> Setting:
+    """1 where the figure is what guessing gives, 0 where it is 1."""
+
+    def score(value: float) -> float:
+        return 1 - (value - guessing) / (1 - guessing)
+
+    low, high = estimate.interval
+    return Setting(score(estimate.value), (score(high), score(low)))
+
+
+def _resolution(outsiders: int) -> list[str]:
+    if outsiders >= _RESOLVES:
+        return []
+    return [
+        f"{outsiders} outsiders cannot resolve false alarms below {ALARMS}/{outsiders} = "
+        f"{false_alarms(outsiders):.2g}: nothing is said about an adversary who is more careful."
+    ]
+
+
+def _sample(
+    table: Floats, outside: Floats, most: int, rng: np.random.Generator
+) -> tuple[Floats, Floats, list[str]]:
+    """As many members and outsiders as may be compared, at random."""
+    if len(table) + len(outside) <= most:
+        return table, outside, []
+    # Outsiders are kept first, to a half: their number limits how small a rate can be resolved.
+    kept = max(FEWEST_OUTSIDERS, min(len(outside), most // 2))
+    members = min(len(table), max(FEWEST_OUTSIDERS, most - kept))
+    note = (
+        f"{members} of {len(table)} members and {kept} of {len(outside)} outsiders were attacked, drawn at "
+        "random (most_pairs). An adversary whose list has everybody may tell more."
+    )
+    return (
+        rng.choice(table, members, replace=False),
+        rng.choice(outside, kept, replace=False),
+        [note],
+    )
+
+
+def _statistics(
+    people: Floats, released: Floats, shape: NoiseShape | None, progress: Progress
+) -> dict[str, Floats]:
+    """Each person's statistics: the higher, the more likely a member."""
+    progress.phase(NEAREST, len(people))
+    statistics = {NEAREST: -_nearest(people, released, progress)}
+    if shape is not None:
+        white, rows = shape.whitened(people), shape.whitened(released)
+        progress.phase(LIKELIHOOD, len(people))
+        statistics[LIKELIHOOD] = _tidy(log_sums(white, rows, shape, None, progress))
+        progress.phase(EXPLAINED, len(rows) + len(people))
+        everybody = log_sums(rows, white, shape, None, progress)
+        statistics[EXPLAINED] = _tidy(log_sums(white, rows, shape, -everybody, progress))
+    return statistics
+
+
+def _tidy(logs: Floats) -> Floats:
+    """Without the last digits: equal people must not be told apart by how sums were rounded."""
+    return np.round(logs, 9)
+
+
+def _nearest(people: Floats, released: Floats, progress: Progress) -> Floats:
+    """Squared distance to the nearest released row."""
+    nearest = np.full(len(people), math.inf)
+
+    def look(queries: slice, points: slice, squared: Floats) -> None:  # noqa: ARG001
+        np.minimum(nearest[queries], squared.min(axis=1), out=nearest[queries])
+
+    over_pairs(people, released, look, progress)
+    return nearest

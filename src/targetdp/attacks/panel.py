@@ -1,0 +1,184 @@
+"""All attacks on one release: which of them can be run, and what each one found."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from targetdp import check
+from targetdp.attacks.criteria import ANSWERS, meaning
+from targetdp.attacks.distinguishing import distinguishing
+from targetdp.attacks.inference import attribute_inference
+from targetdp.attacks.lineup import Sides
+from targetdp.attacks.linkability import linkability
+from targetdp.attacks.linkage import linkage
+from targetdp.attacks.membership import membership
+from targetdp.attacks.protection import CONFIDENCE, Protection
+from targetdp.attacks.reconstruction import reconstruction
+from targetdp.attacks.singling_out import singling_out
+from targetdp.progress import Progress, Silent
+from targetdp.scales import CONDITIONS
+
+MOST_PEOPLE = 20_000
+"""People whose values are guessed, unless the caller says otherwise: guessing compares each with all rows."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A release under attack, and how hard to try. ``other`` is a second release of the same people."""
+
+    sides: Sides
+    rng: np.random.Generator = field(repr=False)
+    other: Sides | None = field(repr=False, default=None)
+    people: int | None = None
+    confidence: float = CONFIDENCE
+    progress: Progress = field(repr=False, default_factory=Silent)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an attack found, or (no ``protection``) why it could not be run; either way in plain words."""
+
+    attack: str
+    protection: Protection | None
+    meaning: str
+
+    def record(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        answer = ANSWERS[self.attack]
+        return {
+            "attack": self.attack,
+            "protection": None if self.protection is None else self.protection.record(),
+            "meaning": self.meaning,
+            "adversary": answer.adversary,
+            "wp216_criteria": list(answer.criteria),
+            "reaches": answer.reaches,
+            "does_not_reach": answer.does_not_reach,
+        }
+
+
+class CannotRunError(ValueError):
+    """An attack that needs something which this case does not have."""
+
+
+def run_attacks(
+    sides: Sides,
+    attacks: Sequence[str] | None = None,
+    *,
+    other: Sides | None = None,
+    people: int | None = None,
+    confidence: float = CONFIDENCE,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Finding, ...]:
+    """Run the named attacks, or all; one that cannot be run says why, and stops nobody else.
+
+    Each attack has randomness of its own, so that its result does not depend on which others are run.
+    """
+    chosen = list(ATTACKS) if attacks is None else list(attacks)
+    for name in chosen:
+        check.choice("attacks", name, ATTACKS)
+    seed = int(np.random.default_rng().integers(2**63)) if seed is None else seed
+    findings = []
+    for name in chosen:
+        own = np.random.default_rng([seed, list(ATTACKS).index(name)])
+        case = Case(sides, own, other, people, confidence, progress or Silent())
+        try:
+            found = ATTACKS[name](case)
+        except CannotRunError as reason:
+            findings.append(Finding(name, None, str(reason)))
+        else:
+            findings.append(Finding(name, found, meaning(name, found)))
+    return tuple(findings)
+
+
+def _singling_out(case: Case) -> Protection:
+    s = case.sides
+    return singling_out(s.original, s.released, confidence=case.confidence, progress=case.progress)
+
+
+def _attribute_inference(case: Case) -> Protection:
+    s = case.sides
+    if len(s.features) < 2:
+        raise CannotRunError("Not run: it needs two columns, one that is known and one that is guessed.")
+    most = case.people or MOST_PEOPLE
+    return attribute_inference(
+        s.original, s.released, s.holdout, columns=s.features, rng=case.rng, progress=case.progress,
+        people=most if most < len(s.original) else None, confidence=case.confidence,
+    )  # fmt: skip
+
+
+def _distinguishing(case: Case) -> Protection:
+    proof = case.sides.certificate
+    if proof is None:
+        raise CannotRunError("Not run: without a certificate the noise is not known.")
+    spent = None if proof.scales.spent is None else proof.scales.spent.value()
+    found = distinguishing(
+        case.sides.law, len(case.sides.features), scales_spent=spent,
+        B=None if proof.guarantee is None else proof.guarantee.B,
+    )  # fmt: skip
+    if found.score == 0 or proof.scales.source in {"declared", "private"}:
+        return found
+    notes = (*found.detail.get("notes", ()), *CONDITIONS[proof.scales.source])
+    return replace(found, detail=MappingProxyType({**found.detail, "notes": notes}))
+
+
+def _linkage(case: Case) -> Protection:
+    s = case.sides
+    return linkage(
+        s.original, s.released, s.law, confidence=case.confidence, rng=case.rng, progress=case.progress
+    )
+
+
+def _linkability(case: Case) -> Protection:
+    if case.other is None:
+        raise CannotRunError("Not run: it needs a second release of the same people (--second).")
+    one, two = case.sides, case.other
+    shared = [
+        (one.features.index(name), two.features.index(name)) for name in one.features if name in two.features
+    ]
+    if not shared:
+        raise CannotRunError("Not run: the two releases have no column in common.")
+    # Two releases may be sorted by different pseudonyms: people meet by their places in the original.
+    _, here, there = np.intersect1d(one.places, two.places, assume_unique=True, return_indices=True)
+    if len(here) < 2:
+        raise CannotRunError("Not run: the two releases have fewer than two people in common.")
+    return linkability(
+        one.released[here], two.released[there], shared=shared, noise_a=one.law, noise_b=two.law,
+        confidence=case.confidence, rng=case.rng, progress=case.progress,
+    )  # fmt: skip
+
+
+def _membership(case: Case) -> Protection:
+    s = case.sides
+    if s.holdout is None:
+        raise CannotRunError("Not run: it needs people who are not in the release (--holdout).")
+    return membership(
+        s.original, s.released, s.holdout, s.law, confidence=case.confidence, rng=case.rng,
+        progress=case.progress,
+    )  # fmt: skip
+
+
+def _reconstruction(case: Case) -> Protection:
+    s, law = case.sides, case.sides.law
+    if law is None:
+        raise CannotRunError("Not run: without a certificate of added noise there is no noise to undo.")
+    return reconstruction(
+        s.released, law, s.original, confidence=case.confidence, rng=case.rng, progress=case.progress
+    )
+
+
+ATTACKS: Mapping[str, Callable[[Case], Protection]] = MappingProxyType(
+    {
+        "singling_out": _singling_out,
+        "attribute_inference": _attribute_inference,
+        "distinguishing": _distinguishing,
+        "linkage": _linkage,
+        "linkability": _linkability,
+        "membership": _membership,
+        "reconstruction": _reconstruction,
+    }
+)
+"""Every attack by name: a new one is one file, one line here and one answer in `criteria`."""

@@ -1,0 +1,266 @@
+"""`targetdp tradeoff`: what each release costs a program and how it protects people; which to choose."""
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperGroup
+
+from targetdp.cli.words import Bar, cells, emit, must_be_free, out, save_text, tell, warn
+
+_LABELS = ("mechanism", "B", "ε")
+_HEADINGS = {
+    "attribute_inference": "inference",
+    "exact_epsilon": "true ε",
+    "extra_exclusion_errors": "extra errors",
+    "distinguishing": "distin-\nguishing",
+}
+
+
+class _RunsByDefault(TyperGroup):
+    """`targetdp tradeoff PROGRAM …` is short for `targetdp tradeoff run PROGRAM …`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put in the word that people leave out."""
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_RunsByDefault,
+    help="What each release of a grid would cost a program, and how well it protects people: "
+    "targetdp tradeoff PROGRAM --out DIR.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def run(
+    program: Annotated[str, typer.Argument(help="program file (TOML), or built-in: togo, nigeria")],
+    out_folder: Annotated[
+        Path, typer.Option("--out", help="folder for the results; one that was begun is gone on with")
+    ],
+    quick: Annotated[bool, typer.Option(help="a few cells and simulations, for a first look")] = False,
+    simulations: Annotated[int | None, typer.Option(help="of each release with noise")] = None,
+    seed: Annotated[int | None, typer.Option(help="of everything random; default: the program's")] = None,
+    jobs: Annotated[int, typer.Option(help="simulations at once; -1: one for each processor")] = -1,
+    backend: Annotated[
+        Literal["loky", "threading", "dask", "ray", "spark"], typer.Option(help="who computes (joblib)")
+    ] = "loky",
+    address: Annotated[str | None, typer.Option(help="of a dask scheduler or a ray cluster")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
+    quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
+) -> None:
+    """Simulate every release of a grid: what the program achieves, and what attackers do.
+
+    Killed and started again, it goes on where it was, and ends with the same results.
+    """
+    from targetdp.tradeoff.programs import find_sweep  # noqa: PLC0415 (slow to import: keep --help quick)
+    from targetdp.tradeoff.runner import run as run_sweep  # noqa: PLC0415
+
+    with Bar(quiet=quiet, unit="simulations") as bar:
+        sweep = find_sweep(program, quick=quick, simulations=simulations, seed=seed, progress=bar)
+        try:
+            done = run_sweep(sweep, out_folder, jobs=jobs, backend=backend, address=address, progress=bar)
+        except (OSError, RuntimeError, KeyboardInterrupt) as error:
+            error.add_note("Simulations that were finished are kept: run the same command to go on")
+            raise
+    _show_run(done, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def recommend(
+    folder: Annotated[Path, typer.Argument(help="folder of a finished sweep")],
+    singling_out: Annotated[float | None, typer.Option(help="protection of at least so much, 0 to 1")] = None,
+    attribute_inference: Annotated[float | None, typer.Option(help="protection of at least so much")] = None,
+    distinguishing: Annotated[float | None, typer.Option(help="protection of at least so much")] = None,
+    max_exclusion_errors: Annotated[
+        float | None, typer.Option(help="poor people left out beyond those of the status quo, at most")
+    ] = None,
+    min_profit: Annotated[float | None, typer.Option(help="the lender's profit, at least")] = None,
+    at_least: Annotated[
+        list[str] | None, typer.Option(help="any metric: accuracy=0.68; may be given several times")
+    ] = None,
+    at_most: Annotated[
+        list[str] | None, typer.Option(help="any metric: exclusion_errors=800000; several times")
+    ] = None,
+    without_guarantee: Annotated[
+        bool, typer.Option(help="k-anonymity may be recommended too, though it guarantees nothing")
+    ] = False,
+    release: Annotated[Path | None, typer.Option("--out", help="write the release file here")] = None,
+    force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
+) -> None:
+    """Which release satisfies all that is asked and serves the program best. Exit code 1: none does."""
+    from targetdp.tradeoff.recommend import recommend as choose  # noqa: PLC0415
+    from targetdp.tradeoff.standing import Constraint  # noqa: PLC0415
+
+    limits = {
+        "singling_out": singling_out, "attribute_inference": attribute_inference,
+        "distinguishing": distinguishing, "profit": min_profit,
+    }  # fmt: skip
+    asked = [Constraint(metric, at_least=value) for metric, value in limits.items() if value is not None]
+    if max_exclusion_errors is not None:
+        asked.append(Constraint("extra_exclusion_errors", at_most=max_exclusion_errors))
+    asked += [Constraint(metric, at_least=value) for metric, value in map(_limit, at_least or ())]
+    asked += [Constraint(metric, at_most=value) for metric, value in map(_limit, at_most or ())]
+    if release is not None:
+        must_be_free("out", release, force=force)
+    found = choose(folder, asked, without_guarantee=without_guarantee)
+    if as_json:
+        emit(json.dumps(found.record(), indent=2, ensure_ascii=False))
+    else:
+        _show_recommendation(found)
+    _mark(found.for_the_data_holder_only)
+    if found.chosen is None:
+        raise typer.Exit(1)
+    if release is not None:
+        save_text(release, found.release or "")
+        tell(f"release file: {release}")
+
+
+def _limit(text: str) -> tuple[str, float]:
+    metric, _, value = text.partition("=")
+    try:
+        return metric.strip().replace("-", "_"), float(value)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a metric and a number: write it as accuracy=0.68") from error
+
+
+def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
+    from targetdp.tradeoff.standing import read_figures  # noqa: PLC0415
+
+    study = done.sweep.study
+    figures, metric = read_figures(done.folder), study.objective["metric"]
+    if as_json:
+        emit(json.dumps(_run_record(done, figures), indent=2, ensure_ascii=False))
+    else:
+        names = (metric, "accuracy", "singling_out", "attribute_inference", "distinguishing", "exact_epsilon")
+        title = (
+            f"{study.name}: {study.people:,} people ({study.source}), {done.sweep.simulations} simulations"
+        )
+        caption = (
+            "Protection: 1 is safe, 0 is none. Means over simulations; intervals are in summary.parquet."
+        )
+        rows = [[*_label(asdict(cell)), *_means(figures[cell.name], names)] for cell in done.sweep.cells]
+        if any(cell.same_as for cell in done.sweep.cells):
+            caption += " *: equal in distribution to an earlier cell, computed once."
+        _print(title, caption, (*_LABELS, *names), rows, marked=study.for_the_data_holder_only)
+    _mark(study.for_the_data_holder_only)
+    if not quiet:
+        _tell_time(done)
+        tell(f"results, summary and timing → {done.folder}")
+
+
+def _run_record(done: Any, figures: Any) -> dict[str, Any]:
+    from targetdp.tradeoff.mark import mark_of  # noqa: PLC0415
+
+    return {
+        "out": str(done.folder),
+        "program": done.sweep.study.name,
+        **mark_of(done.sweep.study.source),
+        "fingerprint": done.sweep.fingerprint,
+        "simulations": done.simulations,
+        "computed_now": done.computed,
+        "cells": [
+            asdict(cell) | {"means": {name: _finite(one.mean) for name, one in figures[cell.name].items()}}
+            for cell in done.sweep.cells
+        ],
+    }
+
+
+def _tell_time(done: Any) -> None:
+    spent: dict[str, float] = {}
+    for row in done.timing.to_pylist():
+        spent[row["part"]] = spent.get(row["part"], 0.0) + row["seconds"]
+    parts = ", ".join(f"{name} {1000 * seconds / done.simulations:.1f}" for name, seconds in spent.items())
+    tell(f"{done.simulations:,} simulations ({done.computed:,} of them now); milliseconds for each: {parts}")
+
+
+def _show_recommendation(found: Any) -> None:
+    metric = found.run["objective"]["metric"]
+    asked = [constraint.metric for constraint in found.constraints]
+    names = list(dict.fromkeys([metric, *asked, "singling_out", "attribute_inference", "distinguishing"]))
+    rows = [
+        [
+            *_label(one.cell),
+            *(f"{mean} {'✗' if name in one.fails else ' '}"
+              for name, mean in zip(names, _means(one.figures, names), strict=True)),
+            "yes" if one.on_front else "",
+            "best" if one is found.chosen else "no" if one.excluded_by else "yes",
+        ]
+        for one in found.standings
+    ]  # fmt: skip
+    caption = (
+        "✗: not what is asked, by the safe end of its 95% interval. Front: no other cell is better in the "
+        "program's figure and in all protections. k-anonymity has no guarantee, the status quo no privacy."
+    )
+    title = f"{found.run['program']} ({found.run['source']})"
+    _print(title, caption, (*_LABELS, *names, "front", "fits"), rows, marked=found.for_the_data_holder_only)
+    out().print(found.reason, highlight=False)
+    if found.release is not None:
+        emit("")
+        emit(found.release.rstrip("\n"))
+
+
+def _print(
+    title: str, caption: str, headings: tuple[str, ...], rows: list[list[str]], *, marked: bool
+) -> None:
+    from targetdp.programs.file import MARK  # noqa: PLC0415
+
+    table = Table(
+        title=Text(f"{MARK}\n{title}" if marked else title), title_justify="left", caption=Text(caption),
+        caption_justify="left", box=box.SIMPLE, collapse_padding=True, pad_edge=False,
+    )  # fmt: skip
+    for heading in headings:
+        words = heading in {*_LABELS, "front", "fits"}
+        table.add_column(
+            _HEADINGS.get(heading, heading.replace("_", " ")), overflow="fold",
+            justify="left" if words else "right", no_wrap=heading in _LABELS,
+        )  # fmt: skip
+    for row in rows:
+        table.add_row(*cells(*row))
+    out().print(table, highlight=False)
+
+
+def _label(cell: Any) -> list[str]:
+    """A cell's name, in columns."""
+    name, B, epsilon = cell["mechanism"], "", ""
+    if cell["group_size"] is not None:
+        name += f" {cell['group_size']}"
+    if cell["B"] is not None:
+        B, epsilon = f"{cell['B']:g}", f"{cell['epsilon']:g}"
+    if cell["epsilon1"] is not None:
+        epsilon = f"{cell['epsilon1']:g} + {cell['epsilon2']:g}"
+    return [name + (" *" if cell["same_as"] else ""), B, epsilon]
+
+
+def _means(figures: Any, names: Any) -> list[str]:
+    from targetdp.tradeoff.standing import PROTECTIONS, shown  # noqa: PLC0415
+
+    def told(name: str) -> str:
+        if name not in figures or figures[name].mean is None:
+            return "–"
+        # Protection is never rounded to more than there is.
+        mean = figures[name].mean
+        return f"{math.floor(mean * 1000 + 1e-9) / 1000:.3f}" if name in PROTECTIONS else shown(mean)
+
+    return [told(name) for name in names]
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or value in {float("inf"), float("-inf")} else value
+
+
+def _mark(marked: bool) -> None:
+    if marked:
+        from targetdp.programs.file import MARK  # noqa: PLC0415
+
+        warn((MARK,))

@@ -1,0 +1,113 @@
+"""From a program's name or file to a sweep."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from targetdp.normalization import normalize
+from targetdp.programs.aid import QUOTA, TOGO_ADULTS, Aid
+from targetdp.programs.base import Program
+from targetdp.programs.folds import Folds
+from targetdp.programs.lending import Lending, Loans
+from targetdp.programs.opening import OpenProgram, open_program
+from targetdp.progress import Progress
+from targetdp.scales import data_scales
+from targetdp.table.example import draw
+from targetdp.table.populations import Example
+from targetdp.table.populations.in_memory import ID
+from targetdp.tradeoff.grid import Grid
+from targetdp.tradeoff.study import Study
+from targetdp.tradeoff.sweep import SIMULATIONS, Sweep
+
+QUICK_SIMULATIONS = 5
+
+NIGERIA_PARTS = 6
+"""The paper cuts the Nigerian table into so many random parts."""
+
+
+def find_sweep(
+    program: str, *, quick: bool = False, simulations: int | None = None, seed: int | None = None,
+    progress: Progress | None = None,
+) -> Sweep:  # fmt: skip
+    """The sweep of a built-in program (`togo`, `nigeria`) or of a program file.
+
+    ``quick`` is a first look: a few cells, a few simulations. What is given here wins over the file.
+    """
+    if program in BUILT_IN:
+        found = built_in(program)
+    elif Path(program).exists():
+        found = sweep_of(open_program(Path(program), progress=progress), Path(program).stem)
+    else:
+        raise ValueError(
+            f"program = {program!r} is neither a file nor one of {', '.join(BUILT_IN)}: check the name, or "
+            "write one with targetdp program init"
+        )
+    usual = min(QUICK_SIMULATIONS, found.simulations) if quick else found.simulations
+    return Sweep(
+        found.study, found.grid.quick() if quick else found.grid,
+        usual if simulations is None else simulations, found.seed if seed is None else seed,
+    )  # fmt: skip
+
+
+def sweep_of(program: OpenProgram, name: str) -> Sweep:
+    """The sweep that a program file asks for, under a name."""
+    settings = program.settings
+    study = Study(
+        name=name,
+        source=settings.source,
+        features=settings.features,
+        X=program.rows,
+        program=program.program,
+        folds=program.folds,
+        release=_shared(settings),
+    )
+    asked = settings.grid.model_dump()
+    return Sweep(
+        study, Grid(**asked, parts=None if settings.parts == 1 else settings.parts), settings.simulations,
+        settings.seed,
+    )  # fmt: skip
+
+
+def built_in(name: str) -> Sweep:
+    """The paper's case study on an invented population of the same size."""
+    example = draw(name)
+    program, parts = BUILT_IN[name](example)
+    study = Study(
+        name=name,
+        source="synthetic",
+        features=example.features,
+        X=normalize(example.X, data_scales(example.X)).X,
+        program=program,
+        folds=Folds(len(example.X)),
+        release={"id": ID, "scales": "data"},
+    )
+    return Sweep(study, Grid(parts=parts), SIMULATIONS)
+
+
+def _togo(example: Example) -> tuple[Program, int | None]:
+    return Aid(example.y, QUOTA, TOGO_ADULTS, groups=_groups(example)), None
+
+
+def _nigeria(example: Example) -> tuple[Program, int | None]:
+    amount, revenue, interest = (example.column(name).astype(np.float64) for name in example.money)
+    return Lending(example.y, Loans(amount, revenue, interest), groups=_groups(example)), NIGERIA_PARTS
+
+
+BUILT_IN: Mapping[str, Callable[[Example], tuple[Program, int | None]]] = MappingProxyType(
+    {"togo": _togo, "nigeria": _nigeria}
+)
+"""Programs by name: what is decided with an example population, and in how many parts it is privatized."""
+
+
+def _groups(example: Example) -> dict[str, list[str]]:
+    return {name: [str(group) for group in example.column(name)] for name in example.groups}
+
+
+def _shared(settings: Any) -> dict[str, Any]:
+    """Settings that a release of the program's table has in common with it."""
+    scales = settings.scales if settings.scales == "data" else str(Path(settings.scales).resolve())
+    shared = {"id": settings.id, "scales": scales, "impute": settings.impute}
+    return {name: value for name, value in shared.items() if value is not None}

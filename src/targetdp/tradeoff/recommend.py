@@ -1,0 +1,192 @@
+"""Which release to make: the cells that satisfy what is asked, and the one that serves the program best."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from targetdp import check
+from targetdp.tradeoff.grid import STATUS_QUO
+from targetdp.tradeoff.mark import MARK, SOURCE
+from targetdp.tradeoff.place import read_run
+from targetdp.tradeoff.release_file import release_text
+from targetdp.tradeoff.standing import (
+    PROTECTIONS,
+    Constraint,
+    Estimate,
+    Standing,
+    in_words,
+    read_figures,
+    shown,
+)
+
+NO_GUARANTEE, NO_RELEASE = "it has no guarantee", "it is no release"
+
+Objective = Mapping[str, str]
+"""The metric that the program is for, and which of its values is ``best``: the largest or the smallest."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to release, and why; or (no ``chosen``) why nothing satisfies what is asked."""
+
+    run: Mapping[str, Any]
+    constraints: tuple[Constraint, ...]
+    standings: tuple[Standing, ...]
+    chosen: Standing | None
+    reason: str
+    release: str | None
+
+    @property
+    def for_the_data_holder_only(self) -> bool:
+        """Whether it was made from confidential rows."""
+        return bool(self.run[MARK])
+
+    def record(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            SOURCE: self.run[SOURCE],
+            MARK: self.run[MARK],
+            "program": self.run["program"],
+            "constraints": [constraint.words for constraint in self.constraints],
+            "recommended": None if self.chosen is None else self.chosen.name,
+            "reason": self.reason,
+            "satisfy": [one.name for one in self.standings if not one.excluded_by],
+            "pareto_front": [one.name for one in self.standings if one.on_front],
+            "excluded": {one.name: list(one.excluded_by) for one in self.standings if one.excluded_by},
+            "release": self.release,
+        }
+
+
+def recommend(
+    folder: Path, constraints: Iterable[Constraint], *, without_guarantee: bool = False
+) -> Recommendation:
+    """Choose among the cells of a finished sweep.
+
+    Of those that satisfy every constraint the one that serves the program best is recommended: the fewest
+    exclusion errors, or the largest profit. Cells whose mean lies within the best one's interval count as
+    equally good, and of these the one with the most distinguishing protection is taken, which is derived and
+    not only tried. On the Pareto front are cells than which no other is better in the program's figure and in
+    all three protections, by their means. Of cells equal in distribution only the first is looked at.
+
+    k-anonymity is left out unless ``without_guarantee``, and the status quo always: audits can only find
+    what somebody thought of.
+    """
+    asked = tuple(constraints)
+    if not asked:
+        raise ValueError(
+            "constraints has 0 entries: say what is needed, such as singling out of at least 0.8"
+        )
+    run, figures = read_run(folder), read_figures(folder)
+    known = sorted({metric for found in figures.values() for metric in found})
+    for constraint in asked:
+        check.choice("metric", constraint.metric, known)
+    cells = {cell["name"]: cell for cell in run["cells"] if cell["same_as"] is None}
+    objective, front = run["objective"], _front(run["objective"], {name: figures[name] for name in cells})
+    standings = tuple(
+        _standing(cell, figures[name], asked, without_guarantee, name in front)
+        for name, cell in cells.items()
+    )
+    fitting = [one for one in standings if not one.excluded_by]
+    if not fitting:
+        return Recommendation(run, asked, standings, None, _why_none(asked, standings), None)
+    chosen, equals = _best(objective, fitting)
+    reason = _why(objective, chosen, len(equals), len(fitting), figures[STATUS_QUO])
+    return Recommendation(run, asked, standings, chosen, reason, release_text(run, chosen.cell))
+
+
+def _standing(
+    cell: Mapping[str, Any],
+    figures: Mapping[str, Estimate],
+    asked: Sequence[Constraint],
+    without_guarantee: bool,
+    on_front: bool,
+) -> Standing:
+    fails = {one.words: one.metric for one in asked if not one.holds(figures.get(one.metric, Estimate()))}
+    if cell["name"] == STATUS_QUO:
+        fails[NO_RELEASE] = "no release"
+    elif cell["epsilon"] is None and not without_guarantee:
+        fails[NO_GUARANTEE] = "no guarantee"
+    return Standing(cell, figures, tuple(fails), tuple(fails.values()), on_front)
+
+
+def _goods(objective: Objective, figures: Mapping[str, Estimate]) -> tuple[float, ...]:
+    """What is wanted of a cell, the program first; larger is better, what is undefined is worst."""
+    value = figures[objective["metric"]].mean
+    if value is not None and objective["best"] == "smallest":
+        value = -value
+    scores = (figures.get(metric, Estimate()).mean for metric in PROTECTIONS)
+    return tuple(-math.inf if good is None else good for good in (value, *scores))
+
+
+def _front(objective: Objective, cells: Mapping[str, Mapping[str, Estimate]]) -> set[str]:
+    goods = {name: _goods(objective, figures) for name, figures in cells.items()}
+
+    def is_beaten(own: tuple[float, ...]) -> bool:
+        return any(
+            other != own and all(b >= a for a, b in zip(own, other, strict=True)) for other in goods.values()
+        )
+
+    return {name for name, own in goods.items() if not is_beaten(own)}
+
+
+def _best(objective: Objective, fitting: Sequence[Standing]) -> tuple[Standing, list[Standing]]:
+    """The recommended cell, and all that are equally good for the program."""
+    metric = objective["metric"]
+    best = max(fitting, key=lambda one: _goods(objective, one.figures)[0])
+    low, high = best.figures[metric].at_worst, best.figures[metric].at_best
+
+    def is_as_good(one: Standing) -> bool:
+        mean = one.figures[metric].mean
+        return mean is not None and low is not None and high is not None and low <= mean <= high
+
+    equals = [one for one in fitting if one is best or is_as_good(one)]
+    chosen = max(
+        equals,
+        key=lambda one: (one.figures["distinguishing"].mean or 0.0, -(one.cell["epsilon"] or math.inf)),
+    )
+    return chosen, equals
+
+
+def _why(
+    objective: Objective, chosen: Standing, equals: int, fitting: int, today: Mapping[str, Estimate]
+) -> str:
+    metric = objective["metric"]
+    figure = chosen.figures[metric]
+    interval = "" if figure.low is None else f" (95% interval {shown(figure.low)} to {shown(figure.high)})"
+    told = [
+        f"{chosen.name}: {in_words(metric)} {shown(figure.mean)}{interval}; "
+        f"without privacy {shown(today[metric].mean)}."
+    ]
+    if fitting == 1:
+        told.append("It is the only cell that satisfies every constraint.")
+    elif equals == 1:
+        best = "smallest" if objective["best"] == "smallest" else "largest"
+        told.append(f"That is the {best} among the {fitting} cells that satisfy every constraint.")
+    else:
+        told.append(
+            f"Of the {fitting} cells that satisfy every constraint, {equals} are equally good up to chance "
+            "(their means are within the best one's interval); this one has the most distinguishing "
+            "protection."
+        )
+    scores = [
+        f"{in_words(name)} {shown(chosen.figures[name].mean)}"
+        for name in PROTECTIONS
+        if name in chosen.figures
+    ]
+    told.append(
+        f"It has {', '.join(scores)}. What attacks found is an upper bound: a cleverer one may get more."
+    )
+    return " ".join(told)
+
+
+def _why_none(asked: Sequence[Constraint], standings: Sequence[Standing]) -> str:
+    releases = [one for one in standings if not {NO_GUARANTEE, NO_RELEASE} & set(one.excluded_by)]
+    told = [f"None of the {len(releases)} releases satisfies every constraint."]
+    for words in (constraint.words for constraint in asked):
+        out = [one for one in releases if words in one.excluded_by]
+        alone = [one.name for one in out if len(one.excluded_by) == 1]
+        more = f"; nothing else stands against {', '.join(alone)}" if alone else ""
+        told.append(f"{words[:1].upper()}{words[1:]} excludes {len(out)}{more}.")
+    return " ".join(told) + " Loosen one of them, or sweep a finer grid."

@@ -1,0 +1,102 @@
+"""A sweep: a study, a grid, how many simulations and a seed; cut into units of work."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any
+
+from targetdp import check
+from targetdp.tradeoff.grid import STATUS_QUO, Cell, Grid
+from targetdp.tradeoff.study import Study
+from targetdp.version import __version__
+
+SIMULATIONS = 50
+"""The paper's number for each cell."""
+
+_FIGURES_DEPEND_ON = ("numpy", "scipy", "scikit-learn", "numba", "pyarrow")
+_ROWS_PER_UNIT = 50_000
+_MOST_PER_UNIT = 10
+_DRAWS = 5
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A few simulations of one cell: what a worker takes at a time."""
+
+    cell: Cell
+    begin: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        """The name of its part file."""
+        return f"{self.cell.key:016x}-{self.begin:05d}-{self.end:05d}"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every cell of a grid, tried so many times on one study.
+
+    Cells without randomness are tried once, and those equal in distribution to an earlier one not at all:
+    they share its simulations.
+    """
+
+    study: Study
+    grid: Grid = field(default_factory=Grid)
+    simulations: int = SIMULATIONS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check.instance("study", self.study, Study)
+        check.instance("grid", self.grid, Grid)
+        check.integer("simulations", self.simulations, at_least=1, at_most=99_999)
+        check.integer("seed", self.seed, at_least=0)
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells, in the order of the results."""
+        return self.grid.cells(self.study.people)
+
+    def times(self, cell: Cell) -> int:
+        """How many simulations of a cell there are."""
+        return self.simulations if cell.is_random else 1
+
+    def draws(self, cell: Cell) -> int:
+        """How often an attribute inference attack draws its known columns in one simulation.
+
+        Once, as the paper does; for the status quo, which has one simulation only, as often as the others
+        have simulations. k-anonymity, which the paper does not attack at all, is attacked a few times: its
+        many equal rows make every search slow.
+        """
+        if cell.is_random:
+            return 1
+        return self.simulations if cell.mechanism == STATUS_QUO else min(_DRAWS, self.simulations)
+
+    def units(self) -> Iterator[Unit]:
+        """All work, in the order of the results. Never depends on who does it."""
+        size = max(1, min(_MOST_PER_UNIT, _ROWS_PER_UNIT // self.study.people))
+        for cell in self.cells:
+            if cell.same_as is None:
+                times = self.times(cell)
+                for begin in range(0, times, size):
+                    yield Unit(cell, begin, min(begin + size, times))
+
+    @cached_property
+    def made_of(self) -> dict[str, Any]:
+        """Everything that decides the figures, as plain data: two sweeps that agree in it are one."""
+        software = {name: version(name) for name in _FIGURES_DEPEND_ON}
+        return self.study.digest() | {
+            "source": self.study.source,
+            "grid": self.grid.record(),
+            "simulations": self.simulations,
+            "seed": self.seed,
+            "software": {"targetdp": __version__} | software,
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The hash of `made_of`."""
+        return hashlib.sha256(json.dumps(self.made_of, sort_keys=True).encode()).hexdigest()

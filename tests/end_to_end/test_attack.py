@@ -1,0 +1,168 @@
+"""`targetdp attack`, as a data holder types it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from release_support import FEATURES, Ran, cli, command, table_of, words, write_parquet, write_scales
+from targetdp.attacks.criteria import ANSWERS
+from targetdp.attacks.panel import ATTACKS
+
+ROWS = 600
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("attack")
+    everyone = table_of(ROWS + 200, seed=3)
+    write_parquet(place / "everyone.parquet", everyone)
+    write_parquet(place / "original.parquet", everyone.slice(0, ROWS))
+    write_scales(place / "scales.toml")
+    for output in ("private.parquet", "second.parquet"):
+        ran = command(
+            "privatize", "original.parquet", output, "--id", "name", "--features", ",".join(FEATURES), "--B",
+            "0.25", "--epsilon", "4", "--scales", "scales.toml", cwd=place,
+        )  # fmt: skip
+        assert ran.code == 0, ran.err
+    return place
+
+
+@pytest.fixture(scope="module")
+def all_attacks(folder: Path) -> Ran:
+    return command(
+        "attack", "everyone.parquet", "private.parquet", "--id", "name", "--rest-is-holdout", "--seed", "1",
+        "--save", "attacks.json", cwd=folder,
+    )  # fmt: skip
+
+
+def test_one_table_with_every_attack_and_its_meaning(all_attacks: Ran) -> None:
+    assert all_attacks.code == 0, all_attacks.err
+    said = words(all_attacks.out)
+    assert "600 people, 3 columns, holdout 200" in said
+    for name in ATTACKS:
+        assert name in all_attacks.out.replace("│", "").replace("\n", "") or name[:8] in said
+    assert "Traceback" not in all_attacks.err
+    assert "statistics of the original rows" in words(all_attacks.err)
+
+
+def test_the_file_has_everything_that_was_found(all_attacks: Ran, folder: Path) -> None:
+    found = json.loads((folder / "attacks.json").read_text(encoding="utf-8"))
+    assert found["for_the_data_holder_only"] is True
+    assert (found["people"], found["holdout"], found["features"]) == (600, 200, list(FEATURES))
+    assert found["guarantee"]["B"] == 0.25
+    assert found["crowd_within_B"]["looked_at"] == 600
+    assert found["crowd_within_B"]["sentence"] in words(all_attacks.out)
+    findings = {one["attack"]: one for one in found["findings"]}
+    assert list(findings) == list(ATTACKS)
+    for name, one in findings.items():
+        assert one["wp216_criteria"] == list(ANSWERS[name].criteria)
+        assert one["does_not_reach"]
+        if name == "linkability":
+            assert one["protection"] is None
+            assert "--second" in one["meaning"]
+            continue
+        p = one["protection"]
+        assert 0 <= p["interval"][0] <= p["score"] <= p["interval"][1] <= 1
+        assert p["strongest"] in p["detail"]["settings"]
+        assert p["bound"] == ("lower" if name == "distinguishing" else "upper")
+    assert (folder / "attacks.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_seed_makes_it_repeatable_whatever_else_is_run(all_attacks: Ran, folder: Path) -> None:
+    again = cli(
+        "attack", folder / "everyone.parquet", folder / "private.parquet", "--id", "name",
+        "--rest-is-holdout", "--seed", "1", "--attacks", "attribute_inference", "--json",
+    )  # fmt: skip
+    before = json.loads((folder / "attacks.json").read_text(encoding="utf-8"))["findings"]
+    assert again.json["findings"][0] == next(f for f in before if f["attack"] == "attribute_inference")
+
+
+def test_two_releases_are_linked(folder: Path) -> None:
+    ran = cli(
+        "attack", folder / "original.parquet", folder / "private.parquet", "--id", "name", "--second",
+        folder / "second.parquet", "--attacks", "linkability,membership", "--json",
+    )  # fmt: skip
+    linked, member = ran.json["findings"]
+    assert linked["protection"]["score"] < 0.99
+    assert member["protection"] is None
+    assert "--holdout" in member["meaning"]
+
+
+def test_two_releases_in_different_orders_are_linked_by_person(folder: Path, tmp_path: Path) -> None:
+    """Without noise every row is found, if and only if people are paired rightly."""
+    table = table_of(50)
+    original = write_parquet(tmp_path / "a.parquet", table)
+    shuffled = table.take(np.random.default_rng(0).permutation(50)).drop_columns(["texts"])
+    second = write_parquet(tmp_path / "b.parquet", shuffled)
+    ran = cli(
+        "attack", original, original, "--id", "name", "--second", second, "--attacks", "linkability", "--json"
+    )
+    assert ran.json["findings"][0]["protection"]["score"] == 0
+
+
+def test_no_noise_no_protection_and_no_certificate(folder: Path) -> None:
+    ran = cli("attack", folder / "original.parquet", folder / "original.parquet", "--id", "name", "--json")
+    found = {one["attack"]: one["protection"] for one in ran.json["findings"]}
+    assert found["singling_out"]["score"] == 0
+    assert found["linkage"]["score"] == 0
+    assert found["attribute_inference"]["score"] < 0.05
+    assert found["distinguishing"] is None
+    assert ran.json["notes"]
+
+
+def test_mondrian_is_attacked_too(folder: Path) -> None:
+    ran = cli(
+        "privatize", folder / "original.parquet", folder / "alike.parquet", "--id", "name", "--features",
+        ",".join(FEATURES), "--mechanism", "mondrian", "--group-size", "3", "--scales",
+        folder / "scales.toml", "--quiet",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    found = cli("attack", folder / "original.parquet", folder / "alike.parquet", "--id", "name", "--json")
+    assert found.code == 0, found.err
+    scores = {one["attack"]: one["protection"] for one in found.json["findings"]}
+    assert scores["distinguishing"]["score"] == 0
+    assert scores["reconstruction"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--attacks", "magic"], "attacks = 'magic' is not one of"),
+        (["--confidence", "1"], "confidence = 1.0 is outside (0, 1)"),
+        (["--people", "0"], "people = 0 is outside"),
+        (["--seed", "-1"], "seed = -1 is outside"),
+        (["--save", "{folder}/original.parquet"], "exists: choose another name"),
+        (["--save", "{folder}/none/a.json"], "folder does not exist"),
+    ],
+)
+def test_refused_before_any_work(folder: Path, arguments: list[str], reason: str) -> None:
+    given = [part.format(folder=folder) for part in arguments]
+    ran = cli("attack", folder / "original.parquet", folder / "private.parquet", "--id", "name", *given)
+    assert ran.code == 2
+    assert reason in words(ran.err)
+    assert ran.out == ""
+
+
+def test_tables_that_do_not_line_up_are_refused(folder: Path, tmp_path: Path) -> None:
+    stranger = table_of(3).set_column(0, "name", [["a", "b", "c"]])
+    ran = cli(
+        "attack", write_parquet(tmp_path / "s.parquet", stranger), folder / "private.parquet", "--id", "name"
+    )
+    assert ran.code == 2
+    assert "has 600 people who are not in original" in words(ran.err)
+
+
+def test_a_single_column_and_few_people(folder: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    ids = [str(i) for i in range(30)]
+    x = rng.standard_normal(30)
+    a = write_parquet(tmp_path / "a.parquet", pa.table({"name": ids, "x": x}))
+    b = write_parquet(tmp_path / "b.parquet", pa.table({"name": ids, "x": x + rng.standard_normal(30)}))
+    ran = cli("attack", a, b, "--id", "name", "--json")
+    assert ran.code == 0, ran.err
+    found = {one["attack"]: one for one in ran.json["findings"]}
+    assert "needs two columns" in found["attribute_inference"]["meaning"]
+    assert found["singling_out"]["protection"]["detail"]["people"] == 30

@@ -1,0 +1,188 @@
+"""`targetdp tradeoff`, as a data holder and an official's analyst type it."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from release_support import Ran, cli, words
+from targetdp.programs.file import MARK
+from targetdp.release.settings import make_settings
+from tradeoff_support import files, finished_bytes
+
+EASY = ("--singling-out", "0.1")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("tradeoff")
+    files(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def ran(folder: Path) -> Ran:
+    return cli("tradeoff", folder / "program.toml", "--out", folder / "results", "--jobs", "1")
+
+
+def test_a_sweep_prints_every_cell_and_where_time_went(ran: Ran, folder: Path) -> None:
+    assert ran.code == 0, ran.err
+    for text in ("status quo", "projection *", "least-noise", "mondrian 5", "3 + 0.9", "true ε"):
+        assert text in ran.out
+    assert "computed once" in words(ran.out)
+    assert "21 simulations (21 of them now); milliseconds for each: privatize" in words(ran.err)
+    assert MARK not in words(ran.out + ran.err)
+    names = {path.name for path in (folder / "results").iterdir()}
+    assert names == {"run.json", "parts", "results.parquet", "summary.parquet", "timing.parquet"}
+
+
+def test_run_again_it_computes_nothing_and_prints_the_same(ran: Ran, folder: Path) -> None:
+    before = finished_bytes(folder / "results")
+    again = cli("tradeoff", folder / "program.toml", "--out", folder / "results", "--jobs", "1")
+    assert again.out == ran.out
+    assert "(0 of them now)" in words(again.err)
+    assert finished_bytes(folder / "results") == before
+
+
+def test_options_may_come_first_and_the_word_run_may_be_said(ran: Ran, folder: Path) -> None:
+    for arguments in (
+        ("--jobs", "1", "--out", folder / "results", "--quiet", folder / "program.toml"),
+        ("run", folder / "program.toml", "--out", folder / "results", "--jobs", "1", "--quiet"),
+    ):
+        done = cli("tradeoff", *arguments)
+        assert (done.code, done.out) == (0, ran.out), done.err
+        assert done.err == ""
+
+
+def test_json_has_means_of_every_cell(ran: Ran, folder: Path) -> None:
+    done = cli("tradeoff", folder / "program.toml", "--out", folder / "results", "--jobs", "1", "--json")
+    record = done.json
+    assert (record["source"], record["for_the_data_holder_only"]) == ("synthetic", False)
+    assert len(record["cells"]) == 11
+    today, first = record["cells"][:2]
+    assert today["name"] == "status quo"
+    assert today["means"]["extra_exclusion_errors"] == 0
+    assert today["means"]["exact_epsilon"] is None
+    assert first["means"]["singling_out"] > today["means"]["singling_out"] == 0
+    assert (record["simulations"], record["computed_now"]) == (21, 0)
+
+
+def test_a_recommendation_is_a_release_file(ran: Ran, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release.toml"
+    done = cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out)
+    assert done.code == 0, done.err
+    assert "best" in done.out
+    assert "Of the 6 cells" in words(done.out) or "among the 6 cells" in words(done.out)
+    text = out.read_text(encoding="utf-8")
+    assert text.strip() in done.out
+    settings = make_settings(tomllib.loads(text))
+    assert settings.tuned_on == "synthetic"
+    refused = cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out)
+    assert refused.code == 2
+    assert "exists: choose another name" in words(refused.err)
+    assert cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out, "--force").code == 0
+
+
+def test_the_release_file_is_what_privatize_takes(ran: Ran, folder: Path, tmp_path: Path) -> None:
+    out, released = tmp_path / "release.toml", tmp_path / "private.parquet"
+    assert cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out).code == 0
+    done = cli("privatize", folder / "people.parquet", released, "--release", out, "--quiet")
+    assert done.code == 0, done.err
+    assert pq.read_metadata(released).num_rows == 150
+    certificate = json.loads(Path(f"{released}.certificate.json").read_text(encoding="utf-8"))
+    assert "synthetic" in json.dumps(certificate)
+
+
+def test_if_nothing_satisfies_the_exit_code_is_1(ran: Ran, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release.toml"
+    done = cli(
+        "tradeoff", "recommend", folder / "results", "--singling-out", "1", "--attribute-inference", "0.1",
+        "--distinguishing", "0.999", "--max-exclusion-errors", "0", "--out", out,
+    )  # fmt: skip
+    assert done.code == 1
+    assert "None of the 6 releases satisfies every constraint" in words(done.out)
+    assert "Distinguishing protection of at least 0.999 excludes 6" in words(done.out)
+    assert not out.exists()
+
+
+def test_any_metric_can_be_a_constraint(ran: Ran, folder: Path) -> None:
+    done = cli(
+        "tradeoff", "recommend", folder / "results", "--at-least", "accuracy=0.4", "--at-most",
+        "exclusion-errors=100000", "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert done.json["constraints"] == ["accuracy of at least 0.4", "exclusion errors of at most 100,000"]
+    assert done.json["recommended"] in done.json["satisfy"]
+    tomllib.loads(done.json["release"])
+
+
+def test_confidential_rows_leave_their_mark_everywhere(tmp_path: Path) -> None:
+    program = files(tmp_path, "confidential")
+    out = tmp_path / "results"
+    done = cli("tradeoff", program, "--out", out, "--jobs", "1", "--quick", "--simulations", "1", "--quiet")
+    assert done.code == 0, done.err
+    assert MARK in words(done.out)
+    assert MARK in words(done.err)
+    chosen = cli("tradeoff", "recommend", out, *EASY)
+    assert words(chosen.out).count(MARK) == 2, "over the table, and in the release file"
+    assert 'tuned_on = "this-data"' in chosen.out
+    assert MARK in words(chosen.err)
+    for arguments in (("tradeoff", program, "--out", out, "--jobs", "1", "--quick", "--simulations", "1"),
+                      ("tradeoff", "recommend", out, *EASY)):  # fmt: skip
+        marked = cli(*arguments, "--json")
+        assert marked.json["for_the_data_holder_only"] is True
+        assert MARK in words(marked.err)
+    none = cli("tradeoff", "recommend", out, "--distinguishing", "1")
+    assert none.code == 1
+    assert MARK in words(none.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (
+            ("tradeoff", "ghana", "--out", "{folder}/new"),
+            "program = 'ghana' is neither a file nor one of togo",
+        ),
+        (("tradeoff", "{folder}/people.parquet", "--out", "{folder}/new"), "program file"),
+        (("tradeoff", "{program}", "--out", "{folder}/results", "--seed", "8"), "differs in seed (5 → 8)"),
+        (
+            ("tradeoff", "{program}", "--out", "{folder}/new", "--simulations", "0"),
+            "simulations = 0 is outside",
+        ),
+        (("tradeoff", "{program}", "--out", "{folder}/new", "--jobs", "0"), "jobs = 0 is outside"),
+        (
+            ("tradeoff", "{program}", "--out", "{folder}/new", "--address", "x"),
+            "address = 'x' is for backend dask",
+        ),
+        (("tradeoff", "recommend", "{folder}", "--singling-out", "0.5"), "is no folder of a sweep"),
+        (("tradeoff", "recommend", "{folder}/results"), "constraints has 0 entries"),
+        (
+            ("tradeoff", "recommend", "{folder}/results", "--singling-out", "2"),
+            "singling_out = 2.0 is outside [0, 1]",
+        ),
+        (
+            ("tradeoff", "recommend", "{folder}/results", "--min-profit", "2"),
+            "metric = 'profit' is not one of",
+        ),
+        (
+            ("tradeoff", "recommend", "{folder}/results", "--at-least", "accuracy"),
+            "'accuracy' is not a metric and a",
+        ),
+    ],
+)
+def test_bad_input_is_refused_with_the_reason(
+    ran: Ran, folder: Path, arguments: tuple[str, ...], reason: str
+) -> None:
+    given = [part.format(folder=folder, program=folder / "program.toml") for part in arguments]
+    done = cli(*given)
+    assert done.code == 2
+    assert reason in words(done.err)
+    assert done.out == ""
+
+
+def test_help_is_quick_to_read() -> None:
+    assert "recommend" in cli("tradeoff", "--help").out
+    assert "--quick" in cli("tradeoff", "run", "--help").out

@@ -1,0 +1,82 @@
+"""From a program's name or file to a sweep."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from targetdp.programs.aid import Aid
+from targetdp.programs.lending import Lending
+from targetdp.tradeoff.grid import Grid
+from targetdp.tradeoff.programs import find_sweep
+from tradeoff_support import FEATURES, GRID, PEOPLE, files, people
+
+
+def test_a_program_file_says_everything(tmp_path: Path) -> None:
+    made = find_sweep(str(files(tmp_path, "confidential")))
+    s = made.study
+    assert (made.grid, made.simulations, made.seed) == (GRID, 3, 5)
+    assert (s.name, s.source, s.features, s.people) == ("program", "confidential", FEATURES, PEOPLE)
+    assert s.for_the_data_holder_only
+    assert s.release == {"id": "id", "scales": "data"}
+    X, y, _ = people()
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    rows = scaled / np.maximum(1, np.linalg.norm(scaled, axis=1))[:, None]
+    assert np.allclose(s.X, rows, atol=1e-12)
+    assert isinstance(s.program, Aid)
+    assert np.array_equal(s.program.consumption, y)
+    assert (s.program.quota, s.program.population) == (0.3, 15_000)
+    assert s.folds.seed == 5
+
+
+def test_parts_and_scales_of_a_file(tmp_path: Path) -> None:
+    lines = [f"{name} = {{ center = 0.0, scale = 2.0 }}" for name in FEATURES]
+    (tmp_path / "scales.toml").write_text(
+        'source = "public"\n[features]\n' + "\n".join(lines), encoding="utf-8"
+    )
+    made = find_sweep(str(files(tmp_path, parts=3, scales="scales.toml", impute=0.0)))
+    assert made.grid.parts == 3
+    assert made.cells[-1].delta is None
+    assert made.cells[1].delta == 1 / 51
+    assert made.study.release["scales"] == str(tmp_path.resolve() / "scales.toml")
+    assert made.study.release["impute"] == 0.0
+
+
+def test_what_is_given_wins_over_the_file(tmp_path: Path) -> None:
+    made = find_sweep(str(files(tmp_path)), quick=True, simulations=2, seed=9)
+    assert (made.grid, made.simulations, made.seed) == (GRID.quick(), 2, 9)
+    assert find_sweep(str(tmp_path / "program.toml"), quick=True).simulations == 3
+
+
+def test_togo_is_built_in() -> None:
+    made = find_sweep("togo")
+    s = made.study
+    assert (s.people, s.dimensions, s.source, s.holdout) == (4_201, 10, "synthetic", 500)
+    assert (made.grid, made.simulations) == (Grid(), 50)
+    assert isinstance(s.program, Aid)
+    assert (s.program.quota, s.program.population) == (0.29, 4_950_000)
+    assert s.program.people.groups.columns == ("sex", "region")
+    assert made.cells[1].delta == 1 / 4_202
+    assert s.objective == {"metric": "exclusion_errors", "best": "smallest"}
+    # The paper's shape: today's accuracy well above that of a lottery.
+    today = s.run(s.X, np.random.default_rng(0))
+    assert today["accuracy"] == pytest.approx(0.69, abs=0.02)
+
+
+def test_nigeria_is_built_in() -> None:
+    made = find_sweep("nigeria", quick=True)
+    s = made.study
+    assert (s.people, s.dimensions, s.source, made.simulations) == (20_788, 15, "synthetic", 5)
+    assert made.grid == Grid(parts=6).quick()
+    assert isinstance(s.program, Lending)
+    assert made.cells[1].delta == 1 / 3_466
+    assert s.objective == {"metric": "profit", "best": "largest"}
+    units = list(made.units())
+    assert max(unit.end - unit.begin for unit in units) == 2, "progress moves also where a simulation is slow"
+    assert len({unit.name for unit in units}) == len(units)
+
+
+@pytest.mark.parametrize("name", ["ghana", "", "no/such/file.toml"])
+def test_an_unknown_program_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"is neither a file nor one of togo, nigeria|program file"):
+        find_sweep(name)

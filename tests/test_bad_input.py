@@ -543,7 +543,7 @@ CALLS: dict[str, Call] = {
             "dimensions": COLUMNS,
             "distance": optional(DISTANCE),
             "delta": optional(number("[0, 1)", 1)),
-            "runs": Argument(whole("", 999).bad, "1000 to any"),
+            "runs": Argument(whole("", 999, 10**13).bad, "1000 to 50000000"),
             "confidence": Argument(number("", 0.5, 1).bad, "(0.5, 1)"),
             "rng": ANY_RNG,
             "progress": WATCHER,

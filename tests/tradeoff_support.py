@@ -36,7 +36,8 @@ def people(seed: int = 0, n: int = PEOPLE) -> tuple[Floats, Floats, list[str]]:
     rng = np.random.default_rng(seed)
     means = rng.standard_normal(n)
     X = means[:, None] * [0.6, 0.4, 0.7, 0.2] + rng.standard_normal((n, len(FEATURES)))
-    return X, np.exp(0.5 * means + 0.3 * rng.standard_normal(n)), ["north" if x > 0 else "south" for x in means]
+    consumption = np.exp(0.5 * means + 0.3 * rng.standard_normal(n))
+    return X, consumption, ["north" if x > 0 else "south" for x in means]
 
 
 def study(source: Source = "synthetic", *, lending: bool = False, seed: int = 0, **more: Any) -> Study:

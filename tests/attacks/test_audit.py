@@ -390,3 +390,22 @@ def test_bad_input_is_refused() -> None:
         audit(mechanism, dimensions=3, confidence=1)
     with pytest.raises(TypeError, match="rng = 5 is not a numpy Generator"):
         audit(mechanism, dimensions=3, rng=5)  # type: ignore[arg-type]
+
+
+def test_what_is_not_finite_or_not_equally_many_is_refused() -> None:
+    x, neighbor = diameter(0.5, 2)
+    broken: list[Callable[[Floats], Floats]] = [
+        lambda X: X * 1e200,
+        lambda X: np.full_like(X, np.nan),
+        lambda X: X[:, :1],
+        lambda X: X[0],
+    ]
+    for mechanism in broken:
+        with pytest.raises(ValueError, match="the output of the mechanism"):
+            audit_rows(mechanism, x, neighbor, runs=1000)
+    with pytest.raises(ValueError, match="equally many finite scores"):
+        lower_bound(np.zeros(2000), np.zeros(1200), delta=0.0, confidence=0.999)
+    with pytest.raises(ValueError, match="equally many finite scores"):
+        audit_tables(lambda X: X, x[None], neighbor[None], lambda Z: np.inf, runs=1000)
+    with pytest.raises(ValueError, match="equally many finite scores"):
+        audit_rows(lambda X: X[: len(X) // 2] if X[0, 0] > 0 else X, x, neighbor, runs=1000)

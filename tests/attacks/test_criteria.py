@@ -127,6 +127,13 @@ def test_the_strongest_is_said_to_be_one_of_so_many() -> None:
     assert meaning("singling_out", scored(0.9, 1)).endswith("singled out by the worst.")
 
 
+def test_without_a_holdout_nobody_is_said_to_be_outside() -> None:
+    alone = worst({"h=1, a": Setting(0.77, (0.7, 0.8))}, "upper", p_holdout=None)
+    assert meaning("attribute_inference", alone) == (
+        "Guesses at a missing value failed for 77% of people (h=1, a)."
+    )
+
+
 # Ratios
 
 

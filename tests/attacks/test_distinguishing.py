@@ -302,7 +302,7 @@ def test_the_reading_with_a_capped_delta_and_a_switched_epsilon_is_no_bound() ->
 def test_a_formula_that_claims_too_much_would_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("targetdp.attacks.distinguishing.printed_loss", lambda *budget: 0.01)
     found = distinguishing(togo(0.25), 10, formula="as_printed")
-    assert "claims more protection than the exact score of 0.4691" in found.detail["notes"][-1]
+    assert "claims more protection than the exact score of 0.4690" in found.detail["notes"][-1]
 
 
 # Scales that were paid for

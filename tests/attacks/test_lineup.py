@@ -72,6 +72,31 @@ def test_confidential_scales_must_be_given(folder: Path) -> None:
     assert np.linalg.norm(again.original, axis=1).max() <= 1
 
 
+def test_other_scales_or_another_original_are_found_out(folder: Path) -> None:
+    write_scales(folder / "secret.toml", source="confidential")
+    released = release(folder, scales="secret.toml")
+    text = (folder / "secret.toml").read_text(encoding="utf-8")
+    (folder / "wrong.toml").write_text(text.replace("scale = 8.0", "scale = 80.0"), encoding="utf-8")
+    with pytest.raises(ValueError, match="not by the noise of the certificate"):
+        lined_up(folder, released, scales=folder / "wrong.toml")
+    public = release(folder, output="public.parquet")
+    with pytest.raises(ValueError, match="are not those of the certificate"):
+        lined_up(folder, public, scales=folder / "wrong.toml")
+    assert lined_up(folder, public, scales=folder / "scales.toml").law is not None
+    write_parquet(
+        folder / "original.parquet", table_of(ROWS, seed=77).set_column(0, "name", table_of()["name"])
+    )
+    with pytest.raises(ValueError, match="not by the noise of the certificate"):
+        lined_up(folder, public)
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "spherical-laplace", "projection", "projection-exact"])
+def test_a_true_release_is_never_taken_for_a_wrong_one(folder: Path, mechanism: str) -> None:
+    for number in range(5):
+        released = release(folder, "--mechanism", mechanism, output=f"{number}.parquet")
+        assert lined_up(folder, released).law is not None
+
+
 def test_pseudonyms_need_their_key(folder: Path) -> None:
     released = release(folder, "--pseudonymize", folder / "key")
     with pytest.raises(ValueError, match="the release has pseudonyms: give the key"):
@@ -140,10 +165,15 @@ def test_refused_with_the_reason(folder: Path) -> None:
     refused("has 60 people who are in the release", original, holdout=original)
     refused("the release has no pseudonyms", original, pseudonym_key_file=folder / "scales.toml")
     refused("features names 'nope'", original, features=["nope"])
+    refused("each column once", original, features=["calls", "calls"])
+    refused("not the id", original, features=["name", "calls"])
     private = release(folder)
     refused(r"features names calls: the release's certificate says", private, features=["calls"])
     with pytest.raises(ValueError, match="id names 'who'"):
         line_up(original, private, "who", progress=Silent())
+    with pytest.raises(ValueError, match="not the id"):
+        line_up(original, private, "calls", progress=Silent())
+    refused("signer", private, public_key="0" * 64)
     cider = release(folder, "--for", "cider", output="cider.csv")
     refused("made for cider", cider)
 

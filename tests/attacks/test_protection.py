@@ -152,7 +152,8 @@ def test_an_infinite_ratio_has_an_infinite_mean_and_no_bounds() -> None:
     )
     assert (found.score, found.strongest) == (0.7, "b")
     assert found.settings["a"] == Setting(math.inf, (-math.inf, math.inf))
-    assert found.interval == (0.0, 0.7)
+    assert found.interval[0] == 0.0
+    assert found.interval[1] == pytest.approx(0.7 + 0.1 / math.sqrt(2))
 
 
 def test_one_simulation_is_handed_back_as_it_is() -> None:
@@ -217,3 +218,28 @@ def test_an_infinite_setting_becomes_null() -> None:
     record = worst({"ratio": Setting(math.inf, (1.0, math.inf))}, "upper").record()
     assert record["score"] == 1.0
     assert record["detail"]["settings"]["ratio"] == {"score": None, "interval": [1.0, None]}
+
+
+@pytest.mark.parametrize("simulations", [2, 5, 10])
+def test_simulations_that_agree_by_chance_do_not_make_a_mean_certain(simulations: int) -> None:
+    """Shares near 1 of 50 people, 400 times: Student's interval alone would miss in most of them."""
+    rng, truth, people = np.random.default_rng(simulations), 0.998, 50
+    covered = alone = 0
+    for _ in range(400):
+        counts = rng.binomial(people, truth, simulations)
+        runs = [
+            worst({"a": Setting(c / people, share_interval(float(c), people, 0.05))}, "upper") for c in counts
+        ]
+        low, high = worst_of_means(runs).interval
+        covered += low <= truth <= high
+        alone += bool(counts.std() > 0)
+    assert covered >= 380
+    assert alone < 300  # Student's has no width in the others
+
+
+def test_details_that_all_simulations_share_are_kept() -> None:
+    one = worst({"a": Setting(0.5, (0.4, 0.6))}, "upper", people=7, notes=("x",), other=1)
+    two = worst({"a": Setting(0.6, (0.5, 0.7))}, "upper", people=7, notes=("x",), other=2)
+    found = worst_of_means([one, two])
+    assert (found.detail["people"], found.detail["notes"]) == (7, ("x",))
+    assert "other" not in found.detail

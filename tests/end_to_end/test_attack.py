@@ -113,6 +113,40 @@ def test_no_noise_no_protection_and_no_certificate(folder: Path) -> None:
     assert ran.json["notes"]
 
 
+def test_a_derived_score_says_what_it_depends_on(folder: Path, tmp_path: Path) -> None:
+    ran = cli(
+        "privatize", folder / "original.parquet", tmp_path / "kept.parquet", "--id", "name", "--features",
+        "calls,texts", "--keep", "topups", "--B", "2", "--epsilon", "1", "--scales", "data", "--quiet",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    shown = cli(
+        "attack", folder / "original.parquet", tmp_path / "kept.parquet", "--id", "name", "--attacks",
+        "distinguishing",
+    )  # fmt: skip
+    assert "≥*" in shown.out
+    assert "the release's condition:" in shown.err
+    found = cli(
+        "attack", folder / "original.parquet", tmp_path / "kept.parquet", "--id", "name", "--attacks",
+        "distinguishing,distinguishing", "--json",
+    ).json["findings"]  # fmt: skip
+    assert len(found) == 1
+    assert len(found[0]["holds_only"]) == 2
+    assert found[0]["meaning"].startswith("Only given the column scales")
+    assert "topups" in found[0]["meaning"]
+
+
+def test_an_attack_that_refuses_stops_nobody_else(folder: Path, tmp_path: Path) -> None:
+    few = table_of(5).set_column(0, "name", [[f"x{i}" for i in range(5)]])
+    ran = cli(
+        "attack", folder / "original.parquet", folder / "private.parquet", "--id", "name", "--holdout",
+        write_parquet(tmp_path / "few.parquet", few), "--attacks", "membership,singling_out", "--json",
+    )  # fmt: skip
+    member, single = ran.json["findings"]
+    assert member["protection"] is None
+    assert "holdout" in member["meaning"]
+    assert single["protection"] is not None
+
+
 def test_mondrian_is_attacked_too(folder: Path) -> None:
     ran = cli(
         "privatize", folder / "original.parquet", folder / "alike.parquet", "--id", "name", "--features",
@@ -136,6 +170,9 @@ def test_mondrian_is_attacked_too(folder: Path) -> None:
         (["--seed", "-1"], "seed = -1 is outside"),
         (["--save", "{folder}/original.parquet"], "exists: choose another name"),
         (["--save", "{folder}/none/a.json"], "folder does not exist"),
+        (["--save", "{folder}", "--force"], "is a folder"),
+        (["--save", "{folder}/original.parquet", "--force"], "is one of the tables"),
+        (["--attacks", ""], "names none"),
     ],
 )
 def test_refused_before_any_work(folder: Path, arguments: list[str], reason: str) -> None:

@@ -26,6 +26,12 @@ from targetdp.words import word_stream
 
 Privatize = Callable[[Floats], Floats]
 
+_FARTHEST = 1e100
+"""Outputs beyond it have no squares that could be told apart."""
+
+MOST_RUNS = 50_000_000
+"""Their scores are held in memory."""
+
 _VALUES_AT_ONCE = 1 << 21
 
 
@@ -69,7 +75,7 @@ class Audit:
         rows = "two rows" if self.distance is None else f"two rows {self.distance:g} apart"
         found = (
             f"From {self.runs:,} runs on each of {rows}, with {100 * self.confidence:.10g}% confidence: the "
-            f"true ε at δ = {self.delta:.3g} is at least {self.epsilon:.3g}"
+            f"true ε at δ = {self.delta:.3g} is at least {_down(self.epsilon)}"
         )
         against = [
             f"{name} {_shown(epsilon)}"
@@ -125,7 +131,7 @@ def audit(
     promise = mechanism.guarantee
     r = promise.B if distance is None else check.distance(distance)
     delta = promise.delta if delta is None else check.number("delta", delta, at_least=0, below=1)
-    runs = check.integer("runs", runs, at_least=1000)
+    runs = check.integer("runs", runs, at_least=1000, at_most=MOST_RUNS)
     confidence = check.number("confidence", confidence, above=0.5, below=1)
     rng, progress = check.generator(rng), progress or Silent()
 
@@ -147,7 +153,13 @@ def audit(
 
 
 def _shown(epsilon: float) -> str:
-    return f"{epsilon:.4g}" if math.isfinite(epsilon) else "no finite ε"
+    """An ε that is promised, rounded up."""
+    return f"{math.ceil(epsilon * 1e4 - 1e-6) / 1e4:.10g}" if math.isfinite(epsilon) else "no finite ε"
+
+
+def _down(epsilon: float) -> str:
+    """An ε that was found, rounded down; to more digits than a promise, so that it is seen to exceed one."""
+    return f"{math.floor(epsilon * 1e5) / 1e5:.10g}"
 
 
 def _rows_on_a_diameter(mechanism: NoiseMechanism, d: int, distance: float) -> tuple[Floats, Floats]:
@@ -197,6 +209,11 @@ def _scores(Z: Floats, own: Floats, other: Floats, *, directions: bool = False) 
     The first orders outputs by likelihood for spherical Laplace noise, the second for normal noise. A third
     is for ``directions`` that were learned from the rows: how well an output points along them.
     """
+    if Z.ndim != 2 or Z.shape[1] != own.shape[1] or not (np.abs(Z) < _FARTHEST).all():
+        raise ValueError(
+            f"the output of the mechanism has shape {Z.shape} or values that are not finite or beyond "
+            f"{_FARTHEST:g}: it must have the columns of its input and finite values"
+        )
     to_other, to_own = np.linalg.norm(Z - other, axis=1), np.linalg.norm(Z - own, axis=1)
     scores = [to_other - to_own, to_other**2 - to_own**2]
     if directions:
@@ -254,6 +271,11 @@ def lower_bound(own: Floats, other: Floats, *, delta: float, confidence: float) 
     check.number("delta", delta, at_least=0, below=1)
     check.number("confidence", confidence, above=0.5, below=1)
     own, other = np.atleast_2d(own), np.atleast_2d(other)
+    if own.shape != other.shape or own.shape[1] < 4 or not (np.isfinite(own) & np.isfinite(other)).all():
+        raise ValueError(
+            f"scores have shapes {own.shape} and {other.shape}: give equally many finite scores, at least 4, "
+            "for runs on either table"
+        )
     half = own.shape[1] // 2
     doubt = (1 - confidence) / 2  # shared by the two intervals
     best, chosen = -math.inf, (0.0, own[0], other[0])

@@ -16,7 +16,7 @@ PIECE = 1_000
 
 _BORDER = 1e-12
 """Relative, and per thousand columns: squared distances this near a radius are computed again in the stated
-order. Sums of the same terms in other orders differ by d·2⁻⁵³ of their value at most, ten times less."""
+order. Sums of the same terms in other orders differ by 2d·2⁻⁵³ of their value at most, far less."""
 
 
 def count_within(

@@ -66,7 +66,9 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
             reaches="A floor under all three: whatever is singled out, linked or inferred about one person "
             "through her row, the release adds no more than this to what was known before, on average.",
             does_not_reach="A single unlucky release, which may tell more than the average; what follows "
-            "from the rows of others; several rows of one person; and whether a person is in the table.",
+            "from the rows of others; several rows of one person; several releases; columns that are passed "
+            "on without protection; scales that were neither public nor paid for; and whether a person is in "
+            "the table.",
         ),
         "linkage": Answer(
             criteria=(LINKABILITY, SINGLING_OUT),
@@ -138,6 +140,11 @@ def _linkability(p: Protection) -> str:
 
 def _attribute_inference(p: Protection) -> str:
     by = _strongest(p, "guesses")
+    if p.detail.get("p_holdout", ()) is None:  # nobody outside to compare with: the share itself
+        if p.score <= 0:
+            return f"Every guess at a missing value was right ({by})."
+        failed = "all" if p.score >= 1 else _percent(p.score)
+        return f"Guesses at a missing value failed for {failed} of people ({by})."
     if p.score <= 0:
         return f"Every guess at a missing value was right for people in the table ({by})."
     often = "at least as often" if p.score >= 1 else f"only {_percent(p.score)} as often"
@@ -220,13 +227,13 @@ def _people(share: float, done: str) -> str:
 def _percent(share: float) -> str:
     """Rounded down to a tenth of a percent, but never to nothing."""
     safe = math.floor(share * 1000 + 1e-9) / 10
-    return f"{safe:g}%" if safe > 0 else "less than 0.1%"
+    return f"{min(safe, 99.9):g}%" if safe > 0 else "less than 0.1%"
 
 
 def _percent_up(share: float) -> str:
     """Rounded up to a tenth of a percent, but never to all."""
     safe = math.ceil(share * 1000 - 1e-9) / 10
-    return f"{safe:g}%" if safe < 100 else "more than 99.9%"
+    return f"{max(safe, 0.1):g}%" if safe < 100 else "more than 99.9%"
 
 
 def _nats(loss: float) -> str:
@@ -235,4 +242,5 @@ def _nats(loss: float) -> str:
         return "0.001 nats (next to nothing)"
     if loss > 10:
         return f"{math.ceil(loss):,} nats (which leaves no doubt)"
-    return f"{math.ceil(loss * 1000) / 1000:g} nats (odds of {math.ceil(math.exp(loss) * 100) / 100:g} to 1)"
+    odds = math.ceil(math.exp(loss) * 100) / 100
+    return f"{math.ceil(loss * 1000) / 1000:.10g} nats (odds of {odds:.10g} to 1)"

@@ -31,8 +31,8 @@ WORST_CASE = "two people at distance 2"
 _LEFT_OUT = "Left out of the mean: an event of probability below 2⁻⁶⁴, beyond the sampler's tail."
 _NO_NOISE = "No noise of a known law: the release may tell any two people apart, and nothing is derived."
 _NO_MEAN = (
-    "The mean loss has no bound: with a probability that is not negligible (a δ of the noise, or of what was "
-    "paid for the scales) a row may be given away entirely."
+    "The mean loss has no bound that is worth stating: with a probability that is not negligible (a δ of the "
+    "noise, or of what was paid for the scales) a row may be given away entirely, or the scales' ε is huge."
 )
 _AS_PRINTED = (
     "The formula as printed has 16 where Lemma 7 gives 4 and ε₁ where ε̂₁ seems meant; for Togo at B = 0.25 "
@@ -184,8 +184,13 @@ def _papers_own(mechanism: NoiseMechanism | NoiseLaw, formula: Formula) -> Priva
 
 def _compared(papers: float, exact: float) -> str:
     if papers >= exact:
-        return f"It is a bound here, no tighter than the exact score of {score_of(exact):.4f}."
-    return f"It claims more protection than the exact score of {score_of(exact):.4f}: believe that one."
+        return f"It is a bound here, no tighter than the exact score of {_down(exact)}."
+    return f"It claims more protection than the exact score of {_down(exact)}: believe that one."
+
+
+def _down(loss: float) -> str:
+    """The score of a mean loss, rounded to less protection."""
+    return f"{math.floor(score_of(loss) * 1e4) / 1e4:.4f}"
 
 
 def _protection(

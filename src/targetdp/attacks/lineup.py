@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp.mechanisms.law import NoiseLaw, law_of
+from targetdp.mechanisms.law import NoiseLaw, ProjectionLaw, StaircaseLaw, law_of
 from targetdp.normalization import normalize
 from targetdp.progress import Progress
 from targetdp.release.certificate import Certificate
@@ -27,6 +27,12 @@ AS_THEY_ARE = (
     "There is no certificate: the tables are compared in the units that they have. If the release was "
     "scaled, give its scales."
 )
+
+FEWEST_TO_JUDGE = 20
+"""People from whom on the difference of the tables is held against the noise on record."""
+
+DOUBT = 8.0
+"""Standard errors that a true release stays within, but for about one in 10¹⁴."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,7 @@ def line_up(
     certificate: Path | None = None,
     features: Sequence[str] | None = None,
     scales: Path | None = None,
+    public_key: str | None = None,
     pseudonym_key_file: Path | None = None,
     holdout: Path | None = None,
     rest_is_holdout: bool = False,
@@ -81,7 +88,7 @@ def line_up(
     Refuses, with the reason: an id twice, people in the release who are not in the original, people in the
     original who are not in the release (unless they are the holdout), a holdout that shares people.
     """
-    proof = _certificate(released, certificate)
+    proof = _certificate(released, certificate, public_key)
     names = _features(original, released, id_column, proof, features)
     gaps = {} if proof is None else proof.imputed
     mine = _read(original, id_column, names, gaps, progress)
@@ -107,18 +114,21 @@ def line_up(
         rows = normalize(rows, used).X
         others = None if others is None else normalize(others, used).X
     notes = (AS_THEY_ARE,) if proof is None and used is None else ()
-    return Sides(names, rows, private.rows, others, proof, notes, here)
+    sides = Sides(names, rows, private.rows, others, proof, notes, here)
+    _must_differ_by_this_noise(sides)
+    return sides
 
 
-def _certificate(released: Path, given: Path | None) -> Certificate | None:
+def _certificate(released: Path, given: Path | None, public_key: str | None) -> Certificate | None:
     path = given or certificate_path(released)
     if given is None and not path.exists():
         return None
     found = read_certificate(path)
-    wrong = [check for check in verify_release(released, found).checks if check.holds is False]
+    checks = verify_release(released, found, public_key).checks
+    wrong = [f"{check.what}: {check.detail}" for check in checks if check.holds is False]
     if wrong:
         raise ValueError(
-            f"certificate {path} does not hold for release {released} ({wrong[0].what}: {wrong[0].detail}): "
+            f"certificate {path} does not hold for release {released} ({'; '.join(wrong)}): "
             "run targetdp verify for all checks"
         )
     if found.made_for is not None:
@@ -145,6 +155,8 @@ def _features(
         names = proof.features
     else:
         names = tuple(given) if given else tuple(n for n in theirs if n in ours and n != id_column)
+    if len(set(names)) < len(names) or id_column in names:
+        raise ValueError(f"features names {', '.join(names)}: each column once, and not the id ({id_column})")
     if not names:
         raise ValueError(f"original {original} and release {released} share no column but the id")
     check_columns(ours, f"original {original}", features=names)
@@ -170,7 +182,8 @@ def _read(
     try:
         tally.raise_if_any()
     except ValueError as error:
-        raise ValueError(f"table {path}: {error}") from error
+        reason = str(error).removesuffix(". Nothing was published").replace(" (--impute)", "")
+        raise ValueError(f"table {path}: {reason}") from error
     people = _People(pa.concat_arrays(ids), np.ascontiguousarray(np.concatenate(blocks, axis=1).T))
     different = pc.count_distinct(people.ids).as_py()
     if different < seen:
@@ -212,6 +225,30 @@ def _must_be_others(aside: pa.StringArray, released: pa.StringArray, holdout: Pa
         )
 
 
+def _must_differ_by_this_noise(sides: Sides) -> None:
+    """The two tables must differ by noise of the law on record; other scales or other rows would not.
+
+    Mean and mean square of the difference are compared with the law's, at eight standard errors.
+    """
+    law, n = sides.law, len(sides.original)
+    if law is None or n < FEWEST_TO_JUDGE or (isinstance(law, ProjectionLaw) and law.k < law.dimensions):
+        return
+    noise = sides.released - sides.original
+    off = np.abs(noise.mean(axis=0)) > DOUBT * noise.std(axis=0) / np.sqrt(n)
+    squares = np.einsum("ij,ij->i", noise, noise) / law.dimensions
+    expected = law.deviation_per_column**2
+    # Squares of this noise vary by at most 2.5 times their mean (Laplace in one column), the staircase's by
+    # more; a few rows may have small ones by chance, so that a half of the mean is always allowed for.
+    most = np.inf if isinstance(law, StaircaseLaw) else 2.5 * expected
+    allowed = DOUBT * min(max(float(squares.std()), 0.5 * expected), most) / np.sqrt(n)
+    if off.any() or abs(float(squares.mean()) - expected) > allowed:
+        raise ValueError(
+            f"original and release differ by {np.sqrt(squares.mean()):.4g} per column (root mean square), "
+            f"not by the noise of the certificate ({law.deviation_per_column:.4g}, mean 0): the original "
+            "must be the table that was released, with the scales that were used"
+        )
+
+
 def _scales(
     rows: Floats, features: Sequence[str], proof: Certificate | None, file: Path | None
 ) -> ColumnScales | None:
@@ -219,13 +256,22 @@ def _scales(
     if proof is None:
         return None if file is None else read_scales(file, features)
     told = proof.scales.values
+    given = None if file is None else read_scales(file, features)
     if told is not None:
-        return declared_scales(*([getattr(told[n], part) for n in features] for part in ("center", "scale")))
+        used = declared_scales(*([getattr(told[n], part) for n in features] for part in ("center", "scale")))
+        same = given is None or (
+            np.array_equal(given.center, used.center) and np.array_equal(given.scale, used.scale)
+        )
+        if not same:
+            raise ValueError(f"scales {file} are not those of the certificate: leave --scales out")
+        return used
     if proof.scales.source == "data":
+        if given is not None:
+            raise ValueError("scales were the data's own: they are computed again; leave --scales out")
         return data_scales(rows)
-    if file is None:
+    if given is None:
         raise ValueError(
             "the release's scales are confidential, so that its certificate does not tell them: give the "
             "scales file (--scales)"
         )
-    return read_scales(file, features)
+    return given

@@ -1,5 +1,6 @@
 """What B means in a table: how many others lie within B of each person, who are hidden among them."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,10 +54,17 @@ class Neighborhood:
 
     def sentence(self) -> str:
         """What an official can read."""
-        others = f"{self.typical:,.0f} {'other who looks' if round(self.typical) == 1 else 'others who look'}"
-        return (
-            f"At B = {self.B:g} a typical person has {others} alike; {self.alone:.1%} of people have nobody."
-        )
+        typical, looked = math.floor(self.typical), len(self.crowd)
+        others = f"{typical:,} {'other who looks' if typical == 1 else 'others who look'}"
+        sample = "" if looked == self.people else f" (of {looked:,} people looked at)"
+        return f"At B = {self.B:g} a typical person has {others} alike; {self._nobody()} have nobody{sample}."
+
+    def _nobody(self) -> str:
+        """The share of people who are alone, rounded up, but "all" and "none" only if it is so."""
+        if self.alone in {0.0, 1.0}:
+            return "none" if self.alone == 0 else "all people"
+        percent = math.ceil(self.alone * 1000 - 1e-9) / 10
+        return f"{percent:.1f}% of people" if percent < 100 else "more than 99.9% of people"
 
 
 def neighborhood(

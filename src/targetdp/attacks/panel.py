@@ -1,7 +1,7 @@
 """All attacks on one release: which of them can be run, and what each one found."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +19,6 @@ from targetdp.attacks.protection import CONFIDENCE, Protection
 from targetdp.attacks.reconstruction import reconstruction
 from targetdp.attacks.singling_out import singling_out
 from targetdp.progress import Progress, Silent
-from targetdp.scales import CONDITIONS
 
 MOST_PEOPLE = 20_000
 """People whose values are guessed, unless the caller says otherwise: guessing compares each with all rows."""
@@ -44,6 +43,8 @@ class Finding:
     attack: str
     protection: Protection | None
     meaning: str
+    given: tuple[str, ...] = ()
+    """What a derived score depends on; where there is something, it is no bound on its own."""
 
     def record(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -52,6 +53,7 @@ class Finding:
             "attack": self.attack,
             "protection": None if self.protection is None else self.protection.record(),
             "meaning": self.meaning,
+            "holds_only": list(self.given),
             "adversary": answer.adversary,
             "wp216_criteria": list(answer.criteria),
             "reaches": answer.reaches,
@@ -77,21 +79,33 @@ def run_attacks(
 
     Each attack has randomness of its own, so that its result does not depend on which others are run.
     """
-    chosen = list(ATTACKS) if attacks is None else list(attacks)
-    for name in chosen:
-        check.choice("attacks", name, ATTACKS)
+    asked = check.several("attacks", ATTACKS if attacks is None else attacks, "name attacks")
+    chosen = list(dict.fromkeys(check.choice("attacks", name, ATTACKS) for name in asked))
+    if not chosen:
+        raise ValueError(
+            f"attacks has no entries: name some of {', '.join(ATTACKS)}, or leave it out for all"
+        )
     seed = int(np.random.default_rng().integers(2**63)) if seed is None else seed
     findings = []
     for name in chosen:
         own = np.random.default_rng([seed, list(ATTACKS).index(name)])
         case = Case(sides, own, other, people, confidence, progress or Silent())
-        try:
-            found = ATTACKS[name](case)
-        except CannotRunError as reason:
-            findings.append(Finding(name, None, str(reason)))
-        else:
-            findings.append(Finding(name, found, meaning(name, found)))
+        findings.append(_finding(name, case))
     return tuple(findings)
+
+
+def _finding(name: str, case: Case) -> Finding:
+    try:
+        found = ATTACKS[name](case)
+    except CannotRunError as reason:
+        return Finding(name, None, str(reason))
+    except ValueError as reason:  # a table that this attack refuses
+        return Finding(name, None, f"Not run: {reason}")
+    given = caveats(case.sides) if found.bound == "lower" and found.score > 0 else ()
+    words = meaning(name, found)
+    if given:
+        words = f"Only {' and '.join(given)}: {words[0].lower()}{words[1:]}"
+    return Finding(name, found, words, given)
 
 
 def _singling_out(case: Case) -> Protection:
@@ -115,14 +129,23 @@ def _distinguishing(case: Case) -> Protection:
     if proof is None:
         raise CannotRunError("Not run: without a certificate the noise is not known.")
     spent = None if proof.scales.spent is None else proof.scales.spent.value()
-    found = distinguishing(
+    return distinguishing(
         case.sides.law, len(case.sides.features), scales_spent=spent,
         B=None if proof.guarantee is None else proof.guarantee.B,
     )  # fmt: skip
-    if found.score == 0 or proof.scales.source in {"declared", "private"}:
-        return found
-    notes = (*found.detail.get("notes", ()), *CONDITIONS[proof.scales.source])
-    return replace(found, detail=MappingProxyType({**found.detail, "notes": notes}))
+
+
+def caveats(sides: Sides) -> tuple[str, ...]:
+    """On what a derived score of this release depends, as its certificate tells: nothing, for a clean one."""
+    proof = sides.certificate
+    if proof is None or proof.guarantee is None:
+        return ()
+    found = []
+    if proof.scales.source not in {"declared", "private"}:
+        found.append("given the column scales, which tell of people too")
+    if proof.not_protected:
+        found.append(f"without the columns that are passed on as they are ({', '.join(proof.not_protected)})")
+    return tuple(found)
 
 
 def _linkage(case: Case) -> Protection:

@@ -93,12 +93,12 @@ def worst(
 def worst_of_means(simulations: Sequence[Protection], *, confidence: float = CONFIDENCE) -> Protection:
     """The paper's figure over repeated simulations: the worst over settings of each one's mean.
 
-    The interval is Student's, for the mean over simulations: it knows how noise varies, not how another
-    sample of people would. A single simulation is handed back as it is.
+    The interval is for the mean over simulations: Student's, from how much they differ, but never narrower
+    than what their own intervals leave for a mean of so many (a few simulations may agree by chance). It
+    knows how noise varies, not how another sample of people would. A single simulation is handed back as it
+    is, with its own confidence. Of the details those are kept that all simulations share.
     """
-    simulations = tuple(
-        check.several("simulations", simulations, "give the results of several simulations")
-    )
+    simulations = tuple(check.several("simulations", simulations, "give the results of several simulations"))
     for place, one in enumerate(simulations):
         check.instance(f"simulations[{place}]", one, Protection)
     confidence = check.number("confidence", confidence, above=0, below=1)
@@ -110,16 +110,26 @@ def worst_of_means(simulations: Sequence[Protection], *, confidence: float = CON
     if any(set(one.settings) != set(first.settings) or one.bound != first.bound for one in simulations):
         raise ValueError("simulations differ in their settings: give repetitions of one attack")
     doubt = (1 - confidence) / len(first.settings)
-    reach = float(stdtrit(len(simulations) - 1, 1 - doubt / 2)) / math.sqrt(len(simulations))
-    means = {}
-    for name in first.settings:
-        scores = np.array([one.settings[name].score for one in simulations])
-        if np.isfinite(scores).all():
-            mean, spread = float(scores.mean()), reach * float(scores.std(ddof=1))
-            means[name] = Setting(mean, (mean - spread, mean + spread))
-        else:  # a ratio to nothing: the other simulations say too little to bound its mean
-            means[name] = Setting(float(scores.mean()), (-math.inf, math.inf))
-    return worst(means, first.bound, confidence=confidence, simulations=len(simulations))
+    means = {name: _mean([one.settings[name] for one in simulations], doubt) for name in first.settings}
+    ours = {"settings", "confidence", "simulations"}
+    shared = {
+        name: value
+        for name, value in first.detail.items()
+        if name not in ours and all(one.detail.get(name) == value for one in simulations)
+    }
+    return worst(means, first.bound, confidence=confidence, simulations=len(simulations), **shared)
+
+
+def _mean(settings: Sequence[Setting], doubt: float) -> Setting:
+    """The mean of one setting's scores over simulations, with its interval."""
+    scores = np.array([setting.score for setting in settings])
+    if not np.isfinite(scores).all():  # a ratio to nothing: the others say too little to bound its mean
+        return Setting(float(scores.mean()), (-math.inf, math.inf))
+    root, mean = math.sqrt(len(scores)), float(scores.mean())
+    spread = float(stdtrit(len(scores) - 1, 1 - doubt / 2)) * float(scores.std(ddof=1)) / root
+    below = float(np.mean([setting.score - setting.interval[0] for setting in settings])) / root
+    above = float(np.mean([setting.interval[1] - setting.score for setting in settings])) / root
+    return Setting(mean, (mean - max(spread, below), mean + max(spread, above)))
 
 
 def _cap(score: float) -> float:

@@ -37,9 +37,12 @@ def singling_out(
 
     The adversary knows the released rows and nothing of X; rows need not be in the same order, and their
     numbers may differ.
-    Guarantees: exact counts, as by comparing all pairs.
+    Guarantees: exact counts, as by comparing all pairs in units of the deviations (a row within rounding of
+    a box's border, 10⁻¹⁵ of its size or so, may fall on either side).
     Does not guarantee: that no cleverer predicate isolates more people (an upper bound on protection). The
     score can fall as noise grows: boxes in thin air hold nobody, boxes at the rim of the crowd hold one.
+    The interval is about other noise on the same people; another sample of people may vary more, since all
+    boxes share their deviations.
     Edges: a released column without spread makes boxes without width in it. Equal rows of X are never
     singled out.
     """
@@ -70,16 +73,7 @@ def isolated_by_nets(
     original: Floats, released: Floats, sizes: Floats, progress: Progress
 ) -> NDArray[np.bool_]:
     """For each net size (ascending, above 0) and each original row whether some box isolates it."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        deviation = released.std(axis=0)
-    if not np.isfinite(deviation).all():
-        column = int(np.argmin(np.isfinite(deviation)))
-        raise ValueError(
-            f"X_priv's column {column} has values up to {np.abs(released[:, column]).max():g}: "
-            "its deviation is beyond floats; rescale the column in both tables"
-        )
-    # Released values that are all equal have a deviation of about nothing by rounding, not always exactly 0.
-    flat = (released == released[0]).all(axis=0) | (deviation == 0)
+    flat = (released == released[0]).all(axis=0)
     people = np.flatnonzero((original[:, flat] == released[0, flat]).all(axis=1))
     isolated = np.zeros((len(sizes), len(original)), dtype=np.bool_)
     if flat.all():
@@ -87,15 +81,26 @@ def isolated_by_nets(
         return isolated
     if not len(people):
         return isolated
-    with np.errstate(over="ignore"):
-        points, queries = (
-            np.ascontiguousarray(np.clip(table[:, ~flat] / deviation[~flat], -_FARTHEST, _FARTHEST))
-            for table in (original[people], released)
-        )
+    points, queries = _in_deviations(original[people][:, ~flat], released[:, ~flat])
     found = alone_in_boxes(points, queries, sizes, progress)
     for who, alone in zip(isolated, found.T, strict=True):
         who[people[alone[alone >= 0]]] = True
     return isolated
+
+
+def _in_deviations(original: Floats, released: Floats) -> tuple[Floats, Floats]:
+    """Both tables in units of the released columns' deviations.
+
+    Columns are first brought near 1 by a power of two, so that neither tiny nor huge ones leave the range of
+    floats, and centered, so that a large offset does not swallow differences.
+    """
+    _, exponents = np.frexp(np.abs(released).max(axis=0))
+    with np.errstate(over="ignore"):
+        original, released = np.ldexp(original, -exponents), np.ldexp(released, -exponents)
+        center = np.median(released, axis=0)
+        deviation = np.sqrt(((released - center - (released - center).mean(axis=0)) ** 2).mean(axis=0))
+        points, queries = ((table - center) / deviation for table in (original, released))
+    return np.clip(points, -_FARTHEST, _FARTHEST), np.clip(queries, -_FARTHEST, _FARTHEST)
 
 
 def identical_and_unique(original: Floats, released: Floats) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ LOOKED_AT = 5_000
 """People whose crowd within B is counted, at most: enough for its distribution."""
 
 
-def attack(
+def attack(  # noqa: PLR0912 (one command, many options)
     original: Annotated[Path, typer.Argument(help="the original table (Parquet, CSV, or a directory)")],
     released: Annotated[Path, typer.Argument(help="its release")],
     id: Annotated[str, typer.Option(help="column that identifies a person, in both tables")],  # noqa: A002
@@ -45,6 +45,12 @@ def attack(
     second: Annotated[
         Path | None, typer.Option(help="a second release of the same people, to link the two")
     ] = None,
+    second_scales: Annotated[
+        Path | None, typer.Option(help="scales file of the second release, where it is needed")
+    ] = None,
+    public_key: Annotated[
+        str | None, typer.Option(help="the data holder's public key, as `targetdp key` prints it")
+    ] = None,
     pseudonym_key: Annotated[
         Path | None, typer.Option(help="key of the release's pseudonyms, if it has any")
     ] = None,
@@ -64,6 +70,8 @@ def attack(
     from targetdp.attacks.panel import ATTACKS, run_attacks  # noqa: PLC0415
 
     chosen = names(attacks)
+    if chosen == ():
+        raise ValueError(f"attacks = {attacks!r} names none: choose from {', '.join(ATTACKS)}")
     for name in chosen or ():
         check.choice("attacks", name, ATTACKS)
     check.number("confidence", confidence, above=0, below=1)
@@ -73,16 +81,19 @@ def attack(
         check.integer("seed", seed, at_least=0)
     if save is not None:
         must_be_free("save", save, force=force)
+        if save.resolve() in {p.resolve() for p in (original, released, holdout, second, scales) if p}:
+            raise ValueError(f"save = {save} is one of the tables: choose another name")
     with Bar(quiet=quiet) as bar:
         sides = line_up(
             original, released, id, progress=bar, certificate=certificate, features=names(features),
-            scales=scales, pseudonym_key_file=pseudonym_key, holdout=holdout, rest_is_holdout=rest_is_holdout,
+            scales=scales, public_key=public_key, pseudonym_key_file=pseudonym_key, holdout=holdout,
+            rest_is_holdout=rest_is_holdout,
         )  # fmt: skip
         other = None
         if second is not None:
             other = line_up(
-                original, second, id, progress=bar, scales=scales, pseudonym_key_file=pseudonym_key,
-                rest_is_holdout=True,
+                original, second, id, progress=bar, scales=second_scales, public_key=public_key,
+                pseudonym_key_file=pseudonym_key, rest_is_holdout=True,
             )  # fmt: skip
         crowd = _crowd(sides, seed, bar)
         findings = run_attacks(
@@ -97,6 +108,9 @@ def attack(
         _show(released, sides, findings)
         if crowd is not None:
             out().print(crowd.sentence(), highlight=False)
+    if not as_json and sides.certificate is not None:
+        for condition in sides.certificate.conditions:
+            tell(f"the release's condition: {condition}")
     warn((*sides.notes, FOR_THE_HOLDER))
     if save is not None:
         save_text(save, text + "\n")
@@ -153,7 +167,8 @@ def _scores(released: Path, sides: Any, findings: Any) -> Table:
     table = Table(
         title=Text(f"{released}: {len(sides.original):,} people, {len(sides.features)} columns, {held}"),
         title_justify="left",
-        caption="Protection: 1 is safe, 0 is none. ≤: cleverer attacks may get more. ≥: no attack gets more.",
+        caption="Protection: 1 is safe, 0 is none. ≤: cleverer attacks may get more. ≥: no attack gets "
+        "more (≥*: on the condition that its meaning begins with).",
         caption_justify="left",
     )
     table.add_column("attack", no_wrap=True)
@@ -166,9 +181,9 @@ def _scores(released: Path, sides: Any, findings: Any) -> Table:
         if p is None:
             row = cells(finding.attack, "–", "–", "–", finding.meaning)
         else:
-            sign, (low, high) = {"upper": "≤", "lower": "≥"}[p.bound], p.interval
+            sign, (low, high) = {"upper": "≤", "lower": "≥*" if finding.given else "≥"}[p.bound], p.interval
             row = cells(
-                finding.attack, f"{sign} {_rounded(p.score)}", f"{_rounded(low)}–{_rounded(high)}",
+                finding.attack, f"{sign} {_rounded(p.score)}", f"{_rounded(low)}–{_rounded_up(high)}",
                 p.strongest, finding.meaning,
             )  # fmt: skip
         table.add_row(*row)
@@ -187,7 +202,7 @@ def _criteria(findings: Any) -> Table:
     for criterion in QUESTIONS:
         names = [f.attack for f in findings if f.protection and criterion in ANSWERS[f.attack].criteria]
         for place, name in enumerate(names or ["–"]):
-            missing = ANSWERS[name].does_not_reach if names else "Everything: no attack was run."
+            missing = ANSWERS[name].does_not_reach if names else "Everything: no attack on it was run."
             table.add_row(*cells("" if place else criterion, name, missing))
     return table
 
@@ -195,3 +210,7 @@ def _criteria(findings: Any) -> Table:
 def _rounded(score: float) -> str:
     """Three digits, never rounded to more protection than there is."""
     return f"{math.floor(score * 1000 + 1e-9) / 1000:.3f}"
+
+
+def _rounded_up(score: float) -> str:
+    return f"{math.ceil(score * 1000 - 1e-9) / 1000:.3f}"

@@ -72,6 +72,8 @@ def emit(text: str) -> None:
 
 def must_be_free(name: str, path: Path, *, force: bool) -> None:
     """A file that may be written: found out before the work, not after it."""
+    if path.is_dir():
+        raise ValueError(f"{name} = {path} is a folder: give the name of a file")
     if path.exists() and not force:
         raise ValueError(f"{name} = {path} exists: choose another name, or give --force")
     if not path.parent.is_dir():

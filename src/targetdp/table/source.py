@@ -22,6 +22,8 @@ _PARSE = pacsv.ParseOptions(newlines_in_values=True)
 _NO_NUMBER = re.compile(
     r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to double: invalid value '(.*)'"
 )
+_ROW_SHOWN = re.compile(r"(Expected \d+ columns, got \d+):.*")
+"""What the reader says of a row with too many values, before it prints the row."""
 
 
 class TableError(ValueError):
@@ -185,7 +187,7 @@ def _explained(file: Path, columns: Sequence[str] = ()) -> Iterator[None]:
     except TableError:
         raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
+        reason = _ROW_SHOWN.sub(r"\1", " ".join(str(error).split()))
         wrong = _NO_NUMBER.search(reason)
         if wrong and int(wrong[1]) < len(columns):
             raise TableError(

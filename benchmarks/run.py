@@ -23,7 +23,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from benchmarks import cider, growth, inference, mechanisms, mondrian, net, noise, projection, release, spark
-from benchmarks.page import page
+from benchmarks.page import BARS, merged, page
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, figure
 
@@ -53,8 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sections: dict[str, Section] = {}
     began, load = time.perf_counter(), os.getloadavg()
     with threadpool_limits(1):
-        for number, (name, measure) in enumerate(SECTIONS.items(), start=1):
-            words.print(f"{number}/{len(SECTIONS)} {name}")
+        chosen = {name: measure for name, measure in SECTIONS.items() if name in (options.only or SECTIONS)}
+        for number, (name, measure) in enumerate(chosen.items(), start=1):
+            words.print(f"{number}/{len(chosen)} {name}")
             with _progress(words) as say:
                 sections[name] = measure(effort, say)
             for table in sections[name].tables:
@@ -70,7 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words.print(f"figures written to {options.json}")
     if options.markdown is not None:
         tables = [verdicts, *(table for section in sections.values() for table in section.tables)]
-        options.markdown.write_text(page(_machine(), tables) + "\n", encoding="utf-8")
+        text = page(_machine(), tables)
+        if options.only and options.markdown.exists():
+            text = merged(options.markdown.read_text(encoding="utf-8"), _machine(), tables)
+        options.markdown.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
         words.print(f"page written to {options.markdown}")
     return int(any(bar.verdict in {"missed", "not measured"} for bar in bars))
 
@@ -89,6 +93,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="smaller tables and fewer rounds: under a minute, rougher"
     )
+    parser.add_argument(
+        "--only", action="append", choices=SECTIONS, help="measure this section alone (may be repeated)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures and versions to a file")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write all tables to a Markdown page")
     return parser.parse_args(arguments)
@@ -96,7 +103,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _bars_table(bars: Sequence[Bar], *, quick: bool) -> Table:
     table = new_table(
-        "Bars" + (" (quick: smaller tables, fewer rounds)" if quick else ""), "ratio", "measured", "bar",
+        BARS + (" (quick: smaller tables, fewer rounds)" if quick else ""), "ratio", "measured", "bar",
         caption="All times above: CPU time of one thread, BLAS at one thread, unless said otherwise.",
     )  # fmt: skip
     table.add_column("verdict")

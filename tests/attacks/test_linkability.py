@@ -233,3 +233,12 @@ def test_bad_input_is_refused_with_a_reason(change: dict[str, Any], error: type,
     given: dict[str, Any] = {"release_a": np.zeros((6, 2)), "release_b": np.zeros((6, 2))} | change
     with pytest.raises(error, match=words):
         linkability(**given)
+
+
+def test_two_releases_with_other_scales_are_no_harder_to_link() -> None:
+    X = people(400, 4)
+    noise = SphericalLaplace(B=0.05, epsilon=4)
+    a, b = release(X, 1, noise), release(X * np.array([0.2, 1.0, 0.5, 0.3]), 2, noise)
+    blind = linkability(a, b, rng=np.random.default_rng(0))
+    knowing = linkability(a, b, noise_a=noise, noise_b=noise, rng=np.random.default_rng(0))
+    assert knowing.score <= blind.score

@@ -10,7 +10,16 @@ from scipy.special import logsumexp
 from scipy.stats import binom, multivariate_normal
 
 from targetdp import GaussianNoise, Mondrian, Partitioned, PrivateProjection, SphericalLaplace, Staircase
-from targetdp.attacks.linkage import ASSIGNED, LIKELIEST, NEAREST, SOFT, linkage, staircase_ranks
+from targetdp.attacks.linkage import (
+    ASSIGNED,
+    LIKELIEST,
+    NEAREST,
+    SCALED,
+    SEEN,
+    SOFT,
+    linkage,
+    staircase_ranks,
+)
 from targetdp.attacks.noise_shape import StaircaseShape, covariance_of, shape_of
 from targetdp.attacks.one_to_one import assign, log_sums
 from targetdp.mechanisms.base import NoiseMechanism
@@ -279,8 +288,54 @@ def test_noise_that_orders_as_distance_is_not_run_twice() -> None:
         found = linkage(X, X, mechanism)
         assert set(found.settings) == {NEAREST, ASSIGNED, SOFT}
         assert any("nearest row is the most likely one" in note for note in found.detail["notes"])
-    assert set(linkage(X, X).settings) == {NEAREST, ASSIGNED}
+    assert set(linkage(X, X).settings) == {NEAREST, SCALED, ASSIGNED}
     assert set(linkage(X, X, PROJECTION).settings) == {NEAREST, LIKELIEST, ASSIGNED, SOFT}
+
+
+def test_no_column_counts_for_its_unit_alone() -> None:
+    """Without known noise one column in small units must not drown the others."""
+    X = people(400, 4)
+    units = np.array([1e4, 1.0, 1.0, 1.0])
+    released = (X + 0.02 * np.random.default_rng(0).standard_normal(X.shape)) * units
+    released[:, 0] += 3e3 * np.random.default_rng(1).standard_normal(400)
+    found = linkage(X * units, released, assignment_limit=0)
+    assert found.strongest == SCALED
+    assert found.score < 0.5 * found.settings[NEAREST].score
+    assert linkage(X * units, released).settings[ASSIGNED].score < 0.5
+
+
+def test_directions_that_were_not_released_do_not_count() -> None:
+    X = people(500, 6)
+    mechanism = PrivateProjection(
+        B=0.02, epsilon1=3, epsilon2=0.9, delta1=1e-4, delta2=1e-4, k=1000, rank=2, calibration="exact"
+    )
+    released = mechanism.privatize(X, np.random.default_rng(0))
+    found = linkage(X, released, mechanism, assignment_limit=0)
+    assert found.strongest == SEEN
+    assert found.score < found.settings[NEAREST].score - 0.02
+
+
+def test_intervals_of_one_to_one_ways_count_couples_once() -> None:
+    """Couples of equal distance are found or missed together: 200 tables of 60 people, 95%."""
+    covered, truths = 0, []
+    runs = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        home = rng.standard_normal((30, 1)) * 100
+        X = np.repeat(home, 2, axis=0) + np.tile([[0.0], [1.0]], (30, 1))
+        found = linkage(X, X + rng.standard_normal(X.shape), assignment_limit=100).settings[ASSIGNED]
+        truths.append(found.score)
+        runs.append(found.interval)
+    truth = float(np.mean(truths))
+    covered = sum(low <= truth <= high for low, high in runs)
+    assert covered >= 190
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e200])
+def test_values_without_squares_are_refused(size: float) -> None:
+    X = people(20, 2)
+    with pytest.raises(ValueError, match="range of floats"):
+        linkage(X * size, X * size)
 
 
 def test_what_takes_too_long_is_left_out_and_said() -> None:
@@ -317,7 +372,9 @@ def test_the_record_is_plain_and_intervals_share_the_doubt() -> None:
     X = people(500, 3)
     found = linkage(X, release(LAPLACE, X), LAPLACE, confidence=0.9, rng=np.random.default_rng(0))
     assert json.loads(json.dumps(found.record()))["detail"]["people"] == 500
-    alone = linkage(X, release(LAPLACE, X), confidence=1 - 0.1 / 3, assignment_limit=0)
+    alone = linkage(
+        X, release(LAPLACE, X), LAPLACE, confidence=1 - 0.1 / 3, assignment_limit=0, matching_limit=0
+    )
     assert found.settings[NEAREST].interval == pytest.approx(alone.settings[NEAREST].interval)
     for setting in found.settings.values():
         assert setting.interval[0] < setting.score < setting.interval[1]

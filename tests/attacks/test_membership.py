@@ -289,3 +289,23 @@ def test_bad_input_is_refused_with_a_reason(change: dict[str, Any], error: type,
     given: dict[str, Any] = {name: np.zeros((30, 2)) for name in ("X", "X_priv", "holdout")} | change
     with pytest.raises(error, match=words):
         membership(**given)
+
+
+def test_people_on_both_sides_are_noticed() -> None:
+    X = np.random.default_rng(0).standard_normal((200, 3)) / 10
+    noisy = X + 0.001
+    said = " ".join(membership(X, noisy, np.concatenate([X[:20], X[:80] + 0.5])).detail["notes"])
+    assert "20 of 100 people in the holdout have exactly the row" in said
+    clean = membership(X, noisy, X[:100] + 0.5)
+    assert not any("exactly the row" in note for note in clean.detail["notes"])
+
+
+def test_without_known_noise_no_column_counts_for_its_unit_alone() -> None:
+    rng = np.random.default_rng(1)
+    people, others = rng.standard_normal((300, 4)), rng.standard_normal((300, 4))
+    released = people + 0.05 * rng.standard_normal(people.shape)
+    released[:, 0] += 2 * rng.standard_normal(300)
+    units = np.array([1e4, 1.0, 1.0, 1.0])
+    found = membership(people * units, released * units, others * units)
+    assert found.score == pytest.approx(membership(people, released, others).score, abs=1e-9)
+    assert found.score < 0.8

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from targetdp import check
+from targetdp.attacks.comparable import shared_note
 from targetdp.attacks.guess_rules import near, near_by_anonymeter, zero_tolerances
 from targetdp.attacks.intervals import ratio_interval, share_interval
 from targetdp.attacks.known_columns import Window, known_counts, searches
@@ -70,9 +71,10 @@ def attribute_inference(
     drawn at random, ``draws`` times (`known_columns`); p is then a mean over draws. ``people`` attacks a
     random sample of so many of X. ``columns`` are names for the settings.
     Distances are L1, with columns divided by their deviation in the release (1 for a constant); of several
-    nearest rows the first is taken (`nearest_known`). With ``compatibility="anonymeter"`` columns are divided
-    by their range over released rows and attacked people, for people in and outside the release apart, and
-    Anonymeter's test of success is used, which counts every negative guess as right: for comparisons only.
+    nearest rows one is taken at random (the first in a random order; `nearest_known`). With
+    ``compatibility="anonymeter"`` columns are divided by their range over released rows and attacked people,
+    for people in and outside the release apart, and Anonymeter's test of success is used, which counts every
+    negative guess as right: for comparisons only.
 
     Guarantees: the guesses are those of comparing every person with every released row.
     Does not guarantee: that no cleverer adversary guesses better (an upper bound on protection). The
@@ -98,9 +100,14 @@ def attribute_inference(
 
     inside = original[sample]
     own_rows = sample if len(original) == len(released) else np.full(len(sample), -1)
+    plan = {h: searches(d, h, draws, rng) for h in counts}
+    if compatibility is None:
+        # The first of several nearest rows is taken: in a random order that favors nobody.
+        order = rng.permutation(len(released))
+        released, place = released[order], np.argsort(order)
+        own_rows = np.where(own_rows < 0, own_rows, place[own_rows])
     sides = _sides(inside, outside, released, own_rows, rule)
     actual = np.concatenate([inside, outside])
-    plan = {h: searches(d, h, draws, rng) for h in counts}
     watcher = progress or Silent()
     watcher.phase("attribute inference", len(actual) * sum(len(windows) for windows in plan.values()))
     settings: dict[str, Setting] = {}
@@ -129,7 +136,17 @@ def attribute_inference(
         tolerance=rule.tolerance,
         zeros=zeros,
         compatibility=compatibility,
-        notes=tuple(_notes(shares, len(outside), zeros, rule)),
+        notes=(
+            *_notes(shares, len(outside), zeros, rule),
+            *(shared_note(original, outside) if len(outside) else ()),
+            *_sampled(len(inside), len(original)),
+        ),
+    )
+
+
+def _sampled(attacked: int, people: int) -> list[str]:
+    return (
+        [] if attacked == people else [f"{attacked:,} of {people:,} people were attacked, drawn at random."]
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from targetdp import check
+from targetdp.attacks.comparable import must_have_squares
 from targetdp.attacks.linkage import same_people
 from targetdp.attacks.noise_shape import Noise, covariance_of
 from targetdp.attacks.protection import CONFIDENCE, Protection, worst
@@ -19,6 +20,7 @@ from targetdp.progress import Progress, Silent
 from targetdp.typing import Floats, Integers
 
 SHARED, LEARNED = "shared columns", "learned from known pairs"
+STANDARDIZED = "shared columns, each in its own deviations"
 
 _PENALTIES = np.geomspace(1e-6, 1e2, 17)
 """Of the ridge, per known pair, in units of the columns' variance."""
@@ -59,6 +61,8 @@ def linkability(
     """
     a, b = check.table(release_a, "release_a"), check.table(release_b, "release_b")
     n = same_people(a, "release_a", b, "release_b")
+    must_have_squares(a)
+    must_have_squares(b)
     pairs = _shared_columns(shared, a.shape[1], b.shape[1])
     asked = checked_ranks(ranks)
     confidence = check.number("confidence", confidence, above=0, below=1)
@@ -81,6 +85,8 @@ def linkability(
             "of the noise of both releases" if deviations is not None else "of the columns' deviations"
         )
         notes.append(f"Distances over {len(pairs)} shared columns are in units {known_noise}.")
+        if deviations is not None:  # the two releases may have been scaled differently
+            ways[STANDARDIZED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], None)
     if len(known):
         ways[LEARNED] = _learned(a, b, known)
         notes.append(f"{len(known)} known pairs were learned from, and taken out before matching.")

@@ -1,7 +1,7 @@
 """Linkage: the adversary holds the original table, and wants to know which released row is whose.
 
-This adversary lacks nothing but who is who: somebody who knows less about people finds no more of them by the
-same means.
+This adversary lacks nothing but who is who: whoever knows less about people could only do worse than the best
+that can be done with all of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from targetdp import check
+from targetdp.attacks.comparable import must_have_squares, released_directions, units_of
 from targetdp.attacks.noise_shape import Noise, NoiseShape, StaircaseShape, in_unit_ball, shape_of
 from targetdp.attacks.one_to_one import SOFT_PASSES, assign, soft_ranks
 from targetdp.attacks.protection import CONFIDENCE, Protection, worst
@@ -18,6 +19,7 @@ from targetdp.progress import Progress, Silent
 from targetdp.typing import Floats, Integers
 
 NEAREST, LIKELIEST = "nearest row", "most likely row under the noise"
+SCALED, SEEN = "nearest row, columns in their deviations", "nearest row in the released directions"
 ASSIGNED, SOFT = "one-to-one assignment", "soft one-to-one matching"
 
 Found = dict[int, Floats]
@@ -43,12 +45,16 @@ def linkage(
     Row i of ``X_priv`` is the private version of row i of ``X``, rows of the unit ball as the mechanism saw
     them; the adversary gets the released rows in unknown order. ``noise`` is the mechanism that made the
     release, or its law; None if it is not known. For each released row people are put in order: by Euclidean
-    distance, in the units as given, and by likelihood under the noise. Two more ways use that everybody has
+    distance, in the units as given, and by likelihood under the noise or, where it is not known, by distance
+    with each column in units of its released deviation. Where released rows lie in fewer directions than
+    there are columns, distances are also taken in those alone. Two more ways use that everybody has
     one row: the likeliest assignment of all rows together (up to ``assignment_limit`` people: it needs all
     n×n distances, and about n³ time), and a soft form of it (up to ``matching_limit``: n² time).
 
     The score is 1 − the share found at rank 1 by the best of them. ``detail["shares"]`` has each way's share
-    at each of the ``ranks`` beside chance. Ties count as if they stood in random order.
+    at each of the ``ranks`` beside chance. Ties count as if they stood in random order. Intervals are about
+    other noise on people like these; in one-to-one ways people are found or missed in couples, so that their
+    intervals count each couple once.
 
     Does not guarantee: that no cleverer matching finds more (the score is an upper bound).
     Edges: people who have equal rows cannot be told apart, so that even a release without noise protects
@@ -57,9 +63,10 @@ def linkage(
     table = check.table(X)
     released = check.table(X_priv, "X_priv", columns=table.shape[1])
     n = same_people(table, "X", released, "X_priv")
+    must_have_squares(table, released)
     asked = checked_ranks(ranks)
-    check.integer("assignment_limit", assignment_limit, at_least=0)
-    check.integer("matching_limit", matching_limit, at_least=0)
+    assignment_limit = check.integer("assignment_limit", assignment_limit, at_least=0)
+    matching_limit = check.integer("matching_limit", matching_limit, at_least=0)
     confidence = check.number("confidence", confidence, above=0, below=1)
     shape = shape_of(noise, table.shape[1])
     if shape is not None:
@@ -73,8 +80,9 @@ def linkage(
     for name, (rows, attack) in ways.items():
         told.phase(name, rows)
         found = attack()
-        settings[name] = setting_of(found[1], doubt)
-        details[name] = shares(found, n, doubt)
+        together = 2 if name in {ASSIGNED, SOFT} else 1
+        settings[name] = setting_of(found[1], doubt, together)
+        details[name] = shares(found, n, doubt, together)
     return worst(settings, "upper", confidence=confidence, people=n, shares=details, notes=tuple(notes))
 
 
@@ -92,7 +100,17 @@ def _ways(
     n, most = len(X), asked[-1]
     ways: dict[str, Way] = {NEAREST: (n, lambda: _found(nearest_ranks(X_priv, X, most, progress), asked))}
     notes = ["Chance finds a person at rank r with probability r/n."]
+    directions = released_directions(X_priv)
+    if directions is not None:
+        ways[SEEN] = (
+            n,
+            lambda: _found(nearest_ranks(X_priv @ directions, X @ directions, most, progress), asked),
+        )
+    scaled = (X, X_priv)
     if shape is None:
+        units = units_of(X_priv)
+        scaled = (X / units, X_priv / units)
+        ways[SCALED] = (n, lambda: _found(nearest_ranks(scaled[1], scaled[0], most, progress), asked))
         notes.append("The noise is not known: only distances were used.")
     elif shape.nearer_is_likelier:
         notes.append("Under this noise the nearest row is the most likely one: one attack stands for both.")
@@ -102,7 +120,7 @@ def _ways(
         people, rows = shape.whitened(X), shape.whitened(X_priv)
         ways[LIKELIEST] = (n, lambda: _found(nearest_ranks(rows, people, most, progress), asked))
     if n <= assignment_limit:
-        ways[ASSIGNED] = (n, lambda: {1: assign(X, X_priv, shape, rng, progress)})
+        ways[ASSIGNED] = (n, lambda: {1: assign(*scaled, shape, rng, progress)})
     else:
         notes.append(
             f"{ASSIGNED} was not run: it needs all distances between {n} people at once; "

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from targetdp import check
+from targetdp.attacks.comparable import must_have_squares, shared_note, units_of
 from targetdp.attacks.noise_shape import Noise, NoiseShape, in_unit_ball, shape_of
 from targetdp.attacks.one_to_one import log_sums
 from targetdp.attacks.pairs import over_pairs
@@ -67,6 +68,7 @@ def membership(
         )
     if len(table) < 2:
         raise ValueError("X has 1 row: at least 2 members are needed to compare them with outsiders")
+    must_have_squares(table, released, outside)
     most_pairs = check.integer("most_pairs", most_pairs, at_least=1)
     confidence = check.number("confidence", confidence, above=0, below=1)
     shape = shape_of(noise, table.shape[1])
@@ -77,8 +79,10 @@ def membership(
     told = Silent() if progress is None else progress
 
     table, outside, sampled = _sample(table, outside, most_pairs // len(released), chance)
-    notes = [NO_PROMISE, *_resolution(len(outside)), *sampled]
+    notes = [NO_PROMISE, *_resolution(len(outside)), *sampled, *shared_note(table, outside)]
     if shape is None:
+        units = units_of(released)  # no column may count for its unit alone
+        table, released, outside = table / units, released / units, outside / units
         notes.append("The noise is not known: only distances were used.")
     elif shape.note:
         notes.append(shape.note)

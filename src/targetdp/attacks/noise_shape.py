@@ -43,6 +43,13 @@ class NoiseShape(ABC):
         """Log-density at squared distances between whitened rows, up to a constant; may overwrite them."""
 
 
+_MANY_TIMES = 50
+_OTHER_R = (
+    "The projection that was used is the public one of a release. A simulation draws another, and with k so "
+    "near the number of columns an attack on it is weaker than on a release: attack a release instead."
+)
+
+
 @dataclass(frozen=True)
 class NormalShape(NoiseShape):
     """Normal noise of one deviation in all directions."""
@@ -74,6 +81,7 @@ class ProjectedShape(NoiseShape):
     """Normal noise whose deviation depends on the direction: rows times ``whitening`` have 1 in all."""
 
     whitening: Floats
+    note: str = ""
     nearer_is_likelier = False
 
     def whitened(self, rows: Floats) -> Floats:
@@ -121,7 +129,8 @@ def shape_of(noise: Noise | None, dimensions: int, name: str = "noise") -> Noise
     if isinstance(law, StaircaseLaw):
         return StaircaseShape(law.period * law.grid, law.inner * law.grid, law.level)
     if isinstance(law, ProjectionLaw):
-        return ProjectedShape(law.projection.forward() / law.deviation)
+        near = law.k < _MANY_TIMES * dimensions and isinstance(noise, NoiseMechanism)
+        return ProjectedShape(law.projection.forward() / law.deviation, _OTHER_R if near else "")
     return NormalShape(
         math.sqrt(float(np.trace(covariance_of(noise, dimensions))) / dimensions),
         f"The {name}'s law is not known row by row: it was taken as normal noise of the same size.",

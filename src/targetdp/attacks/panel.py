@@ -85,7 +85,9 @@ def run_attacks(
         raise ValueError(
             f"attacks has no entries: name some of {', '.join(ATTACKS)}, or leave it out for all"
         )
-    seed = int(np.random.default_rng().integers(2**63)) if seed is None else seed
+    if seed is None:
+        seed = int(np.random.default_rng().integers(2**63))
+    seed = check.integer("seed", seed, at_least=0)
     findings = []
     for name in chosen:
         own = np.random.default_rng([seed, list(ATTACKS).index(name)])

@@ -9,7 +9,7 @@ import numpy as np
 from targetdp import check
 from targetdp.attacks.counting import count_within, squared_distances
 from targetdp.attacks.intervals import share_interval
-from targetdp.attacks.protection import Setting
+from targetdp.attacks.protection import Interval, Setting
 from targetdp.progress import Progress
 from targetdp.typing import Floats, Integers
 
@@ -39,21 +39,29 @@ def nearest_ranks(queries: Floats, points: Floats, most: int, progress: Progress
 def checked_ranks(ranks: Any) -> tuple[int, ...]:
     """Ranks that somebody asks for, 1 always among them."""
     given = check.several("ranks", ranks, "give ranks such as (1, 10)")
-    return tuple(sorted({1, *(check.integer("ranks", rank, at_least=1) for rank in given)}))
+    return tuple(sorted({1, *(check.integer("ranks", rank, at_least=1, at_most=10**9) for rank in given)}))
 
 
-def setting_of(found: Floats, doubt: float) -> Setting:
-    """Protection from being the first of the list."""
-    share, (low, high) = float(found.mean()), share_interval(float(found.sum()), len(found), doubt)
-    return Setting(1 - share, (1 - high, 1 - low))
+def setting_of(found: Floats, doubt: float, together: int = 1) -> Setting:
+    """Protection from being the first of the list.
+
+    Where people are found or missed ``together``, only so many of them count for the interval.
+    """
+    low, high = _interval(found, doubt, together)
+    return Setting(1 - float(found.mean()), (1 - high, 1 - low))
 
 
-def shares(found: Mapping[int, Floats], candidates: int, doubt: float) -> dict[str, Any]:
+def _interval(found: Floats, doubt: float, together: int) -> Interval:
+    people = max(1, len(found) // together)
+    return share_interval(float(found.mean()) * people, people, doubt)
+
+
+def shares(found: Mapping[int, Floats], candidates: int, doubt: float, together: int = 1) -> dict[str, Any]:
     """For each rank the share of people found, its interval, and what guessing would find."""
     return {
         f"rank_{rank}": {
             "share": float(each.mean()),
-            "interval": share_interval(float(each.sum()), len(each), doubt),
+            "interval": _interval(each, doubt, together),
             "chance": min(1.0, rank / candidates),
         }
         for rank, each in found.items()

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from targetdp import check
+from targetdp.attacks.comparable import rows_in_common
 from targetdp.attacks.intervals import share_interval
 from targetdp.attacks.net import alone_in_boxes
 from targetdp.attacks.protection import CONFIDENCE, Protection, Setting, worst
 from targetdp.progress import Progress, Silent
-from targetdp.typing import Floats, Integers
+from targetdp.typing import Floats
 
 NET_SIZES = (1 / 10, 1 / 3, 1 / 2, 2 / 3, 1.0)
 """The paper's five, in deviations of the released columns."""
@@ -105,28 +106,14 @@ def _in_deviations(original: Floats, released: Floats) -> tuple[Floats, Floats]:
 
 def identical_and_unique(original: Floats, released: Floats) -> NDArray[np.bool_]:
     """Original rows that are unique and were released as they are."""
-    mine, theirs = np.arange(len(original)), np.arange(len(released))
-    for j in range(original.shape[1]):  # noise leaves next to nothing of this after one column
-        mine = mine[np.isin(original[mine, j], released[theirs, j])]
-        theirs = theirs[np.isin(released[theirs, j], original[mine, j])]
-    rows = np.concatenate([original[mine], released[theirs]])
+    mine, _, group = rows_in_common(original, released)
     isolated = np.zeros(len(original), dtype=np.bool_)
-    if not len(rows):
+    if not len(group):
         return isolated
-    group = _groups(rows)
     alone = np.bincount(group[: len(mine)], minlength=group.max() + 1) == 1
     shown = np.bincount(group[len(mine) :], minlength=group.max() + 1) > 0
     isolated[mine] = (alone & shown)[group[: len(mine)]]
     return isolated
-
-
-def _groups(rows: Floats) -> Integers:
-    """A number for each row, the same for equal rows."""
-    order = np.lexsort(rows.T)
-    new = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
-    group = np.zeros(len(rows), dtype=np.int64)
-    group[order[1:]] = np.cumsum(new)
-    return group
 
 
 def _checked(net_sizes: Sequence[float]) -> Floats:

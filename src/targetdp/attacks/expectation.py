@@ -17,6 +17,9 @@ _FLOOR = 1e-9
 """Variance of a component in any direction, at least: beside noise of 1 it is nothing."""
 _PIECE = 256
 """Rows that a thread takes at a time."""
+_STRETCHES, _MOST_NUMBERS = 16, 1 << 22
+"""Sums are kept for so many stretches of rows, fewer if they would hold more numbers than that. How many does
+not depend on the number of threads, so neither does the order of additions, nor what comes of them."""
 
 
 @dataclass(frozen=True)
@@ -51,22 +54,27 @@ def expectation(prior: Mixture, rows: Floats, noise: KnownNoise) -> Expectation:
     gains = values[:, None, :] / totals
     starts = np.log(prior.weights[:, None] * noise.chances) - 0.5 * np.log(totals).sum(axis=2)
     halves = 0.5 / totals
-    pieces = -(-len(rows) // _PIECE)
     (k, d), q = prior.means.shape, len(noise.scales)
-    likelihoods, means = np.zeros(pieces), np.empty_like(rows)
-    weights, first, second = np.zeros((pieces, k, q)), np.zeros((pieces, k, d)), np.zeros((pieces, k, d, d))
+    pieces, most = -(-len(rows) // _PIECE), min(_STRETCHES, max(1, _MOST_NUMBERS // (k * d * d)))
+    length = -(-pieces // most) * _PIECE
+    stretches = -(-len(rows) // length)
+    likelihoods, means = np.zeros(stretches), np.empty_like(rows)
+    weights, first = np.zeros((stretches, k, q)), np.zeros((stretches, k, d))
+    second = np.zeros((stretches, k, d, d))
 
     def work(begin: int, end: int) -> None:
-        at = begin // _PIECE
-        likelihoods[at] = _add_up(
-            rows[begin:end], prior.means, vectors, halves, gains, starts,
-            means[begin:end], weights[at], first[at], second[at],
-        )  # fmt: skip
+        at = begin // length
+        for some in range(begin, end, _PIECE):
+            here = slice(some, min(some + _PIECE, end))
+            likelihoods[at] += _add_up(
+                rows[here], prior.means, vectors, halves, gains, starts,
+                means[here], weights[at], first[at], second[at],
+            )  # fmt: skip
 
-    if pieces == 1:  # threads cost more than they would save
+    if stretches == 1:  # threads cost more than they would save
         work(0, len(rows))
     else:
-        in_threads(work, len(rows), _PIECE, Silent())
+        in_threads(work, len(rows), length, Silent())
     by_scale = weights.sum(axis=0)
     left = np.einsum("kq,kqd,q->kd", by_scale, gains, noise.scales)  # what stays unknown of each true row
     turned = second.sum(axis=0) + np.einsum("kd,de->kde", left, np.eye(d))

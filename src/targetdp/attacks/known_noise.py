@@ -6,10 +6,18 @@ with their probabilities (Gauss's quadrature) stand for it.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from targetdp.attacks.noise_shape import LaplaceShape, Noise, StaircaseShape, covariance_of, shape_of
+from targetdp.attacks.noise_shape import (
+    LaplaceShape,
+    Noise,
+    NormalShape,
+    StaircaseShape,
+    covariance_of,
+    shape_of,
+)
 from targetdp.typing import Floats
 
 _NODES = 6
@@ -36,8 +44,8 @@ class KnownNoise:
         scales, chances = np.ones(1), np.ones(1)
         if isinstance(shape, LaplaceShape):
             scales, chances = _gamma((dimensions + 1) / 2)  # see `targetdp.noise.add_spherical_laplace`
-        exact = not isinstance(shape, StaircaseShape) and not (shape is not None and shape.note)
-        return cls(covariance, scales, chances, exact)
+        stands_in = isinstance(shape, StaircaseShape) or (isinstance(shape, NormalShape) and bool(shape.note))
+        return cls(covariance, scales, chances, not stands_in)
 
     @property
     def variance(self) -> float:
@@ -46,10 +54,20 @@ class KnownNoise:
 
     def units(self) -> tuple[Floats, Floats]:
         """Matrices to these coordinates (rows times the first) and back (times the second)."""
+        lengths, directions = self._axes
+        return directions / lengths, (directions * lengths).T
+
+    @property
+    def lengths(self) -> Floats:
+        """The noise's deviations along these coordinates: times them, coordinates are in units of rows."""
+        return self._axes[0]
+
+    @cached_property
+    def _axes(self) -> tuple[Floats, Floats]:
+        """Deviations and directions of the noise, without those that it does not reach."""
         values, vectors = np.linalg.eigh(self.covariance)
         kept = values > _LOST * values.max()
-        lengths, directions = np.sqrt(values[kept]), vectors[:, kept]
-        return directions / lengths, (directions * lengths).T
+        return np.sqrt(values[kept]), vectors[:, kept]
 
 
 def _gamma(shape: float) -> tuple[Floats, Floats]:

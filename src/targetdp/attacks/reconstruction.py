@@ -17,7 +17,7 @@ from targetdp.attacks.expectation import Mixture
 from targetdp.attacks.known_noise import KnownNoise
 from targetdp.attacks.linkage import same_people
 from targetdp.attacks.noise_shape import Noise, in_unit_ball
-from targetdp.attacks.prior import fitted_prior, linear_estimate, linear_prior, posterior
+from targetdp.attacks.prior import fitted_prior, limits, linear_estimate, linear_prior, posterior
 from targetdp.attacks.protection import CONFIDENCE, Protection, Setting, worst
 from targetdp.normalization import clip_rows
 from targetdp.progress import Progress, Silent
@@ -31,6 +31,8 @@ _GROUPS = 20
 """Of people, for the jackknife."""
 _NOTHING = 1e-12
 """Variance of rows in the unit ball below which they are all the same."""
+_FARTHEST = 1e50
+"""Released values in units of the noise, at most: fourth powers of them are still numbers."""
 
 MODELLED = (
     "The original table was not given: errors are those that the fitted prior expects, before estimates are "
@@ -101,7 +103,7 @@ def reconstruction(
     fit = _Fit.of(released, noise, chance)
     doubt = (1 - confidence) / 3
     errors = fit.expected(doubt, chance) if truth is None else _measured(fit, truth, doubt)
-    notes = [] if truth is not None else [MODELLED]
+    notes = [*([] if truth is not None else [MODELLED]), *limits(len(released), noise)]
     if not noise.exact:
         notes.append("The noise was taken as normal noise of the same covariance.")
     return worst(
@@ -125,7 +127,7 @@ def _details(errors: Mapping[str, _Error]) -> dict[str, Any]:
             "error": length,
             "noise": of_noise,
             "guessing_the_mean": math.sqrt(error.variance),
-            "given_back": 1 - length / of_noise,
+            "given_back": 1 - length / of_noise if of_noise > 0 else 0.0,
             "error_by_column": np.sqrt(error.squares),
             "noise_by_column": np.sqrt(noise),
         }
@@ -145,12 +147,18 @@ class _Fit:
     @classmethod
     def of(cls, released: Floats, noise: KnownNoise, rng: np.random.Generator) -> "_Fit":
         there, back = noise.units()
-        rows = released @ there
+        with np.errstate(over="ignore", invalid="ignore"):  # said below, in words
+            rows = released @ there
+        if not np.abs(rows).max(initial=0.0) < _FARTHEST:
+            raise ValueError(
+                f"X_priv has values up to {np.abs(released).max():.4g}, which no row of the unit ball with "
+                "this noise reaches: give the release as the mechanism made it, of normalized rows"
+            )
         return cls(released, noise, rows, back, fitted_prior(rows, noise, rng))
 
     def linear(self) -> Floats:
         """See `LINEAR`."""
-        return self._in_the_ball(linear_estimate(self.rows, linear_prior(self.rows)))
+        return self._in_the_ball(linear_estimate(self.rows, linear_prior(self.rows, self.noise.lengths)))
 
     def mixture(self) -> Floats:
         """See `MIXTURE`."""
@@ -173,7 +181,7 @@ class _Fit:
         spread = posterior(self.prior, self.rows, self.noise).spread
         squares = {
             AS_RELEASED: np.diag(self.noise.covariance),
-            LINEAR: self._by_column(_left(linear_prior(self.rows).covariances[0])),
+            LINEAR: self._by_column(_left(linear_prior(self.rows, self.noise.lengths).covariances[0])),
             MIXTURE: self._by_column(spread),
         }
         noise = self.noise.variance
@@ -192,14 +200,14 @@ class _Fit:
         }
 
     def _linear_variances(self, chosen: Mask) -> "_Variances":
-        covariance = linear_prior(self.rows[chosen]).covariances[0]
+        covariance = linear_prior(self.rows[chosen], self.noise.lengths).covariances[0]
         return _Variances(
             float(self._by_column(covariance).sum()), float(self._by_column(_left(covariance)).sum())
         )
 
     def _by_column(self, covariance: Floats) -> Floats:
-        """Variances in the units of the rows, of a covariance in units of the noise."""
-        return np.asarray(np.einsum("ij,ik,kj->j", self.back, covariance, self.back))
+        """Variances in units of the rows, of a covariance in units of the noise; none is below 0."""
+        return np.asarray(np.maximum(0.0, np.einsum("ij,ij->j", self.back, covariance @ self.back)))
 
 
 @dataclass(frozen=True)
@@ -262,7 +270,7 @@ def _jackknife(
 
 def _as_wide(after: float, before: float, linear: Setting) -> Setting:
     """A ratio whose interval is as wide, in proportion, as another's."""
-    if before < _NOTHING or linear == _UNTOLD:
+    if before < _NOTHING or linear == _UNTOLD or linear.score == 0:
         return _UNTOLD
     ratio = after / before
     low, high = linear.interval

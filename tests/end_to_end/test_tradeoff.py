@@ -33,6 +33,8 @@ def test_a_sweep_prints_every_cell_and_where_time_went(ran: Ran, folder: Path) -
         assert text in ran.out
     assert "computed once" in words(ran.out)
     assert "21 simulations (21 of them now); milliseconds for each: privatize" in words(ran.err)
+    assert "150 people (synthetic), 3 simulations, δ = 0.00662" in words(ran.out)
+    assert "is large" not in words(ran.err)
     assert MARK not in words(ran.out + ran.err)
     names = {path.name for path in (folder / "results").iterdir()}
     assert names == {"run.json", "parts", "results.parquet", "summary.parquet", "timing.parquet"}
@@ -74,11 +76,15 @@ def test_a_recommendation_is_a_release_file(ran: Ran, folder: Path, tmp_path: Pa
     done = cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out)
     assert done.code == 0, done.err
     assert "best" in done.out
-    assert "Of the 6 cells" in words(done.out) or "among the 6 cells" in words(done.out)
+    assert "Of the 4 cells" in words(done.out) or "among the 4 cells" in words(done.out)
     text = out.read_text(encoding="utf-8")
     assert text.strip() in done.out
     settings = make_settings(tomllib.loads(text))
     assert settings.tuned_on == "synthetic"
+    assert "150 people (synthetic), δ = 0.00662" in words(done.out)
+    assert f"Its release promises B = {settings.B:g}, ε = {settings.epsilon:g}, δ = 0.00662." in words(
+        done.out
+    )
     refused = cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out)
     assert refused.code == 2
     assert "exists: choose another name" in words(refused.err)
@@ -102,8 +108,9 @@ def test_if_nothing_satisfies_the_exit_code_is_1(ran: Ran, folder: Path, tmp_pat
         "--distinguishing", "0.999", "--max-exclusion-errors", "0", "--out", out,
     )  # fmt: skip
     assert done.code == 1
-    assert "None of the 6 releases satisfies every constraint" in words(done.out)
-    assert "Distinguishing protection of at least 0.999 excludes 6" in words(done.out)
+    assert "None of the 4 releases satisfies every constraint" in words(done.out)
+    assert "2 more cells are no releases (privatize cannot make it: k is not 10,000)" in words(done.out)
+    assert "Distinguishing protection of at least 0.999 excludes 4" in words(done.out)
     assert not out.exists()
 
 
@@ -116,6 +123,18 @@ def test_any_metric_can_be_a_constraint(ran: Ran, folder: Path) -> None:
     assert done.json["constraints"] == ["accuracy of at least 0.4", "exclusion errors of at most 100,000"]
     assert done.json["recommended"] in done.json["satisfy"]
     tomllib.loads(done.json["release"])
+
+
+def test_a_large_delta_is_told_everywhere(tmp_path: Path) -> None:
+    program, out = files(tmp_path, parts=5), tmp_path / "results"
+    done = cli("tradeoff", program, "--out", out, "--jobs", "1", "--quick", "--simulations", "1")
+    assert done.code == 0, done.err
+    assert "δ = 0.0323, 4.87 times the usual 1/(rows + 1)" in words(done.out)
+    assert "warning: δ = 0.032 is large" in words(done.err)
+    chosen = cli("tradeoff", "recommend", out, *EASY)
+    assert "δ = 0.0323, 4.87 times the usual 1/(rows + 1)" in words(chosen.out)
+    assert "# Warning: δ = 0.032 is large" in words(chosen.out)
+    assert "warning: δ = 0.032 is large" in words(chosen.err)
 
 
 def test_confidential_rows_leave_their_mark_everywhere(tmp_path: Path) -> None:

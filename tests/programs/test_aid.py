@@ -251,6 +251,12 @@ def test_bad_welfare(transfer: float, aversion: float) -> None:
 def test_too_many_groups() -> None:
     with pytest.raises(ValueError, match="1,001 different values, more than 1,000: these are no groups"):
         Aid(np.arange(1_001.0), groups={"name": [str(i) for i in range(1_001)]})
+    # Column a=b with group c, and column a with group b=c, would both be told as a=b=c.
+    with pytest.raises(ValueError, match="group column 'a=b' has = in its name"):
+        Aid(np.arange(10.0), groups={"a=b": ["c"] * 10})
+    assert list(Aid(np.arange(10.0), groups={"a": ["b=c"] * 10}).judge(np.arange(10.0)).by_group["a"]) == [
+        "b=c"
+    ]
 
 
 def test_features_of_other_people_are_refused() -> None:

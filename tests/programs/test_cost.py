@@ -61,6 +61,33 @@ def test_no_change_is_not_taken_for_certain_in_a_group_but_a_quota_is_fixed() ->
     assert high - low == pytest.approx(0, abs=1e-3)
 
 
+def test_a_group_without_poor_people_is_not_certain_to_have_none() -> None:
+    """Nobody of "rich" is poor, so nobody there can be left out; another sample may have someone."""
+    y = np.arange(200.0)
+    program = Aid(y, 0.3, population=2_000, groups={"g": ["rich" if one >= 100 else "rest" for one in y]})
+    before = program.judge(y)
+    after = program.judge(np.where(y == 10, 99.0, y))
+    low, high = changes(before, [after]).groups["g"]["rich"]["exclusion_errors"].interval
+    person = 10 * 2.2414027276  # one of the table stands for ten; two groups share 5%
+    assert (low, high) == pytest.approx((-person, person))
+
+
+def test_few_simulations_hardly_tell_how_large_noise_is() -> None:
+    """All applicants share the noise; 5% of intervals may miss what is its mean over many simulations."""
+    rng = np.random.default_rng(7)
+    n, total = 4_000, 400
+    level = rng.random(n)
+    program = Lending(np.ones(n), loans_at_rates(np.ones(n), revenue=0.1, interest=0.0))
+    before = program.judge(np.full(n, 0.999))
+    covered = 0
+    for _ in range(total):
+        # The share above 0.5 is 0.5 plus one draw for all: nearly all doubt is about that draw.
+        simulated = [program.judge(np.clip(level + 0.1 * rng.standard_normal(), 0, 1)) for _ in range(3)]
+        low, high = changes(before, simulated).everybody["approvals"].interval
+        covered += low <= -n * float(np.mean(level <= 0.5)) <= high
+    assert 0.925 * total <= covered <= 0.99 * total
+
+
 def approvals(groups: dict[str, list[str]], confidence: float = 0.95) -> Changes:
     """The same 400 applicants and the same two sets of scores, in other groups."""
     rng = np.random.default_rng(1)

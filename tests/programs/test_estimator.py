@@ -1,6 +1,10 @@
 """Any scikit-learn estimator by its path, and clear words about what is none."""
 
+import importlib
 import pickle
+import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +13,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
 from targetdp.programs.aid import Aid
-from targetdp.programs.estimator import Imported, Task, model_of
+from targetdp.programs.estimator import Imported, Task, model_of, software_of
 from targetdp.programs.folds import Folds
 from targetdp.programs.lending import Lending, loans_at_rates
 from targetdp.programs.logistic import Logistic
@@ -93,6 +97,7 @@ def test_built_in_names() -> None:
         ("sklearn.metrics.r2_score", "regression", {}, "is not a scikit-learn estimator"),
         ("sklearn.naive_bayes.GaussianNB", "regression", {}, "is not a regressor: this program needs one"),
         ("sklearn.linear_model.Ridge", "classification", {}, "is not a classifier"),
+        ("sklearn.pipeline.Pipeline", "regression", {}, "cannot be made with these .* argument: 'steps'"),
         ("sklearn.svm.LinearSVC", "classification", {}, "has no probabilities"),
         (
             "sklearn.linear_model.Lasso",
@@ -113,3 +118,39 @@ def test_built_in_names() -> None:
 def test_what_is_no_estimator(path: str, task: Task, settings: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         model_of(path, settings, task)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def f(:\n", r"cannot be imported \(SyntaxError"),
+        ("1 / 0\n", r"cannot be imported \(ZeroDivisionError: division by zero\)"),
+    ],
+)
+def test_a_module_that_fails_is_named(
+    source: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "failing_models.py").write_text(source)
+    with pytest.raises(ValueError, match=message):
+        model_of("failing_models.Mine", {}, "regression")
+
+
+def test_what_a_model_depends_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installed package counts by its version, a file of one's own by what is in it."""
+    assert software_of(Ridge()) == software_of(Logistic()) == {}
+    forest = Imported("sklearn.ensemble.RandomForestRegressor", "regression")
+    assert software_of(forest) == {"scikit-learn": version("scikit-learn")}
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    found = []
+    for note in ("one", "another", "one"):
+        (tmp_path / "own_models.py").write_text(
+            f"# {note}\nfrom sklearn.linear_model import Ridge\nclass Mine(Ridge):\n    pass\n"
+        )
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, "own_models", raising=False)
+        found.append(software_of(Imported("own_models.Mine", "regression")))
+    monkeypatch.delitem(sys.modules, "own_models")
+    assert list(found[0]) == ["own_models"]
+    assert found[0] == found[2] != found[1]

@@ -104,10 +104,27 @@ def test_no_id_is_allowed(tmp_path: Path) -> None:
 def test_a_feature_may_be_a_group_and_an_amount(tmp_path: Path) -> None:
     found = aid(written(tmp_path), features=["calls", "district"], groups=["district"])
     assert found.program.people.groups.labels == (("1", "2", "3"),)
-    program = lending(written(tmp_path), loans={"amount": "calls", "revenue": "texts", "interest": 0.5})
+    program = lending(written(tmp_path), loans={"amount": "calls", "revenue": "weight", "interest": 0.5})
     assert (program.loans.amount == columns()["calls"]).all()
-    assert (program.loans.revenue == columns()["texts"]).all()
+    assert (program.loans.revenue == columns()["weight"]).all()
     assert program.loans.interest == pytest.approx(columns()["calls"] / 2)
+
+
+@pytest.mark.parametrize("file", ["people.parquet", "people.csv"])
+@pytest.mark.parametrize("unknown", [None, "", "  "])
+def test_an_outcome_that_is_not_known_is_not_taken_for_a_default(
+    tmp_path: Path, file: str, unknown: str | None
+) -> None:
+    """Whoever has no outcome neither repaid nor failed to."""
+    paid = ["yes" if i % 3 else unknown for i in range(30)]
+    with pytest.raises(ValueError, match="target 'paid' is missing in 10 rows: leave out people whose"):
+        lending(written(tmp_path, file, paid=paid), repaid="yes")
+    whole = ["yes" if i % 3 else "no" for i in range(30)]
+    assert lending(written(tmp_path, file, paid=whole), repaid="yes").repaid.sum() == 20
+    coded = pa.array(paid).dictionary_encode()
+    if file.endswith("parquet"):
+        with pytest.raises(ValueError, match="target 'paid' is missing in 10 rows"):
+            lending(written(tmp_path, file, paid=coded), repaid="yes")
 
 
 def test_scales_from_a_file_and_declared_constants(tmp_path: Path) -> None:

@@ -51,6 +51,12 @@ def test_a_lending_file() -> None:
     assert (settings.repaid, settings.threshold, settings.estimator) == ("good", 0.6, "logistic")
 
 
+def test_an_amount_may_be_a_feature_and_revenue_and_interest_one_column() -> None:
+    """The amount is asked for before the decision."""
+    loans = {"amount": "calls", "revenue": "r", "interest": "r"}
+    assert make_program_settings(LENDING | {"loans": loans}).features == ("calls", "texts")
+
+
 def test_only_confidential_rows_carry_the_mark() -> None:
     marks = {name: make_program_settings(AID | {"source": name}).mark for name in ("public", "synthetic")}
     assert marks == {"public": None, "synthetic": None}
@@ -89,10 +95,13 @@ def test_a_file_is_read_with_paths_beside_it(tmp_path: Path) -> None:
         ({"features": [1]}, "features.0 = 1: Input should be a valid string"),
         ({"features": "calls"}, "features = 'calls'"),
         ({"features": ["calls", "calls"]}, "column 'calls' is named twice"),
-        ({"features": ["calls", "y"]}, "features names 'y', which the program uses as id, outcome or weight"),
+        ({"features": ["calls", "y"]}, "features names 'y', which the program uses as id, outcome"),
         ({"id": "y"}, "column 'y' is named twice"),
         ({"weights": "calls"}, "features names 'calls'"),
         ({"groups": ["sex", "sex"]}, "column 'sex' is named twice"),
+        ({"groups": ["y"]}, "groups names 'y', which is the id or the target"),
+        ({"id": "who", "groups": ["sex", "who"]}, "groups names 'who', which is the id or the target"),
+        ({"groups": ["sex=f"]}, "groups names 'sex=f': figures are told by column=group"),
         ({"quotas": 0.3}, "quotas = 0.3: Extra inputs are not permitted"),
         ({"loans": {"amount": 1}}, "loans"),
         ({"population": 0}, "population = 0: Input should be greater than or equal to 1"),
@@ -129,6 +138,14 @@ def test_what_is_wrong_is_named(change: dict[str, Any], message: str) -> None:
         ({"loans": {"amount": "amount", "revenue": 0.1}}, "loans.interest: Field required"),
         ({"loans": {"amount": -1, "revenue": 0.1, "interest": 0.1}}, "loans.amount"),
         ({"threshold": 0}, "threshold = 0"),
+        (
+            {"features": ["calls", "i"]},
+            "features names 'i', which the program uses as id, outcome, weight or",
+        ),
+        (
+            {"features": ["r"], "loans": {"amount": "calls", "revenue": "r", "interest": 0.1}},
+            "features names 'r'",
+        ),
         ({"quota": 0.3}, "quota = 0.3: Extra inputs are not permitted"),
         ({"estimator": "ridge"}, "'ridge' is for regression"),
     ],

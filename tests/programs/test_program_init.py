@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from targetdp.cli.program import app
-from targetdp.programs.file import AidSettings, LendingSettings, ProgramFile, read_program_file
+from targetdp.programs.file import MARK, AidSettings, LendingSettings, ProgramFile, read_program_file
+from targetdp.programs.lending import Lending
 from targetdp.programs.look import look_at
 from targetdp.programs.opening import open_program
 from targetdp.programs.proposal import propose
@@ -91,13 +92,13 @@ def test_a_lending_program_is_proposed_and_can_be_opened(table: Path, tmp_path: 
 def test_what_is_given_wins(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "program.toml"
     init(
-        table, out, "--id", "note", "--target", "texts", "--features", "calls,amount", "--groups", "note",
+        table, out, "--id", "note", "--target", "texts", "--features", "calls,amount", "--groups", "constant",
         "--quota", "0.1",
     )  # fmt: skip
     settings = read_program_file(out)
     assert isinstance(settings, AidSettings)
     assert (settings.id, settings.target, settings.features) == ("note", "texts", ("calls", "amount"))
-    assert (settings.groups, settings.quota) == (("note",), 0.1)
+    assert (settings.groups, settings.quota) == (("constant",), 0.1)
 
 
 def test_ranges_of_confidential_rows_stay_out_of_the_file(table: Path, tmp_path: Path) -> None:
@@ -110,6 +111,60 @@ def test_ranges_of_confidential_rows_stay_out_of_the_file(table: Path, tmp_path:
     text = secret.read_text(encoding="utf-8")
     assert highest not in text
     assert " to " not in "".join(line for line in text.splitlines() if line.startswith(("  ", "target")))
+
+
+def test_what_is_said_of_confidential_rows_carries_the_mark(table: Path, tmp_path: Path) -> None:
+    assert MARK in init(table, tmp_path / "secret.toml").replace("\n", " ")
+    assert MARK not in init(table, tmp_path / "public.toml", "--source", "public").replace("\n", " ")
+
+
+def test_the_table_is_never_replaced(table: Path, tmp_path: Path) -> None:
+    before = table.read_bytes()
+    (tmp_path / "link.toml").symlink_to(table)
+    for out in (table, tmp_path / "." / "people.parquet", tmp_path / "link.toml"):
+        with pytest.raises(ValueError, match="is the table itself: choose another name"):
+            init(table, out, "--force")
+    assert table.read_bytes() == before
+
+
+def test_how_a_loan_ended_is_no_feature(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    ended = ("revenue", "net_revenue", "Interest", "interestPaid", "LATE_FEES", "profit", "days overdue")
+    kept = ("interesting", "coffee", "airtime", "prepaid", "lossless")
+    table, out = tmp_path / "people.parquet", tmp_path / "program.toml"
+    pq.write_table(pa.table(people() | {name: rng.random(ROWS) for name in (*ended, *kept)}), table)
+    init(table, out, "--source", "public", "--quiet", kind="lending")
+    assert set(read_program_file(out).features) == {*kept, "calls", "texts", "consumption", "weight"}
+    text = out.read_text(encoding="utf-8")
+    for name in ended:
+        assert f'# left out: "{name}" (by its name it is known only after the decision' in text
+    init(table, out, "--source", "public", "--quiet", "--force")
+    assert set(ended) <= set(read_program_file(out).features), "of aid it says nothing"
+
+
+@pytest.mark.parametrize(
+    ("values", "given", "meant"),
+    [([0.5, 1.5], "0.5", 0.5), ([0, 1], "0", 0), ([0, 1], "1.0", 1), ([1e15, 2.0], "1e15", 10**15)],
+)
+def test_the_value_that_means_repaid_is_kept_exactly(
+    tmp_path: Path, values: list[float], given: str, meant: float
+) -> None:
+    table, out = tmp_path / "people.parquet", tmp_path / "program.toml"
+    pq.write_table(pa.table(people(repaid=values * (ROWS // 2))), table)
+    init(table, out, "--repaid", given, "--quiet", kind="lending")
+    settings = read_program_file(out)
+    assert isinstance(settings, LendingSettings)
+    assert settings.repaid == meant
+    program = open_program(out).program
+    assert isinstance(program, Lending)
+    assert program.repaid.sum() == ROWS // 2
+
+
+def test_a_name_that_would_be_ambiguous_is_not_proposed_as_a_group(tmp_path: Path) -> None:
+    table, out = tmp_path / "people.parquet", tmp_path / "program.toml"
+    pq.write_table(pa.table(people() | {"a=b": ["x", "y"] * (ROWS // 2)}), table)
+    init(table, out, "--quiet")
+    assert read_program_file(out).groups == ("sex",)
 
 
 def test_nothing_is_replaced_without_force(table: Path, tmp_path: Path) -> None:
@@ -203,6 +258,14 @@ def test_guesses(table: Path, tmp_path: Path) -> None:
         ({}, "aid", ("--features", "calls,income"), "features names 'income'"),
         ({}, "lending", ("--amount", "loans"), "amount names 'loans'"),
         ({}, "lending", ("--target", "sex"), "target 'sex' is text: say which of its values means"),
+        ({}, "lending", ("--repaid", "1e400"), "repaid = '1e400' is no finite number"),
+        ({}, "lending", ("--repaid", "nan"), "repaid = 'nan' is no finite number"),
+        (
+            {},
+            "lending",
+            ("--repaid", "yes"),
+            "repaid = 'yes' is no finite number: target 'repaid' has numbers",
+        ),
         ({}, "aid", ("--quota", "1.5"), "quota = 1.5: Input should be less than 1"),
         (
             {},

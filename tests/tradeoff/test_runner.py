@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from targetdp.programs.estimator import Imported
 from targetdp.programs.folds import Folds
+from targetdp.programs.ridge import Ridge
 from targetdp.progress import Silent
 from targetdp.tradeoff import sweep as sweep_module
 from targetdp.tradeoff.grid import Grid
@@ -56,7 +58,7 @@ def test_one_row_for_each_cell_simulation_and_metric(finished: Finished) -> None
     table = pq.read_table(finished.folder / "results.parquet")
     assert table.column_names == [
         "cell", "mechanism", "B", "epsilon1", "epsilon2", "epsilon", "delta", "k", "parts", "group_size",
-        "same_as", "simulation", "metric", "setting", "value",
+        "same_as", "simulation", "metric", "setting", "value", "source",
     ]  # fmt: skip
     found = [(r["cell"], r["simulation"], r["metric"], r["setting"]) for r in table.to_pylist()]
     assert len(set(found)) == len(found)
@@ -179,6 +181,11 @@ def test_cells_do_not_depend_on_the_rest_of_the_grid(finished: Finished, tmp_pat
         ({"study": study(lending=True)}, r"differs in program\."),
         ({"study": study("public")}, r"differs in source\."),
         ({"study": study("confidential")}, r"differs in source\."),
+        (
+            {"study": study(release={"id": "id", "scales": "data", "impute": 0.0})},
+            r"differs in release \(impute None → 0.0\)\.",
+        ),
+        ({"study": study(release={"id": "id"})}, r"differs in release \(scales data → None\)\."),
     ],
 )
 def test_another_sweep_is_refused_and_nothing_changes(
@@ -194,6 +201,19 @@ def test_folds_belong_to_the_program(finished: Finished) -> None:
     s = study()
     with pytest.raises(ValueError, match="differs in program"):
         run(sweep(study=replace(s, folds=Folds(s.people, seed=1))), finished.folder)
+
+
+def test_the_estimators_package_is_part_of_a_sweep() -> None:
+    s = study()
+    forest = Imported("sklearn.linear_model.Ridge", "regression")
+    own = sweep(study=replace(s, program=replace(s.program, model=forest)))  # type: ignore[type-var]
+    assert own.made_of["software"]["scikit-learn"]
+    with_own_model = sweep(study=replace(s, program=replace(s.program, model=_Mine())))  # type: ignore[type-var]
+    assert with_own_model.made_of["software"][__name__.partition(".")[0]].startswith("sha256 ")
+
+
+class _Mine(Ridge):
+    """A model that belongs to no package."""
 
 
 def test_another_version_is_refused(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,6 +270,41 @@ def test_the_mark_is_in_every_file(source: Any, tmp_path: Path) -> None:
         assert found[b"targetdp.for_the_data_holder_only"] == str(marked).lower().encode()
         assert found[b"targetdp.fingerprint"] == done.sweep.fingerprint.encode()
     assert (done.folder.stat().st_mode & 0o077 == 0) == marked, "nobody else may look into it"
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o000])
+def test_confidential_figures_are_for_their_owners_eyes(mask: int, tmp_path: Path) -> None:
+    """Also in a folder that was there before, and that anyone could look into."""
+    tiny = Grid(B=(2.0,), epsilon1=(3.0,), epsilon2=(0.5,), k=(100,), group_sizes=())
+    out = tmp_path / "out"
+    before = os.umask(mask)
+    try:
+        out.mkdir(mode=0o755)
+        run(sweep(study=study("confidential"), grid=tiny, simulations=1), out)
+        (out / "summary.parquet").chmod(0o644)
+        (out / "parts").chmod(0o755)
+        run(sweep(study=study("confidential"), grid=tiny, simulations=1), out)
+        other = run(sweep(grid=tiny, simulations=1), tmp_path / "other").folder
+    finally:
+        os.umask(before)
+    modes = {path.stat().st_mode & 0o777 for path in out.rglob("*") if path.is_file()}
+    assert modes == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (out, out / "parts")} == {0o700}
+    assert (other / "summary.parquet").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_every_line_says_where_it_comes_from(finished: Finished) -> None:
+    for name in ("results", "summary"):
+        assert {row["source"] for row in rows(finished, name)} == {"synthetic"}
+
+
+def test_somebodys_hidden_files_are_left_alone(tmp_path: Path) -> None:
+    tiny = Grid(B=(2.0,), epsilon1=(3.0,), epsilon2=(0.5,), k=(100,), group_sizes=())
+    mine = tmp_path / ".draft.new"
+    mine.write_text("mine")
+    for _ in range(2):
+        run(sweep(grid=tiny, simulations=1), tmp_path)
+        assert mine.read_text() == "mine"
 
 
 def test_time_is_kept_apart(finished: Finished) -> None:

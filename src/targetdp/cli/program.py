@@ -43,12 +43,15 @@ def init(
     quiet: Annotated[bool, typer.Option(help="no words about the table")] = False,
 ) -> None:
     """Look at a table and write a commented program file, to be checked and edited."""
+    from targetdp.programs.file import MARK  # noqa: PLC0415 (slow to import: keep --help quick)
     from targetdp.programs.look import look_at  # noqa: PLC0415
     from targetdp.programs.proposal import propose  # noqa: PLC0415
     from targetdp.programs.text import Terms, checked_text, describe  # noqa: PLC0415
 
     if (out.exists() or out.is_symlink()) and not force:
         raise ValueError(f"program file {out} exists: choose another name, or replace it with --force")
+    if out.exists() and table.exists() and out.samefile(table):
+        raise ValueError(f"program file {out} is the table itself: choose another name")
     look = look_at(table)
     proposal = propose(
         look, kind, id_column=id, target=target, features=names(features), groups=names(groups),
@@ -58,6 +61,8 @@ def init(
     place = Path(os.path.relpath(table.absolute(), out.absolute().parent))
     _write(out, checked_text(proposal, look, place, terms), force=force)
     if not quiet:
+        if source == "confidential":
+            tell(MARK)
         for line in describe(look):
             tell(line)
         tell(

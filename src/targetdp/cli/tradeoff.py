@@ -49,7 +49,9 @@ def run(
     ],
     quick: Annotated[bool, typer.Option(help="a few cells and simulations, for a first look")] = False,
     simulations: Annotated[int | None, typer.Option(help="of each release with noise")] = None,
-    seed: Annotated[int | None, typer.Option(help="of everything random; default: the program's")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="of noise and draws, not of folds; default: the program's")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="simulations at once; -1: one for each processor")] = -1,
     backend: Annotated[
         Literal["loky", "threading", "dask", "ray", "spark"], typer.Option(help="who computes (joblib)")
@@ -119,6 +121,7 @@ def recommend(
     else:
         _show_recommendation(found)
     _mark(found.for_the_data_holder_only)
+    warn(found.warnings)
     if found.chosen is None:
         raise typer.Exit(1)
     if release is not None:
@@ -144,7 +147,8 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
     else:
         names = (metric, "accuracy", "singling_out", "attribute_inference", "distinguishing", "exact_epsilon")
         title = (
-            f"{study.name}: {study.people:,} people ({study.source}), {done.sweep.simulations} simulations"
+            f"{study.name}: {study.people:,} people ({study.source}), {done.sweep.simulations} simulations, "
+            + _delta(done.sweep.grid.delta_for(study.people), study.people)
         )
         caption = (
             "Protection: 1 is safe, 0 is none. Means over simulations; intervals are in summary.parquet."
@@ -155,6 +159,7 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
         _print(title, caption, (*_LABELS, *names), rows, marked=study.for_the_data_holder_only)
     _mark(study.for_the_data_holder_only)
     if not quiet:
+        _warn_of(done.sweep.grid.delta_for(study.people))
         _tell_time(done)
         tell(f"results, summary and timing → {done.folder}")
 
@@ -202,7 +207,10 @@ def _show_recommendation(found: Any) -> None:
         "✗: not what is asked, by the safe end of its 95% interval. Front: no other cell is better in the "
         "program's figure and in all protections. k-anonymity has no guarantee, the status quo no privacy."
     )
-    title = f"{found.run['program']} ({found.run['source']})"
+    people = found.run["people"]
+    deltas = [cell["delta"] for cell in found.run["cells"] if cell["delta"] is not None]
+    title = f"{found.run['program']}: {people:,} people ({found.run['source']})"
+    title += f", {_delta(deltas[0], people)}" if deltas else ""
     _print(title, caption, (*_LABELS, *names, "front", "fits"), rows, marked=found.for_the_data_holder_only)
     out().print(found.reason, highlight=False)
     if found.release is not None:
@@ -240,6 +248,19 @@ def _label(cell: Any) -> list[str]:
     if cell["epsilon1"] is not None:
         epsilon = f"{cell['epsilon1']:g} + {cell['epsilon2']:g}"
     return [name + (" *" if cell["same_as"] else ""), B, epsilon]
+
+
+def _delta(delta: float, people: int) -> str:
+    from targetdp.tradeoff.release_file import larger_by_parts  # noqa: PLC0415
+
+    return f"δ = {delta:.3g}{larger_by_parts(delta, people)}"
+
+
+def _warn_of(delta: float) -> None:
+    from targetdp.tradeoff.release_file import large_delta  # noqa: PLC0415
+
+    if (warning := large_delta(delta)) is not None:
+        warn((warning,))
 
 
 def _means(figures: Any, names: Any) -> list[str]:

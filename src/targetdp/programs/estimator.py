@@ -1,9 +1,12 @@
 """Any scikit-learn estimator, by the path that it is imported from."""
 
+import hashlib
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.metadata import distribution, packages_distributions, version
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -45,7 +48,13 @@ class Imported:
                 f"estimator_settings names {', '.join(unknown)}: {self.path} knows "
                 f"{', '.join(known) or 'no settings'}"
             )
-        _must_do(self.path, kind(**self.settings), self.task)
+        try:
+            model = kind(**self.settings)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"estimator = {self.path!r} cannot be made with these estimator_settings: {error}"
+            ) from error
+        _must_do(self.path, model, self.task)
         object.__setattr__(self, "settings", dict(self.settings))
 
     def record(self) -> dict[str, object]:
@@ -96,6 +105,30 @@ def model_of(estimator: str, settings: Mapping[str, Any], task: Task) -> Model:
     return kind(**settings)
 
 
+def software_of(model: Model) -> dict[str, str]:
+    """What a model's predictions depend on beside this package: a package's version, or its own source.
+
+    Edges: of a module that belongs to no installed package its own file counts, not what that imports.
+    """
+    kind = _class_at(model.path) if isinstance(model, Imported) else type(model)
+    module = (model.path if isinstance(model, Imported) else kind.__module__).partition(".")[0]
+    if module == __name__.partition(".")[0]:
+        return {}
+    try:
+        file = Path(inspect.getfile(kind)).resolve()
+        # A module of one's own may have the name of an installed one, and an editable package has no version
+        # that says what is in it: only what lies among the installed packages counts by its version.
+        packages = [
+            name for name in packages_distributions().get(module, ())
+            if file.is_relative_to(Path(str(distribution(name).locate_file(""))).resolve())
+        ]  # fmt: skip
+        if packages:
+            return {name: version(name) for name in packages}
+        return {module: f"sha256 {hashlib.sha256(file.read_bytes()).hexdigest()}"}
+    except (OSError, TypeError):  # typed at a prompt
+        return {module: "unknown"}
+
+
 def _class_at(path: str) -> Any:
     module, _, name = path.rpartition(".")
     example = "give a path such as sklearn.ensemble.GradientBoostingRegressor, or ridge or logistic"
@@ -103,8 +136,10 @@ def _class_at(path: str) -> Any:
         raise ValueError(f"estimator = {path!r} is no import path: {example}")
     try:
         found = getattr(import_module(module), name, None)
-    except ImportError as error:
-        raise ValueError(f"estimator = {path!r} cannot be imported ({error}): {example}") from error
+    except Exception as error:  # importing runs somebody's code, which may fail in any way
+        raise ValueError(
+            f"estimator = {path!r} cannot be imported ({type(error).__name__}: {error}): {example}"
+        ) from error
     if found is None:
         raise ValueError(f"estimator = {path!r}: {module} has no {name}; {example}")
     from sklearn.base import BaseEstimator  # noqa: PLC0415 (a second to import, and often not needed)

@@ -144,15 +144,28 @@ class ProgramSettings(_Strict):
         known = sorted(set(single) & set(self.features))
         if known:
             raise ValueError(
-                f"features names {', '.join(map(repr, known))}, which the program uses as id, outcome or "
-                "weight: a feature must be known before the decision"
+                f"features names {', '.join(map(repr, known))}, which the program uses as id, outcome, "
+                "weight or revenue: a feature must be known before the decision"
             )
+        self._groups_are_groups()
         if isinstance(self.impute, dict) and (odd := sorted(set(self.impute) - set(self.features))):
             raise ValueError(f"impute names {', '.join(odd)}, which are not among the features")
         self.model()
         return self
 
+    def _groups_are_groups(self) -> None:
+        for name in self.groups:
+            if name in {self.id, self.target}:
+                raise ValueError(
+                    f"groups names {name!r}, which is the id or the target: give a column that divides people"
+                )
+            if "=" in name:
+                raise ValueError(
+                    f"groups names {name!r}: figures are told by column=group, so rename the column without ="
+                )
+
     def _not_features(self) -> tuple[str | None, ...]:
+        """Columns that are known only after the decision, or are no one's property."""
         return ()
 
     def model(self) -> Model:
@@ -202,6 +215,11 @@ class LendingSettings(ProgramSettings):
     repaid: int | float | str = Field(1, description="the value of the target that means: repaid")
     threshold: _Share = Field(0.5, description="a loan is given above this predicted chance to repay")
     estimator: _Name = Field("logistic", description="logistic, or the path of a scikit-learn classifier")
+
+    def _not_features(self) -> tuple[str | None, ...]:
+        """An amount is asked for before the decision; what it earns hangs on it."""
+        money = (self.loans.revenue, self.loans.interest)
+        return tuple(dict.fromkeys(given for given in money if isinstance(given, str)))
 
 
 class ProgramFile(RootModel[Annotated[AidSettings | LendingSettings, Field(discriminator="kind")]]):

@@ -167,7 +167,7 @@ def _columns(
 ) -> _Columns:
     names = list(dict.fromkeys([*([] if settings.id is None else [settings.id]), *numbers, *texts]))
     progress.phase(f"reading {settings.table.name}", source.count())
-    tally, seen = Tally(), 0
+    tally, seen, unknown = Tally(), 0, 0
     ids: list[pa.StringArray] = []
     blocks: list[Floats] = []
     words: dict[str, list[pa.StringArray]] = {name: [] for name in texts}
@@ -178,6 +178,8 @@ def _columns(
             ids.append(ids_of(batch.column(settings.id), settings.id, tally, seen))
         whole = _countable(batch, settings.target)
         blocks.append(numbers_of(whole, numbers, settings.constants(), tally, seen))
+        if settings.target in texts:
+            unknown += _missing(batch.column(settings.target))
         for name in texts:
             words[name].append(_text(batch.column(name), name))
         seen += batch.num_rows
@@ -185,6 +187,11 @@ def _columns(
     if not seen:
         raise ValueError("it has no rows: there is nobody to decide about")
     tally.raise_if_any()
+    if unknown:
+        raise ValueError(
+            f"target {settings.target!r} is missing in {unknown:,} rows: leave out people whose outcome is "
+            "not known"
+        )
     together = pa.concat_arrays(ids) if ids else None
     if together is not None and (different := pc.count_distinct(together).as_py()) < seen:
         raise ValueError(f"{seen - different:,} rows have an id that occurs before: one row for each person")
@@ -199,6 +206,14 @@ def _countable(batch: pa.RecordBatch, target: str) -> pa.RecordBatch:
     if not pa.types.is_boolean(column.type):
         return batch
     return batch.set_column(place, target, column.cast(pa.int8()))
+
+
+def _missing(column: pa.Array) -> int:
+    """How many values are null, or empty text."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    blank = pc.equal(pc.utf8_trim_whitespace(column.cast(pa.string())), "")
+    return int(pc.sum(pc.fill_null(blank, True)).as_py() or 0)
 
 
 def _text(column: pa.Array, name: str) -> pa.StringArray:

@@ -136,6 +136,10 @@ def values_of(name: str, values: Any, count: int | None = None) -> Floats:
 def _groups(columns: Mapping[str, Sequence[Any]], count: int) -> Groups:
     labels, codes, place = [], [np.zeros(count, dtype=np.int64)], 1
     for name, values in columns.items():
+        if "=" in name:
+            raise ValueError(
+                f"group column {name!r} has = in its name: figures are told by column=group; rename it"
+            )
         if len(values) != count:
             raise ValueError(f"group column {name!r} has {len(values):,} entries: there are {count:,} people")
         found, numbers = np.unique(np.array([str(value) for value in values]), return_inverse=True)

@@ -1,5 +1,7 @@
 """What of a table a program could use: guesses from names and values, for a person to correct."""
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +16,12 @@ _TARGETS = {
 _AMOUNTS = ("amount", "loan_amount", "loan", "principal", "credit_amount")
 _WEIGHTS = ("weight", "weights", "hhweight", "survey_weight")
 _GROUPS = ("sex", "gender", "region", "district", "prefecture", "urban", "rural", "age_group", "ethnicity")
+_KNOWN_AFTERWARDS = {
+    "revenue", "revenues", "interest", "profit", "profits", "loss", "losses", "margin", "fee", "fees",
+    "penalty", "penalties", "paid", "repaid", "repayment", "repayments", "recovered", "collected", "arrears",
+    "overdue", "default", "defaulted",
+}  # fmt: skip
+"""Words in names of columns that tell how a loan ended."""
 _GROUP_MARK = "g_"
 _MEANS_NOT_REPAID = ("default", "bad", "late", "risk")
 _MOST_GROUP_VALUES = 20
@@ -58,6 +66,10 @@ def propose(
     marked = [name for name in chosen if groups is not None or name.lower().startswith(_GROUP_MARK)]
     taken |= dict.fromkeys(marked, "a group")
     taken.pop(None, None)
+    if kind == "lending":
+        why = "by its name it is known only after the decision, or hangs on it"
+        for other in filter(_is_known_afterwards, look.names()):
+            taken.setdefault(other, why)
     kept, left_out = _features(look, {str(key): why for key, why in taken.items()})
     return Proposal(
         kind=kind,
@@ -103,7 +115,10 @@ def _amount(look: Look) -> str:
 
 def _groups(look: Look, taken: set[str | None]) -> tuple[str, ...]:
     """Columns that are marked as groups; if none is, those of few values that are text or named like one."""
-    free = [column for column in look.columns if column.name not in taken and column.different > 1]
+    free = [
+        column for column in look.columns
+        if column.name not in taken and column.different > 1 and "=" not in column.name
+    ]  # fmt: skip
     marked = [column.name for column in free if column.name.lower().startswith(_GROUP_MARK)]
     few = [column for column in free if column.different <= _MOST_GROUP_VALUES]
     likely = [column.name for column in few if column.kind == "text" or column.name.lower() in _GROUPS]
@@ -130,17 +145,33 @@ def _features(look: Look, taken: dict[str, str]) -> tuple[tuple[str, ...], dict[
     return tuple(kept), left_out
 
 
+def _is_known_afterwards(name: str) -> bool:
+    """Whether a name has a word such as revenue in it: net_revenue, InterestPaid."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
+    return any(word.lower() in _KNOWN_AFTERWARDS for word in words)
+
+
 def _repaid(look: Look, target: str, given: str | None) -> float | str:
     """Which value of the target means that a loan was repaid."""
     column = look[target]
     if given is not None:
-        return float(given) if column.is_number else given
+        return _number(given, target) if column.is_number else given
     if not column.is_number:
         raise ValueError(
             f"target {target!r} is text: say which of its values means that a loan was repaid (--repaid)"
         )
     name = target.lower()
     return 0 if "low" not in name and any(word in name for word in _MEANS_NOT_REPAID) else 1
+
+
+def _number(given: str, target: str) -> float:
+    try:
+        value = float(given)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"repaid = {given!r} is no finite number: target {target!r} has numbers; give one")
+    return value
 
 
 def _numbers(look: Look) -> list[Column]:

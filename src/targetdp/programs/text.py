@@ -98,7 +98,9 @@ def _aid_lines(proposal: Proposal, terms: Terms) -> list[str]:
 
 
 def _lending_lines(proposal: Proposal) -> list[str]:
-    shown = int(proposal.repaid) if isinstance(proposal.repaid, float | int) else proposal.repaid
+    shown = proposal.repaid
+    if isinstance(shown, float) and shown.is_integer():
+        shown = int(shown)
     return [
         f"repaid = {_toml(shown)}  # the value of the target that means: repaid",
         "threshold = 0.5  # a loan is given above this predicted chance to repay",

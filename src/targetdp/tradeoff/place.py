@@ -17,27 +17,37 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from targetdp.table.sink import sync_folder
-from targetdp.tradeoff.mark import FINGERPRINT, MARK, mark_of, metadata
+from targetdp.tradeoff.mark import FINGERPRINT, MARK, SOURCE, mark_of, metadata
 from targetdp.tradeoff.sweep import Sweep, Unit
 
 FORMAT = "targetdp tradeoff 1"
 RUN, PARTS = "run.json", "parts"
 RESULTS, SUMMARY, TIMING = "results.parquet", "summary.parquet", "timing.parquet"
 
+_SAID = {
+    FINGERPRINT: str, SOURCE: str, MARK: bool, "program": str, "objective": dict, "people": int,
+    "features": list, "release": dict, "made_of": dict, "cells": list,
+}  # fmt: skip
+"""What a run's record must say, for whoever reads it."""
+
 
 class Place:
-    """A folder that belongs to one sweep, locked while a run works in it."""
+    """A folder that belongs to one sweep, locked while a run works in it.
+
+    Figures of confidential rows are for their owner's eyes: nobody else may look into the folder, even if
+    it was there before, nor read a file that is copied out of it.
+    """
 
     def __init__(self, folder: Path, sweep: Sweep) -> None:
         self.folder, self._sweep = folder, sweep
         self._metadata = metadata(sweep.study.source, sweep.fingerprint)
+        self._private = sweep.study.for_the_data_holder_only
         self._lock: int | None = None
 
     def __enter__(self) -> Self:
-        private = self._sweep.study.for_the_data_holder_only
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"out = {self.folder} is a file: give the name of a folder")
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700 if private else 0o777)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700 if self._private else 0o777)
         self._lock = os.open(self.folder, os.O_RDONLY)
         try:
             self._take(self._lock)
@@ -61,11 +71,29 @@ class Place:
                 f"out = {self.folder}: another run is at work there; wait for it to end"
             ) from error
         self._must_be_ours()
-        (self.folder / PARTS).mkdir(exist_ok=True)
-        for draft in (*self.folder.glob(".*.new"), *(self.folder / PARTS).glob(".*.new")):
-            draft.unlink()
-        if not (self.folder / RUN).exists():
+        if self._private:
+            self._close_to_others(lock)
+        (self.folder / PARTS).mkdir(exist_ok=True, mode=0o700 if self._private else 0o777)
+        if (self.folder / RUN).exists():
+            drafts = [self.folder / f".{name}.new" for name in (RUN, RESULTS, SUMMARY, TIMING)]
+            for draft in (*drafts, *(self.folder / PARTS).glob(".*.parquet.new")):
+                draft.unlink(missing_ok=True)
+        else:  # drafts in a folder that is not known to be ours may be somebody's own
             self._write(self.folder / RUN, (json.dumps(self.record(), indent=2) + "\n").encode())
+
+    def _close_to_others(self, lock: int) -> None:
+        try:
+            os.fchmod(lock, 0o700)
+            files = [self.folder / name for name in (RUN, RESULTS, SUMMARY, TIMING)]
+            parts = self.folder / PARTS
+            for path in (parts, *files, *parts.glob("*.parquet")):
+                if path.exists():
+                    path.chmod(0o700 if path.is_dir() else 0o600)
+        except PermissionError as error:
+            raise ValueError(
+                f"out = {self.folder} belongs to somebody else, and these figures are for the data holder "
+                "only: choose a folder of your own"
+            ) from error
 
     def record(self) -> dict[str, Any]:
         """What `run.json` says."""
@@ -116,7 +144,9 @@ class Place:
 
     def _write(self, path: Path, content: bytes) -> None:
         draft = path.with_name(f".{path.name}.new")
-        with draft.open("wb") as file:
+        draft.unlink(missing_ok=True)  # one that was left by a killed run keeps its permissions
+        mode = 0o600 if self._private else 0o666
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -156,6 +186,11 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} is not of the format {FORMAT!r}: it was made by another version, or by hand"
         )
+    lacking = [name for name, kind in _SAID.items() if not isinstance(record.get(name), kind)]
+    if "objective" not in lacking and set(record["objective"]) != {"metric", "best"}:
+        lacking.append("objective")
+    if lacking:
+        raise ValueError(f"{path} is damaged (no {', '.join(lacking)}): run the sweep again in a new folder")
     return record
 
 
@@ -164,7 +199,10 @@ def _list(names: list[str], theirs: dict[str, Any], ours: dict[str, Any]) -> str
     for name in names:
         before, now = theirs.get(name), ours[name]
         if isinstance(now, dict) and isinstance(before, dict):
-            inner = [f"{key} {before.get(key)} → {now[key]}" for key in now if before.get(key) != now[key]]
+            inner = [
+                f"{key} {before.get(key)} → {now.get(key)}"
+                for key in dict.fromkeys([*now, *before]) if before.get(key) != now.get(key)
+            ]  # fmt: skip
             told.append(f"{name} ({', '.join(inner)})")
         elif isinstance(now, int):
             told.append(f"{name} ({before} → {now})")

@@ -2,15 +2,24 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from targetdp import check
+from targetdp.guarantee import Guarantee
 from targetdp.tradeoff.grid import STATUS_QUO
 from targetdp.tradeoff.mark import MARK, SOURCE
 from targetdp.tradeoff.place import read_run
-from targetdp.tradeoff.release_file import release_text
+from targetdp.tradeoff.release_file import (
+    CANNOT,
+    can_be_made,
+    large_delta,
+    larger_by_parts,
+    promise_of,
+    release_text,
+    told,
+)
 from targetdp.tradeoff.standing import (
     PROTECTIONS,
     Constraint,
@@ -43,6 +52,17 @@ class Recommendation:
         """Whether it was made from confidential rows."""
         return bool(self.run[MARK])
 
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What the recommended release promises, by its release file."""
+        return None if self.chosen is None else promise_of(self.chosen.cell)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What `targetdp privatize` would warn of, too."""
+        warning = None if self.guarantee is None else large_delta(self.guarantee.delta)
+        return () if warning is None else (warning,)
+
     def record(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
         return {
@@ -51,6 +71,8 @@ class Recommendation:
             "program": self.run["program"],
             "constraints": [constraint.words for constraint in self.constraints],
             "recommended": None if self.chosen is None else self.chosen.name,
+            "guarantee": None if self.guarantee is None else asdict(self.guarantee),
+            "warnings": list(self.warnings),
             "reason": self.reason,
             "satisfy": [one.name for one in self.standings if not one.excluded_by],
             "pareto_front": [one.name for one in self.standings if one.on_front],
@@ -68,10 +90,12 @@ def recommend(
     exclusion errors, or the largest profit. Cells whose mean lies within the best one's interval count as
     equally good, and of these the one with the most distinguishing protection is taken, which is derived and
     not only tried. On the Pareto front are cells than which no other is better in the program's figure and in
-    all three protections, by their means. Of cells equal in distribution only the first is looked at.
+    all three protections, by their means. Of cells equal in distribution one is looked at: that whose ε is
+    the release's own or, if none is, the next larger one.
 
-    k-anonymity is left out unless ``without_guarantee``, and the status quo always: audits can only find
-    what somebody thought of.
+    Cells that `targetdp privatize` cannot make (a projection with another k than a release's) are never
+    recommended. k-anonymity is left out unless ``without_guarantee``, and the status quo always: audits can
+    only find what somebody thought of.
     """
     asked = tuple(constraints)
     if not asked:
@@ -82,7 +106,7 @@ def recommend(
     known = sorted({metric for found in figures.values() for metric in found})
     for constraint in asked:
         check.choice("metric", constraint.metric, known)
-    cells = {cell["name"]: cell for cell in run["cells"] if cell["same_as"] is None}
+    cells = _one_of_each(run["cells"])
     objective, front = run["objective"], _front(run["objective"], {name: figures[name] for name in cells})
     standings = tuple(
         _standing(cell, figures[name], asked, without_guarantee, name in front)
@@ -93,7 +117,27 @@ def recommend(
         return Recommendation(run, asked, standings, None, _why_none(asked, standings), None)
     chosen, equals = _best(objective, fitting)
     reason = _why(objective, chosen, len(equals), len(fitting), figures[STATUS_QUO])
+    reason += _what_it_promises(chosen.cell, run["people"])
     return Recommendation(run, asked, standings, chosen, reason, release_text(run, chosen.cell))
+
+
+def _one_of_each(cells: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Of cells equal in distribution the one that promises what its release does, or the next less."""
+    alike: dict[str, list[Mapping[str, Any]]] = {}
+    for cell in cells:
+        alike.setdefault(cell["same_as"] or cell["name"], []).append(cell)
+    found = (_as_released(equals) for equals in alike.values())
+    return {cell["name"]: {**cell, "same_as": None} for cell in found}
+
+
+def _as_released(equals: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    promise = promise_of(equals[0])
+    if promise is None:
+        return equals[0]
+    enough = [cell for cell in equals if cell["epsilon"] >= promise.epsilon - 1e-9]
+    if enough:
+        return min(enough, key=lambda cell: float(cell["epsilon"]))
+    return max(equals, key=lambda cell: float(cell["epsilon"]))
 
 
 def _standing(
@@ -108,6 +152,8 @@ def _standing(
         fails[NO_RELEASE] = "no release"
     elif cell["epsilon"] is None and not without_guarantee:
         fails[NO_GUARANTEE] = "no guarantee"
+    elif not can_be_made(cell):
+        fails[CANNOT] = "k"
     return Standing(cell, figures, tuple(fails), tuple(fails.values()), on_front)
 
 
@@ -144,9 +190,14 @@ def _best(objective: Objective, fitting: Sequence[Standing]) -> tuple[Standing, 
     equals = [one for one in fitting if one is best or is_as_good(one)]
     chosen = max(
         equals,
-        key=lambda one: (one.figures["distinguishing"].mean or 0.0, -(one.cell["epsilon"] or math.inf)),
+        key=lambda one: (one.figures["distinguishing"].mean or 0.0, -_promised_epsilon(one.cell)),
     )
     return chosen, equals
+
+
+def _promised_epsilon(cell: Mapping[str, Any]) -> float:
+    promise = promise_of(cell)
+    return math.inf if promise is None else promise.epsilon
 
 
 def _why(
@@ -155,17 +206,17 @@ def _why(
     metric = objective["metric"]
     figure = chosen.figures[metric]
     interval = "" if figure.low is None else f" (95% interval {shown(figure.low)} to {shown(figure.high)})"
-    told = [
+    said = [
         f"{chosen.name}: {in_words(metric)} {shown(figure.mean)}{interval}; "
         f"without privacy {shown(today[metric].mean)}."
     ]
     if fitting == 1:
-        told.append("It is the only cell that satisfies every constraint.")
+        said.append("It is the only cell that satisfies every constraint.")
     elif equals == 1:
         best = "smallest" if objective["best"] == "smallest" else "largest"
-        told.append(f"That is the {best} among the {fitting} cells that satisfy every constraint.")
+        said.append(f"That is the {best} among the {fitting} cells that satisfy every constraint.")
     else:
-        told.append(
+        said.append(
             f"Of the {fitting} cells that satisfy every constraint, {equals} are equally good up to chance "
             "(their means are within the best one's interval); this one has the most distinguishing "
             "protection."
@@ -175,18 +226,31 @@ def _why(
         for name in PROTECTIONS
         if name in chosen.figures
     ]
-    told.append(
+    said.append(
         f"It has {', '.join(scores)}. What attacks found is an upper bound: a cleverer one may get more."
     )
-    return " ".join(told)
+    return " ".join(said)
+
+
+def _what_it_promises(cell: Mapping[str, Any], people: int) -> str:
+    """A sentence with the release's own figures: they may be other than the cell's name has them."""
+    promise = promise_of(cell)
+    if promise is None:
+        return " It promises nothing."
+    warning = large_delta(promise.delta)
+    return f" Its release promises {told(promise)}{larger_by_parts(promise.delta, people)}." + (
+        "" if warning is None else f" {warning}."
+    )
 
 
 def _why_none(asked: Sequence[Constraint], standings: Sequence[Standing]) -> str:
-    releases = [one for one in standings if not {NO_GUARANTEE, NO_RELEASE} & set(one.excluded_by)]
-    told = [f"None of the {len(releases)} releases satisfies every constraint."]
+    releases = [one for one in standings if not {NO_GUARANTEE, NO_RELEASE, CANNOT} & set(one.excluded_by)]
+    said = [f"None of the {len(releases)} releases satisfies every constraint."]
+    if many := sum(CANNOT in one.excluded_by for one in standings):
+        said.append(f"{many} more cells are no releases ({CANNOT}).")
     for words in (constraint.words for constraint in asked):
         out = [one for one in releases if words in one.excluded_by]
         alone = [one.name for one in out if len(one.excluded_by) == 1]
         more = f"; nothing else stands against {', '.join(alone)}" if alone else ""
-        told.append(f"{words[:1].upper()}{words[1:]} excludes {len(out)}{more}.")
-    return " ".join(told) + " Loosen one of them, or sweep a finer grid."
+        said.append(f"{words[:1].upper()}{words[1:]} excludes {len(out)}{more}.")
+    return " ".join(said) + " Loosen one of them, or sweep a finer grid."

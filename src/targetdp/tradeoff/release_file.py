@@ -5,7 +5,9 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from targetdp.guarantee import Guarantee
 from targetdp.programs.file import MARK as FOR_THE_HOLDER
+from targetdp.release.holder import LARGE_DELTA
 from targetdp.release.settings import make_settings
 from targetdp.tradeoff.grid import LEAST_NOISE, MONDRIAN, PROJECTION
 from targetdp.tradeoff.mark import FINGERPRINT, MARK, SOURCE
@@ -13,20 +15,67 @@ from targetdp.tradeoff.mark import FINGERPRINT, MARK, SOURCE
 TUNED_ON = {"public": "public", "synthetic": "synthetic", "confidential": "this-data"}
 """What a certificate says about the data that B was chosen on."""
 
-_LARGEST_EPSILON2, _DEFAULT_K = 0.9999, 10_000
+_LARGEST_EPSILON2, _RELEASED_K = 0.9999, 10_000
+
+CANNOT = f"privatize cannot make it: k is not {_RELEASED_K:,}"
+"""Release settings have no k, and another k is other noise."""
+
+
+def can_be_made(cell: Mapping[str, Any]) -> bool:
+    """Whether `targetdp privatize` can make a release with this cell's noise."""
+    return bool(cell["mechanism"] != PROJECTION or cell["k"] == _RELEASED_K)
+
+
+def promise_of(cell: Mapping[str, Any]) -> Guarantee | None:
+    """What the release of a cell promises, by its own release file; None without a guarantee.
+
+    A projection's ε may be another than the cell's: a release splits its ε in the paper's proportion, and is
+    asked for the total at which its ε₁, and so its noise, is the cell's.
+    """
+    if cell["epsilon"] is None:
+        return None
+    epsilon = _projection_epsilon(cell) if cell["mechanism"] == PROJECTION else float(cell["epsilon"])
+    return Guarantee(cell["B"], epsilon, cell["delta"])
+
+
+def told(promise: Guarantee) -> str:
+    """A guarantee for people; neither ε nor δ is rounded to less than is visible."""
+    return f"B = {promise.B:g}, ε = {promise.epsilon:.6g}, δ = {promise.delta:.3g}"
+
+
+def larger_by_parts(delta: float, people: int) -> str:
+    """In words, how much larger than usual a δ is that was set from the number of random parts; or nothing.
+
+    Cells without parts share it, since all are compared at one (B, ε, δ).
+    """
+    times = delta * (people + 1)
+    return f", {times:.3g} times the usual 1/(rows + 1)" if times > 1.001 else ""
+
+
+def large_delta(delta: float | None) -> str | None:
+    """The warning that a release with this δ would come with."""
+    if delta is None or delta <= LARGE_DELTA:
+        return None
+    return (
+        f"δ = {delta:.2g} is large: in that share of cases the promise may fail for a person altogether; "
+        "1/(rows + 1) or less is usual"
+    )
 
 
 def release_text(run: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
     """TOML with comments. It is read back and checked before it is handed over.
 
-    Guarantees: a release of a table of the same size has the noise that the sweep measured.
+    Guarantees: a release of a table of the same size has the noise that the sweep measured. A cell of which
+    that cannot be said (a projection with another k than a release's) is refused.
     """
+    if not can_be_made(cell):
+        raise ValueError(f"cell {cell['name']!r}: {CANNOT}; sweep the grid with k = [{_RELEASED_K}]")
     given = dict(run["release"])
     notes: dict[str, str] = {}
     settings: dict[str, Any] = {"id": given.pop("id", "id"), "features": list(run["features"])}
     if "id" not in run["release"]:
         notes["id"] = "the program file names no id: put the column that identifies a person here"
-    settings |= _mechanism(cell, notes)
+    settings |= _mechanism(cell, notes, run["people"])
     settings |= given | {"tuned_on": TUNED_ON[run[SOURCE]]}
     if settings["scales"] == "data":
         notes["scales"] = (
@@ -36,6 +85,12 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
         f"Recommended by targetdp tradeoff: {cell['name']}",
         f"Program {run['program']}, {run['people']:,} people ({run[SOURCE]}), sweep {run[FINGERPRINT][:16]}",
     ]
+    promise = promise_of(cell)
+    if promise is not None:
+        condition = ", on conditions (see scales)" if settings["scales"] == "data" else ""
+        head.append(f"It promises {told(promise)} on a table of this size{condition}")
+    if (warning := large_delta(cell["delta"])) is not None:
+        head.append(f"Warning: {warning}")
     if run[MARK]:
         head.insert(0, FOR_THE_HOLDER)
     lines = [f"# {line}" for line in head]
@@ -47,7 +102,7 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
     return text
 
 
-def _mechanism(cell: Mapping[str, Any], notes: dict[str, str]) -> dict[str, Any]:
+def _mechanism(cell: Mapping[str, Any], notes: dict[str, str], people: int) -> dict[str, Any]:
     name = cell["mechanism"]
     if name == MONDRIAN:
         return {"mechanism": name, "group_size": cell["group_size"]}
@@ -57,30 +112,31 @@ def _mechanism(cell: Mapping[str, Any], notes: dict[str, str]) -> dict[str, Any]
         "epsilon": cell["epsilon"],
         "delta": cell["delta"],
     }
-    notes["delta"] = "as in the sweep, for a table of its size"
+    more = larger_by_parts(cell["delta"], people)
+    notes["delta"] = f"as in the sweep, for a table of its size{more}"
     if name == PROJECTION:
-        found["epsilon"] = _projection_epsilon(cell, notes)
+        found["epsilon"] = _projection_epsilon(cell)
+        if abs(found["epsilon"] - cell["epsilon"]) > 1e-9:
+            notes["epsilon"] = (
+                f"the cell has {cell['epsilon']:.6g}; a release splits ε in the paper's proportion, and this "
+                f"total has its ε₁ = {cell['epsilon1']:g} and so its noise"
+            )
         if cell["parts"] is not None:
             del found["delta"], notes["delta"]
             found["partitions"] = cell["parts"]
-            notes["partitions"] = "sets δ from the number of rows, as the paper does"
+            notes["partitions"] = (
+                f"sets δ from the number of rows, as the paper does: {cell['delta']:.3g} for {people:,} "
+                f"rows{more}"
+            )
     elif name == LEAST_NOISE:
         notes["mechanism"] = "whichever registered mechanism needs the least noise"
     return found
 
 
-def _projection_epsilon(cell: Mapping[str, Any], notes: dict[str, str]) -> float:
+def _projection_epsilon(cell: Mapping[str, Any]) -> float:
     """The total for which a release's projection has this cell's ε₁, which alone decides its noise."""
     epsilon1 = float(cell["epsilon1"])
-    total = float(f"{epsilon1 + min(_LARGEST_EPSILON2, epsilon1 / 3):.12g}")
-    if abs(total - cell["epsilon"]) > 1e-9:
-        notes["epsilon"] = (
-            f"the cell has {cell['epsilon']:.6g}; a release splits ε in the paper's proportion, and this "
-            f"total has its ε₁ = {epsilon1:g} and so its noise"
-        )
-    if cell["k"] != _DEFAULT_K:
-        notes["mechanism"] = f"with k = {_DEFAULT_K}, not the cell's {cell['k']}"
-    return total
+    return float(f"{epsilon1 + min(_LARGEST_EPSILON2, epsilon1 / 3):.12g}")
 
 
 def _toml(value: Any) -> str:

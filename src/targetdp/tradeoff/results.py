@@ -86,10 +86,15 @@ def results(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
 
     ``simulation`` is null for what is derived from the noise alone.
     """
-    tables = [
-        with_cell(cell, figures[cell.name].drop_columns(["low", "high"])) for cell in sweep.cells
-    ]  # fmt: skip
-    return pa.concat_tables(tables).combine_chunks()
+    tables = [with_cell(cell, figures[cell.name].drop_columns(["low", "high"])) for cell in sweep.cells]
+    return with_source(sweep, pa.concat_tables(tables).combine_chunks())
+
+
+def with_source(sweep: Sweep, table: pa.Table) -> pa.Table:
+    """A table whose last column says where the rows came from: metadata is lost where a table is exported."""
+    return table.append_column(
+        pa.field("source", pa.string()), pa.repeat(pa.scalar(sweep.study.source), table.num_rows)
+    )
 
 
 def with_cell(cell: Cell, table: pa.Table) -> pa.Table:

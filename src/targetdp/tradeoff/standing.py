@@ -1,7 +1,7 @@
 """Where each cell of a finished sweep stands: its figures, and which constraints exclude it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from targetdp import check
-from targetdp.tradeoff.place import SUMMARY
+from targetdp.tradeoff.grid import Grid
+from targetdp.tradeoff.mark import must_agree
+from targetdp.tradeoff.place import SUMMARY, read_run
 from targetdp.tradeoff.simulation import ATTACKS, EVERYBODY
 from targetdp.tradeoff.summary import WORST
 
@@ -99,18 +101,35 @@ class Standing:
 
 
 def read_figures(folder: Path) -> dict[str, dict[str, Estimate]]:
-    """By cell and metric: figures about everybody, attacks by their worst setting, exact derivations."""
+    """By cell and metric: figures about everybody, attacks by their worst setting, exact derivations.
+
+    Figures whose file and `run.json` do not tell the same about where they come from are refused.
+    """
+    run = read_run(folder)
     try:
         table = pq.read_table(folder / SUMMARY, memory_map=False)
     except (OSError, pa.ArrowException) as error:
         raise ValueError(
             f"{folder / SUMMARY} cannot be read: the sweep has not ended; run it again to finish it"
         ) from error
+    must_agree(run, table.schema.metadata or {}, folder)
+    _must_be_its_grid(run, folder)
     found: dict[str, dict[str, Estimate]] = {}
     for row in table.to_pylist():
         if row["setting"] == _SETTINGS.get(row["metric"], EVERYBODY):
             found.setdefault(row["cell"], {})[row["metric"]] = Estimate(row["mean"], row["low"], row["high"])
     return found
+
+
+def _must_be_its_grid(run: Mapping[str, Any], folder: Path) -> None:
+    """What a release file is made of must be what was swept: the grid is part of the fingerprint."""
+    made_of = run["made_of"]
+    cells = [asdict(cell) for cell in Grid(**made_of["grid"]).cells(run["people"])]
+    if run["cells"] != cells or run["release"] != made_of["release"]:
+        raise ValueError(
+            f"{folder}: the cells or release settings of run.json are not those of its grid: it was changed "
+            "by hand; run the sweep again in a new folder"
+        )
 
 
 def in_words(metric: str) -> str:

@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 
 from targetdp.attacks.protection import CONFIDENCE, Protection, Setting, worst, worst_of_means
 from targetdp.tradeoff.grid import STATUS_QUO
-from targetdp.tradeoff.results import with_cell
+from targetdp.tradeoff.results import with_cell, with_source
 from targetdp.tradeoff.simulation import ATTACKS, DERIVED
 from targetdp.tradeoff.sweep import Sweep
 
@@ -69,7 +69,7 @@ def summary(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
         rows = [asdict(line) | {"change": _less(line.mean, today.get((line.metric, line.setting)))}
                 for line in lines[cell.name]]  # fmt: skip
         tables.append(with_cell(cell, pa.Table.from_pylist(rows, schema=_SCHEMA)))
-    return pa.concat_tables(tables).combine_chunks()
+    return with_source(sweep, pa.concat_tables(tables).combine_chunks())
 
 
 def summarize(figures: pa.Table) -> Iterator[Line]:

@@ -1,7 +1,5 @@
 """A sweep: a study, a grid, how many simulations and a seed; cut into units of work."""
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,7 +7,9 @@ from importlib.metadata import version
 from typing import Any
 
 from targetdp import check
+from targetdp.programs.estimator import software_of
 from targetdp.tradeoff.grid import STATUS_QUO, Cell, Grid
+from targetdp.tradeoff.mark import fingerprint_of
 from targetdp.tradeoff.study import Study
 from targetdp.version import __version__
 
@@ -88,8 +88,10 @@ class Sweep:
     def made_of(self) -> dict[str, Any]:
         """Everything that decides the figures, as plain data: two sweeps that agree in it are one."""
         software = {name: version(name) for name in _FIGURES_DEPEND_ON}
+        software |= software_of(self.study.program.model)
         return self.study.digest() | {
             "source": self.study.source,
+            "release": dict(self.study.release),
             "grid": self.grid.record(),
             "simulations": self.simulations,
             "seed": self.seed,
@@ -99,4 +101,4 @@ class Sweep:
     @cached_property
     def fingerprint(self) -> str:
         """The hash of `made_of`."""
-        return hashlib.sha256(json.dumps(self.made_of, sort_keys=True).encode()).hexdigest()
+        return fingerprint_of(self.made_of)

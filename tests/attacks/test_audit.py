@@ -172,7 +172,7 @@ def test_rank_truncation_is_audited_with_its_covariance() -> None:
 def test_lower_bounds_hold_with_their_confidence() -> None:
     """Randomized response with ε = 1, audited 400 times at 90%: too high no oftener than luck allows."""
     rng = np.random.default_rng(3)
-    p = np.e / (1 + np.e)
+    p = math.e / (1 + math.e)
     too_high = 0
     for _ in range(400):
         own, other = (rng.random(2000) < p).astype(float), (rng.random(2000) >= p).astype(float)

@@ -22,7 +22,19 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
-from benchmarks import cider, growth, inference, mechanisms, mondrian, net, noise, projection, release, spark
+from benchmarks import (
+    cider,
+    growth,
+    inference,
+    mechanisms,
+    mondrian,
+    net,
+    noise,
+    projection,
+    release,
+    spark,
+    sweep,
+)
 from benchmarks.page import BARS, merged, page
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, figure
@@ -35,6 +47,7 @@ SECTIONS: dict[str, Callable[[Effort, Say], Section]] = {
     "Mondrian": mondrian.measure,
     "net attack": net.measure,
     "attribute inference": inference.measure,
+    "whole paper grid": sweep.measure,
     "release job": release.measure,
     "Spark": spark.measure,
     "Cider": cider.measure,

@@ -345,7 +345,8 @@ def columns_for(mechanism: Mechanism) -> int:
 
 def test_every_mechanism_is_tried() -> None:
     def leaves(kind: type) -> set[type]:
-        below = [part for part in kind.__subclasses__() if part.__module__.startswith("targetdp.")]
+        every: list[type] = kind.__subclasses__()
+        below = [part for part in every if part.__module__.startswith("targetdp.")]
         return set().union(*map(leaves, below)) if below else {kind}
 
     known = leaves(Mechanism)  # without what other tests derive from them

@@ -8,6 +8,7 @@ chance of one, so that a person whom many rows resemble counts less for each of 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from targetdp.attacks.comparable import group_numbers
 from targetdp.attacks.counting import squared_distances
 from targetdp.attacks.noise_shape import NoiseShape
 from targetdp.attacks.pairs import LogSums, over_pairs
@@ -41,7 +42,7 @@ def assign(
 
     over_pairs(rows, people[order], fill, progress)
     chosen = order[linear_sum_assignment(costs)[1]]
-    return _own_person(_groups(people), _groups(rows), chosen)
+    return _own_person(group_numbers(people), group_numbers(rows), chosen)
 
 
 def _own_person(people: Integers, rows: Integers, chosen: Integers) -> Floats:
@@ -52,11 +53,6 @@ def _own_person(people: Integers, rows: Integers, chosen: Integers) -> Floats:
     place = np.minimum(np.searchsorted(pairs, own), len(pairs) - 1)
     given = np.where(pairs[place] == own, counts[place], 0)
     return np.asarray(given / np.bincount(rows)[rows] / np.bincount(people)[people])
-
-
-def _groups(rows: Floats) -> Integers:
-    """The same number for equal rows."""
-    return np.asarray(np.unique(rows, axis=0, return_inverse=True)[1], dtype=np.int64).ravel()
 
 
 def soft_ranks(X: Floats, X_priv: Floats, shape: NoiseShape, progress: Progress) -> Ranks:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from targetdp.attacks.selection import select
 from targetdp.compiled import kernel
 from targetdp.typing import Floats, Integers
 
@@ -164,33 +165,10 @@ def _halve(mark: Smalls, order: Integers) -> None:
             if spread > widest:
                 by, widest = f, spread
         middle = begin + (end - begin + BLOCK - 1) // BLOCK // 2 * BLOCK
-        _select(mark[by], order, begin, end - 1, middle)
+        select(mark[by], order, begin, end - 1, middle)
         begins[waiting], ends[waiting] = begin, middle
         begins[waiting + 1], ends[waiting + 1] = middle, end
         waiting += 2
-
-
-@kernel
-def _select(key: Smalls, order: Integers, left: int, right: int, place: int) -> None:
-    """Quickselect: no key before ``place`` is above any key from it on. Ties are shared out evenly."""
-    while left < right:
-        pivot = key[order[(left + right) // 2]]
-        i, j = left, right
-        while i <= j:
-            while key[order[i]] < pivot:
-                i += 1
-            while key[order[j]] > pivot:
-                j -= 1
-            if i <= j:
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-        if place <= j:
-            right = j
-        elif place >= i:
-            left = i
-        else:
-            break
 
 
 @kernel

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from targetdp.attacks.selection import select
 from targetdp.compiled import kernel
 from targetdp.typing import Floats, Integers
 
@@ -47,7 +48,7 @@ def grow(points: Floats, leaf: int) -> Tree:
     order = np.arange(n)
     begins, sizes = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
     sizes[0] = n
-    _halve(points, order, begins, sizes, np.empty(n))
+    _halve(points, order, begins, sizes)
     low, high = np.full((nodes, d), np.inf), np.full((nodes, d), -np.inf)
     _boxes(points, order, begins, sizes, low, high)
     leaves = nodes // 2
@@ -65,7 +66,7 @@ def homes(tree: Tree, queries: Floats) -> Integers:
 
 
 @kernel
-def _halve(points: Floats, order: Integers, begins: Integers, sizes: Integers, keys: Floats) -> None:
+def _halve(points: Floats, order: Integers, begins: Integers, sizes: Integers) -> None:
     """Cut every inner node at the median of its widest column."""
     d = points.shape[1]
     low, high = np.empty(d), np.empty(d)
@@ -82,37 +83,10 @@ def _halve(points: Floats, order: Integers, begins: Integers, sizes: Integers, k
         for j in range(1, d):
             if high[j] - low[j] > high[widest] - low[widest]:
                 widest = j
-        for i in range(begin, begin + size):
-            keys[i] = points[order[i], widest]
         half = size // 2
-        _select(keys, order, begin, begin + size - 1, begin + half)
+        select(points[:, widest], order, begin, begin + size - 1, begin + half)
         begins[2 * node + 1], sizes[2 * node + 1] = begin, half
         begins[2 * node + 2], sizes[2 * node + 2] = begin + half, size - half
-
-
-@kernel
-def _select(keys: Floats, order: Integers, left: int, right: int, middle: int) -> None:
-    """Bring the key of rank ``middle`` to its place, smaller ones before it (Hoare's quickselect)."""
-    while left < right:
-        a, b, c = keys[left], keys[(left + right) // 2], keys[right]
-        pivot = max(min(a, b), min(max(a, b), c))
-        i, j = left, right
-        while i <= j:
-            while keys[i] < pivot:
-                i += 1
-            while keys[j] > pivot:
-                j -= 1
-            if i <= j:
-                keys[i], keys[j] = keys[j], keys[i]
-                order[i], order[j] = order[j], order[i]
-                i += 1
-                j -= 1
-        if middle <= j:
-            right = j
-        elif middle >= i:
-            left = i
-        else:
-            return
 
 
 @kernel

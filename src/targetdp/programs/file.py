@@ -179,6 +179,11 @@ class ProgramSettings(_Strict):
         return {} if self.impute is None else dict.fromkeys(self.features, self.impute)
 
     @property
+    def unit(self) -> str:
+        """What the program's figures are counted in."""
+        return "people"
+
+    @property
     def mark(self) -> str | None:
         """What everything made from these rows must carry, if anything."""
         return MARK if self.source == "confidential" else None
@@ -215,6 +220,13 @@ class LendingSettings(ProgramSettings):
     repaid: int | float | str = Field(1, description="the value of the target that means: repaid")
     threshold: _Share = Field(0.5, description="a loan is given above this predicted chance to repay")
     estimator: _Name = Field("logistic", description="logistic, or the path of a scikit-learn classifier")
+
+    currency: _Name = Field("money", description="of amounts and profit, as people write it: $, NGN, €")
+
+    @property
+    def unit(self) -> str:
+        """What the program's figures are counted in."""
+        return self.currency
 
     def _not_features(self) -> tuple[str | None, ...]:
         """An amount is asked for before the decision; what it earns hangs on it."""

@@ -106,6 +106,7 @@ class Place:
             "kind": study.program.kind,
             "objective": study.objective,
             "people": study.people,
+            "chance": study.program.chance,
             "features": list(study.features),
             "release": dict(study.release),
             "made_of": sweep.made_of,

@@ -63,6 +63,8 @@ def sweep_of(program: OpenProgram, name: str) -> Sweep:
         program=program.program,
         folds=program.folds,
         release=_shared(settings),
+        scales=program.scales,
+        unit=settings.unit,
     )
     asked = settings.grid.model_dump()
     return Sweep(
@@ -75,14 +77,17 @@ def built_in(name: str) -> Sweep:
     """The paper's case study on an invented population of the same size."""
     example = draw(name)
     program, parts = BUILT_IN[name](example)
+    scales = data_scales(example.X)
     study = Study(
         name=name,
         source="synthetic",
         features=example.features,
-        X=normalize(example.X, data_scales(example.X)).X,
+        X=normalize(example.X, scales).X,
         program=program,
         folds=Folds(len(example.X)),
         release={"id": ID, "scales": "data"},
+        scales=scales,
+        unit="$" if example.money else "people",
     )
     return Sweep(study, Grid(parts=parts), SIMULATIONS)
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from targetdp.progress import Progress, Silent
 from targetdp.tradeoff import results
+from targetdp.tradeoff.crowd import crowds
 from targetdp.tradeoff.grid import STATUS_QUO, Cell
 from targetdp.tradeoff.place import RESULTS, SUMMARY, TIMING, Place
 from targetdp.tradeoff.seeds import generator
@@ -46,7 +47,7 @@ def run(
     Edges: finished simulations are kept whatever happens; run again to go on.
     """
     watch = progress or Silent()
-    known = {cell.name: results.derived(_derived(cell, sweep.study.dimensions)) for cell in sweep.cells}
+    known = _known(sweep)
     with Place(out, sweep) as place:
         units = list(sweep.units())
         kept = {unit.name: part for unit in units if (part := place.part(unit)) is not None}
@@ -88,6 +89,16 @@ class _Work:
             for number in range(unit.begin, unit.end)
         ]
         return results.part_of(unit, simulated)
+
+
+def _known(sweep: Sweep) -> dict[str, pa.Table]:
+    """What is known of each cell without a simulation. Cells that cannot be are refused first."""
+    noise = {cell.name: _derived(cell, sweep.study.dimensions) for cell in sweep.cells}
+    crowd = crowds(sweep.study.X, (cell.B for cell in sweep.cells if cell.B is not None))
+    return {
+        cell.name: results.derived((*noise[cell.name], *(() if cell.B is None else crowd[cell.B])))
+        for cell in sweep.cells
+    }
 
 
 def _derived(cell: Cell, dimensions: int) -> tuple[Figure, ...]:

@@ -26,8 +26,8 @@ from targetdp.typing import Floats
 ATTACKS = ("singling_out", "attribute_inference")
 """Run in every simulation: a score for each of their settings."""
 
-DERIVED = ("distinguishing", "exact_epsilon")
-"""Known from the noise alone, once for each cell."""
+DERIVED = ("distinguishing", "exact_epsilon", "crowd")
+"""Known without a simulation, once for each cell: from the noise, or (the crowd within B) from the rows."""
 
 EVERYBODY = ""
 """The setting of a program's figure about everybody; a group is ``column=group``."""

@@ -17,7 +17,7 @@ from targetdp.tradeoff.summary import WORST
 
 PROTECTIONS = (*ATTACKS, "distinguishing")
 
-_SETTINGS = dict.fromkeys(ATTACKS, WORST) | {"distinguishing": "exact"}
+_SETTINGS = dict.fromkeys(ATTACKS, WORST) | {"distinguishing": "exact", "crowd": "typical"}
 """Which of a metric's lines counts, where it is not the one about everybody."""
 
 _TOLD = {

@@ -13,6 +13,7 @@ from targetdp.attacks.inference import HOLDOUT
 from targetdp.programs.base import Program, Result
 from targetdp.programs.file import Source
 from targetdp.programs.folds import Folds
+from targetdp.scales import ColumnScales
 from targetdp.typing import Floats
 
 OBJECTIVES = {"aid": ("exclusion_errors", "smallest"), "lending": ("profit", "largest")}
@@ -24,7 +25,9 @@ class Study:
     """A program, and the normalized rows of its people in the same order.
 
     ``features`` name the columns of X. ``release`` are the settings that a release of this table would share
-    with it (its id column and scales), for `release.toml`. ``holdout`` people are kept out of a release to
+    with it (its id column and scales), for `release.toml`. ``scales`` brought the rows into the unit ball, if
+    known: with them a distance can be told in the columns' own units. ``unit`` is that of the program's
+    figures, such as a currency. ``holdout`` people are kept out of a release to
     measure attribute inference: the paper's 500, or a quarter of a small table.
     """
 
@@ -36,6 +39,8 @@ class Study:
     folds: Folds
     release: Mapping[str, Any] = field(default_factory=dict)
     holdout: int = 0
+    scales: ColumnScales | None = field(default=None, repr=False)
+    unit: str = "people"
 
     def __post_init__(self) -> None:
         X = check.table(self.X)
@@ -53,6 +58,8 @@ class Study:
         least = check.integer(
             "people", n, at_least=8, remedy="a trade-off needs people to hold out and to fit"
         )
+        if self.scales is not None and len(self.scales.center) != d:
+            raise ValueError(f"scales has {len(self.scales.center)} columns: X has {d}")
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "features", tuple(self.features))
         object.__setattr__(self, "holdout", self.holdout or min(HOLDOUT, least // 4))
@@ -82,6 +89,16 @@ class Study:
     def run(self, X: Floats, rng: np.random.Generator) -> Result:
         """The program on a table of features, original or private."""
         return self.program.evaluate(X, self.folds, rng)
+
+    def scales_record(self) -> dict[str, Any] | None:
+        """The scales as plain data."""
+        if self.scales is None:
+            return None
+        return {
+            "center": self.scales.center.tolist(),
+            "scale": self.scales.scale.tolist(),
+            "source": self.scales.source,
+        }
 
     def digest(self) -> dict[str, str]:
         """Hashes of all that decides a sweep's figures: the rows, and the program with its outcomes."""

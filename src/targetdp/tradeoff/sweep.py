@@ -92,6 +92,8 @@ class Sweep:
         return self.study.digest() | {
             "source": self.study.source,
             "release": dict(self.study.release),
+            "scales": self.study.scales_record(),
+            "unit": self.study.unit,
             "grid": self.grid.record(),
             "simulations": self.simulations,
             "seed": self.seed,

@@ -54,17 +54,24 @@ class Neighborhood:
 
     def sentence(self) -> str:
         """What an official can read."""
-        typical, looked = math.floor(self.typical), len(self.crowd)
-        others = f"{typical:,} {'other who looks' if typical == 1 else 'others who look'}"
+        looked = len(self.crowd)
         sample = "" if looked == self.people else f" (of {looked:,} people looked at)"
-        return f"At B = {self.B:g} a typical person has {others} alike; {self._nobody()} have nobody{sample}."
+        return f"{in_a_sentence(self.B, self.typical, self.alone)}{sample}."
 
-    def _nobody(self) -> str:
-        """The share of people who are alone, rounded up, but "all" and "none" only if it is so."""
-        if self.alone in {0.0, 1.0}:
-            return "none" if self.alone == 0 else "all people"
-        percent = math.ceil(self.alone * 1000 - 1e-9) / 10
-        return f"{percent:.1f}% of people" if percent < 100 else "more than 99.9% of people"
+
+def in_a_sentence(B: float, typical: float, alone: float) -> str:
+    """What B means, for an official; without a full stop, so that more can be said."""
+    many = math.floor(typical)
+    others = f"{many:,} {'other who looks' if many == 1 else 'others who look'}"
+    return f"At B = {B:g} a typical person has {others} alike; {_nobody(alone)} have nobody"
+
+
+def _nobody(alone: float) -> str:
+    """The share of people who are alone, rounded up, but "all" and "none" only if it is so."""
+    if alone in {0.0, 1.0}:
+        return "none" if alone == 0 else "all people"
+    percent = math.ceil(alone * 1000 - 1e-9) / 10
+    return f"{percent:.1f}% of people" if percent < 100 else "more than 99.9% of people"
 
 
 def neighborhood(

@@ -12,6 +12,16 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
+from targetdp.cli.limits import (
+    AtLeast,
+    AtMost,
+    AttributeInference,
+    Distinguishing,
+    MaxExclusionErrors,
+    MinProfit,
+    SinglingOut,
+    limits,
+)
 from targetdp.cli.words import Bar, cells, emit, must_be_free, out, save_text, tell, warn
 
 _LABELS = ("mechanism", "B", "ε")
@@ -80,19 +90,13 @@ def run(
 @app.command()
 def recommend(
     folder: Annotated[Path, typer.Argument(help="folder of a finished sweep")],
-    singling_out: Annotated[float | None, typer.Option(help="protection of at least so much, 0 to 1")] = None,
-    attribute_inference: Annotated[float | None, typer.Option(help="protection of at least so much")] = None,
-    distinguishing: Annotated[float | None, typer.Option(help="protection of at least so much")] = None,
-    max_exclusion_errors: Annotated[
-        float | None, typer.Option(help="poor people left out beyond those of the status quo, at most")
-    ] = None,
-    min_profit: Annotated[float | None, typer.Option(help="the lender's profit, at least")] = None,
-    at_least: Annotated[
-        list[str] | None, typer.Option(help="any metric: accuracy=0.68; may be given several times")
-    ] = None,
-    at_most: Annotated[
-        list[str] | None, typer.Option(help="any metric: exclusion_errors=800000; several times")
-    ] = None,
+    singling_out: SinglingOut = None,
+    attribute_inference: AttributeInference = None,
+    distinguishing: Distinguishing = None,
+    max_exclusion_errors: MaxExclusionErrors = None,
+    min_profit: MinProfit = None,
+    at_least: AtLeast = None,
+    at_most: AtMost = None,
     without_guarantee: Annotated[
         bool, typer.Option(help="k-anonymity may be recommended too, though it guarantees nothing")
     ] = False,
@@ -102,17 +106,11 @@ def recommend(
 ) -> None:
     """Which release satisfies all that is asked and serves the program best. Exit code 1: none does."""
     from targetdp.tradeoff.recommend import recommend as choose  # noqa: PLC0415
-    from targetdp.tradeoff.standing import Constraint  # noqa: PLC0415
 
-    limits = {
-        "singling_out": singling_out, "attribute_inference": attribute_inference,
-        "distinguishing": distinguishing, "profit": min_profit,
-    }  # fmt: skip
-    asked = [Constraint(metric, at_least=value) for metric, value in limits.items() if value is not None]
-    if max_exclusion_errors is not None:
-        asked.append(Constraint("extra_exclusion_errors", at_most=max_exclusion_errors))
-    asked += [Constraint(metric, at_least=value) for metric, value in map(_limit, at_least or ())]
-    asked += [Constraint(metric, at_most=value) for metric, value in map(_limit, at_most or ())]
+    asked = limits(
+        singling_out=singling_out, attribute_inference=attribute_inference, distinguishing=distinguishing,
+        max_exclusion_errors=max_exclusion_errors, min_profit=min_profit, at_least=at_least, at_most=at_most,
+    )  # fmt: skip
     if release is not None:
         must_be_free("out", release, force=force)
     found = choose(folder, asked, without_guarantee=without_guarantee)
@@ -127,14 +125,6 @@ def recommend(
     if release is not None:
         save_text(release, found.release or "")
         tell(f"release file: {release}")
-
-
-def _limit(text: str) -> tuple[str, float]:
-    metric, _, value = text.partition("=")
-    try:
-        return metric.strip().replace("-", "_"), float(value)
-    except ValueError as error:
-        raise ValueError(f"{text!r} is not a metric and a number: write it as accuracy=0.68") from error
 
 
 def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:

@@ -80,12 +80,15 @@ def must_be_free(name: str, path: Path, *, force: bool) -> None:
         raise ValueError(f"{name} = {path}: its folder does not exist; create it first")
 
 
-def save_text(path: Path, text: str) -> None:
-    """Write a file for its owner's eyes: all of it, or nothing."""
+def save_text(path: Path, text: str, *, shared: bool = False) -> None:
+    """Write a file, all of it or nothing: for its owner's eyes, or (shared) with the usual permissions."""
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # permission 0600
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
+        if shared:
+            os.umask(mask := os.umask(0o022))
+            Path(draft).chmod(0o666 & ~mask)
         Path(draft).replace(path)
     except BaseException:
         Path(draft).unlink(missing_ok=True)

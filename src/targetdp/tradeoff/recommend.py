@@ -190,12 +190,13 @@ def _best(objective: Objective, fitting: Sequence[Standing]) -> tuple[Standing, 
     equals = [one for one in fitting if one is best or is_as_good(one)]
     chosen = max(
         equals,
-        key=lambda one: (one.figures["distinguishing"].mean or 0.0, -_promised_epsilon(one.cell)),
+        key=lambda one: (one.figures["distinguishing"].mean or 0.0, -promised_epsilon(one.cell)),
     )
     return chosen, equals
 
 
-def _promised_epsilon(cell: Mapping[str, Any]) -> float:
+def promised_epsilon(cell: Mapping[str, Any]) -> float:
+    """The ε that a cell's release promises; infinite without a guarantee."""
     promise = promise_of(cell)
     return math.inf if promise is None else promise.epsilon
 

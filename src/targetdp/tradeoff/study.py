@@ -91,14 +91,16 @@ class Study:
         return self.program.evaluate(X, self.folds, rng)
 
     def scales_record(self) -> dict[str, Any] | None:
-        """The scales as plain data."""
+        """The scales as plain data; the values only where they tell no more than the sweep's other figures.
+
+        Scales learned from confidential data must not be published, and a sweep of public rows may be.
+        """
         if self.scales is None:
             return None
-        return {
-            "center": self.scales.center.tolist(),
-            "scale": self.scales.scale.tolist(),
-            "source": self.scales.source,
-        }
+        known: dict[str, Any] = {"source": self.scales.source}
+        if self.scales.source != "confidential":
+            known |= {"center": self.scales.center.tolist(), "scale": self.scales.scale.tolist()}
+        return known
 
     def digest(self) -> dict[str, str]:
         """Hashes of all that decides a sweep's figures: the rows, and the program with its outcomes."""

@@ -1,0 +1,1 @@
+"""The decision page: one HTML file that shows an official what each setting costs and protects."""

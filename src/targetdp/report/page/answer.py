@@ -1,0 +1,109 @@
+"""The answer in plain words: what a setting costs the program, and what people get in exchange."""
+
+import math
+from collections.abc import Callable, Mapping
+
+from targetdp.report.page.numbers import about, of_100, up, whole
+from targetdp.report.page.subject import Subject
+from targetdp.tradeoff.standing import Estimate
+
+Figures = Mapping[str, Estimate]
+
+
+def cost(subject: Subject, chosen: Figures, today: Figures, population: float) -> str:
+    """What the setting costs the program, with its interval, beside today's figure."""
+    if subject.kind == "aid":
+        return _people_missed(chosen, today, population)
+    value, before = chosen[subject.metric], today[subject.metric].mean
+    if value.mean is None:
+        return f"What it would make of {subject.axis} is undefined."
+    said = f"{_sentence_start(subject)} would be {subject.told(value.mean)}{_interval(subject, value)}; "
+    said += "today it is undefined." if before is None else f"today it is {subject.told(before)}."
+    if subject.kind == "lending" and before is not None:
+        said += _share_of(value.mean, before)
+    return said
+
+
+def _people_missed(chosen: Figures, today: Figures, population: float) -> str:
+    more, missed = chosen["extra_exclusion_errors"], today["exclusion_errors"].mean or 0.0
+    mean = more.mean or 0.0
+    interval = "" if more.low is None or more.high is None else (
+        f" (95% interval: {_signed(more.low)} to {_signed(more.high)})"
+    )  # fmt: skip
+    direction = "more" if mean >= 0 else "fewer"
+    return (
+        f"About {about(abs(mean))} {direction} poor people would be missed{interval} out of "
+        f"{whole(population)} people; today {about(missed)} are missed."
+    )
+
+
+def _signed(value: float) -> str:
+    return about(value) if value >= 0 else f"{about(-value)} fewer"
+
+
+def _sentence_start(subject: Subject) -> str:
+    return "The lender's profit" if subject.kind == "lending" else subject.axis.capitalize()
+
+
+def _interval(subject: Subject, value: Estimate) -> str:
+    if value.low is None or value.high is None:
+        return ""
+    return f" (95% interval: {subject.told(value.low)} to {subject.told(value.high)})"
+
+
+def _share_of(profit: float, before: float) -> str:
+    if before <= 0:
+        return " Today's profit is not positive, so that a share of it says nothing."
+    if profit < 0:
+        return " That is a loss."
+    return f" That is {100 * profit / before:.0f}% of today's."
+
+
+def exchange(chosen: Figures, today: Figures) -> list[str]:
+    """What people get, one sentence for each protection that was measured; rounded to the safe side."""
+    said = []
+    if (found := _score(chosen, "singling_out")) is not None:
+        said.append(
+            f"{of_100(found)} people were not singled out by the attacks we ran"
+            f"{_low(chosen, 'singling_out', of_100)} (today: {of_100(_score(today, 'singling_out') or 0.0)})."
+        )
+    if (found := _score(chosen, "attribute_inference")) is not None:
+        before = _score(today, "attribute_inference") or 0.0
+        said.append(
+            f"Guesses at a hidden value failed {_often(found)} for people in the table as for people "
+            f"outside it{_low(chosen, 'attribute_inference', _often)} (today: {_often(before)})."
+        )
+    return said
+
+
+def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None) -> str:
+    """What no attacker can beat, from the noise alone."""
+    if guess_at_B is None or B is None:
+        return "This setting guarantees nothing: no limit can be derived on what an attacker may learn."
+    said = (
+        f"Shown a row that belongs to one of two similar people (at distance B = {B:g}), no attacker can "
+        f"tell whose it is more often than {_times(guess_at_B)} times in 100; a coin is right 50 times."
+    )
+    if B < 2 and guess_at_2 is not None:
+        said += f" For the two most different people it is {_times(guess_at_2)} times in 100."
+    return said
+
+
+def _times(guess: float) -> str:
+    """Times in 100, rounded up: what an attacker can do at most."""
+    return up(100 * guess, 3) if guess < 0.999 else "100"
+
+
+def _score(figures: Figures, metric: str) -> float | None:
+    return figures[metric].mean if metric in figures else None
+
+
+def _low(figures: Figures, metric: str, told: Callable[[float], str]) -> str:
+    low = figures[metric].low
+    return "" if low is None else f"; at least {told(max(0.0, low))} by the 95% interval"
+
+
+def _often(score: float) -> str:
+    if score >= 1:
+        return "at least as often"
+    return f"{math.floor(1000 * score + 1e-9) / 10:g}% as often"

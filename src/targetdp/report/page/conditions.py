@@ -1,0 +1,64 @@
+"""What the guarantee of a setting rests on: in plain words, and as a certificate would state it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from targetdp.release.caveats import Facts, conditions_of
+from targetdp.tradeoff.release_file import TUNED_ON
+
+_SCALES = {
+    "data": (
+        "Each column was measured in units of the table's own spread, which nobody paid for with privacy. "
+        "The guarantee then holds only between tables that have the same spread. Better: scales from public "
+        "knowledge, or private ones."
+    ),
+    "declared": "Each column is measured in units that were declared public, not learned from these people.",
+    "private": "Each column is measured in units that were estimated privately; their price adds to ε and δ.",
+    "confidential": (
+        "Each column was measured in units learned from other data about the same people. The guarantee "
+        "holds given these units, and says nothing about what they tell."
+    ),
+}
+
+PLAIN = (
+    "It protects a person's row, among rows that are similar. It does not hide who is in the table, nor how "
+    "many people there are.",
+    "People who are clearly different stay different: that is what targeting needs, and it can be seen.",
+    "It is about one release. Every further release about the same people adds up; the data holder's ledger "
+    "counts them.",
+    "One row for each person. Someone with several rows is protected less.",
+    "What is true of a whole group can still be learned, also about people who are not in the table.",
+    "Columns that the data holder passes on unchanged (the id, and whatever is named so) are not protected.",
+    "Attacks that we ran show what they found. They do not show what a cleverer attacker would find: only "
+    "the guarantee speaks of all attackers.",
+    "Figures of the program come from simulations on the people of this sweep. Intervals tell how much the "
+    "noise would change them, not how much other people would.",
+)
+
+
+def plain_conditions(run: Mapping[str, Any]) -> tuple[str, ...]:
+    """For an official, the most important first."""
+    return (_SCALES[_scales_source(run)], *PLAIN)
+
+
+def stated_conditions(run: Mapping[str, Any]) -> tuple[str, ...]:
+    """As a certificate of a release with a guarantee and a ledger would state them."""
+    impute = run["release"].get("impute")
+    features = run["features"]
+    imputed = dict(impute) if isinstance(impute, Mapping) else (
+        {} if impute is None else dict.fromkeys(features, float(impute))
+    )  # fmt: skip
+    return conditions_of(
+        Facts(
+            scales=_scales_source(run), has_guarantee=True, keeps_order=False, kept=(),
+            features=len(features), imputed=imputed, pseudonyms=False,
+            partitions=run["made_of"]["grid"].get("parts"), tuned_on=TUNED_ON[run["source"]], engine="local",
+            has_ledger=True, part=None,
+        )
+    )  # fmt: skip
+
+
+def _scales_source(run: Mapping[str, Any]) -> str:
+    """Where the scales came from; a sweep that does not say used the table's own."""
+    known = run["made_of"].get("scales")
+    return "data" if known is None else str(known["source"])

@@ -1,0 +1,48 @@
+"""What a release's noise means for two people at any distance: the exact ε there, and the best guess."""
+
+import math
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+
+from targetdp.mechanisms import NoiseMechanism
+from targetdp.tradeoff.grid import Cell
+
+DISTANCES = (0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0)
+_BETWEEN = tuple(i / 40 for i in range(81))
+"""Where the best guess is computed too: its curve bends, and a straight line between few points would show
+less than an attacker can do. The curve of ε bends the other way."""
+
+
+@dataclass(frozen=True)
+class AtDistance:
+    """What the noise means for two people this far apart.
+
+    ``epsilon`` is exact at the release's δ, None where no finite one holds or none was computed. ``guess`` is
+    the largest probability with which anybody can tell which of the two a row belongs to; a coin has ½.
+    """
+
+    distance: float
+    epsilon: float | None
+    guess: float
+
+
+def at_distances(cell: Cell, dimensions: int) -> tuple[AtDistance, ...]:
+    """The curve of a cell with noise, B among its distances; empty for a cell without a guarantee."""
+    promise, mechanism = cell.guarantee, cell.build(dimensions)
+    if promise is None or not isinstance(mechanism, NoiseMechanism):
+        return ()
+    return tuple(_curve(mechanism, dimensions, promise.delta, {*DISTANCES, promise.B}))
+
+
+def _curve(
+    mechanism: NoiseMechanism, dimensions: int, delta: float, whole: Set[float]
+) -> Iterable[AtDistance]:
+    yield AtDistance(0.0, 0.0, 0.5)  # the same row: nobody can tell
+    for distance in sorted({*whole, *_BETWEEN} - {0.0}):
+        loss = mechanism.privacy_loss(distance=distance, dimensions=dimensions)
+        epsilon = loss.epsilon(delta) if distance in whole else None
+        yield AtDistance(
+            distance,
+            epsilon if epsilon is None or math.isfinite(epsilon) else None,
+            min(1.0, (1 + loss.delta(0.0)) / 2),
+        )

@@ -1,0 +1,99 @@
+"""From content to one HTML file that needs nothing else: charts, controls and styles are inside it."""
+
+import json
+from typing import Any
+
+import jinja2
+import vl_convert
+from markupsafe import Markup
+
+from targetdp.report.page import charts
+from targetdp.report.page.ceiling import ceiling_curves
+from targetdp.report.page.conditions import plain_conditions, stated_conditions
+from targetdp.report.page.content import Content
+from targetdp.report.page.glossary import GLOSSARY
+from targetdp.report.page.labels import EXPLAINED, MECHANISMS, PROTECTIONS
+from targetdp.report.page.numbers import safe_share, up, whole
+from targetdp.tradeoff.grid import CLASSIC
+from targetdp.tradeoff.release_file import large_delta
+from targetdp.version import __version__
+
+LARGEST = 3_000_000
+"""Bytes of a page at most: it goes out as an attachment."""
+
+
+def page(content: Content, *, override: str | None = None) -> str:
+    """The whole page. ``override`` is the reason why an official may see figures of confidential rows."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("targetdp.report.page"), autoescape=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"whole": whole, "up": up, "safe": safe_share, "json": _script_json}
+    text = environment.get_template("page.html").render(
+        c=content,
+        run=content.run,
+        subject=content.subject,
+        data=content.data,
+        chosen=content.chosen,
+        specs=_specs(content),
+        protections={name: PROTECTIONS[name] for name in content.data["protections"]},
+        headings=PROTECTIONS,
+        explained=EXPLAINED,
+        glossary=GLOSSARY,
+        conditions=plain_conditions(content.run),
+        stated=stated_conditions(content.run),
+        warning=large_delta(content.data["delta"]),
+        mark=content.mark,
+        override=override,
+        library=_library(),
+        version=__version__,
+        scales=content.run["made_of"].get("scales"),
+    )
+    size = len(text.encode())
+    if size > LARGEST:
+        raise ValueError(
+            f"the page would have {size:,} bytes, more than {LARGEST:,}: report a sweep with fewer cells or "
+            "groups"
+        )
+    return text
+
+
+def _specs(content: Content) -> dict[str, Any]:
+    """Every chart of the page by the id of its place."""
+    data, subject = content.data, content.subject
+    kinds = list(
+        dict.fromkeys(MECHANISMS.get(cell["mechanism"], cell["mechanism"]) for cell in data["cells"])
+    )
+    specs = {f"chart-{name}": charts.tradeoff_chart(subject, name, kinds) for name in data["protections"]}
+    if data["delta"] is not None:
+        specs["chart-ceiling"] = charts.ceiling_chart() | {
+            "datasets": {"ceilings": _named(ceiling_curves(data["delta"])), "chosen": []}
+        }
+        specs["chart-epsilon"] = charts.distance_chart("epsilon", "exact ε (more private ↓)", None, "~g")
+        specs["chart-guess"] = charts.distance_chart(
+            "guess", "best guess is right (more private ↓)", [0.5, 1.0], ".0%"
+        )
+    if data["groups"]["of"]:
+        specs["chart-groups"] = charts.group_chart(data["groups"]["headings"][0], len(data["groups"]["of"]))
+    return specs
+
+
+def _named(curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each curve has its name at its right end."""
+    return [curve | {"name": f"ε = {curve['epsilon']}" if curve["B"] == CLASSIC else ""} for curve in curves]
+
+
+def _script_json(value: Any) -> Markup:
+    """JSON that can stand inside a script element, whatever names are in it."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for odd in "<>&\u2028\u2029":
+        text = text.replace(odd, f"\\u{ord(odd):04x}")
+    return Markup(text)  # noqa: S704 (escaped above)
+
+
+def _library() -> Markup:
+    """Vega, Vega-Lite and Vega-Embed in one script; it must not end the element that holds it."""
+    script = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # all three, by default
+    if "</script" in script.lower():
+        raise RuntimeError("the chart library cannot be put into a page: please report this")
+    return Markup(script)  # noqa: S704 (our own dependency, not input)

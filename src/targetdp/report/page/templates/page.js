@@ -1,0 +1,289 @@
+"use strict";
+// What the page does when a limit moves. Sentences, curves and release files were written beforehand: nothing
+// here computes a figure, but for the ceiling of Theorem 1 at a point that the reader types in.
+(function () {
+  const DATA = JSON.parse(document.getElementById("data").textContent);
+  const SPECS = JSON.parse(document.getElementById("specs").textContent);
+  const MAIN = DATA.metric;
+  const choosable = DATA.cells.filter((cell) => cell.choosable);
+  const byId = (id) => document.getElementById(id);
+  const views = {};
+  const limits = {};
+  let picked = null; // a setting that the reader took; else the best one is chosen
+  let chosen = null;
+
+  // ---- numbers for people -------------------------------------------------------------------------------
+  const signed = (text) => text.replace("-", "−");
+  const whole = (value) => signed(Math.round(value).toLocaleString("en-US"));
+  const short = (value) => (value === null ? "undefined"
+    : Math.abs(value) >= 1000 ? whole(value)
+    : signed(Number(value.toPrecision(4)).toLocaleString("en-US", { maximumFractionDigits: 6 })));
+  const safe = (value) => (Math.floor(value * 1000 + 1e-9) / 1000).toFixed(3);
+  const told = (metric, value) => (value === null || value === undefined ? "–" : metric === MAIN ? short(value) : safe(value));
+  const withInterval = (metric, figure) => (!figure ? "–"
+    : figure[1] === null || figure[1] === figure[2] ? told(metric, figure[0])
+    : `${told(metric, figure[0])} (${told(metric, figure[1])} to ${told(metric, figure[2])})`);
+
+  // ---- the rule of `targetdp tradeoff recommend` --------------------------------------------------------
+  const atWorst = (f) => (f[1] === null ? f[0] : f[1]);
+  const atBest = (f) => (f[2] === null ? f[0] : f[2]);
+  function holds(limit, figure) {
+    if (!figure) { return false; }
+    const end = limit.at_most === null ? atWorst(figure) : atBest(figure);
+    if (end === null) { return false; }
+    return limit.at_most === null ? end >= limit.at_least : end <= limit.at_most;
+  }
+  // Limits that have no control of their own stay as they were asked for.
+  const controlled = (limit) => limit.metric === MAIN ? (limit.at_most !== null) === mainAtMost : DATA.protections.includes(limit.metric) && limit.at_most === null;
+  const mainAtMost = DATA.better === "smallest";
+  const fixed = DATA.asked.filter((limit) => !controlled(limit));
+  const asked = () => [...Object.values(limits), ...fixed];
+  const failing = (cell) => asked().filter((limit) => !holds(limit, cell.figures[limit.metric]));
+  const good = (cell) => {
+    const value = cell.figures[MAIN][0];
+    if (value === null) { return -Infinity; }
+    return DATA.better === "smallest" ? -value : value;
+  };
+  function best(cells) {
+    if (!cells.length) { return null; }
+    const top = cells.reduce((a, b) => (good(b) > good(a) ? b : a));
+    const figure = top.figures[MAIN];
+    const low = atWorst(figure), high = atBest(figure);
+    const equals = cells.filter((cell) => {
+      const mean = cell.figures[MAIN][0];
+      return cell === top || (mean !== null && low !== null && high !== null && low <= mean && mean <= high);
+    });
+    const far = (cell) => (cell.figures.distinguishing ? cell.figures.distinguishing[0] || 0 : 0);
+    return equals.reduce((a, b) => (far(b) > far(a) || (far(b) === far(a) && b.promised_epsilon < a.promised_epsilon) ? b : a));
+  }
+
+  // ---- Theorem 1 ----------------------------------------------------------------------------------------
+  function steps(B) {
+    const quotient = 2 / B, nearest = Math.round(quotient);
+    const unit = Math.pow(2, Math.floor(Math.log2(quotient)) - 52);
+    return nearest >= 1 && Math.abs(quotient - nearest) < 4 * unit ? nearest : Math.ceil(quotient);
+  }
+  function ceiling(B, epsilon, delta) {
+    const total = steps(B) * epsilon;
+    const share = epsilon < 700 ? -Math.expm1(-total) / Math.expm1(epsilon) : Math.exp(-epsilon);
+    return Math.min(1, (1 + delta * share) / (1 + Math.exp(-total)));
+  }
+  function showCeiling() {
+    const B = Number(byId("t-B").value), epsilon = Number(byId("t-epsilon").value);
+    const bad = !(B > 0 && B <= 2 && epsilon > 0);
+    byId("t-ceiling").textContent = bad ? "– (B must lie in (0, 2], ε above 0)" : rounded(ceiling(B, epsilon, DATA.delta));
+  }
+  // Rounded up: nobody may read a lower ceiling than there is.
+  const rounded = (gamma) => (gamma > 0.999999 ? (gamma >= 1 ? "1" : "0.999999…") : (Math.ceil(gamma * 1e6 - 1e-3) / 1e6).toFixed(6));
+
+  // ---- drawing ------------------------------------------------------------------------------------------
+  const kindOf = (cell) => cell.label.split(", B = ")[0].split(", groups of")[0];
+  function pointText(cell) {
+    if (cell.B !== null) { return cell.B === 2 ? "2: classic" : `${cell.B}`; }
+    return cell.group_size !== null ? `k = ${cell.group_size}` : "today";
+  }
+  function points(protection) {
+    const epsilon = byId("epsilon") ? Number(byId("epsilon").value) : null;
+    return withoutCollisions(DATA.cells
+      .filter((cell) => (cell.epsilon === null || cell.epsilon === epsilon) && cell.figures[protection]
+        && cell.figures[protection][0] !== null && cell.figures[MAIN][0] !== null)
+      .map((cell) => {
+        const x = cell.figures[protection], y = cell.figures[MAIN], fails = failing(cell);
+        const fits = cell.choosable && !fails.length;
+        return {
+          kind: kindOf(cell), label: cell.label, curve: cell.epsilon !== null, order: cell.B || 0,
+          x: x[0], x_low: atWorst(x), x_high: atBest(x), x_told: withInterval(protection, x),
+          y: y[0], y_low: atWorst(y), y_high: atBest(y), y_told: withInterval(MAIN, y),
+          text: pointText(cell), left: cell.mechanism === "projection", fits: fits, chosen: chosen !== null && same(cell, chosen),
+          says: fits ? "met" : !cell.choosable && !fails.length ? "met, but it has no guarantee or is no release" : "not met",
+        };
+      }));
+  }
+  // Where many points lie on one spot only one of them is named; the others tell their names when pointed at.
+  function withoutCollisions(rows) {
+    const reach = Math.max(...rows.map((one) => one.y)) - Math.min(...rows.map((one) => one.y)) || 1;
+    const near = (a, b) => a.left === b.left && Math.abs(a.x - b.x) < 0.17 && Math.abs(a.y - b.y) < 0.06 * reach;
+    const named = [];
+    for (const one of [...rows].sort((a, b) => b.chosen - a.chosen || (b.order === 2) - (a.order === 2))) {
+      if (named.some((other) => near(one, other))) { one.text = ""; } else { named.push(one); }
+    }
+    return rows;
+  }
+  // Settings that are equal in distribution are one release: the ring goes around either.
+  const same = (a, b) => a.mechanism === b.mechanism && a.B === b.B && a.epsilon === b.epsilon;
+  // Before a chart is drawn its data wait in its specification; afterwards they go to its view.
+  function give(id, name, rows) {
+    if (views[id]) { views[id].data(name, rows).runAsync(); }
+    else if (SPECS[id]) { (SPECS[id].datasets = SPECS[id].datasets || {})[name] = rows; }
+  }
+  function row(cells, kind) {
+    const line = document.createElement("tr");
+    if (kind) { line.className = kind; }
+    for (const text of cells) {
+      const cell = document.createElement("td");
+      if (text instanceof Node) { cell.append(text); } else { cell.textContent = text; }
+      line.append(cell);
+    }
+    return line;
+  }
+  function fill(id, rows) {
+    const body = document.querySelector(`#${id} tbody`);
+    if (body) { body.replaceChildren(...rows); }
+  }
+
+  function showSettings() {
+    const fitting = choosable.filter((cell) => !failing(cell).length);
+    const order = [...choosable].sort((a, b) => failing(a).length - failing(b).length || good(b) - good(a));
+    fill("settings", order.map((cell) => {
+      const fits = !failing(cell).length, radio = document.createElement("input");
+      radio.type = "radio"; radio.name = "setting"; radio.value = String(cell.i);
+      radio.checked = cell === chosen; radio.disabled = !fits;
+      radio.setAttribute("aria-label", `Choose ${cell.label}`);
+      radio.addEventListener("change", () => { picked = cell; update(false); });
+      return row([radio, cell.label, withInterval(MAIN, cell.figures[MAIN]),
+        ...DATA.protections.map((name) => withInterval(name, cell.figures[name])),
+        fits ? "✓ yes" : "✗ no: " + failing(cell).map(nameOf).join(", ")],
+        (fits ? "fits" : "pale") + (cell === chosen ? " taken" : ""));
+    }));
+    return fitting;
+  }
+  const nameOf = (limit) => {
+    const label = document.querySelector(`#needs [data-metric="${limit.metric}"]`);
+    return label ? document.querySelector(`label[for="${label.id}"]`).textContent.replace(/: at least$/, "").toLowerCase() : limit.metric.replaceAll("_", " ");
+  };
+  function showVerdict(fitting) {
+    const box = byId("verdict");
+    if (fitting.length) {
+      box.textContent = `${fitting.length} of ${choosable.length} settings meet your limits.`;
+      return;
+    }
+    const out = asked().map((limit) => ({ limit: limit, many: choosable.filter((cell) => !holds(limit, cell.figures[limit.metric])).length }));
+    const worst = out.reduce((a, b) => (b.many > a.many ? b : a), out[0]);
+    box.textContent = !choosable.length ? "This sweep has no setting that could be released with a guarantee."
+      : `None of the ${choosable.length} settings meets all of your limits. “${nameOf(worst.limit)}” rules out the most: ${worst.many}. `
+        + out.filter((one) => one !== worst).map((one) => `“${nameOf(one.limit)}” rules out ${one.many}.`).join(" ");
+  }
+  function showPicked() {
+    const box = byId("picked");
+    box.replaceChildren(); box.hidden = chosen === null;
+    byId("download").disabled = chosen === null;
+    if (chosen === null) { return; }
+    const name = document.createElement("p"), strong = document.createElement("strong");
+    strong.textContent = chosen.label;
+    name.append("Chosen: ", strong);
+    const cost = document.createElement("p"); cost.textContent = chosen.cost; cost.className = "lead";
+    const list = document.createElement("ul");
+    for (const text of [...chosen.exchange, chosen.derived]) {
+      const item = document.createElement("li"); item.textContent = text; list.append(item);
+    }
+    box.append(name, cost, list);
+  }
+  function showMeaning() {
+    if (byId("crowd")) { byId("crowd").textContent = chosen === null ? "Choose a setting to see what its B means." : chosen.crowd; }
+    const curve = chosen === null ? [] : chosen.curve.map(([r, epsilon, guess]) =>
+      ({ r: r, epsilon: epsilon, guess: guess, is_B: r === chosen.B, name: r === chosen.B ? `B = ${r}` : "" }));
+    give("chart-epsilon", "curve", curve.filter((at) => at.epsilon !== null));
+    give("chart-guess", "curve", curve);
+    if (chosen !== null && chosen.profiles) {
+      const features = DATA.features;
+      fill("people", chosen.profiles.map(([one, other, alone], i) =>
+        row([features[i], plain(one, alone), plain(other, alone), plain(alone, alone)], one === other ? "" : "fits")));
+    }
+    if (byId("ceiling-said")) {
+      byId("ceiling-said").textContent = chosen === null ? ""
+        : `The chosen setting (B = ${chosen.promise.B}, ε = ${chosen.promise.epsilon}) has a ceiling of γ = ${rounded(chosen.ceiling)}${chosen.ceiling > 0.999 ? ": Theorem 1 rules out next to nothing here" : ""}.`;
+      give("chart-ceiling", "chosen", chosen === null ? [] : [{ B: chosen.promise.B, ceiling: chosen.ceiling, label: chosen.label, name: "chosen" }]);
+    }
+  }
+  // Digits that matter beside a difference of B in this column.
+  const plain = (value, step) => {
+    const digits = Math.max(0, 1 - Math.floor(Math.log10(step || 1)));
+    return signed(value.toLocaleString("en-US", { maximumFractionDigits: Math.min(digits, 12), minimumFractionDigits: 0 }));
+  };
+  function showGroups() {
+    if (!DATA.groups.of.length || DATA.groups.too_many) { return; }
+    const changes = chosen === null ? [] : chosen.groups;
+    const named = DATA.groups.of.map(([column, name]) => `${column}: ${name}`);
+    give("chart-groups", "groups", changes.map((figures, i) => {
+      const [mean, low, high] = figures[0];
+      return { name: named[i], mean: mean, low: low === null ? mean : low, high: high === null ? mean : high, told: change(figures[0]) };
+    }).filter((one) => one.mean !== null));
+    give("chart-groups", "zero", [{ x: 0 }]);
+    fill("groups", changes.map((figures, i) => row([named[i], whole(DATA.groups.of[i][2]), ...figures.map(change)])));
+  }
+  const plus = (value) => (value > 0 ? "+" : "") + whole(value);
+  const change = ([mean, low, high]) => (mean === null ? "–" : low === null ? plus(mean) : `${plus(mean)} (${plus(low)} to ${plus(high)})`);
+
+  // ---- what moves ---------------------------------------------------------------------------------------
+  const values = DATA.cells.map((cell) => cell.figures[MAIN]).filter((f) => f && f[0] !== null).map((f) => (DATA.better === "smallest" ? atBest(f) : atWorst(f)));
+  const span = [Math.min(...values), Math.max(...values)];
+  const fromRange = (place) => Number((span[0] + (span[1] - span[0]) * (place / 1000)).toPrecision(4));
+  const toRange = (value) => (span[1] === span[0] ? 0 : Math.round(1000 * (value - span[0]) / (span[1] - span[0])));
+
+  function setLimit(metric, value) {
+    if (value === null || Number.isNaN(value)) { delete limits[metric]; return; }
+    limits[metric] = metric === MAIN && mainAtMost ? { metric: metric, at_least: null, at_most: value }
+      : { metric: metric, at_least: value, at_most: null };
+  }
+  function showLimits() {
+    for (const name of DATA.protections) {
+      const limit = limits[name];
+      byId(`n-${name}`).value = limit ? limit.at_least : ""; byId(`r-${name}`).value = limit ? limit.at_least : 0;
+    }
+    const main = limits[MAIN], value = main ? (mainAtMost ? main.at_most : main.at_least) : null;
+    byId("n-main").value = value === null ? "" : value;
+    byId("r-main").value = value === null ? (mainAtMost ? 1000 : 0) : toRange(value);
+  }
+  function update(anew) {
+    if (anew) { picked = null; }
+    const fitting = choosable.filter((cell) => !failing(cell).length);
+    chosen = picked !== null && fitting.includes(picked) ? picked : best(fitting);
+    if (chosen !== null && anew && byId("epsilon")) { byId("epsilon").value = String(chosen.epsilon); }
+    const focused = document.activeElement && document.activeElement.name === "setting" ? document.activeElement.value : null;
+    showVerdict(showSettings()); showPicked(); showMeaning(); showGroups();
+    for (const name of DATA.protections) { give(`chart-${name}`, "points", points(name)); }
+    if (focused !== null) { const again = document.querySelector(`input[name="setting"][value="${focused}"]`); if (again) { again.focus(); } }
+  }
+  function listen() {
+    for (const name of DATA.protections) {
+      byId(`n-${name}`).addEventListener("input", (event) => {
+        const typed = event.target.value === "" ? null : Math.min(1, Math.max(0, Number(event.target.value)));
+        setLimit(name, typed); byId(`r-${name}`).value = typed || 0; update(true);
+      });
+      byId(`r-${name}`).addEventListener("input", (event) => { setLimit(name, Number(event.target.value)); showLimits(); update(true); });
+    }
+    byId("n-main").addEventListener("input", (event) => {
+      const typed = event.target.value === "" ? null : Number(event.target.value);
+      setLimit(MAIN, typed); byId("r-main").value = typed === null ? (mainAtMost ? 1000 : 0) : toRange(typed); update(true);
+    });
+    byId("r-main").addEventListener("input", (event) => { setLimit(MAIN, fromRange(Number(event.target.value))); showLimits(); update(true); });
+    byId("needs").addEventListener("reset", (event) => { event.preventDefault(); begin(); });
+    if (byId("epsilon")) { byId("epsilon").addEventListener("change", () => update(false)); }
+    if (byId("t-B")) { byId("t-B").addEventListener("input", showCeiling); byId("t-epsilon").addEventListener("input", showCeiling); }
+    byId("download").addEventListener("click", download);
+  }
+  function download() {
+    const text = chosen.toml.replace("@features@", () => DATA.features_line);
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type: "application/toml" }));
+    link.download = "release.toml";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+  function begin() {
+    for (const metric of Object.keys(limits)) { delete limits[metric]; }
+    for (const one of DATA.asked.filter(controlled)) { limits[one.metric] = one; }
+    showLimits(); update(true);
+  }
+
+  const epsilons = [...new Set(DATA.cells.map((cell) => cell.epsilon).filter((e) => e !== null))].sort((a, b) => a - b);
+  if (byId("epsilon")) { byId("epsilon").append(...epsilons.map((e) => new Option(String(e), String(e)))); }
+  listen(); begin();
+  if (byId("t-B")) { showCeiling(); }
+  // `ast`: expressions are interpreted, so that the page needs no right to evaluate text.
+  const embedded = Object.entries(SPECS).filter(([id]) => byId(id)).map(([id, spec]) =>
+    vegaEmbed(byId(id), spec, { mode: "vega-lite", actions: false, renderer: "svg", ast: true, logLevel: 1 })
+      .then((made) => { views[id] = made.view; }));
+  Promise.all(embedded).then(() => { update(false); document.body.dataset.ready = "yes"; });
+  window.targetdpPage = { ceiling: ceiling, chosen: () => (chosen === null ? null : chosen.name), fitting: () => choosable.filter((c) => !failing(c).length).map((c) => c.name) };
+})();

@@ -15,10 +15,12 @@ from targetdp.cli import (
     attack,
     audit,
     example,
+    figures,
     ledger,
     plan,
     privatize,
     program,
+    report,
     scales,
     tools,
     tradeoff,
@@ -44,6 +46,8 @@ app.add_typer(ledger.app, name="ledger")
 app.command()(example.example)
 app.add_typer(program.app, name="program")
 app.add_typer(tradeoff.app, name="tradeoff")
+app.command()(report.report)
+app.command()(figures.figures)
 app.command()(tools.columns)
 app.command()(tools.key)
 app.command()(tools.schema)

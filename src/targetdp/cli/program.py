@@ -37,8 +37,14 @@ def init(
     population: Annotated[float | None, typer.Option(help="how many people the table stands for")] = None,
     amount: Annotated[str | None, typer.Option(help="lending: column of loan amounts")] = None,
     repaid: Annotated[str | None, typer.Option(help="lending: value of the target that means repaid")] = None,
-    revenue: Annotated[float | None, typer.Option(help="lending: revenue as a rate of the amount")] = None,
-    interest: Annotated[float | None, typer.Option(help="lending: interest as a rate of the amount")] = None,
+    revenue: Annotated[
+        str | None, typer.Option(help="lending: column of revenue, or a rate of the amount")
+    ] = None,
+    interest: Annotated[
+        str | None, typer.Option(help="lending: column of interest, or a rate of the amount")
+    ] = None,
+    currency: Annotated[str | None, typer.Option(help="lending: of all money, such as $ or NGN")] = None,
+    parts: Annotated[int, typer.Option(help="random parts that a release is made in")] = 1,
     force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
     quiet: Annotated[bool, typer.Option(help="no words about the table")] = False,
 ) -> None:
@@ -46,7 +52,12 @@ def init(
     from targetdp.programs.file import MARK  # noqa: PLC0415 (slow to import: keep --help quick)
     from targetdp.programs.look import look_at  # noqa: PLC0415
     from targetdp.programs.proposal import propose  # noqa: PLC0415
-    from targetdp.programs.text import Terms, checked_text, describe  # noqa: PLC0415
+    from targetdp.programs.text import (  # noqa: PLC0415
+        Terms,
+        checked_text,
+        describe,
+        table_as_named,
+    )
 
     if (out.exists() or out.is_symlink()) and not force:
         raise ValueError(f"program file {out} exists: choose another name, or replace it with --force")
@@ -55,11 +66,10 @@ def init(
     look = look_at(table)
     proposal = propose(
         look, kind, id_column=id, target=target, features=names(features), groups=names(groups),
-        amount=amount, repaid=repaid,
+        amount=amount, revenue=revenue, interest=interest, repaid=repaid,
     )  # fmt: skip
-    terms = Terms(source, quota, population, revenue, interest)
-    place = Path(os.path.relpath(table.absolute(), out.absolute().parent))
-    _write(out, checked_text(proposal, look, place, terms), force=force)
+    terms = Terms(source, quota, population, currency, parts)
+    _write(out, checked_text(proposal, look, table_as_named(table, out), terms), force=force)
     if not quiet:
         if source == "confidential":
             tell(MARK)

@@ -70,7 +70,7 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
     """
     if not can_be_made(cell):
         raise ValueError(f"cell {cell['name']!r}: {CANNOT}; sweep the grid with k = [{_RELEASED_K}]")
-    given = dict(run["release"])
+    given = {"scales": "data"} | run["release"]  # whoever does not say used the table's own
     notes: dict[str, str] = {}
     settings: dict[str, Any] = {"id": given.pop("id", "id"), "features": list(run["features"])}
     if "id" not in run["release"]:
@@ -83,7 +83,7 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
         )
     head = [
         f"Recommended by targetdp tradeoff: {cell['name']}",
-        f"Program {run['program']}, {run['people']:,} people ({run[SOURCE]}), sweep {run[FINGERPRINT][:16]}",
+        f"Program {_one_line(run['program'])}, {run['people']:,} people ({run[SOURCE]}), sweep {run[FINGERPRINT][:16]}",
     ]
     promise = promise_of(cell)
     if promise is not None:
@@ -137,6 +137,11 @@ def _projection_epsilon(cell: Mapping[str, Any]) -> float:
     """The total for which a release's projection has this cell's ε₁, which alone decides its noise."""
     epsilon1 = float(cell["epsilon1"])
     return float(f"{epsilon1 + min(_LARGEST_EPSILON2, epsilon1 / 3):.12g}")
+
+
+def _one_line(name: str) -> str:
+    """A name may hold anything: none of it may end the comment that it stands in."""
+    return "".join(c if c.isprintable() else " " for c in name)
 
 
 def _toml(value: Any) -> str:

@@ -26,8 +26,8 @@ def check_audience(folder: Path, audience: str | None, override: str | None) -> 
     if audience == "official" and marked and override is None:
         raise ValueError(
             f"for = official: {FOR_THE_HOLDER[0].lower()}{FOR_THE_HOLDER[1:]} Run the sweep on a public or "
-            "older survey, an invented population or people who agreed; or, if the data holder decides to show "
-            "them all the same, give the reason with --show-confidential"
+            "older survey, an invented population or people who agreed; or, if the data holder decides to "
+            "show them all the same, give the reason with --show-confidential"
         )
 
 

@@ -1,0 +1,193 @@
+"""Numbers, sentences and examples of the page: rounded to the safe side, and true."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from targetdp.mechanisms import NoiseMechanism
+from targetdp.normalization import normalize
+from targetdp.report.page import answer
+from targetdp.report.page.labels import label
+from targetdp.report.page.numbers import about, money, of_100, safe_share, up, whole
+from targetdp.report.page.profiles import profiles
+from targetdp.report.page.promise import at_distances
+from targetdp.report.page.subject import Subject, subject_of
+from targetdp.scales import declared_scales
+from targetdp.tradeoff.grid import Cell, Grid
+from targetdp.tradeoff.standing import Estimate
+
+
+def aid() -> Subject:
+    return subject_of({"kind": "aid", "made_of": {}, "objective": {}})
+
+
+def lending(unit: str = "$") -> Subject:
+    objective = {"metric": "profit", "best": "largest"}
+    return subject_of({"kind": "lending", "made_of": {"unit": unit}, "objective": objective})
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (29_929, "29,900"),
+        (12_345_678, "12,300,000"),
+        (48.3, "48"),
+        (999.6, "1,000"),
+        (0, "0"),
+        (-48.3, "-48"),
+    ],
+)
+def test_three_digits_are_enough_for_people(value: float, said: str) -> None:
+    assert about(value) == said
+
+
+def test_whole_numbers_and_money() -> None:
+    assert whole(4_950_000) == "4,950,000"
+    assert whole(-0.3) == "0"
+    assert money(-18_442, "$") == "−$18,400"
+    assert money(2_130, "NGN") == "2,130 NGN"
+
+
+@given(st.floats(0, 1))
+def test_protection_is_never_rounded_up(share: float) -> None:
+    many, of = (int(part.replace(",", "")) for part in of_100(share).split(" of "))
+    assert many / of <= share + 1e-9
+    assert share - many / of <= 0.01
+    assert (many == of) == (share >= 1)
+    assert float(safe_share(share)) <= share + 1e-9
+
+
+@given(st.floats(1e-12, 1e6), st.integers(2, 8))
+def test_epsilon_and_delta_are_never_rounded_down(value: float, digits: int) -> None:
+    told = float(up(value, digits))
+    assert told >= value * (1 - 1e-8)
+    assert told <= value * (1 + 2 * 10.0 ** (1 - digits))
+
+
+def test_what_rounds_to_itself_stays() -> None:
+    assert [up(x) for x in (0.25, 4.0, 0.1, 0.000238)] == ["0.25", "4", "0.1", "0.000238"]
+    assert up(3.9999, 6) == "3.9999"
+
+
+def test_a_cost_in_people() -> None:
+    chosen = {"extra_exclusion_errors": Estimate(12_312, 11_020, 13_600)}
+    today = {"exclusion_errors": Estimate(904_120)}
+    assert answer.cost(aid(), chosen, today, 4_950_000) == (
+        "About 12,300 more poor people would be missed (95% interval: 11,000 to 13,600) out of 4,950,000 "
+        "people; today 904,000 are missed."
+    )
+
+
+def test_fewer_errors_than_today_are_told_as_fewer() -> None:
+    chosen = {"extra_exclusion_errors": Estimate(-1_000, -2_500, 500)}
+    said = answer.cost(aid(), chosen, {"exclusion_errors": Estimate(904_120)}, 4_950_000)
+    assert "About 1,000 fewer poor people would be missed (95% interval: 2,500 fewer to 500)" in said
+
+
+@pytest.mark.parametrize(
+    ("profit", "before", "end"),
+    [
+        (2_128, 6_716, "today it is $6,720. That is 32% of today's."),
+        (-18_442, 6_716, "today it is $6,720. That is a loss."),
+        (
+            -18_442,
+            -10,
+            "today it is −$10. Today's profit is not positive, so that a share of it says nothing.",
+        ),
+    ],
+)
+def test_a_cost_in_money(profit: float, before: float, end: str) -> None:
+    said = answer.cost(lending(), {"profit": Estimate(profit)}, {"profit": Estimate(before)}, 20_788)
+    assert said.startswith("The lender's profit would be ")
+    assert said.endswith(end)
+
+
+def test_an_undefined_figure_is_called_so() -> None:
+    said = answer.cost(lending(), {"profit": Estimate()}, {"profit": Estimate(1.0)}, 10)
+    assert "undefined" in said
+
+
+def test_what_people_get_in_exchange_errs_to_less() -> None:
+    chosen = {
+        "singling_out": Estimate(0.8399, 0.8299, 0.85),
+        "attribute_inference": Estimate(0.98599, 0.9409, 1.0),
+    }
+    first, second = answer.exchange(chosen, {"singling_out": Estimate(0.0123)})
+    assert first == (
+        "83 of 100 people were not singled out by the attacks we ran; at least 82 of 100 by the 95% interval "
+        "(today: 1 of 100)."
+    )
+    assert "failed 98.5% as often" in second
+    assert "at least 94% as often by the 95% interval (today: 0% as often)" in second
+
+
+def test_attacks_that_were_not_run_are_not_told_of() -> None:
+    assert answer.exchange({"distinguishing": Estimate(0.5)}, {}) == []
+
+
+def test_the_best_guess_is_rounded_up() -> None:
+    said = answer.derived(0.77117, 0.99999, 0.25)
+    assert "more often than 77.2 times in 100" in said
+    assert "it is 100 times in 100" in said
+    assert "guarantees nothing" in answer.derived(None, None, None)
+
+
+def test_labels_name_classic_privacy_and_group_sizes() -> None:
+    cells = {cell.name: cell for cell in Grid().cells(1000)}
+    classic = vars(cells["least-noise B=2 epsilon=3.9999"])
+    assert label(classic) == "least noise, B = 2, ε = 3.9999 (classic differential privacy)"
+    assert label(vars(cells["mondrian group_size=3"])) == "k-anonymity, groups of 3"
+    assert label(vars(cells["status quo"])) == "today, no privacy"
+
+
+@given(st.floats(1e-4, 2.0), st.integers(1, 6))
+def test_two_invented_people_are_exactly_B_apart(B: float, columns: int) -> None:
+    center, scale = np.linspace(-3, 40, columns), np.linspace(0.01, 900, columns)
+    names = [f"c{i}" for i in range(columns)]
+    known = {"source": "declared", "center": center.tolist(), "scale": scale.tolist()}
+    traits = profiles(names, known, B)
+    assert traits is not None
+    rows = np.array([[t.one for t in traits], [t.other for t in traits]])
+    ball = normalize(rows, declared_scales(center, scale)).X
+    assert np.linalg.norm(ball[0] - ball[1]) == pytest.approx(B, rel=1e-9)
+    # A difference of B in one column alone is B, too, while both stay in the ball.
+    one = np.array([center, center])
+    one[1, 0] += traits[0].alone / 2
+    one[0, 0] -= traits[0].alone / 2
+    ball = normalize(one, declared_scales(center, scale)).X
+    assert np.linalg.norm(ball[0] - ball[1]) == pytest.approx(B, rel=1e-9)
+
+
+def test_without_known_scales_there_is_no_example() -> None:
+    assert profiles(["a"], None, 0.25) is None
+    assert profiles(["a"], {"source": "confidential"}, 0.25) is None
+
+
+def test_the_curve_of_a_gaussian_is_the_closed_form() -> None:
+    cell = Cell("g", "gaussian", 0.25, epsilon=1.0, delta=1e-4)
+    curve = {at.distance: at for at in at_distances(cell, 5)}
+    assert curve[0.25].epsilon == pytest.approx(1.0, rel=1e-4)
+    mechanism = cell.build(5)
+    assert isinstance(mechanism, NoiseMechanism)
+    for r in (0.05, 0.5, 2.0):
+        mu = r / mechanism.noise_sd(5)
+        # The best guess between N(0, 1) and N(µ, 1) is right with probability Φ(µ/2).
+        assert curve[r].guess == pytest.approx(norm.cdf(mu / 2), abs=1e-6)
+        epsilon = curve[r].epsilon
+        assert epsilon is not None
+        delta = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+        assert delta == pytest.approx(1e-4, rel=1e-2)
+
+
+def test_curves_rise_with_distance_and_begin_at_a_coin() -> None:
+    cell = next(c for c in Grid().cells(500) if c.mechanism == "least-noise" and c.B == 0.25)
+    curve = at_distances(cell, 4)
+    guesses = [at.guess for at in curve]
+    assert guesses == sorted(guesses)
+    assert curve[0].guess == 0.5
+    assert curve[-1].distance == 2.0
+    assert at_distances(Grid().cells(500)[0], 4) == ()

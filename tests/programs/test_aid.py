@@ -194,6 +194,34 @@ def test_aversion_weighs_the_poor() -> None:
     assert np.isfinite(extreme.judge(np.arange(4.0))["welfare"])
 
 
+@pytest.mark.parametrize("aversion", [1.0, 1.5, 3.0, 20.0])
+def test_the_welfare_of_a_huge_transfer_is_that_of_a_large_one_and_more(aversion: float) -> None:
+    """Beside 1e308 nobody's consumption counts: u(c + t) − u(c) is −u(c), or ln t − ln c."""
+    result = ten(welfare=Welfare(1e308, aversion)).judge(SCORES)
+    small = CONSUMPTION / 1_000  # so that transfer / consumption is no float
+    same = Aid(small, 0.3, welfare=Welfare(1e308, aversion)).judge(SCORES)
+    gains, tiny = (
+        np.log(1e308) - np.log(c) if aversion == 1 else (c / c[0]) ** (1 - aversion)
+        for c in (CONSUMPTION, small)
+    )
+    for found, of in ((result, gains), (same, tiny)):
+        assert found["welfare"] == pytest.approx(of[[1, 2, 4]].sum() / of[[1, 2, 0]].sum())
+
+
+@pytest.mark.parametrize(
+    ("transfer", "aversion", "consumption"),
+    [(1e308, 0.0, CONSUMPTION), (1e308, 0.5, CONSUMPTION * 1e-320), (1.0, 0.0, np.array([1e-300, 1, 1e300]))],
+)
+def test_a_gain_beyond_all_numbers_is_refused(transfer: float, aversion: float, consumption: Floats) -> None:
+    with pytest.raises(ValueError, match=r"transfer = .* is too large for aversion = .*in the units of"):
+        Aid(consumption, 0.3, welfare=Welfare(transfer, aversion))
+
+
+def test_a_population_is_one_number_however_it_is_written() -> None:
+    assert repr(ten(population=500).population) == repr(ten(population=500.0).population) == "500.0"
+    assert ten().population is None
+
+
 def test_without_welfare_there_is_none() -> None:
     assert "welfare" not in ten().judge(SCORES).metrics
 

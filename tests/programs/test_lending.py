@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from targetdp.programs.folds import Folds
-from targetdp.programs.lending import Lending, Loans, loans_at_rates
+from targetdp.programs.lending import Lending, LendingResult, Loans, loans_at_rates
 from targetdp.typing import Floats
 
 REPAID = np.array([0.0, 1.0, 0.0, 1.0])
@@ -52,6 +52,29 @@ def test_at_the_break_even_revenue_the_profit_is_nothing() -> None:
     assert same["break_even_revenue"] == pytest.approx(even)
     more = Lending(repaid, loans_at_rates(amount, revenue=even * 1.01, interest=0.02)).judge(scores)
     assert more["profit"] > 0
+
+
+def test_where_no_loan_has_any_revenue_a_rate_of_the_amount_breaks_even() -> None:
+    """There is nothing to multiply: it is the limit of small rates, which all break even at the same one."""
+    rng = np.random.default_rng(5)
+    repaid = (rng.random(300) < 0.8).astype(np.float64)
+    scores, amount = np.clip(0.3 * repaid + 0.7 * rng.random(300), 0, 1), rng.uniform(10, 1_000, 300)
+    groups = {"sex": ["f", "m"] * 150}
+
+    def at(revenue: float) -> LendingResult:
+        return Lending(repaid, loans_at_rates(amount, revenue=revenue, interest=0.02), groups=groups).judge(
+            scores
+        )
+
+    nothing, little = at(0.0), at(1e-9)
+    even = nothing["break_even_revenue"]
+    assert 0 < even < 1
+    assert nothing.figures["break_even_revenue"] == pytest.approx(little.figures["break_even_revenue"])
+    assert at(even)["profit"] == pytest.approx(0, abs=1e-6)
+    assert f"breaks even at a revenue of {even:.1%}" in nothing.summary
+    refused = Lending(repaid, loans_at_rates(amount, revenue=0.0, interest=0.02)).judge(np.zeros(300))
+    assert np.isnan(refused["break_even_revenue"]), "who lends to nobody makes no profit at any rate"
+    assert "no revenue would make a profit" in refused.summary
 
 
 def test_rates_or_columns() -> None:
@@ -114,7 +137,7 @@ def test_evaluate_predicts_then_judges() -> None:
 def test_the_summary_says_people_and_money() -> None:
     assert four().judge(ONE_OF_EACH).summary == (
         "Loans for 2 of 4 applicants: 1 of them do not repay, and 1 who would repay get none (accuracy "
-        "0.500); profit -323, no revenue would break even."
+        "0.500); profit -323, no revenue would make a profit."
     )
     assert "breaks even at a revenue of 50.5%" in four().judge(np.array([0.2, 0.9, 0.8, 0.7])).summary
 

@@ -14,6 +14,7 @@ from targetdp.programs.aid import Aid, Welfare
 from targetdp.programs.file import make_program_settings
 from targetdp.programs.lending import Lending
 from targetdp.programs.opening import OpenProgram, open_program, opened
+from targetdp.tradeoff.programs import sweep_of
 
 
 def columns(n: int = 30) -> dict[str, Any]:
@@ -117,7 +118,8 @@ def test_an_outcome_that_is_not_known_is_not_taken_for_a_default(
 ) -> None:
     """Whoever has no outcome neither repaid nor failed to."""
     paid = ["yes" if i % 3 else unknown for i in range(30)]
-    with pytest.raises(ValueError, match="target 'paid' is missing in 10 rows: leave out people whose"):
+    said = r"target 'paid' is missing in 10 rows \(first in row 1, 4, 7\): leave out people whose outcome"
+    with pytest.raises(ValueError, match=said):
         lending(written(tmp_path, file, paid=paid), repaid="yes")
     whole = ["yes" if i % 3 else "no" for i in range(30)]
     assert lending(written(tmp_path, file, paid=whole), repaid="yes").repaid.sum() == 20
@@ -172,9 +174,24 @@ def test_one_amount_for_all(tmp_path: Path) -> None:
         ({}, {"id": "nobody"}, "id names 'nobody'"),
         ({}, {"features": ["sex"]}, "feature 'sex' has type string: features must be numbers"),
         ({"name": ["same"] * 30}, {}, "29 rows have an id that occurs before: one row for each person"),
-        ({"y": [None] * 30}, {}, "column 'y' has"),
-        ({"calls": [None] * 2 + [1.0] * 28}, {}, "column 'calls' has 2 missing values"),
-        ({"y": [float("inf")] + [1.0] * 29}, {}, "column 'y' has 1 infinite value"),
+        (
+            {"y": [None] * 30},
+            {},
+            r"target 'y' is missing in 30 rows \(first in row 1, 2, 3\): leave out people whose outcome",
+        ),
+        (
+            {"calls": [None] * 2 + [1.0] * 28},
+            {},
+            r"column 'calls' has 2 missing values \(first in row 1, 2\): declare a constant for them in the "
+            r"program file \(impute\), take the column out",
+        ),
+        ({"y": [float("inf")] + [1.0] * 29}, {}, r"column 'y' has 1 infinite value \(.*\): correct them, or"),
+        (
+            {"weight": [None] + [1.0] * 29},
+            {"weights": "weight"},
+            "column 'weight' has 1 missing value .*: the program needs it of everybody",
+        ),
+        ({"name": [None] + ["p"] * 29}, {}, "has 1 missing or empty id value .*: every row needs an id"),
         ({"weight": [0.0] * 30}, {"weights": "weight"}, r"weights\[0\] = 0.0 is not above 0"),
         ({"y": [0.0] * 30}, {"welfare": {"transfer": 1.0}}, "30 values that are not above 0: CRRA"),
         ({"sex": [{"a": 1}] * 30}, {"groups": ["sex"]}, "group column 'sex' has type struct"),
@@ -185,8 +202,34 @@ def test_tables_that_do_not_fit(
 ) -> None:
     if table.get("y") == [None] * 30:
         table = {"y": pa.array([None] * 30, pa.float64())}
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as caught:
         aid(written(tmp_path, **table), **settings)
+    for word in ("--impute", "published"):
+        assert word not in str(caught.value), "words of a release"
+
+
+def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+    calls, y = columns()["calls"].tolist(), columns()["y"].tolist()
+    calls[3] = y[5] = None
+    with pytest.raises(
+        ValueError, match=r"column 'calls' has 1 missing value .*; target 'y' is missing in 1 row "
+    ):
+        aid(written(tmp_path, calls=calls, y=y))
+
+
+@pytest.mark.parametrize(("rows", "most"), [(30, 23), (2_100, 1_600)])
+def test_every_part_needs_a_person_also_when_some_are_held_out(tmp_path: Path, rows: int, most: int) -> None:
+    """Said when the file is opened, not in the middle of a sweep."""
+    table = tmp_path / "people.parquet"
+    pq.write_table(pa.table(columns(rows)), table)
+    said = (
+        f"parts = {most + 1} is outside 1 to {most}: table .*people.parquet has {rows:,} people, a trade-off"
+    )
+    with pytest.raises(ValueError, match=said):
+        aid(table, parts=most + 1)
+    found = aid(table, parts=most)
+    study = sweep_of(found, "most").study
+    assert study.people - study.holdout == most, "so many are left where attribute inference is measured"
 
 
 def test_a_target_with_other_values(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from targetdp.table import example
-from targetdp.table.example import draw, write
+from targetdp.table.example import Beside, draw, write
 from targetdp.table.populations import POPULATIONS, tables
 from targetdp.table.sink import Sink
 from targetdp.table.source import open_source
@@ -194,3 +194,48 @@ def test_a_killed_run_leaves_no_file_and_the_next_cleans_up(tmp_path: Path) -> N
     assert write("togo", path, rows=10).rows == 10
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
     assert np.isfinite(pacsv.read_csv(path)["consumption"].to_numpy()).all()
+
+
+# A text beside the table
+
+
+def test_a_text_is_written_beside_the_table(tmp_path: Path) -> None:
+    text = tmp_path / "about.toml"
+    saved = write("togo", tmp_path / "people.csv", rows=5, beside=Beside(text, "über\n"))
+    assert text.read_bytes() == "über\n".encode()
+    assert saved.path == tmp_path / "people.csv"
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["about.toml", "people.csv"]
+
+
+@pytest.mark.parametrize(
+    ("beside", "message"),
+    [
+        ("people.csv", "would be the table itself: give it another name"),
+        ("./folder/../people.csv", "would be the table itself"),
+        ("no/about.toml", "does not exist: create it first"),
+        ("folder", "is a folder: give the name of a file"),
+    ],
+)
+def test_a_text_that_cannot_be_there_leaves_no_table(tmp_path: Path, beside: str, message: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match=message):
+        write("togo", tmp_path / "people.csv", force=True, beside=Beside(tmp_path / beside, "text"))
+    assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("who", ["an error", "somebody else"])
+def test_neither_appears_without_the_other(tmp_path: Path, who: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = tmp_path / "about.toml"
+    finish = Sink.finish
+
+    def meanwhile(self: Sink) -> Any:
+        if who == "an error":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        text.write_text("theirs")
+        return finish(self)
+
+    monkeypatch.setattr(Sink, "finish", meanwhile)
+    with pytest.raises((OSError, ValueError), match=r"No space left|about.toml exists"):
+        write("togo", tmp_path / "people.csv", rows=5, beside=Beside(text, "ours"))
+    left = {entry.name: entry.read_text() for entry in tmp_path.iterdir()}
+    assert left == ({} if who == "an error" else {"about.toml": "theirs"})

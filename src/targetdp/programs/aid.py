@@ -46,12 +46,22 @@ class Welfare:
                 f"consumption has {int((consumption <= 0).sum()):,} values that are not above 0: CRRA "
                 "utility needs positive consumption; leave welfare out, or correct them"
             )
-        grown, power = np.log1p(self.transfer / consumption), 1 - self.aversion
-        if power == 0:
-            return np.asarray(grown)
-        # In units of the poorest person's: c^(1−ρ) alone may be larger than any float.
-        size = np.exp(power * (np.log(consumption) - math.log(consumption.min())))
-        return np.asarray(size * np.expm1(power * grown) / power)
+        power = 1 - self.aversion
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond all floats is refused below
+            ratio = self.transfer / consumption
+            far = math.log(self.transfer) - np.log(consumption)  # ln(1 + ratio), where ratio is no float
+            grown = np.where(np.isinf(ratio), far, np.log1p(ratio))
+            # In units of the poorest person's: c^(1−ρ) alone may be larger than any float.
+            size = np.exp(power * (np.log(consumption) - math.log(consumption.min())))
+            gains = grown if power == 0 else size * np.expm1(power * grown) / power
+            countable = np.isfinite(gains.max() * len(gains) ** 2)  # weighted sums stay finite, too
+        if not countable:
+            raise ValueError(
+                f"transfer = {self.transfer!r} is too large for aversion = {self.aversion!r}: with such "
+                "consumption the gain in utility is larger than any number here; give what one person gets, "
+                "in the units of consumption"
+            )
+        return np.asarray(gains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +150,7 @@ class Aid(Program):
         fields = {
             "consumption": y,
             "quota": quota,
+            "population": None if self.population is None else people.population,
             "people": people,
             "poor": poor,
             "chance": 1 - p - quota + 2 * p * quota,

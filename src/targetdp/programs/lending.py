@@ -60,8 +60,8 @@ class LendingResult(Result):
     share that gets a loan); ``precision`` (of those who get one, the share that repays); ``recall`` (of those
     who would repay, the share that gets one); ``auc``; ``wrong_approvals`` and ``wrong_refusals``; ``lent``;
     ``profit`` as in the paper; ``cash``, the same without what was only missed (no interest, no lost
-    revenue); and ``break_even_revenue``, the revenue for each unit of amount at which the profit would be 0,
-    NaN if there is none: where as much revenue is turned away as is let in, no revenue is enough.
+    revenue); and ``break_even_revenue``, the revenue for each unit of amount from which on there would be a
+    profit, NaN if there is none: where as much revenue is turned away as is let in, no revenue is enough.
     """
 
     headline: ClassVar[str] = "profit"
@@ -71,7 +71,9 @@ class LendingResult(Result):
     def summary(self) -> str:
         """One sentence for people."""
         even = self["break_even_revenue"]
-        needs = "no revenue would break even" if np.isnan(even) else f"breaks even at a revenue of {even:.1%}"
+        needs = (
+            "no revenue would make a profit" if np.isnan(even) else f"breaks even at a revenue of {even:.1%}"
+        )
         return (
             f"Loans for {self['approvals']:,.0f} of {self['population']:,.0f} applicants: "
             f"{self['wrong_approvals']:,.0f} of them do not repay, and {self['wrong_refusals']:,.0f} who "
@@ -132,6 +134,7 @@ class Lending(Program):
         fields = {
             "repaid": y,
             "threshold": check.number("threshold", self.threshold, above=0, below=1),
+            "population": None if self.population is None else people.population,
             "people": people,
             "low_risk": y == 1,
             "chance": max(good, 1 - good),
@@ -205,9 +208,12 @@ class Lending(Program):
     def _break_even(self, approved: Truths) -> Floats:
         """If every revenue were t times what it is, the profit would be 0 at this t; in revenue per amount.
 
-        t·(Σ revenue let in − Σ revenue turned away) = Σ (amount + interest) not repaid.
+        t·(Σ revenue let in − Σ revenue turned away) = Σ (amount + interest) not repaid. Where nobody's loan
+        has any revenue, there is nothing to multiply: then t is a rate of the amount, the same for all. So it
+        is the limit of ever smaller rates, which all have the same t·(revenue per amount).
         """
         sums, loans, good = self.people.groups.sums, self.loans, self.low_risk
-        gained = sums(loans.revenue * good * np.where(approved, 1.0, -1.0))
+        revenue = loans.revenue if loans.revenue.any() else loans.amount
+        gained = sums(revenue * good * np.where(approved, 1.0, -1.0))
         lost = sums((loans.amount + loans.interest) * (approved & ~good))
-        return share(lost, gained) * share(sums(loans.revenue), sums(loans.amount))
+        return share(lost, gained) * share(sums(revenue), sums(loans.amount))

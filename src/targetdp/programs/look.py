@@ -1,6 +1,6 @@
 """A first look at a table, to propose what of it a program could use."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,6 +13,8 @@ from targetdp.table.source import Source, open_source
 
 LOOKED_AT = 1_000_000
 """Rows: a proposal needs no more."""
+
+_SHOWN = 12
 
 Kind = Literal["number", "whole", "text", "other"]
 
@@ -49,6 +51,22 @@ class Look:
         """All columns, in their order."""
         return [column.name for column in self.columns]
 
+    def numbers(self) -> list[Column]:
+        """Columns of numbers without a gap."""
+        return [column for column in self.columns if column.is_number and not column.missing]
+
+    @property
+    def shown(self) -> str:
+        """The names of the first columns, for a message."""
+        more = ", …" if len(self.columns) > _SHOWN else ""
+        return f"the table has {', '.join(self.names()[:_SHOWN])}{more}"
+
+
+def first_named(names: Sequence[str], columns: Sequence[Column]) -> str | None:
+    """The first of some columns by a list of usual names, whatever their case."""
+    found = {column.name.lower(): column.name for column in reversed(columns)}
+    return next((found[name] for name in names if name in found), None)
+
 
 def look_at(path: Path, rows: int = LOOKED_AT) -> Look:
     """Look at the first rows of a table. What is seen is a statistic of its people."""
@@ -67,21 +85,22 @@ def look_at(path: Path, rows: int = LOOKED_AT) -> Look:
     if not seen:
         raise ValueError(f"table {path} has no rows: there is nobody to decide about")
     table = pa.Table.from_batches(parts)
-    return Look(seen, whole, tuple(_column(name, table.column(name)) for name in source.columns))
+    columns = (_column(name, table.column(name), source) for name in source.columns)
+    return Look(seen, whole, tuple(columns))
 
 
 def _batches(source: Source) -> Iterator[pa.RecordBatch]:
     return source.batches(source.columns, {}, batch_rows(len(source.columns)))
 
 
-def _column(name: str, values: pa.ChunkedArray) -> Column:
+def _column(name: str, values: pa.ChunkedArray, source: Source) -> Column:
     values = values.combine_chunks()
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pa.types.is_decimal(values.type):
         values = values.cast(pa.float64())
-    if pa.types.is_string(values.type):
-        values = _as_numbers(values)
+    if source.format == "csv":
+        values = _as_numbers(values)  # a Parquet file says what it has: digits that are text there are names
     kind = _kind(values.type)
     if kind == "other":
         return Column(name, kind, 0, values.null_count)

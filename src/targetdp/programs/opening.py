@@ -7,11 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from targetdp.attacks.inference import HOLDOUT
 from targetdp.normalization import normalize
 from targetdp.programs.aid import Aid
 from targetdp.programs.base import Program
 from targetdp.programs.file import AidSettings, AnySettings, LendingSettings, read_program_file
 from targetdp.programs.folds import Folds
+from targetdp.programs.gaps import must_be_whole
 from targetdp.programs.lending import Lending, Loans
 from targetdp.progress import Progress, Silent
 from targetdp.release.columns import Tally, check_columns, ids_of, numbers_of
@@ -19,7 +21,7 @@ from targetdp.release.inspection import batch_rows
 from targetdp.release.scales_file import read_scales
 from targetdp.scales import ColumnScales, data_scales
 from targetdp.table.source import Source, open_source
-from targetdp.typing import Floats
+from targetdp.typing import Floats, Integers
 
 MISSING = "(missing)"
 """The group of people whose group is not known."""
@@ -58,7 +60,7 @@ def open_program(path: Path, *, progress: Progress | None = None) -> OpenProgram
     """Read a program file and its table.
 
     Refuses, with the reason: columns that are not there, an id twice, missing or infinite values, a target
-    that does not fit.
+    that does not fit, more parts than people.
     """
     return opened(read_program_file(path), progress=progress)
 
@@ -67,6 +69,7 @@ def opened(settings: AnySettings, *, progress: Progress | None = None) -> OpenPr
     """Read the table of a program whose settings are at hand."""
     found = _read(settings, progress or Silent())
     raw = np.column_stack([found.numbers[name] for name in settings.features])
+    _parts_must_fit(settings, len(raw))
     given = None if settings.scales == "data" else Path(settings.scales)
     scales = data_scales(raw) if given is None else read_scales(given, settings.features)
     groups = {name: found.texts[name].to_pylist() for name in settings.groups}
@@ -132,6 +135,20 @@ def _loans(settings: LendingSettings, found: _Columns, count: int) -> Loans:
     return Loans(amount, revenue, interest)
 
 
+def _parts_must_fit(settings: AnySettings, people: int) -> None:
+    """Every random part needs a person, also among those who are left when some are held out.
+
+    A trade-off holds people out to measure attribute inference: the paper's 500, or a quarter.
+    """
+    held_out = min(HOLDOUT, people // 4)
+    most = people - held_out
+    if settings.parts > most:
+        raise ValueError(
+            f"parts = {settings.parts} is outside 1 to {most}: table {settings.table} has {people:,} people, "
+            f"a trade-off holds out {held_out:,} of them, and every part needs someone; 1 is usual"
+        )
+
+
 def _read(settings: AnySettings, progress: Progress) -> _Columns:
     source = open_source(settings.table)
     numbers, texts = _needed(settings)
@@ -167,7 +184,7 @@ def _columns(
 ) -> _Columns:
     names = list(dict.fromkeys([*([] if settings.id is None else [settings.id]), *numbers, *texts]))
     progress.phase(f"reading {settings.table.name}", source.count())
-    tally, seen, unknown = Tally(), 0, 0
+    tally, seen = Tally(), 0
     ids: list[pa.StringArray] = []
     blocks: list[Floats] = []
     words: dict[str, list[pa.StringArray]] = {name: [] for name in texts}
@@ -178,20 +195,15 @@ def _columns(
             ids.append(ids_of(batch.column(settings.id), settings.id, tally, seen))
         whole = _countable(batch, settings.target)
         blocks.append(numbers_of(whole, numbers, settings.constants(), tally, seen))
-        if settings.target in texts:
-            unknown += _missing(batch.column(settings.target))
+        if settings.target in texts and len(gaps := _gaps(batch.column(settings.target))):
+            tally.add("missing", settings.target, gaps, seen)
         for name in texts:
             words[name].append(_text(batch.column(name), name))
         seen += batch.num_rows
         progress.advance(batch.num_rows)
     if not seen:
         raise ValueError("it has no rows: there is nobody to decide about")
-    tally.raise_if_any()
-    if unknown:
-        raise ValueError(
-            f"target {settings.target!r} is missing in {unknown:,} rows: leave out people whose outcome is "
-            "not known"
-        )
+    must_be_whole(tally, settings)
     together = pa.concat_arrays(ids) if ids else None
     if together is not None and (different := pc.count_distinct(together).as_py()) < seen:
         raise ValueError(f"{seen - different:,} rows have an id that occurs before: one row for each person")
@@ -208,12 +220,12 @@ def _countable(batch: pa.RecordBatch, target: str) -> pa.RecordBatch:
     return batch.set_column(place, target, column.cast(pa.int8()))
 
 
-def _missing(column: pa.Array) -> int:
-    """How many values are null, or empty text."""
+def _gaps(column: pa.Array) -> Integers:
+    """Where values are null, or empty text."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     blank = pc.equal(pc.utf8_trim_whitespace(column.cast(pa.string())), "")
-    return int(pc.sum(pc.fill_null(blank, True)).as_py() or 0)
+    return np.flatnonzero(pc.fill_null(blank, True).to_numpy(zero_copy_only=False))
 
 
 def _text(column: pa.Array, name: str) -> pa.StringArray:

@@ -1,12 +1,14 @@
 """A proposed program as a commented file."""
 
 import json
+import os
 import tomllib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from targetdp.programs.file import Grid, Source, make_program_settings
+from targetdp.programs.loan_guess import LoanGuess
 from targetdp.programs.look import Column, Look
 from targetdp.programs.proposal import Proposal
 
@@ -17,59 +19,84 @@ _SOURCES = {
 }
 
 
+_PROPOSED = ("Everything here was proposed from names and types of columns: check each line.",)
+
+
 @dataclass(frozen=True)
 class Terms:
-    """What a table cannot tell: given by a person, or an assumption that the file says is one."""
+    """What a table cannot tell: given by a person, or an assumption that the file says is one.
+
+    ``notes`` are comments of somebody who knows more, by the name of the field that they stand beside.
+    """
 
     source: Source
     quota: float | None = None
     population: float | None = None
-    revenue: float | None = None
-    interest: float | None = None
+    currency: str | None = None
+    parts: int = 1
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def note(self, name: str, otherwise: str = "") -> str:
+        """The comment beside a field."""
+        found = self.notes.get(name, otherwise)
+        return f"  # {found}" if found else ""
 
 
 QUOTA, REVENUE, INTEREST = 0.29, 0.15, 0.02
 """Where nobody said otherwise; of these the paper prints only the quota."""
 
 
-def program_text(proposal: Proposal, look: Look, table: Path, terms: Terms) -> str:
-    """A program file. Ranges, which are statistics, are in it only if the rows are not confidential."""
-    open_rows = terms.source != "confidential"
+def program_text(
+    proposal: Proposal, look: Look | None, table: Path, terms: Terms, heading: Iterable[str] = _PROPOSED
+) -> str:
+    """A program file, commented.
+
+    Ranges of columns, which are statistics, are in it only if the table was looked at and its rows are not
+    confidential.
+    """
+    ranges = {} if look is None or terms.source == "confidential" else {c.name: c for c in look.columns}
     lines = [
         "# A program for targetdp. Schema: targetdp schema program.",
-        "# Everything here was proposed from names and types of columns: check each line.",
+        *(f"# {line}" for line in heading),
         "",
         f"kind = {_toml(proposal.kind)}",
         f"table = {_toml(table.as_posix())}  # relative to this file",
         f"source = {_toml(terms.source)}  # {_SOURCES[terms.source]}",
         "# public, synthetic or confidential: the first two only if that is true of every row.",
         "",
-        *_id_lines(proposal),
-        *_target_lines(proposal, look, open_rows),
-        *(_aid_lines(proposal, terms) if proposal.kind == "aid" else _lending_lines(proposal)),
+        *_id_lines(proposal, terms),
+        f"target = {_toml(proposal.target)}{_beside(proposal.target, ranges) or terms.note('target')}",
+        *(_aid_lines(proposal, terms) if proposal.loans is None else _lending_lines(proposal, terms)),
         *_population_lines(terms),
         *_group_lines(proposal),
         "",
         "# The columns that a release would privatize. Leave out whatever is known only after the decision.",
         "features = [",
-        *(f"  {_toml(name)},{_range(look[name], open_rows)}" for name in proposal.features),
+        *(f"  {_toml(name)},{_beside(name, ranges)}" for name in proposal.features),
         "]",
         *(f"# left out: {_toml(name)} ({reason})" for name, reason in proposal.left_out.items()),
         '# impute = { column = 0.0 }  # declared constants for missing values, not learned from the table',
         '# scales = "scales.toml"     # public scales, in place of means and deviations of the table',
         "",
-        *_method_lines(proposal),
-        *(_loan_lines(proposal, terms) if proposal.kind == "lending" else _welfare_lines()),
+        *_method_lines(proposal, terms),
+        *(_welfare_lines() if proposal.loans is None else _loan_lines(proposal.loans, terms)),
         *_grid_lines(),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
-def checked_text(proposal: Proposal, look: Look, table: Path, terms: Terms) -> str:
+def checked_text(
+    proposal: Proposal, look: Look | None, table: Path, terms: Terms, heading: Iterable[str] = _PROPOSED
+) -> str:
     """`program_text`, once it is known that the file would be accepted."""
-    text = program_text(proposal, look, table, terms)
+    text = program_text(proposal, look, table, terms, heading)
     make_program_settings(tomllib.loads(text) | {"table": table})
     return text
+
+
+def table_as_named(table: Path, file: Path) -> Path:
+    """A table as a program file names it: relative to the file."""
+    return Path(os.path.relpath(table.absolute(), file.absolute().parent))
 
 
 def describe(look: Look) -> Iterable[str]:
@@ -78,39 +105,45 @@ def describe(look: Look) -> Iterable[str]:
     for column in look.columns:
         missing = f", {column.missing:,} missing" if column.missing else ""
         many = "all different" if column.different == look.rows else f"{column.different:,} different"
-        yield f"  {column.name}: {column.kind}, {many}{missing}{_range(column, shown=True, mark=',')}"
+        yield f"  {column.name}: {column.kind}, {many}{missing}{_range(column, mark=',')}"
 
 
-def _id_lines(proposal: Proposal) -> list[str]:
+def _id_lines(proposal: Proposal, terms: Terms) -> list[str]:
     if proposal.id is None:
         return ['# id = "…"  # no column has a different value in every row; a release needs one']
-    return [f"id = {_toml(proposal.id)}  # a different value in every row looked at"]
-
-
-def _target_lines(proposal: Proposal, look: Look, open_rows: bool) -> list[str]:
-    return [f"target = {_toml(proposal.target)}{_range(look[proposal.target], open_rows)}"]
+    return [f"id = {_toml(proposal.id)}{terms.note('id', 'a different value in every row looked at')}"]
 
 
 def _aid_lines(proposal: Proposal, terms: Terms) -> list[str]:
-    assumed = "" if terms.quota is not None else "  # the paper's; put yours"
-    lines = [f"quota = {terms.quota if terms.quota is not None else QUOTA!r}{assumed}"]
+    known = terms.quota is not None
+    lines = [
+        f"quota = {terms.quota if known else QUOTA!r}"
+        + terms.note("quota", "" if known else "the paper's; put yours")
+    ]
     return lines + ([f"weights = {_toml(proposal.weights)}  # survey weights"] if proposal.weights else [])
 
 
-def _lending_lines(proposal: Proposal) -> list[str]:
+def _lending_lines(proposal: Proposal, terms: Terms) -> list[str]:
     shown = proposal.repaid
     if isinstance(shown, float) and shown.is_integer():
         shown = int(shown)
+    guessed = f" (a guess, from the name {_toml(proposal.target)})" if proposal.repaid_is_guessed else ""
+    money = "of amounts and profit, as people write it"
     return [
-        f"repaid = {_toml(shown)}  # the value of the target that means: repaid",
+        f"repaid = {_toml(shown)}  # the value of the target that means: repaid{guessed}",
         "threshold = 0.5  # a loan is given above this predicted chance to repay",
+        f'# currency = "$"  # {money}; default: money'
+        if terms.currency is None
+        else f"currency = {_toml(terms.currency)}  # {money}",
     ]
 
 
 def _population_lines(terms: Terms) -> list[str]:
     if terms.population is None:
         return ["# population = 4950000  # how many people the table stands for; default: its own"]
-    return [f"population = {terms.population!r}  # how many people the table stands for"]
+    whole = terms.population
+    shown = int(whole) if float(whole).is_integer() else whole
+    return [f"population = {shown!r}{terms.note('population', 'how many people the table stands for')}"]
 
 
 def _group_lines(proposal: Proposal) -> list[str]:
@@ -118,7 +151,7 @@ def _group_lines(proposal: Proposal) -> list[str]:
     return [f"groups = [{shown}]  # every figure is also given for each of these groups"]
 
 
-def _method_lines(proposal: Proposal) -> list[str]:
+def _method_lines(proposal: Proposal, terms: Terms) -> list[str]:
     ours, other = {
         "aid": ("ridge", "sklearn.ensemble.GradientBoostingRegressor"),
         "lending": ("logistic", "sklearn.ensemble.GradientBoostingClassifier"),
@@ -129,15 +162,22 @@ def _method_lines(proposal: Proposal) -> list[str]:
         "folds = 5",
         "seed = 0",
         "simulations = 50",
-        f"parts = {6 if proposal.kind == 'lending' else 1}  # random parts: δ is 1/(⌈rows/parts⌉ + 1)",
+        f"parts = {terms.parts}{terms.note('parts', 'random parts: δ is 1/(⌈rows/parts⌉ + 1)')}",
     ]
 
 
-def _loan_lines(proposal: Proposal, terms: Terms) -> list[str]:
-    lines = ["", "[loans]  # columns, or rates of the amount", f"amount = {_toml(str(proposal.amount))}"]
-    for name, given, default in (("revenue", terms.revenue, REVENUE), ("interest", terms.interest, INTEREST)):
-        assumed = "" if given is not None else "  # AN ASSUMPTION: the paper prints none; put yours"
-        lines.append(f"{name} = {default if given is None else given!r}{assumed}")
+def _loan_lines(loans: LoanGuess, terms: Terms) -> list[str]:
+    lines = ["", "[loans]  # columns, or rates of the amount", f"amount = {_toml(loans.amount)}"]
+    for name, given, assumed, meaning in (
+        ("revenue", loans.revenue, REVENUE, "what the lender makes if the loan is repaid"),
+        ("interest", loans.interest, INTEREST, "what the amount would earn elsewhere"),
+    ):
+        comment = ""
+        if given is None:
+            comment = f"AN ASSUMPTION, {meaning}: the paper prints none; put yours"
+        elif isinstance(given, str):
+            comment = f"a column of money: {meaning}"
+        lines.append(f"{name} = {_toml(assumed if given is None else given)}{terms.note(name, comment)}")
     return lines
 
 
@@ -159,8 +199,12 @@ def _grid_lines() -> list[str]:
     ]
 
 
-def _range(column: Column, shown: bool, mark: str = "  #") -> str:
-    if not shown or column.lowest is None or column.highest is None:
+def _beside(name: str, ranges: Mapping[str, Column]) -> str:
+    return _range(ranges[name]) if name in ranges else ""
+
+
+def _range(column: Column, mark: str = "  #") -> str:
+    if column.lowest is None or column.highest is None:
         return ""
     return f"{mark} {column.lowest:g} to {column.highest:g}"
 

@@ -20,14 +20,14 @@ def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
     """
     if not path.parent.is_dir():
         raise ValueError(f"output folder {path.parent} does not exist: create it first")
-    _must_be_free(path, force=force)
+    must_be_free(path, force=force)
     folder = path.parent / f".{path.name}.example"
     lock = _locked(folder, path)
     try:
         place = folder / "table"
         place.unlink(missing_ok=True)  # of a run that was killed
         yield place
-        _must_be_free(path, force=force)
+        must_be_free(path, force=force)
         place.replace(path)
         sync_folder(path.parent)
     finally:
@@ -35,7 +35,8 @@ def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
         os.close(lock)
 
 
-def _must_be_free(path: Path, *, force: bool) -> None:
+def must_be_free(path: Path, *, force: bool) -> None:
+    """A name that a file may take: nothing has it yet, or ``force`` replaces the file that does."""
     if path.is_dir():
         raise ValueError(f"output {path} is a folder: give the name of a file")
     if not force and (path.exists() or path.is_symlink()):

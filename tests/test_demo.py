@@ -8,8 +8,9 @@ import sys
 import pytest
 from rich.console import Console
 
-from targetdp import Guarantee, SphericalLaplace, demo, least_noise
-from targetdp.demo import Line, compare, render
+from targetdp import Guarantee, SphericalLaplace, least_noise
+from targetdp.demo import comparison as demo
+from targetdp.demo.comparison import Line, compare, render
 from targetdp.mechanisms.choice import REGISTER
 
 PEOPLE, FEATURES = 4_201, 10

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from targetdp.demo import ADULTS, cells, compare
+from targetdp.demo.comparison import ADULTS, cells, compare
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def test_the_readmes_table_is_the_demos() -> None:
@@ -35,7 +35,7 @@ def test_the_readmes_python_runs() -> None:
     assert done.stdout.splitlines()[-1] == "0.4"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_and_named_files_exist(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)#]+)\)", text):

@@ -1,19 +1,13 @@
-"""`make demo`: one guarantee, every mechanism, and what each leaves of a program's targeting.
+"""One guarantee, every mechanism, and what each leaves of a program's targeting.
 
 An invented population is drawn and privatized many times by each mechanism at one and the same (B, ε, δ);
-a ridge regression then picks the poorest 29%, as in the paper's Togolese case study. Then the example is
-released for good, as a data holder would: with a certificate, charged to a ledger, and verified.
+a ridge regression then picks the poorest 29%, as in the paper's Togolese case study.
 """
 
-import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
@@ -22,14 +16,8 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import Mechanism, Mondrian, NoiseMechanism, SphericalLaplace, least_noise
 from targetdp.mechanisms.choice import REGISTER
 from targetdp.normalization import normalize
-from targetdp.release.job import privatize_file
-from targetdp.release.keys import SigningKey
-from targetdp.release.ledger import Ledger
-from targetdp.release.scales_file import scales_text
-from targetdp.release.settings import make_settings
-from targetdp.release.verify import verify_release
 from targetdp.scales import data_scales
-from targetdp.table.example import DEFAULT_SEED, draw, write
+from targetdp.table.example import draw
 from targetdp.typing import Floats
 
 ADULTS = 4_950_000
@@ -125,55 +113,3 @@ def render(lines: list[Line]) -> Table:
     for line in lines:
         table.add_row(*cells(line))
     return table
-
-
-def main() -> None:
-    """Compute and print."""
-    words = Console(file=sys.stderr)
-    words.print(
-        "Drawing 4,201 invented people with 10 features of phone use (first run compiles: some seconds)."
-    )
-    with Progress(console=words, transient=True) as bar:
-        task = bar.add_task("privatizing", total=5 * SIMULATIONS + 1)
-        lines = compare(lambda: bar.advance(task))
-    Console(width=None if sys.stdout.isatty() else 120).print(render(lines))
-    words.print(
-        f"Accuracy: share of people put on the right side when the poorest {QUOTA:.0%} are helped "
-        f"(chance: {1 - 2 * QUOTA * (1 - QUOTA):.3f}).\n"
-        f"Poor people missed: out of {ADULTS:,} adults; mean of {SIMULATIONS} simulations.\n"
-        "These are simulations with column scales taken from the data; a release would have to pay for "
-        "its scales, declare them, or state the condition (docs/promise.md).\n"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        words.print(released(Path(folder)), soft_wrap=True, highlight=False, markup=False)
-
-
-def released(folder: Path) -> str:
-    """Release the example in a folder, as a data holder would; what happened, in words."""
-    write("togo", folder / "features.parquet")
-    people, other = draw("togo"), draw("togo", seed=DEFAULT_SEED + 1)
-    scales = scales_text(data_scales(other.X), people.features, "public")
-    (folder / "scales.toml").write_text(scales, encoding="utf-8")
-    settings = make_settings(
-        {
-            "id": "id", "features": people.features, "B": 0.25, "epsilon": 4.0, "tuned_on": "synthetic",
-            "scales": str(folder / "scales.toml"), "key": folder / "signing-key.pem",
-            "ledger": folder / "ledger.db", "population": "invented people",
-        }
-    )  # fmt: skip
-    key = SigningKey.open(folder / "signing-key.pem")
-    Ledger(folder / "ledger.db", key).set_limit("invented people", Guarantee(0.25, 8.0, 1e-5))
-    done = privatize_file(folder / "features.parquet", folder / "private.parquet", settings)
-    checks = verify_release(done.path, done.certificate, key.public).checks
-    promise = done.certificate.guarantee.value() if done.certificate.guarantee else "no guarantee"
-    standing = Ledger.existing(folder / "ledger.db").standing("invented people")
-    return (
-        "And a release for good (targetdp privatize), with scales from other people:\n"
-        f"  {done.certificate.rows:,} rows, {len(people.features)} columns, {promise}\n"
-        f"  verified: {sum(bool(check.holds) for check in checks)} of {len(checks)} checks hold\n"
-        f"  ledger: ε = {standing.spent:.3g} spent of 8 at B = 0.25, δ = 1e-05"
-    )
-
-
-if __name__ == "__main__":
-    main()

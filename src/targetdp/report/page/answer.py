@@ -81,8 +81,8 @@ def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None)
     if guess_at_B is None or B is None:
         return "This setting guarantees nothing: no limit can be derived on what an attacker may learn."
     said = (
-        f"Shown a row that belongs to one of two similar people (at distance B = {B:g}), no attacker can "
-        f"tell whose it is more often than {_times(guess_at_B)} times in 100; a coin is right 50 times."
+        f"Shown a row that belongs to one of two similar, equally likely people (at distance B = {B:g}), no "
+        f"attacker can tell whose it is more often than {_times(guess_at_B)} times in 100; a coin is right 50 times."
     )
     if B < 2 and guess_at_2 is not None:
         said += f" For the two most different people it is {_times(guess_at_2)} times in 100."

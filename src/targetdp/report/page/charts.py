@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from targetdp.report.page.ceiling import SMALLEST
 from targetdp.report.page.labels import MECHANISMS, PROTECTIONS
 from targetdp.report.page.subject import Subject
 
@@ -16,8 +17,15 @@ _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 """Okabe and Ito's colors, told apart by the color-blind; shapes say the same without color."""
 
+_BLUE, _ORANGE = "var(--chart-blue)", "var(--chart-orange)"
+"""Colors of single curves and marks: the page's style has them, since blue must be lighter on black."""
+
 _TODAY = MECHANISMS["status quo"]
 _HEIGHT = 260
+_NUMBER = ",.12~g"
+"""Thousands are separated, and fractions are shown where there are any."""
+_PALE_TEXT = 0.7
+"""Faded names can still be read."""
 
 
 def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
@@ -29,18 +37,18 @@ def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
         alt.X("x:Q")
         .title(f"{PROTECTIONS[protection]}  (more private →)")
         .scale(domain=[0, 1])
-        .axis(tickCount=5)
+        .axis(tickCount=5, labelFlush=False)
     )
     y = (
         alt.Y("y:Q")
         .title(subject.axis)
-        .axis(format="~s" if subject.unit == "people" and subject.kind != "aid" else ",.0f", tickCount=6)
+        .axis(format=_NUMBER, tickCount=6)
         .scale(reverse=down, zero=False, nice=True, padding=12)
     )
-    legend = alt.Legend(title=None, orient="top", columns=2, symbolSize=90, symbolOpacity=1, labelLimit=240)
+    legend = alt.Legend(title=None, orient="top", columns=1, symbolSize=90, symbolOpacity=1, labelLimit=240)
     color = alt.Color("kind:N").scale(colors).legend(legend)
     shape = alt.Shape("kind:N").scale(shapes).legend(legend)
-    bright = alt.when("datum.fits").then(alt.value(1)).otherwise(alt.value(0.3))
+    bright = alt.when("datum.fits").then(alt.value(1)).otherwise(alt.value(0.45))
     base = alt.Chart(alt.NamedData("points"))
     tooltip = [
         alt.Tooltip("label:N", title="setting"),
@@ -57,8 +65,11 @@ def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
     left_right = base.mark_rule(strokeWidth=1.5).encode(
         x=alt.X("x_low:Q"), x2="x_high:Q", y=y, color=color, opacity=bright
     )
-    points = base.mark_point(filled=True, size=90).encode(
-        x=x, y=y, color=color, shape=shape, opacity=bright, tooltip=tooltip,
+    # Hollow says the same as pale, also on a bad printer.
+    points = base.mark_point(size=90, strokeWidth=1.5).encode(
+        x=x, y=y, color=color, fill=alt.Fill("kind:N").scale(colors).legend(legend), shape=shape,
+        opacity=alt.when("datum.fits").then(alt.value(1)).otherwise(alt.value(0.65)), tooltip=tooltip,
+        fillOpacity=alt.when("datum.fits").then(alt.value(1)).otherwise(alt.value(0)),
         size=alt.when("datum.chosen").then(alt.value(320)).otherwise(alt.value(90)),
     )  # fmt: skip
     ring = (
@@ -69,10 +80,16 @@ def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
     # Curves run into each other at the private end: names of one kind stand left, of the others right.
     left, right = (
         base.transform_filter(f"datum.text != '' && datum.left == {str(side).lower()}")
-        .mark_text(align="right" if side else "left", dx=-9 if side else 9, dy=-6, fontSize=11)
-        .encode(x=x, y=y, text="text:N", opacity=bright, color=alt.value("currentColor"))
+        .mark_text(
+            align="right" if side else "left", dy=-6, fontSize=11,
+            dx=alt.expr(f"(datum.chosen ? 18 : 9) * {-1 if side else 1}"),  # outside of the ring
+        )
+        .encode(
+            x=x, y=y, text="text:N", color=alt.value("currentColor"),
+            opacity=alt.when("datum.fits").then(alt.value(1)).otherwise(alt.value(_PALE_TEXT)),
+        )
         for side in (True, False)
-    )
+    )  # fmt: skip
     title = f"{subject.axis} over {PROTECTIONS[protection].lower()}"
     return _spec(
         lines + up_down + left_right + points + ring + left + right,
@@ -81,27 +98,28 @@ def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
     )
 
 
-def ceiling_chart() -> Spec:
+def ceiling_chart(smallest: float = SMALLEST) -> Spec:
     """Theorem 1: the highest agreement γ over B, for a few ε; the chosen setting is marked."""
     base = alt.Chart(alt.NamedData("ceilings"))
-    x = alt.X("B:Q").title("B  (more private →)").scale(type="log", domain=[0.05, 2]).axis(
-        values=[0.05, 0.1, 0.25, 0.5, 1, 2], format="~g"
+    x = alt.X("B:Q").title("B  (more private →)").scale(type="log", domain=[smallest, 2]).axis(
+        values=[0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2], format="~g", labelFlush=False
     )  # fmt: skip
     y = alt.Y("ceiling:Q").title("highest possible γ  (more accurate →)").scale(domain=[0.5, 1.0])
     curves = base.mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.75).encode(
-        x=x, y=y, detail="epsilon:N", color=alt.value(_COLORS[0]),
+        x=x, y=y, detail="epsilon:N", color=alt.value(_BLUE),
         strokeDash=alt.StrokeDash("epsilon:N").legend(None),
         tooltip=[alt.Tooltip("epsilon:N", title="ε"), alt.Tooltip("B:Q", format=".3g"),
-                 alt.Tooltip("ceiling:Q", title="γ at most", format=".4f")],
+                 alt.Tooltip("told:N", title="γ at most")],
     )  # fmt: skip
+    # The top curve's name stands above it, where nothing else is; the others' below their own step.
     names = base.transform_filter("datum.name != ''").mark_text(
-        align="right", dx=-3, dy=-7, fontSize=11
+        align="left", dx=3, dy=alt.expr("datum.top ? -7 : 9"), fontSize=11
     ).encode(x=x, y=y, text="name:N", color=alt.value("currentColor"))  # fmt: skip
     mark = alt.Chart(alt.NamedData("chosen")).encode(x=x, y=y)
-    dot = mark.mark_point(filled=True, size=180, shape="diamond").encode(
-        color=alt.value(_COLORS[1]),
+    dot = mark.mark_point(filled=True, size=180, shape="diamond", opacity=1).encode(
+        color=alt.value(_ORANGE),
         tooltip=[alt.Tooltip("label:N", title="chosen setting"),
-                 alt.Tooltip("ceiling:Q", title="γ at most", format=".4f")],
+                 alt.Tooltip("told:N", title="γ at most")],
     )  # fmt: skip
     said = mark.mark_text(dy=18, fontSize=12, fontWeight="bold").encode(
         text="name:N", color=alt.value("currentColor")
@@ -112,16 +130,20 @@ def ceiling_chart() -> Spec:
 def distance_chart(field: str, title: str, domain: list[float] | None, fmt: str) -> Spec:
     """What the noise means for two people at any distance: ``epsilon``, or the best ``guess``."""
     base = alt.Chart(alt.NamedData("curve"))
-    x = alt.X("r:Q").title("distance between two people  (less alike →)").scale(domain=[0, 2])
+    x = (
+        alt.X("r:Q").title("distance between two people  (less alike →)").scale(domain=[0, 2])
+        .axis(tickCount=5, labelFlush=False)
+    )  # fmt: skip
     scale = alt.Scale(domain=domain) if domain else alt.Scale(zero=True)
-    y = alt.Y(f"{field}:Q").title(title).scale(scale).axis(format=fmt)
-    line = base.mark_line(strokeWidth=1.5, color=_COLORS[0]).encode(x=x, y=y)
-    dots = base.mark_point(filled=True, size=60).encode(
+    # A vertical title is turned: its arrow to the left points down.
+    y = alt.Y(f"{field}:Q").title(f"{title}  (← more private)").scale(scale).axis(format=fmt)
+    line = base.mark_line(strokeWidth=1.5, color=_BLUE).encode(x=x, y=y)
+    dots = base.mark_point(filled=True, size=60, opacity=1).encode(
         x=x, y=y,
-        color=alt.when("datum.is_B").then(alt.value(_COLORS[1])).otherwise(alt.value(_COLORS[0])),
+        color=alt.when("datum.is_B").then(alt.value(_ORANGE)).otherwise(alt.value(_BLUE)),
         shape=alt.when("datum.is_B").then(alt.value("diamond")).otherwise(alt.value("circle")),
-        size=alt.when("datum.is_B").then(alt.value(200)).otherwise(alt.value(50)),
-        tooltip=[alt.Tooltip("r:Q", title="distance"), alt.Tooltip(f"{field}:Q", title=title, format=".3f")],
+        size=alt.when("datum.is_B").then(alt.value(200)).otherwise(alt.value(30)),
+        tooltip=[alt.Tooltip("r:Q", title="distance"), alt.Tooltip(f"{field}:Q", title=title, format=".5~g")],
     )  # fmt: skip
     name = base.transform_filter("datum.is_B").mark_text(
         align="left", dx=10, dy=12, fontSize=12, fontWeight="bold"
@@ -137,10 +159,12 @@ def group_chart(heading: str, groups: int) -> Spec:
         x="x:Q", color=alt.value("currentColor")
     )  # fmt: skip
     reach = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q").title(f"{heading}, against today").axis(format=",.0f", tickCount=5), x2="high:Q",
-        y=y, color=alt.value(_COLORS[0]),
+        x=alt.X("low:Q")
+        .title(f"{heading}, against today")
+        .axis(format=_NUMBER, tickCount=5, labelFlush=False),
+        x2="high:Q", y=y, color=alt.value(_BLUE),
     )  # fmt: skip
-    dots = base.mark_point(filled=True, size=80, color=_COLORS[0]).encode(
+    dots = base.mark_point(filled=True, size=80, color=_BLUE, opacity=1).encode(
         x="mean:Q", y=y,
         tooltip=[alt.Tooltip("name:N", title="group"), alt.Tooltip("told:N", title=heading)],
     )  # fmt: skip

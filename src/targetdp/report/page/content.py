@@ -76,6 +76,9 @@ def content(folder: Path, constraints: Iterable[Constraint], *, progress: Progre
     groups = by_group(folder, subject)
     wanted = (subject.metric, "accuracy", *PROTECTIONS, *(one.metric for one in found.constraints))
     choosable = {one.name for one in found.standings if _choosable(one.cell)}
+    numbers = {cell["name"]: number for number, cell in enumerate(run["cells"])}
+    releases = _releases(run["cells"], choosable)
+    features = _features_line(run)
     watch = progress or Silent()
     watch.phase("settings", len(run["cells"]))
     curves: dict[str, tuple[AtDistance, ...]] = {}
@@ -93,20 +96,22 @@ def content(folder: Path, constraints: Iterable[Constraint], *, progress: Progre
                 "epsilon": cell["epsilon"],
                 "group_size": cell["group_size"],
                 "choosable": cell["name"] in choosable,
+                "release": releases.get(Cell(**cell).experiment),
                 "figures": _figures(figure, wanted),
             }
         )
         if cell["name"] in choosable:
             cells[-1] |= _told(run, cell, figure, today, subject, population, known, groups)
+            cells[-1]["toml"] = release_text(run, cell).replace(f"\n{features}\n", f"\n{FEATURES_LINE}\n")
             cells[-1]["groups"] = groups.of(cell["name"])
         watch.advance(1)
-    chosen = None if found.chosen is None else [cell["name"] for cell in cells].index(found.chosen.name)
+    chosen = None if found.chosen is None else numbers[found.chosen.name]
     data = {
         "program": run["program"], "kind": run["kind"], "unit": subject.unit, "metric": subject.metric,
         "better": subject.better, "axis": subject.axis, "source": run["source"],
         "protections": [name for name in PROTECTIONS if any(name in f for f in figures.values())],
         "delta": next((cell["delta"] for cell in run["cells"] if cell["delta"] is not None), None),
-        "groups": groups.record(), "features": list(run["features"]), "features_line": _features_line(run),
+        "groups": groups.record(), "features": list(run["features"]), "features_line": features,
         "asked": [_limit(one) for one in found.constraints], "chosen": chosen, "cells": cells,
         "why_none": None if found.chosen is not None else found.reason,
     }  # fmt: skip
@@ -116,6 +121,11 @@ def content(folder: Path, constraints: Iterable[Constraint], *, progress: Progre
 def _choosable(cell: Mapping[str, Any]) -> bool:
     """What may be handed over: a release with a guarantee that `targetdp privatize` can make."""
     return cell["epsilon"] is not None and can_be_made(cell)
+
+
+def _releases(cells: Sequence[Mapping[str, Any]], choosable: set[str]) -> dict[str, int]:
+    """By experiment, the number of the cell that can be chosen: of those equal in distribution it is one."""
+    return {Cell(**cell).experiment: i for i, cell in enumerate(cells) if cell["name"] in choosable}
 
 
 def _figures(figures: Mapping[str, Estimate], wanted: Iterable[str]) -> dict[str, list[float | None]]:
@@ -161,7 +171,6 @@ def _told(
         "curve": [[at.distance, _up(at.epsilon), _up(at.guess)] for at in curve],
         "crowd": groups.crowd(promise.B),
         "profiles": None if told is None else [[t.one, t.other, t.alone] for t in told],
-        "toml": release_text(run, cell).replace(_features_line(run), FEATURES_LINE),
     }
 
 
@@ -172,8 +181,10 @@ def _up(value: float | None) -> float | None:
 
 def _features_line(run: Mapping[str, Any]) -> str:
     """The line of a release file that names the features: the same in all."""
-    text = release_text(run, next(cell for cell in run["cells"] if _can_be_written(cell)))
-    return next(line for line in text.splitlines() if line.startswith("features = "))
+    cell = next((cell for cell in run["cells"] if _can_be_written(cell)), None)
+    if cell is None:
+        return ""
+    return next(line for line in release_text(run, cell).splitlines() if line.startswith("features = "))
 
 
 def _can_be_written(cell: Mapping[str, Any]) -> bool:

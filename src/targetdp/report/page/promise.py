@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from targetdp.mechanisms import NoiseMechanism
 from targetdp.tradeoff.grid import Cell
 
-DISTANCES = (0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0)
-_BETWEEN = tuple(i / 40 for i in range(81))
+DISTANCES = (0.1, 0.5, 1.0, 2.0)
+_BETWEEN = tuple(i / 20 for i in range(41))
 """Where the best guess is computed too: its curve bends, and a straight line between few points would show
 less than an attacker can do. The curve of ε bends the other way."""
 

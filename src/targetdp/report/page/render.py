@@ -1,6 +1,7 @@
 """From content to one HTML file that needs nothing else: charts, controls and styles are inside it."""
 
 import json
+from functools import cache
 from typing import Any
 
 import jinja2
@@ -8,13 +9,12 @@ import vl_convert
 from markupsafe import Markup
 
 from targetdp.report.page import charts
-from targetdp.report.page.ceiling import ceiling_curves
+from targetdp.report.page.ceiling import EPSILONS, SMALLEST, ceiling_curves
 from targetdp.report.page.conditions import plain_conditions, stated_conditions
 from targetdp.report.page.content import Content
 from targetdp.report.page.glossary import GLOSSARY
 from targetdp.report.page.labels import EXPLAINED, MECHANISMS, PROTECTIONS
 from targetdp.report.page.numbers import safe_share, up, whole
-from targetdp.tradeoff.grid import CLASSIC
 from targetdp.tradeoff.release_file import large_delta
 from targetdp.version import __version__
 
@@ -66,21 +66,28 @@ def _specs(content: Content) -> dict[str, Any]:
     )
     specs = {f"chart-{name}": charts.tradeoff_chart(subject, name, kinds) for name in data["protections"]}
     if data["delta"] is not None:
-        specs["chart-ceiling"] = charts.ceiling_chart() | {
-            "datasets": {"ceilings": _named(ceiling_curves(data["delta"])), "chosen": []}
+        smallest = min(SMALLEST, *(cell["B"] for cell in data["cells"] if cell["B"] is not None))
+        specs["chart-ceiling"] = charts.ceiling_chart(smallest) | {
+            "datasets": {"ceilings": _named(ceiling_curves(data["delta"], smallest)), "chosen": []}
         }
-        specs["chart-epsilon"] = charts.distance_chart("epsilon", "exact ε (more private ↓)", None, "~g")
-        specs["chart-guess"] = charts.distance_chart(
-            "guess", "best guess is right (more private ↓)", [0.5, 1.0], ".0%"
-        )
+        specs["chart-epsilon"] = charts.distance_chart("epsilon", "exact ε", None, "~g")
+        specs["chart-guess"] = charts.distance_chart("guess", "best guess is right", [0.5, 1.0], ".0%")
     if data["groups"]["of"]:
         specs["chart-groups"] = charts.group_chart(data["groups"]["headings"][0], len(data["groups"]["of"]))
     return specs
 
 
 def _named(curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each curve has its name at its right end."""
-    return [curve | {"name": f"ε = {curve['epsilon']}" if curve["B"] == CLASSIC else ""} for curve in curves]
+    """Each curve has its name at its last long step, and figures that are not rounded to a lower ceiling."""
+    return [
+        curve
+        | {
+            "name": f"ε = {curve['epsilon']}" if curve["B"] == 1 else "",
+            "top": curve["epsilon"] == f"{EPSILONS[-1]:g}",
+            "told": up(curve["ceiling"], 4),
+        }
+        for curve in curves
+    ]
 
 
 def _script_json(value: Any) -> Markup:
@@ -91,6 +98,7 @@ def _script_json(value: Any) -> Markup:
     return Markup(text)  # noqa: S704 (escaped above)
 
 
+@cache
 def _library() -> Markup:
     """Vega, Vega-Lite and Vega-Embed in one script; it must not end the element that holds it."""
     script = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # all three, by default

@@ -1,4 +1,3 @@
-"use strict";
 // What the page does when a limit moves. Sentences, curves and release files were written beforehand: nothing
 // here computes a figure, but for the ceiling of Theorem 1 at a point that the reader types in.
 (function () {
@@ -24,57 +23,18 @@
     : figure[1] === null || figure[1] === figure[2] ? told(metric, figure[0])
     : `${told(metric, figure[0])} (${told(metric, figure[1])} to ${told(metric, figure[2])})`);
 
-  // ---- the rule of `targetdp tradeoff recommend` --------------------------------------------------------
-  const atWorst = (f) => (f[1] === null ? f[0] : f[1]);
-  const atBest = (f) => (f[2] === null ? f[0] : f[2]);
-  function holds(limit, figure) {
-    if (!figure) { return false; }
-    const end = limit.at_most === null ? atWorst(figure) : atBest(figure);
-    if (end === null) { return false; }
-    return limit.at_most === null ? end >= limit.at_least : end <= limit.at_most;
-  }
-  // Limits that have no control of their own stay as they were asked for.
-  const controlled = (limit) => limit.metric === MAIN ? (limit.at_most !== null) === mainAtMost : DATA.protections.includes(limit.metric) && limit.at_most === null;
-  const mainAtMost = DATA.better === "smallest";
+  // ---- limits, held against settings ----------------------------------------------------------------------
+  const { mainAtMost, atWorst, atBest, holds, controlled, stricter, good, best } = recommendRule(DATA);
   const fixed = DATA.asked.filter((limit) => !controlled(limit));
   const asked = () => [...Object.values(limits), ...fixed];
   const failing = (cell) => asked().filter((limit) => !holds(limit, cell.figures[limit.metric]));
-  const good = (cell) => {
-    const value = cell.figures[MAIN][0];
-    if (value === null) { return -Infinity; }
-    return DATA.better === "smallest" ? -value : value;
-  };
-  function best(cells) {
-    if (!cells.length) { return null; }
-    const top = cells.reduce((a, b) => (good(b) > good(a) ? b : a));
-    const figure = top.figures[MAIN];
-    const low = atWorst(figure), high = atBest(figure);
-    const equals = cells.filter((cell) => {
-      const mean = cell.figures[MAIN][0];
-      return cell === top || (mean !== null && low !== null && high !== null && low <= mean && mean <= high);
-    });
-    const far = (cell) => (cell.figures.distinguishing ? cell.figures.distinguishing[0] || 0 : 0);
-    return equals.reduce((a, b) => (far(b) > far(a) || (far(b) === far(a) && b.promised_epsilon < a.promised_epsilon) ? b : a));
-  }
 
   // ---- Theorem 1 ----------------------------------------------------------------------------------------
-  function steps(B) {
-    const quotient = 2 / B, nearest = Math.round(quotient);
-    const unit = Math.pow(2, Math.floor(Math.log2(quotient)) - 52);
-    return nearest >= 1 && Math.abs(quotient - nearest) < 4 * unit ? nearest : Math.ceil(quotient);
-  }
-  function ceiling(B, epsilon, delta) {
-    const total = steps(B) * epsilon;
-    const share = epsilon < 700 ? -Math.expm1(-total) / Math.expm1(epsilon) : Math.exp(-epsilon);
-    return Math.min(1, (1 + delta * share) / (1 + Math.exp(-total)));
-  }
   function showCeiling() {
     const B = Number(byId("t-B").value), epsilon = Number(byId("t-epsilon").value);
     const bad = !(B > 0 && B <= 2 && epsilon > 0);
-    byId("t-ceiling").textContent = bad ? "– (B must lie in (0, 2], ε above 0)" : rounded(ceiling(B, epsilon, DATA.delta));
+    byId("t-ceiling").textContent = bad ? "– (B must lie in (0, 2], ε above 0)" : roundedUp(theorem1Ceiling(B, epsilon, DATA.delta));
   }
-  // Rounded up: nobody may read a lower ceiling than there is.
-  const rounded = (gamma) => (gamma > 0.999999 ? (gamma >= 1 ? "1" : "0.999999…") : (Math.ceil(gamma * 1e6 - 1e-3) / 1e6).toFixed(6));
 
   // ---- drawing ------------------------------------------------------------------------------------------
   const kindOf = (cell) => cell.label.split(", B = ")[0].split(", groups of")[0];
@@ -88,14 +48,17 @@
       .filter((cell) => (cell.epsilon === null || cell.epsilon === epsilon) && cell.figures[protection]
         && cell.figures[protection][0] !== null && cell.figures[MAIN][0] !== null)
       .map((cell) => {
-        const x = cell.figures[protection], y = cell.figures[MAIN], fails = failing(cell);
-        const fits = cell.choosable && !fails.length;
+        const x = cell.figures[protection], y = cell.figures[MAIN];
+        // Settings that are equal in distribution are one release: they light up, and get the ring, with it.
+        const made = cell.release === null ? null : DATA.cells[cell.release];
+        const met = !failing(made || cell).length, fits = made !== null && met;
         return {
-          kind: kindOf(cell), label: cell.label, curve: cell.epsilon !== null, order: cell.B || 0,
+          kind: kindOf(cell), label: cell.label, curve: made !== null, order: cell.B || 0,
           x: x[0], x_low: atWorst(x), x_high: atBest(x), x_told: withInterval(protection, x),
           y: y[0], y_low: atWorst(y), y_high: atBest(y), y_told: withInterval(MAIN, y),
-          text: pointText(cell), left: cell.mechanism === "projection", fits: fits, chosen: chosen !== null && same(cell, chosen),
-          says: fits ? "met" : !cell.choosable && !fails.length ? "met, but it has no guarantee or is no release" : "not met",
+          text: pointText(cell), left: cell.mechanism === "projection" && x[0] > 0.15, fits: fits,
+          chosen: chosen !== null && made === chosen,
+          says: !met ? "not met" : made === null ? `met, but ${whyNoRelease(cell)}` : made === cell ? "met" : `met; released as ${made.label}`,
         };
       }));
   }
@@ -109,8 +72,8 @@
     }
     return rows;
   }
-  // Settings that are equal in distribution are one release: the ring goes around either.
-  const same = (a, b) => a.mechanism === b.mechanism && a.B === b.B && a.epsilon === b.epsilon;
+  const whyNoRelease = (cell) => (cell.epsilon !== null ? "targetdp privatize cannot make it"
+    : cell.group_size !== null ? "it has no guarantee" : "it is the table as it is");
   // Before a chart is drawn its data wait in its specification; afterwards they go to its view.
   function give(id, name, rows) {
     if (views[id]) { views[id].data(name, rows).runAsync(); }
@@ -126,6 +89,16 @@
     }
     return line;
   }
+  // A figure over its interval: narrow, so that a table fits the page.
+  function stacked(text) {
+    const [mean, interval] = text.split(" (");
+    if (interval === undefined) { return mean; }
+    const cell = document.createDocumentFragment(), small = document.createElement("span");
+    small.className = "interval"; small.textContent = `(${interval}`;
+    cell.append(mean, " ", small);
+    return cell;
+  }
+  const unbroken = (label) => label.replaceAll(" = ", "\u00a0=\u00a0");
   function fill(id, rows) {
     const body = document.querySelector(`#${id} tbody`);
     if (body) { body.replaceChildren(...rows); }
@@ -139,10 +112,9 @@
       radio.type = "radio"; radio.name = "setting"; radio.value = String(cell.i);
       radio.checked = cell === chosen; radio.disabled = !fits;
       radio.setAttribute("aria-label", `Choose ${cell.label}`);
-      radio.addEventListener("change", () => { picked = cell; update(false); });
-      return row([radio, cell.label, withInterval(MAIN, cell.figures[MAIN]),
-        ...DATA.protections.map((name) => withInterval(name, cell.figures[name])),
-        fits ? "✓ yes" : "✗ no: " + failing(cell).map(nameOf).join(", ")],
+      radio.addEventListener("change", () => { picked = cell; showEpsilon(cell); update(false); });
+      return row([radio, unbroken(cell.label), fits ? "✓ yes" : "✗ no: " + failing(cell).map(nameOf).join(", "),
+        ...[MAIN, ...DATA.protections].map((name) => stacked(withInterval(name, cell.figures[name])))],
         (fits ? "fits" : "pale") + (cell === chosen ? " taken" : ""));
     }));
     return fitting;
@@ -169,7 +141,7 @@
     byId("download").disabled = chosen === null;
     if (chosen === null) { return; }
     const name = document.createElement("p"), strong = document.createElement("strong");
-    strong.textContent = chosen.label;
+    strong.textContent = unbroken(chosen.label);
     name.append("Chosen: ", strong);
     const cost = document.createElement("p"); cost.textContent = chosen.cost; cost.className = "lead";
     const list = document.createElement("ul");
@@ -184,15 +156,13 @@
       ({ r: r, epsilon: epsilon, guess: guess, is_B: r === chosen.B, name: r === chosen.B ? `B = ${r}` : "" }));
     give("chart-epsilon", "curve", curve.filter((at) => at.epsilon !== null));
     give("chart-guess", "curve", curve);
-    if (chosen !== null && chosen.profiles) {
-      const features = DATA.features;
-      fill("people", chosen.profiles.map(([one, other, alone], i) =>
-        row([features[i], plain(one, alone), plain(other, alone), plain(alone, alone)], one === other ? "" : "fits")));
-    }
+    const profiles = chosen === null ? [] : chosen.profiles || [];
+    fill("people", profiles.map(([one, other, alone], i) =>
+      row([DATA.features[i], plain(one, alone), plain(other, alone), plain(alone, alone)], one === other ? "" : "fits")));
     if (byId("ceiling-said")) {
       byId("ceiling-said").textContent = chosen === null ? ""
-        : `The chosen setting (B = ${chosen.promise.B}, ε = ${chosen.promise.epsilon}) has a ceiling of γ = ${rounded(chosen.ceiling)}${chosen.ceiling > 0.999 ? ": Theorem 1 rules out next to nothing here" : ""}.`;
-      give("chart-ceiling", "chosen", chosen === null ? [] : [{ B: chosen.promise.B, ceiling: chosen.ceiling, label: chosen.label, name: "chosen" }]);
+        : `The chosen setting (B = ${chosen.promise.B}, ε = ${chosen.promise.epsilon}) has a ceiling of γ = ${roundedUp(chosen.ceiling)}${chosen.ceiling > 0.999 ? ": Theorem 1 rules out next to nothing here" : ""}.`;
+      give("chart-ceiling", "chosen", chosen === null ? [] : [{ B: chosen.promise.B, ceiling: chosen.ceiling, told: roundedUp(chosen.ceiling), label: chosen.label, name: "chosen" }]);
     }
   }
   // Digits that matter beside a difference of B in this column.
@@ -209,7 +179,7 @@
       return { name: named[i], mean: mean, low: low === null ? mean : low, high: high === null ? mean : high, told: change(figures[0]) };
     }).filter((one) => one.mean !== null));
     give("chart-groups", "zero", [{ x: 0 }]);
-    fill("groups", changes.map((figures, i) => row([named[i], whole(DATA.groups.of[i][2]), ...figures.map(change)])));
+    fill("groups", changes.map((figures, i) => row([named[i], whole(DATA.groups.of[i][2]), ...figures.map((one) => stacked(change(one)))])));
   }
   const plus = (value) => (value > 0 ? "+" : "") + whole(value);
   const change = ([mean, low, high]) => (mean === null ? "–" : low === null ? plus(mean) : `${plus(mean)} (${plus(low)} to ${plus(high)})`);
@@ -234,14 +204,16 @@
     byId("n-main").value = value === null ? "" : value;
     byId("r-main").value = value === null ? (mainAtMost ? 1000 : 0) : toRange(value);
   }
+  function showEpsilon(cell) { if (byId("epsilon")) { byId("epsilon").value = String(cell.epsilon); } }
   function update(anew) {
     if (anew) { picked = null; }
     const fitting = choosable.filter((cell) => !failing(cell).length);
     chosen = picked !== null && fitting.includes(picked) ? picked : best(fitting);
-    if (chosen !== null && anew && byId("epsilon")) { byId("epsilon").value = String(chosen.epsilon); }
+    if (chosen !== null && anew) { showEpsilon(chosen); }
     const focused = document.activeElement && document.activeElement.name === "setting" ? document.activeElement.value : null;
     showVerdict(showSettings()); showPicked(); showMeaning(); showGroups();
     for (const name of DATA.protections) { give(`chart-${name}`, "points", points(name)); }
+    if (byId("epsilon")) { byId("epsilon-shown").textContent = byId("epsilon").value; }
     if (focused !== null) { const again = document.querySelector(`input[name="setting"][value="${focused}"]`); if (again) { again.focus(); } }
   }
   function listen() {
@@ -250,20 +222,27 @@
         const typed = event.target.value === "" ? null : Math.min(1, Math.max(0, Number(event.target.value)));
         setLimit(name, typed); byId(`r-${name}`).value = typed || 0; update(true);
       });
-      byId(`r-${name}`).addEventListener("input", (event) => { setLimit(name, Number(event.target.value)); showLimits(); update(true); });
+      byId(`r-${name}`).addEventListener("input", (event) => { setLimit(name, Number(event.target.value) || null); showLimits(); update(true); });
     }
     byId("n-main").addEventListener("input", (event) => {
       const typed = event.target.value === "" ? null : Number(event.target.value);
       setLimit(MAIN, typed); byId("r-main").value = typed === null ? (mainAtMost ? 1000 : 0) : toRange(typed); update(true);
     });
-    byId("r-main").addEventListener("input", (event) => { setLimit(MAIN, fromRange(Number(event.target.value))); showLimits(); update(true); });
+    byId("r-main").addEventListener("input", (event) => {
+      const place = Number(event.target.value);
+      setLimit(MAIN, place === (mainAtMost ? 1000 : 0) ? null : fromRange(place)); showLimits(); update(true);
+    });
     byId("needs").addEventListener("reset", (event) => { event.preventDefault(); begin(); });
     if (byId("epsilon")) { byId("epsilon").addEventListener("change", () => update(false)); }
     if (byId("t-B")) { byId("t-B").addEventListener("input", showCeiling); byId("t-epsilon").addEventListener("input", showCeiling); }
     byId("download").addEventListener("click", download);
+    // On paper nobody can open what is folded; a table of all settings would be many pages.
+    const folded = [...document.querySelectorAll("details")].filter((one) => !one.querySelector("table") && !one.open);
+    window.addEventListener("beforeprint", () => folded.forEach((one) => { one.open = true; }));
+    window.addEventListener("afterprint", () => folded.forEach((one) => { one.open = false; }));
   }
   function download() {
-    const text = chosen.toml.replace("@features@", () => DATA.features_line);
+    const text = chosen.toml.replace("\n@features@\n", () => `\n${DATA.features_line}\n`);
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type: "application/toml" }));
     link.download = "release.toml";
@@ -272,7 +251,10 @@
   }
   function begin() {
     for (const metric of Object.keys(limits)) { delete limits[metric]; }
-    for (const one of DATA.asked.filter(controlled)) { limits[one.metric] = one; }
+    for (const one of DATA.asked.filter(controlled)) {
+      const before = limits[one.metric]; // asked for twice: the stricter counts
+      if (!before || stricter(one, before)) { limits[one.metric] = one; }
+    }
     showLimits(); update(true);
   }
 
@@ -285,5 +267,5 @@
     vegaEmbed(byId(id), spec, { mode: "vega-lite", actions: false, renderer: "svg", ast: true, logLevel: 1 })
       .then((made) => { views[id] = made.view; }));
   Promise.all(embedded).then(() => { update(false); document.body.dataset.ready = "yes"; });
-  window.targetdpPage = { ceiling: ceiling, chosen: () => (chosen === null ? null : chosen.name), fitting: () => choosable.filter((c) => !failing(c).length).map((c) => c.name) };
+  window.targetdpPage = { ceiling: theorem1Ceiling, chosen: () => (chosen === null ? null : chosen.name), fitting: () => choosable.filter((c) => !failing(c).length).map((c) => c.name) };
 })();

@@ -1,0 +1,1 @@
+"""`make demo`: a tour through the whole of targetdp on invented people."""

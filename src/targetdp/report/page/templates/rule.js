@@ -1,0 +1,54 @@
+"use strict";
+// The rule of `targetdp tradeoff recommend` and Theorem 1, as in the package: tests hold them side by side.
+
+function recommendRule(DATA) {
+  const MAIN = DATA.metric, mainAtMost = DATA.better === "smallest";
+  const atWorst = (f) => (f[1] === null ? f[0] : f[1]);
+  const atBest = (f) => (f[2] === null ? f[0] : f[2]);
+  function holds(limit, figure) {
+    if (!figure) { return false; }
+    const end = limit.at_most === null ? atWorst(figure) : atBest(figure);
+    if (end === null) { return false; }
+    return limit.at_most === null ? end >= limit.at_least : end <= limit.at_most;
+  }
+  // Limits that have no control of their own stay as they were asked for.
+  const controlled = (limit) => (limit.metric === MAIN ? (limit.at_most !== null) === mainAtMost
+    : DATA.protections.includes(limit.metric) && limit.at_most === null);
+  const stricter = (a, b) => (a.at_most === null ? a.at_least > b.at_least : a.at_most < b.at_most);
+  function good(cell) {
+    const value = cell.figures[MAIN][0];
+    if (value === null) { return -Infinity; }
+    return mainAtMost ? -value : value;
+  }
+  function best(cells) {
+    if (!cells.length) { return null; }
+    const top = cells.reduce((a, b) => (good(b) > good(a) ? b : a));
+    const figure = top.figures[MAIN];
+    const low = atWorst(figure), high = atBest(figure);
+    const equals = cells.filter((cell) => {
+      const mean = cell.figures[MAIN][0];
+      return cell === top || (mean !== null && low !== null && high !== null && low <= mean && mean <= high);
+    });
+    const far = (cell) => (cell.figures.distinguishing ? cell.figures.distinguishing[0] || 0 : 0);
+    return equals.reduce((a, b) => (far(b) > far(a) || (far(b) === far(a) && b.promised_epsilon < a.promised_epsilon) ? b : a));
+  }
+  return { mainAtMost, atWorst, atBest, holds, controlled, stricter, good, best };
+}
+
+// ⌈2/B⌉, right also where the quotient of two floats is not.
+function theorem1Steps(B) {
+  const quotient = 2 / B, nearest = Math.round(quotient);
+  const unit = Math.pow(2, Math.floor(Math.log2(quotient)) - 52);
+  return nearest >= 1 && Math.abs(quotient - nearest) < 4 * unit ? nearest : Math.ceil(quotient);
+}
+function theorem1Ceiling(B, epsilon, delta) {
+  const total = theorem1Steps(B) * epsilon;
+  const share = epsilon < 700 ? -Math.expm1(-total) / Math.expm1(epsilon) : Math.exp(-epsilon);
+  return Math.min(1, (1 + delta * share) / (1 + Math.exp(-total)));
+}
+// Rounded up: nobody may read a lower ceiling than there is.
+function roundedUp(gamma) {
+  const whole = Math.ceil(gamma * 1e6);
+  const millionths = whole / 1e6 < gamma ? whole + 1 : whole;
+  return millionths >= 1e6 ? "1" : (millionths / 1e6).toFixed(6);
+}

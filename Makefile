@@ -7,7 +7,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench docs clean
+.PHONY: help demo test lint types bench docs screenshot clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,8 +29,8 @@ $(VENV)-anonymeter/.ready: tests/attacks/anonymeter/requirements.txt
 	PIP_CONSTRAINT= $(VENV)-anonymeter/bin/python -m pip install --quiet --requirement $<
 	@touch $@
 
-demo: $(VENV)/.ready  ## privatize an example population with every mechanism, and compare
-	@$(RUN) -m targetdp.demo
+demo: $(VENV)/.ready  ## the whole tour on invented people; what it makes is in demo/
+	@$(RUN) -m targetdp.demo demo
 
 test: $(VENV)/.ready lint types  ## lint, type-check and run every test
 	$(RUN) -m pytest -q -n auto
@@ -45,9 +45,20 @@ types: $(VENV)/.ready  ## mypy, strict
 bench: $(VENV)/.bench $(VENV)-anonymeter/.ready  ## measure the ratios that the documentation quotes (writes docs/benchmarks.md)
 	$(RUN) -m benchmarks.run --markdown docs/benchmarks.md
 
-docs: $(VENV)/.ready  ## check that documents agree with the code (links, paper map, demo table)
-	$(RUN) -m pytest -q tests/docs
+$(VENV)/.docs: $(VENV)/.ready
+	$(RUN) -m pip install --quiet --editable ".[docs]"
+	@touch $@
+
+docs: $(VENV)/.docs  ## build the documentation in site/, and check that it agrees with the code
+	rm -rf site
+	$(RUN) -m zensical build --clean --strict
+	TARGETDP_REQUIRE_SITE=1 $(RUN) -m pytest -q -n auto tests/docs
+
+screenshot: $(VENV)/.ready  ## the README's picture of the decision page (needs Chromium)
+	rm -rf build/screenshot
+	$(VENV)/bin/targetdp tradeoff togo --quick --out build/screenshot
+	$(RUN) scripts/screenshot.py build/screenshot docs/images/page.png
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) $(VENV)-anonymeter .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(VENV)-anonymeter .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache build dist site demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

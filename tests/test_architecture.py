@@ -32,7 +32,7 @@ ROOMS: tuple[frozenset[str], ...] = tuple(
         "programs",
         "tradeoff",
         "report",
-        "demo cli",
+        "demo cli __main__",
     )
 )
 """From left to right: a module imports from rooms to its left, or from its own."""

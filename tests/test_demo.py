@@ -1,16 +1,16 @@
 """The demonstration: the same numbers at every run, and a table that people can read."""
 
 import io
-import os
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from targetdp import Guarantee, SphericalLaplace, least_noise
 from targetdp.demo import comparison as demo
+from targetdp.demo import tour
 from targetdp.demo.comparison import Line, compare, render
+from targetdp.demo.tour import steps
 from targetdp.mechanisms.choice import REGISTER
 
 PEOPLE, FEATURES = 4_201, 10
@@ -24,9 +24,6 @@ PURE = "spherical Laplace, pure"
 LEAST = "least noise: spherical-laplace"
 MONDRIAN = "Mondrian, groups of 2 or more"
 NAMES = [STATUS_QUO, PRINTED, EXACT, GAUSSIAN, PURE, LEAST, MONDRIAN]
-
-RICH = {"COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"}
-"""Settings that change how the same table looks."""
 
 MECHANISMS = {
     PRINTED: REGISTER["projection"](PROMISE),
@@ -155,21 +152,54 @@ def test_rendering_computes_nothing(lines: dict[str, Line]) -> None:
             assert f"{line.noise:.3f}" in row
 
 
-def test_the_command_prints_the_table_to_stdout_and_words_to_stderr(lines: dict[str, Line]) -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "targetdp.demo"],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=120,
-        env={name: os.environ[name] for name in os.environ if name not in RICH} | {"PYTHONUTF8": "1"},
+# The tour
+
+
+def lighter(folder: Path) -> tuple[tour.Step, ...]:
+    """The tour with one simulation of each cell, and the small population in place of the large one."""
+    one = " --quick --simulations 1"
+    return tuple(
+        tour.Step(
+            step.title,
+            tuple(
+                command.replace("tradeoff nigeria", "tradeoff togo").replace(" --quick", one)
+                for command in step.commands
+            ),
+        )
+        for step in steps(folder)
     )
-    assert run.returncode == 0, run.stderr
-    expected = text_of(list(lines.values())).rstrip().splitlines()
-    assert [row.rstrip() for row in run.stdout.rstrip().splitlines()] == [row.rstrip() for row in expected]
-    words = " ".join(run.stderr.split())
-    assert "Drawing 4,201 invented people" in words
-    assert "out of 4,950,000 adults" in words
-    assert "docs/promise.md" in words
-    assert "│" not in run.stderr
-    assert "Traceback" not in run.stderr
+
+
+def test_every_step_of_the_tour_works_and_leaves_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "SIMULATIONS", 1)
+    monkeypatch.setattr(tour, "steps", lighter)
+    folder = tmp_path / "demo"
+    tour.tour(folder)
+    told = capfd.readouterr()
+    for name in ("togo.html", "private.parquet", "private.parquet.certificate.json", "figures"):
+        assert (folder / name).exists()
+    assert "What the tour has made" in told.out
+    assert "the release holds" in told.err
+    for step in lighter(folder):
+        assert step.title in " ".join(told.err.split())
+        for command in step.commands:
+            assert f"$ targetdp {command}" in told.err
+    assert "Traceback" not in told.err
+    # A second tour replaces the first one.
+    (folder / "old").touch()
+    tour._prepare(folder)
+    assert [path.name for path in folder.iterdir()] == [tour.OURS]
+
+
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious").touch()
+    with pytest.raises(SystemExit, match="was not made by the demo"):
+        tour.tour(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_a_command_that_fails_ends_the_tour() -> None:
+    with pytest.raises((SystemExit, ValueError)):
+        tour._run("report nowhere --out nothing.html")

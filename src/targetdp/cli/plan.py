@@ -1,6 +1,7 @@
 """`targetdp plan`: what a guarantee rules out, what noise it needs, what it means at other distances."""
 
 import json
+import math
 import sys
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -95,5 +96,7 @@ def _plan_tables(made: Any) -> list[Table]:
     for heading in ("distance between two people", "ε", "best guess is right"):
         distances.add_column(heading, justify="right")
     for r, value in made.epsilon_at.items():
-        distances.add_row(f"{r:g}", f"{value:.3f}", f"{made.guess_at[r]:.1%}")
+        # Rounded up: nobody may read more protection than there is.
+        guess = min(100.0, math.ceil(made.guess_at[r] * 1000 - 1e-9) / 10)
+        distances.add_row(f"{r:g}", f"{math.ceil(value * 1000 - 1e-6) / 1000:.3f}", f"{guess:.1f}%")
     return [ceilings, noise, distances]

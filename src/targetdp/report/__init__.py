@@ -1,0 +1,1 @@
+"""What people look at: the decision page and the figures. A report draws what it is handed."""

@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 ROOMS: tuple[frozenset[str], ...] = tuple(
     frozenset(names.split())
     for names in (
-        "version typing compiled progress check",
+        "version typing compiled progress check rounding",
         "guarantee",
         "conditions",
         "accounting",

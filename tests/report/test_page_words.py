@@ -12,10 +12,11 @@ from targetdp.mechanisms import NoiseMechanism
 from targetdp.normalization import normalize
 from targetdp.report.page import answer
 from targetdp.report.page.labels import label
-from targetdp.report.page.numbers import about, money, of_100, safe_share, up, whole
+from targetdp.report.page.numbers import about, money, of_100, safe_share, whole
 from targetdp.report.page.profiles import profiles
 from targetdp.report.page.promise import at_distances
 from targetdp.report.page.subject import Subject, subject_of
+from targetdp.rounding import up
 from targetdp.scales import declared_scales
 from targetdp.tradeoff.grid import Cell, Grid
 from targetdp.tradeoff.standing import Estimate

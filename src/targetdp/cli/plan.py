@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from targetdp.rounding import percent_up
+
 GAMMA = (
     "γ is worst-case agreement with the decision on the original data over all tables, not a program's "
     "accuracy; what is not ruled out need not be reachable."
@@ -97,6 +99,7 @@ def _plan_tables(made: Any) -> list[Table]:
         distances.add_column(heading, justify="right")
     for r, value in made.epsilon_at.items():
         # Rounded up: nobody may read more protection than there is.
-        guess = min(100.0, math.ceil(made.guess_at[r] * 1000 - 1e-9) / 10)
-        distances.add_row(f"{r:g}", f"{math.ceil(value * 1000 - 1e-6) / 1000:.3f}", f"{guess:.1f}%")
+        distances.add_row(
+            f"{r:g}", f"{math.ceil(value * 1000 - 1e-6) / 1000:.3f}", percent_up(made.guess_at[r])
+        )
     return [ceilings, noise, distances]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from targetdp.release.certificate import Certificate
 from targetdp.release.keys import fingerprint_of
+from targetdp.rounding import percent_up, up
 
 _ORIGINS = {
     "declared": "declared public",
@@ -47,10 +48,10 @@ def _promise(c: Certificate) -> list[str]:
     return [
         "## The guarantee" + (" (conditional)" if c.scales.source in _CONDITIONAL else ""),
         "",
-        f"**(B = {g.B:g}, ε = {g.epsilon:g}, δ = {g.delta:.3g})-targeted differential privacy**, on the "
+        f"**(B = {g.B:g}, ε = {up(g.epsilon, 6)}, δ = {up(g.delta)})-targeted differential privacy**, on the "
         "conditions below. Whatever is computed from the released table, its probability would change by at "
-        f"most a factor e^{g.epsilon:g}, plus {g.delta:.3g}, had one person's row been any other row within "
-        f"distance {g.B:g} of it.",
+        f"most a factor e^{up(g.epsilon, 6)}, plus {up(g.delta)}, had one person's row been any other row "
+        f"within distance {g.B:g} of it.",
         "",
         "People who are farther apart may be told apart: that is what targeting needs. As classic "
         f"differential privacy (any two rows), {_classic(c)}.",
@@ -62,13 +63,15 @@ def _classic(c: Certificate) -> str:
     if c.scales.source in _CONDITIONAL:
         return "nothing is promised: the guarantee holds given the column scales only"
     exact, switched = c.classic.exact, c.classic.switch_lemma
-    by_noise = "no finite ε holds at this δ" if exact is None else f"the noise gives ε = {exact.epsilon:.4g}"
+    by_noise = (
+        "no finite ε holds at this δ" if exact is None else f"the noise gives ε = {up(exact.epsilon, 4)}"
+    )
     by_lemma = (
         "the switch lemma gives nothing"
         if switched is None
-        else f"the switch lemma gives ε = {switched.epsilon:.4g}, δ = {switched.delta:.3g}"
+        else f"the switch lemma gives ε = {up(switched.epsilon, 4)}, δ = {up(switched.delta)}"
     )
-    delta = "" if exact is None else f" at δ = {exact.delta:.3g}"
+    delta = "" if exact is None else f" at δ = {up(exact.delta)}"
     return f"{by_noise}{delta}; {by_lemma}"
 
 
@@ -78,13 +81,13 @@ def _distances(c: Certificate) -> list[str]:
     rows = [
         (
             f"{at.distance:g}" + (" (B)" if at.distance == c.guarantee.B else ""),
-            "none" if at.epsilon is None else f"{at.epsilon:.4g}",
-            f"{at.best_guess:.1%}",
+            "none" if at.epsilon is None else up(at.epsilon, 4),
+            percent_up(at.best_guess),
         )
         for at in c.distances
     ]
     return [
-        f"### What it means at other distances (δ = {c.guarantee.delta:.3g})",
+        f"### What it means at other distances (δ = {up(c.guarantee.delta)})",
         "",
         *_table(("distance between two people", "true ε", "best guess is right"), rows),
         "",
@@ -110,7 +113,9 @@ def _made(c: Certificate) -> list[str]:
     lines.append(f"- Column scales: {_ORIGINS[c.scales.source]}")
     if c.scales.spent is not None:
         spent = c.scales.spent
-        lines.append(f"- Paid for the scales (included above): ε = {spent.epsilon:g}, δ = {spent.delta:.2g}")
+        lines.append(
+            f"- Paid for the scales (included above): ε = {up(spent.epsilon, 6)}, δ = {up(spent.delta, 2)}"
+        )
     lines.append(f"- Rows: {'in the order of the input' if c.order == 'as given' else 'sorted by id'}")
     if c.made_for is not None:
         lines.append(f"- Shaped for {c.made_for}: released columns were standardized by their own moments")

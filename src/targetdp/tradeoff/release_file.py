@@ -9,6 +9,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.programs.file import MARK as FOR_THE_HOLDER
 from targetdp.release.holder import LARGE_DELTA
 from targetdp.release.settings import make_settings
+from targetdp.rounding import up
 from targetdp.tradeoff.grid import LEAST_NOISE, MONDRIAN, PROJECTION
 from targetdp.tradeoff.mark import FINGERPRINT, MARK, SOURCE
 
@@ -40,7 +41,7 @@ def promise_of(cell: Mapping[str, Any]) -> Guarantee | None:
 
 def told(promise: Guarantee) -> str:
     """A guarantee for people; neither ε nor δ is rounded to less than is visible."""
-    return f"B = {promise.B:g}, ε = {promise.epsilon:.6g}, δ = {promise.delta:.3g}"
+    return f"B = {promise.B:g}, ε = {up(promise.epsilon, 6)}, δ = {up(promise.delta)}"
 
 
 def larger_by_parts(delta: float, people: int) -> str:

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Callable, Mapping
 
-from targetdp.report.page.numbers import about, of_100, up, whole
+from targetdp.report.page.numbers import about, of_100, whole
 from targetdp.report.page.subject import Subject
+from targetdp.rounding import up
 from targetdp.tradeoff.standing import Estimate
 
 Figures = Mapping[str, Estimate]
@@ -25,8 +26,10 @@ def cost(subject: Subject, chosen: Figures, today: Figures, population: float) -
 
 
 def _people_missed(chosen: Figures, today: Figures, population: float) -> str:
-    more, missed = chosen["extra_exclusion_errors"], today["exclusion_errors"].mean or 0.0
-    mean = more.mean or 0.0
+    more, missed = chosen["extra_exclusion_errors"], today["exclusion_errors"].mean
+    if more.mean is None or missed is None:
+        return "How many more poor people would be missed is undefined."
+    mean = more.mean
     interval = "" if more.low is None or more.high is None else (
         f" (95% interval: {_signed(more.low)} to {_signed(more.high)})"
     )  # fmt: skip
@@ -82,7 +85,8 @@ def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None)
         return "This setting guarantees nothing: no limit can be derived on what an attacker may learn."
     said = (
         f"Shown a row that belongs to one of two similar, equally likely people (at distance B = {B:g}), no "
-        f"attacker can tell whose it is more often than {_times(guess_at_B)} times in 100; a coin is right 50 times."
+        f"attacker can tell whose it is more often than {_times(guess_at_B)} times in 100; a coin is right "
+        "50 times."
     )
     if B < 2 and guess_at_2 is not None:
         said += f" For the two most different people it is {_times(guess_at_2)} times in 100."

@@ -57,31 +57,33 @@ def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
         alt.Tooltip("says:N", title="your limits"),
     ]
     lines = (
-        base.transform_filter("datum.curve").mark_line(strokeWidth=1.5, opacity=0.5)
+        base.transform_filter("datum.curve").mark_line(strokeWidth=1.5, opacity=0.5, aria=False)
         .encode(x=x, y=y, color=color, order="order:Q")
     )  # fmt: skip
-    up_down = base.mark_rule(strokeWidth=1.5).encode(x=x, y=alt.Y("y_low:Q"), y2="y_high:Q", color=color,
-                                                     opacity=bright)  # fmt: skip
-    left_right = base.mark_rule(strokeWidth=1.5).encode(
+    up_down = base.mark_rule(strokeWidth=1.5, aria=False).encode(
+        x=x, y=alt.Y("y_low:Q"), y2="y_high:Q", color=color, opacity=bright
+    )
+    left_right = base.mark_rule(strokeWidth=1.5, aria=False).encode(
         x=alt.X("x_low:Q"), x2="x_high:Q", y=y, color=color, opacity=bright
     )
     # Hollow says the same as pale, also on a bad printer.
     points = base.mark_point(size=90, strokeWidth=1.5).encode(
         x=x, y=y, color=color, fill=alt.Fill("kind:N").scale(colors).legend(legend), shape=shape,
         opacity=alt.when("datum.fits").then(alt.value(1)).otherwise(alt.value(0.65)), tooltip=tooltip,
+        description="said:N",
         fillOpacity=alt.when("datum.fits").then(alt.value(1)).otherwise(alt.value(0)),
         size=alt.when("datum.chosen").then(alt.value(320)).otherwise(alt.value(90)),
     )  # fmt: skip
     ring = (
         base.transform_filter("datum.chosen")
-        .mark_point(filled=False, size=700, strokeWidth=2, shape="circle")
+        .mark_point(filled=False, size=700, strokeWidth=2, shape="circle", aria=False)
         .encode(x=x, y=y, color=alt.value("currentColor"))
     )
     # Curves run into each other at the private end: names of one kind stand left, of the others right.
     left, right = (
         base.transform_filter(f"datum.text != '' && datum.left == {str(side).lower()}")
         .mark_text(
-            align="right" if side else "left", dy=-6, fontSize=11,
+            align="right" if side else "left", dy=-6, fontSize=11, aria=False,
             dx=alt.expr(f"(datum.chosen ? 18 : 9) * {-1 if side else 1}"),  # outside of the ring
         )
         .encode(

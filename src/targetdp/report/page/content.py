@@ -15,11 +15,11 @@ from targetdp.programs.file import MARK as FOR_THE_HOLDER
 from targetdp.progress import Progress, Silent
 from targetdp.report.page import answer
 from targetdp.report.page.labels import PROTECTIONS, label
-from targetdp.report.page.numbers import up
 from targetdp.report.page.profiles import profiles
 from targetdp.report.page.promise import AtDistance, at_distances
 from targetdp.report.page.subject import Subject, subject_of
 from targetdp.report.page.who import ByGroup, by_group
+from targetdp.rounding import up
 from targetdp.tradeoff.grid import STATUS_QUO, Cell
 from targetdp.tradeoff.recommend import Recommendation, promised_epsilon, recommend
 from targetdp.tradeoff.release_file import can_be_made, promise_of, release_text
@@ -74,7 +74,8 @@ def content(folder: Path, constraints: Iterable[Constraint], *, progress: Progre
     today = figures[STATUS_QUO]
     population = today["population"].mean or float(run["people"])
     groups = by_group(folder, subject)
-    wanted = (subject.metric, "accuracy", *PROTECTIONS, *(one.metric for one in found.constraints))
+    aim = run["objective"]["metric"]
+    wanted = (subject.metric, aim, "accuracy", *PROTECTIONS, *(one.metric for one in found.constraints))
     choosable = {one.name for one in found.standings if _choosable(one.cell)}
     numbers = {cell["name"]: number for number, cell in enumerate(run["cells"])}
     releases = _releases(run["cells"], choosable)
@@ -108,7 +109,7 @@ def content(folder: Path, constraints: Iterable[Constraint], *, progress: Progre
     chosen = None if found.chosen is None else numbers[found.chosen.name]
     data = {
         "program": run["program"], "kind": run["kind"], "unit": subject.unit, "metric": subject.metric,
-        "better": subject.better, "axis": subject.axis, "source": run["source"],
+        "objective": aim, "better": subject.better, "axis": subject.axis, "source": run["source"],
         "protections": [name for name in PROTECTIONS if any(name in f for f in figures.values())],
         "delta": next((cell["delta"] for cell in run["cells"] if cell["delta"] is not None), None),
         "groups": groups.record(), "features": list(run["features"]), "features_line": features,
@@ -184,7 +185,7 @@ def _features_line(run: Mapping[str, Any]) -> str:
     cell = next((cell for cell in run["cells"] if _can_be_written(cell)), None)
     if cell is None:
         return ""
-    return next(line for line in release_text(run, cell).splitlines() if line.startswith("features = "))
+    return next(line for line in release_text(run, cell).split("\n") if line.startswith("features = "))
 
 
 def _can_be_written(cell: Mapping[str, Any]) -> bool:

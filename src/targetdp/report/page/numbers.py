@@ -37,12 +37,3 @@ def of_100(share: float) -> str:
 def safe_share(share: float) -> str:
     """Protection from 0 to 1 with three digits, rounded down."""
     return f"{math.floor(share * 1000 + 1e-9) / 1000:.3f}"
-
-
-def up(value: float, digits: int = 3) -> str:
-    """ε or δ with so many digits, never rounded to less."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
-    place = math.floor(math.log10(abs(value))) - digits + 1
-    # Work in whole units of the last digit, so that 0.25 stays 0.25.
-    return f"{math.ceil(value / 10.0**place - 1e-9) * 10.0**place:.{digits}g}"

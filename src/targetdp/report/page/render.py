@@ -10,11 +10,13 @@ from markupsafe import Markup
 
 from targetdp.report.page import charts
 from targetdp.report.page.ceiling import EPSILONS, SMALLEST, ceiling_curves
+from targetdp.report.page.compact import packed
 from targetdp.report.page.conditions import plain_conditions, stated_conditions
 from targetdp.report.page.content import Content
 from targetdp.report.page.glossary import GLOSSARY
 from targetdp.report.page.labels import EXPLAINED, MECHANISMS, PROTECTIONS
-from targetdp.report.page.numbers import safe_share, up, whole
+from targetdp.report.page.numbers import safe_share, whole
+from targetdp.rounding import up
 from targetdp.tradeoff.release_file import large_delta
 from targetdp.version import __version__
 
@@ -34,6 +36,7 @@ def page(content: Content, *, override: str | None = None) -> str:
         run=content.run,
         subject=content.subject,
         data=content.data,
+        small=packed(content.data),
         chosen=content.chosen,
         specs=_specs(content),
         protections={name: PROTECTIONS[name] for name in content.data["protections"]},

@@ -13,8 +13,8 @@ from targetdp.tradeoff.crowd import CROWD
 from targetdp.tradeoff.grid import STATUS_QUO
 from targetdp.tradeoff.place import SUMMARY
 
-_MOST = 60_000
-"""Figures by group that a page carries at most: it must stay small enough for an e-mail."""
+_MOST = 10_000
+"""Groups times settings that a page carries at most (about half a megabyte): it must fit into an e-mail."""
 
 Values = tuple[float | None, float | None, float | None]
 

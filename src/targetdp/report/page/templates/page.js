@@ -1,7 +1,7 @@
 // What the page does when a limit moves. Sentences, curves and release files were written beforehand: nothing
 // here computes a figure, but for the ceiling of Theorem 1 at a point that the reader types in.
 (function () {
-  const DATA = JSON.parse(document.getElementById("data").textContent);
+  const DATA = unfolded(JSON.parse(document.getElementById("data").textContent));
   const SPECS = JSON.parse(document.getElementById("specs").textContent);
   const MAIN = DATA.metric;
   const choosable = DATA.cells.filter((cell) => cell.choosable);
@@ -52,20 +52,28 @@
         // Settings that are equal in distribution are one release: they light up, and get the ring, with it.
         const made = cell.release === null ? null : DATA.cells[cell.release];
         const met = !failing(made || cell).length, fits = made !== null && met;
+        const says = !met ? "not met" : made === null ? `met, but ${whyNoRelease(cell)}` : made === cell ? "met" : `met; released as ${made.label}`;
+        const x_told = withInterval(protection, x), y_told = withInterval(MAIN, y);
         return {
+          said: `${cell.label}: ${DATA.axis}: ${y_told}; protection: ${x_told}; your limits: ${says}`,
           kind: kindOf(cell), label: cell.label, curve: made !== null, order: cell.B || 0,
-          x: x[0], x_low: atWorst(x), x_high: atBest(x), x_told: withInterval(protection, x),
-          y: y[0], y_low: atWorst(y), y_high: atBest(y), y_told: withInterval(MAIN, y),
+          x: x[0], x_low: atWorst(x), x_high: atBest(x), x_told: x_told,
+          y: y[0], y_low: atWorst(y), y_high: atBest(y), y_told: y_told,
           text: pointText(cell), left: cell.mechanism === "projection" && x[0] > 0.15, fits: fits,
-          chosen: chosen !== null && made === chosen,
-          says: !met ? "not met" : made === null ? `met, but ${whyNoRelease(cell)}` : made === cell ? "met" : `met; released as ${made.label}`,
+          chosen: chosen !== null && made === chosen, says: says,
         };
       }));
   }
   // Where many points lie on one spot only one of them is named; the others tell their names when pointed at.
+  // A name that would stand in the ring of the chosen one goes to the other side of its point.
   function withoutCollisions(rows) {
     const reach = Math.max(...rows.map((one) => one.y)) - Math.min(...rows.map((one) => one.y)) || 1;
     const near = (a, b) => a.left === b.left && Math.abs(a.x - b.x) < 0.17 && Math.abs(a.y - b.y) < 0.06 * reach;
+    const ringed = rows.find((one) => one.chosen);
+    for (const one of rows) {
+      const name = one.x + (one.left ? -0.09 : 0.09);
+      if (ringed && one !== ringed && Math.abs(name - ringed.x) < 0.1 && Math.abs(one.y - ringed.y) < 0.09 * reach) { one.left = !one.left && one.x > 0.15; }
+    }
     const named = [];
     for (const one of [...rows].sort((a, b) => b.chosen - a.chosen || (b.order === 2) - (a.order === 2))) {
       if (named.some((other) => near(one, other))) { one.text = ""; } else { named.push(one); }

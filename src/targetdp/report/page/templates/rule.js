@@ -2,7 +2,8 @@
 // The rule of `targetdp tradeoff recommend` and Theorem 1, as in the package: tests hold them side by side.
 
 function recommendRule(DATA) {
-  const MAIN = DATA.metric, mainAtMost = DATA.better === "smallest";
+  // What is shown and limited may be a difference; what is best is decided by the figure itself.
+  const MAIN = DATA.metric, AIM = DATA.objective, mainAtMost = DATA.better === "smallest";
   const atWorst = (f) => (f[1] === null ? f[0] : f[1]);
   const atBest = (f) => (f[2] === null ? f[0] : f[2]);
   function holds(limit, figure) {
@@ -16,17 +17,17 @@ function recommendRule(DATA) {
     : DATA.protections.includes(limit.metric) && limit.at_most === null);
   const stricter = (a, b) => (a.at_most === null ? a.at_least > b.at_least : a.at_most < b.at_most);
   function good(cell) {
-    const value = cell.figures[MAIN][0];
+    const value = cell.figures[AIM][0];
     if (value === null) { return -Infinity; }
     return mainAtMost ? -value : value;
   }
   function best(cells) {
     if (!cells.length) { return null; }
     const top = cells.reduce((a, b) => (good(b) > good(a) ? b : a));
-    const figure = top.figures[MAIN];
+    const figure = top.figures[AIM];
     const low = atWorst(figure), high = atBest(figure);
     const equals = cells.filter((cell) => {
-      const mean = cell.figures[MAIN][0];
+      const mean = cell.figures[AIM][0];
       return cell === top || (mean !== null && low !== null && high !== null && low <= mean && mean <= high);
     });
     const far = (cell) => (cell.figures.distinguishing ? cell.figures.distinguishing[0] || 0 : 0);

@@ -1,0 +1,17 @@
+"""Numbers about privacy, printed to the safe side: ε, δ and what an adversary may achieve are rounded up."""
+
+import math
+
+
+def up(value: float, digits: int = 3) -> str:
+    """So many digits, never less than the value; what is within 1e-9 of a shorter number is that number."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    place = math.floor(math.log10(abs(value))) - digits + 1
+    # Work in whole units of the last digit, so that 0.25 stays 0.25.
+    return f"{math.ceil(value / 10.0**place - 1e-9) * 10.0**place:.{digits}g}"
+
+
+def percent_up(share: float) -> str:
+    """A probability in percent with one digit, never less than it is."""
+    return f"{min(100.0, math.ceil(share * 1000 - 1e-9) / 10):.1f}%"

@@ -12,6 +12,7 @@ from targetdp.release.certificate import Certificate, LedgerMark, Output, make_c
 from targetdp.release.keys import SigningKey
 from targetdp.release.page import page
 from targetdp.release.terms import make_terms
+from targetdp.rounding import percent_up, up
 from targetdp.scales import ColumnScales, confidential_scales, declared_scales
 
 PUBLIC = declared_scales([1234.5, 2.0, 3.0], [67.25, 1.0, 1.0])
@@ -45,7 +46,7 @@ def test_it_shows_epsilon_at_every_distance_and_marks_B() -> None:
     for at in c.distances:
         assert at.epsilon is not None
         mark = " (B)" if at.distance == 0.3 else ""
-        assert f"| {at.distance:g}{mark} | {at.epsilon:.4g} | {at.best_guess:.1%} |" in text
+        assert f"| {at.distance:g}{mark} | {up(at.epsilon, 4)} | {percent_up(at.best_guess)} |" in text
     assert text.count("(B) |") == 1
 
 

@@ -174,7 +174,7 @@ def test_the_curve_of_a_gaussian_is_the_closed_form() -> None:
     assert curve[0.25].epsilon == pytest.approx(1.0, rel=1e-4)
     mechanism = cell.build(5)
     assert isinstance(mechanism, NoiseMechanism)
-    for r in (0.05, 0.5, 2.0):
+    for r in (0.1, 0.5, 2.0):
         mu = r / mechanism.noise_sd(5)
         # The best guess between N(0, 1) and N(µ, 1) is right with probability Φ(µ/2).
         assert curve[r].guess == pytest.approx(norm.cdf(mu / 2), abs=1e-6)

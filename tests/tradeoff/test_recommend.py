@@ -305,8 +305,8 @@ def test_the_releases_own_guarantee_is_told(folder: Path) -> None:
     settings = make_settings(tomllib.loads(str(found.release)))
     said = {"B": settings.B, "epsilon": settings.epsilon, "delta": settings.delta}
     assert found.record()["guarantee"] == said == {"B": 0.25, "epsilon": 3.9999, "delta": 1 / 151}
-    assert "Its release promises B = 0.25, ε = 3.9999, δ = 0.00662." in found.reason
-    assert "# It promises B = 0.25, ε = 3.9999, δ = 0.00662 on a table of this size" in str(found.release)
+    assert "Its release promises B = 0.25, ε = 3.9999, δ = 0.00663." in found.reason
+    assert "# It promises B = 0.25, ε = 3.9999, δ = 0.00663 on a table of this size" in str(found.release)
     assert found.warnings == ()
 
 

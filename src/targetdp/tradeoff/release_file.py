@@ -84,7 +84,8 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
         )
     head = [
         f"Recommended by targetdp tradeoff: {cell['name']}",
-        f"Program {_one_line(run['program'])}, {run['people']:,} people ({run[SOURCE]}), sweep {run[FINGERPRINT][:16]}",
+        f"Program {_one_line(run['program'])}, {run['people']:,} people ({run[SOURCE]}), "
+        f"sweep {run[FINGERPRINT][:16]}",
     ]
     promise = promise_of(cell)
     if promise is not None:

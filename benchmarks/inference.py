@@ -56,7 +56,7 @@ def measure(effort: Effort, say: Say) -> Section:
         worst: dict[str, float | None] = {}
         for release, X_priv in releases(X).items():
             say(f"{n:,} × {d}, {release}")
-            theirs, reason = _anonymeter(python, X, X_priv, 100 if effort.quick else 300)
+            theirs, reason = seconds_of_anonymeter(python, X, X_priv, 100 if effort.quick else 300)
             for label, h in known_columns(d).items():
                 ours = _ours(X, X_priv, h, effort.seconds)
                 name = f"{n:,} × {d}, {label} = {h}, {release}"
@@ -114,7 +114,9 @@ def _ours(X: Floats, X_priv: Floats, h: int, seconds: float) -> dict[str, float]
         }
 
 
-def _anonymeter(python: Path, X: Floats, X_priv: Floats, sample: int) -> tuple[dict[int, float], str]:
+def seconds_of_anonymeter(
+    python: Path, X: Floats, X_priv: Floats, sample: int
+) -> tuple[dict[int, float], str]:
     """Seconds for one secret and everyone, by known columns, or why there are none; guesses must agree."""
     if not python.exists():
         return {}, "there is no environment with it, see tests/attacks/anonymeter/README.md"

@@ -160,7 +160,7 @@ def _naive(sweep: Sweep, say: Say) -> tuple[dict[str, float], str]:
         W_priv = _literal(cell, study.X[working], rng)
     say(f"{study.name}: the naive stack, attribute inference")
     python = Path(os.environ.get(inference.PYTHON, inference.ROOT / ".venv-anonymeter" / "bin" / "python"))
-    seconds, reason = inference._anonymeter(python, study.X[working], W_priv, QUERY_SAMPLE)
+    seconds, reason = inference.seconds_of_anonymeter(python, study.X[working], W_priv, QUERY_SAMPLE)
     everyone = study.people / len(working)  # the holdout is attacked as well
     clock.seconds["attribute inference"] = study.dimensions * everyone * sum(seconds.values())
     return clock.seconds, reason

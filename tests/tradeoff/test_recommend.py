@@ -168,7 +168,7 @@ def test_if_none_satisfies_it_says_which_constraint_excludes_which(folder: Path)
         "nothing else stands against least-noise B=0.25 epsilon=3.9. "
         "Exclusion errors beyond those of the status quo of at most 120 excludes 5; "
         "nothing else stands against projection B=0.25 epsilon1=3 epsilon2=0.9, "
-        "projection B=2 epsilon1=3 epsilon2=0.9, least-noise B=2 epsilon=3.5, least-noise B=2 epsilon=3.9. "
+        "projection B=2 epsilon1=3 epsilon2=0.9, least-noise B=2 epsilon=3.5 and 1 more. "
         "Loosen one of them, or sweep a finer grid."
     )
 

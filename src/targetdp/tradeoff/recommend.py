@@ -244,6 +244,12 @@ def _what_it_promises(cell: Mapping[str, Any], people: int) -> str:
     )
 
 
+def _some(names: Sequence[str], shown: int = 3) -> str:
+    """A few names, and how many more there are."""
+    rest = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")
+
+
 def _why_none(asked: Sequence[Constraint], standings: Sequence[Standing]) -> str:
     releases = [one for one in standings if not {NO_GUARANTEE, NO_RELEASE, CANNOT} & set(one.excluded_by)]
     said = [f"None of the {len(releases)} releases satisfies every constraint."]
@@ -252,6 +258,6 @@ def _why_none(asked: Sequence[Constraint], standings: Sequence[Standing]) -> str
     for words in (constraint.words for constraint in asked):
         out = [one for one in releases if words in one.excluded_by]
         alone = [one.name for one in out if len(one.excluded_by) == 1]
-        more = f"; nothing else stands against {', '.join(alone)}" if alone else ""
+        more = f"; nothing else stands against {_some(alone)}" if alone else ""
         said.append(f"{words[:1].upper()}{words[1:]} excludes {len(out)}{more}.")
     return " ".join(said) + " Loosen one of them, or sweep a finer grid."

@@ -21,7 +21,7 @@ from targetdp import (
 )
 from targetdp.attacks.distinguishing import corrected_loss, distinguishing, printed_loss, score_of
 from targetdp.mechanisms.base import NoiseMechanism
-from targetdp.mechanisms.law import law_of
+from targetdp.mechanisms.laws import law_of
 from targetdp.mechanisms.projection import printed_step3_sigma, printed_step4_sigma
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "attacks.md"

@@ -20,6 +20,7 @@ import numpy as np
 from targetdp import check
 from targetdp.attacks.intervals import highest_share, lowest_share
 from targetdp.mechanisms import NoiseMechanism, Partitioned, PrivateProjection
+from targetdp.mechanisms.linear import Scores
 from targetdp.progress import Progress, Silent
 from targetdp.typing import Floats
 from targetdp.words import word_stream
@@ -116,8 +117,8 @@ def audit(
     """Run a mechanism many times on two rows, and hold what can be told apart against what it promises.
 
     The rows are ``distance`` apart (B unless given) and lie where telling them apart is easiest: on a
-    diameter, one of them at its end; for a projection along the direction that R stretches most. ``delta``
-    is the guarantee's own unless given. Without ``rng`` the noise is that of a release; with it the runs
+    diameter, one of them at its end; for a projection or scores along the direction that is stretched most.
+    ``delta`` is the guarantee's own unless given. Without ``rng`` the noise is that of a release; with it the runs
     can be repeated, and a projection keeps its public R all the same.
 
     Guarantees: `Audit.epsilon` is above the true ε with probability at most 1 − ``confidence``.
@@ -143,7 +144,8 @@ def audit(
     own, other = _rows_on_a_diameter(part, d, r)
     at_once = max(1, _VALUES_AT_ONCE // d) if _draws_row_by_row(part, d) else 1
     progress.phase("audit", 2 * runs)
-    scores = [_scored(part, row, own, other, runs, at_once, rng, progress) for row in (own, other)]
+    here, there_too = (_without_noise(part, row) for row in (own, other))
+    scores = [_scored(part, row, here, there_too, runs, at_once, rng, progress) for row in (own, other)]
     return replace(
         lower_bound(*scores, delta=delta, confidence=confidence),
         distance=r,
@@ -168,7 +170,14 @@ def _rows_on_a_diameter(mechanism: NoiseMechanism, d: int, distance: float) -> t
     u[0, 0] = 1.0
     if isinstance(mechanism, PrivateProjection):
         u[0] = mechanism.public_projection(d).directions[:, -1]
+    if isinstance(mechanism, Scores):
+        u[0] = np.linalg.svd(np.array(mechanism.weights))[2][0]
     return u, (1 - distance) * u
+
+
+def _without_noise(mechanism: NoiseMechanism, row: Floats) -> Floats:
+    """Where outputs for a row lie around: the row itself, or its scores."""
+    return row @ np.array(mechanism.weights).T if isinstance(mechanism, Scores) else row
 
 
 def _draws_row_by_row(mechanism: NoiseMechanism, d: int) -> bool:

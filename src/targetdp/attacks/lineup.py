@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp.mechanisms.law import NoiseLaw, ProjectionLaw, StaircaseLaw, law_of
+from targetdp.mechanisms.law import NoiseLaw, ProjectionLaw, StaircaseLaw
+from targetdp.mechanisms.laws import law_of
 from targetdp.normalization import normalize
 from targetdp.progress import Progress
 from targetdp.release.certificate import Certificate

@@ -7,7 +7,6 @@ carries a law, and whoever reads it can do the derivation.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -57,9 +56,13 @@ class NoiseLaw(ABC):
         if math.frexp(grid)[0] != 0.5:
             raise ValueError(f"grid = {grid!r} is not a power of two: another grid would tell of the data")
 
-    @abstractmethod
     def privacy_loss(self, distance: float) -> PrivacyLoss:
         """The exact loss between two tables whose one different row moves by ``distance``."""
+        return self.moved(check.distance(distance))
+
+    @abstractmethod
+    def moved(self, distance: float) -> PrivacyLoss:
+        """As `privacy_loss`, for a distance that may exceed 2 by the rounding of whatever came before."""
 
     @property
     @abstractmethod
@@ -95,9 +98,9 @@ class GaussianLaw(NoiseLaw):
         self._fine_enough(check.number("deviation", self.deviation, above=0))
         normals_must_fit(self.deviation, 0, self.grid)
 
-    def privacy_loss(self, distance: float) -> PrivacyLoss:
+    def moved(self, distance: float) -> PrivacyLoss:
         """Normal noise against the distance, grown by the grid."""
-        shift = (check.distance(distance) + row_growth(self.dimensions, self.grid)) / self.deviation
+        shift = (distance + row_growth(self.dimensions, self.grid)) / self.deviation
         return ImperfectLoss(GaussianLoss(shift), gaussian_imperfection(self.dimensions, shift))
 
     @property
@@ -123,9 +126,9 @@ class SphericalLaplaceLaw(NoiseLaw):
         self._fine_enough(self.deviation_per_column)
         normals_must_fit(self.scale, self.dimensions + 1, self.grid)
 
-    def privacy_loss(self, distance: float) -> PrivacyLoss:
+    def moved(self, distance: float) -> PrivacyLoss:
         """Spherical Laplace noise against the distance, grown by the grid."""
-        shift = (check.distance(distance) + row_growth(self.dimensions, self.grid)) / self.scale
+        shift = (distance + row_growth(self.dimensions, self.grid)) / self.scale
         return ImperfectLoss(
             SphericalLaplaceLoss(shift, self.dimensions),
             spherical_laplace_imperfection(self.dimensions, shift),
@@ -159,9 +162,9 @@ class StaircaseLaw(NoiseLaw):
         self._fine_enough(self.deviation_per_column)
         staircase_must_fit(self.period, self.level, self.grid)
 
-    def privacy_loss(self, distance: float) -> PrivacyLoss:
+    def moved(self, distance: float) -> PrivacyLoss:
         """Staircase noise against the distance, grown by the grid."""
-        shift = (check.distance(distance) + row_growth(1, self.grid)) / (self.period * self.grid)
+        shift = (distance + row_growth(1, self.grid)) / (self.period * self.grid)
         return ImperfectLoss(
             StaircaseLoss(shift, self.level, self.inner / self.period),
             staircase_imperfection(self.level, shift),
@@ -204,10 +207,10 @@ class ProjectionLaw(NoiseLaw):
         """R, as what is needed of it."""
         return public_projection(self.dimensions, self.k, self.seed)
 
-    def privacy_loss(self, distance: float) -> PrivacyLoss:
+    def moved(self, distance: float) -> PrivacyLoss:
         """Normal noise against what R makes of the distance."""
         projection = self.projection
-        mu = projected_distance(projection, check.distance(distance), self.grid) / self.deviation
+        mu = projected_distance(projection, distance, self.grid) / self.deviation
         return ImperfectLoss(GaussianLoss(mu), gaussian_imperfection(projection.rank, mu))
 
     @property
@@ -224,22 +227,6 @@ class ProjectionLaw(NoiseLaw):
             bound=projection.largest / self.k,
         )  # fmt: skip
         return row_product(noisy, self.k * projection.inverse())
-
-
-LAWS: dict[str, type[NoiseLaw]] = {
-    law.family: law for law in (GaussianLaw, SphericalLaplaceLaw, StaircaseLaw, ProjectionLaw)
-}
-"""Every law by its family: a new one is one entry here."""
-
-
-def law_of(record: Mapping[str, Any]) -> NoiseLaw:
-    """The law that `NoiseLaw.record` wrote; whatever is missing, unknown or out of range is refused."""
-    fields = dict(record)
-    family = check.choice("family", fields.pop("family", None), LAWS)
-    try:
-        return LAWS[family](**fields)
-    except TypeError as error:
-        raise ValueError(f"the record of {family} noise is not complete: {error}") from error
 
 
 def projected_distance(projection: Projection, distance: float, grid: float) -> float:

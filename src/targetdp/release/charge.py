@@ -5,7 +5,8 @@ from typing import Any
 
 from targetdp.accounting import PrivacyLoss, StatedLoss
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms.law import NoiseLaw, law_of
+from targetdp.mechanisms.law import NoiseLaw
+from targetdp.mechanisms.laws import law_of
 
 
 @dataclass(frozen=True)

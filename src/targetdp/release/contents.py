@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp.mechanisms.law import GaussianLaw, SphericalLaplaceLaw, StaircaseLaw, law_of
+from targetdp.mechanisms.law import GaussianLaw, SphericalLaplaceLaw, StaircaseLaw
+from targetdp.mechanisms.laws import law_of
 from targetdp.moments import Moments
 from targetdp.release.certificate import Certificate, list_hash
 from targetdp.release.findings import Check

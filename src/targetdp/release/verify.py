@@ -8,7 +8,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms.law import NoiseLaw, law_of
+from targetdp.mechanisms.law import NoiseLaw
+from targetdp.mechanisms.laws import law_of
 from targetdp.release.caveats import conditions_of
 from targetdp.release.certificate import NO_CLASSIC, Certificate, at_distances, classic, noise_length
 from targetdp.release.charge import Charge

@@ -19,6 +19,8 @@ Truths = NDArray[np.bool_]
 
 _RADII = (0.0, 2.0, 4.0, 7.0, 10.0, 14.0, 18.0, 24.0)
 """Points between a mark and its label, tried in this order."""
+_STRUCK = 4
+"""Dots of lines (1.8 points apart) under a label beyond which it looks struck through."""
 _ANGLES = tuple(range(0, 360, 15))
 _LEADER = 5.0
 """Farther away than this, a thin line leads to the label."""
@@ -43,8 +45,8 @@ def place_labels(
     """Write each label beside its point, first come first served.
 
     ``lines`` are what is drawn in the panel besides the marks, point by point; labels keep off them where
-    they can. A label that finds no place where it is plainly that of its point is left out: none is better
-    than one that is read as another point's.
+    they can. A label that finds no place where it can be read, and as that of its point, is left out: none
+    is better than one that is taken for another point's.
     """
     figure = panel.get_figure(root=True)
     assert figure is not None  # noqa: S101 (a panel is in a figure)
@@ -52,7 +54,12 @@ def place_labels(
     sizes = np.array([[one.size * pixels / 2] for one in labels])
     spots = panel.transData.transform([(one.x, one.y) for one in labels]) if labels else np.empty((0, 2))
     marks = np.hstack([spots - sizes, spots + sizes]) if labels else np.empty((0, 4))
-    room = _Room(np.array(panel.get_window_extent(renderer).extents), marks, _dotted(panel, lines), pixels)
+    room = _Room(
+        np.array(panel.get_window_extent(renderer).extents),
+        marks,
+        _dotted(panel, lines, 1.8 * pixels),
+        pixels,
+    )
     written = []
     for i, one in enumerate(labels):
         if one.minor and _inside(spots[i], marks[:i]).any():
@@ -66,7 +73,7 @@ def place_labels(
         label.set_path_effects([Stroke(linewidth=1.6, foreground=WHITE), Normal()])
         box = label.get_window_extent(renderer)
         place = room.find(i, (box.width / 2 + 0.8 * pixels, box.height / 2 + 0.3 * pixels))
-        if place is None:
+        if place is None or (one.minor and place.crossed > _STRUCK):
             label.remove()
             continue
         label.set_position((place.across / pixels, place.up / pixels))
@@ -85,6 +92,7 @@ class _Place:
     across: float
     up: float
     lead: Floats
+    crossed: int
     cost: float
 
 
@@ -135,7 +143,7 @@ class _Room:
         elif (_distances(box, (others[:, :2] + others[:, 2:]) / 2) < own).any():
             return None
         crossed = int(((self._dots >= box[:2]) & (self._dots <= box[2:])).all(1).sum())
-        return _Place(box, across, up, lead, crossed * 6 + away)
+        return _Place(box, across, up, lead, crossed, crossed * 6 + away)
 
     def _is_taken(self, box: Floats) -> bool:
         return bool(_overlap(box, self._labels).any() or _overlap(box, self._marks).any())
@@ -159,12 +167,12 @@ def _lead(spot: Floats, middle: Floats, box: Floats) -> Floats:
     return np.asarray(dots[((dots < box[:2]) | (dots > box[2:])).any(1)])
 
 
-def _dotted(panel: Axes, lines: Iterable[Sequence[tuple[float, float]]]) -> Floats:
-    """Dots along lines, close together on the page."""
+def _dotted(panel: Axes, lines: Iterable[Sequence[tuple[float, float]]], apart: float) -> Floats:
+    """Dots along lines, so many pixels apart."""
     found = [np.empty((0, 2))]
     for line in lines:
         for begin, end in pairwise(panel.transData.transform(line) if len(line) else ()):
-            steps = max(2, math.ceil(math.dist(begin, end) / 2.5))
+            steps = max(2, math.ceil(math.dist(begin, end) / apart))
             found.append(begin + (end - begin) * np.linspace(0, 1, steps + 1)[:, None])
     return np.vstack(found)
 

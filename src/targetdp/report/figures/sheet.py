@@ -17,7 +17,7 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 
 from targetdp.programs.file import MARK
-from targetdp.report.figures.style import FONT, SMALL, VERMILLION, WHITE
+from targetdp.report.figures.style import DOTS, FONT, SMALL, VERMILLION, WHITE
 
 _EDGE, _GAP = 0.06, 0.08
 _LINES = 1.3
@@ -41,7 +41,7 @@ class Sheet:
 
 def new_sheet(width: float, heights: Sequence[float], columns: int) -> Sheet:
     """Empty panels: a height in inches for each row, tick labels included."""
-    figure = Figure(figsize=(width, sum(heights)), dpi=100)
+    figure = Figure(figsize=(width, sum(heights)), dpi=DOTS)
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(heights), columns, squeeze=False, height_ratios=list(heights))
     return Sheet(figure, tuple(tuple(row) for row in panels))

@@ -15,8 +15,10 @@ from targetdp.report.figures.rounding import whole
 from targetdp.report.figures.sheet import finish, new_sheet, shortened
 from targetdp.report.figures.style import (
     ALIKE,
+    BLACK,
     CLASSIC,
     DOUBLE,
+    GRAY,
     NORMAL,
     SINGLE,
     STATUS_QUO,
@@ -37,7 +39,7 @@ _TITLES = {
     "attribute_inference": "Attribute inference",
     "distinguishing": "Distinguishing (exact)",
 }
-_ROOM = 0.07
+_ROOM = 0.1
 """Around the outermost points of a panel, as a share of their spread."""
 
 
@@ -108,6 +110,7 @@ def _axes(panel: Axes, one: Chosen, protection: str) -> None:
     panel.set_xlabel(f"{in_words(protection).capitalize()} (more private →)")
     panel.set_ylabel(f"{_measured(one)}\n(more accurate →)", linespacing=1.35)
     if not spots:
+        panel.set_yticks([])
         panel.text(0.5, 0.5, "not measured in this sweep", transform=panel.transAxes, ha="center")
 
 
@@ -135,7 +138,10 @@ def _label(panel: Axes, one: Chosen, protection: str) -> None:
     starred = {id(release): technology for technology, release, _ in _stars(one)}
     every = [release for _, release, _ in _stars(one)]
     every += [release for curve in one.curves.values() for release in curve if id(release) not in starred]
-    colors = {id(release): look(name).color for name, curve in one.curves.items() for release in curve}
+    colors = {
+        id(release): BLACK if look(name).filled else GRAY
+        for name, curve in one.curves.items() for release in curve
+    }  # fmt: skip
     for release in every:
         spot, technology = _spot(release, protection, metric), starred.get(id(release))
         if spot is not None:

@@ -10,6 +10,7 @@
   const limits = {};
   let picked = null; // a setting that the reader took; else the best one is chosen
   let chosen = null;
+  const MOST_ROWS = 200; // a longer table would make sliders slow
 
   // ---- numbers for people -------------------------------------------------------------------------------
   const signed = (text) => text.replace("-", "−");
@@ -27,7 +28,11 @@
   const { mainAtMost, atWorst, atBest, holds, controlled, stricter, good, best } = recommendRule(DATA);
   const fixed = DATA.asked.filter((limit) => !controlled(limit));
   const asked = () => [...Object.values(limits), ...fixed];
-  const failing = (cell) => asked().filter((limit) => !holds(limit, cell.figures[limit.metric]));
+  let known = new Map(); // which limits a setting does not meet, until a limit changes
+  function failing(cell) {
+    if (!known.has(cell)) { known.set(cell, asked().filter((limit) => !holds(limit, cell.figures[limit.metric]))); }
+    return known.get(cell);
+  }
 
   // ---- Theorem 1 ----------------------------------------------------------------------------------------
   function showCeiling() {
@@ -115,7 +120,11 @@
   function showSettings() {
     const fitting = choosable.filter((cell) => !failing(cell).length);
     const order = [...choosable].sort((a, b) => failing(a).length - failing(b).length || good(b) - good(a));
-    fill("settings", order.map((cell) => {
+    const shown = order.slice(0, MOST_ROWS);
+    if (chosen !== null && !shown.includes(chosen)) { shown.push(chosen); }
+    byId("unlisted").textContent = shown.length === order.length ? ""
+      : `${whole(order.length - shown.length)} more settings are not listed here: they serve the program less, or meet fewer limits. All are in the table of section 2.`;
+    fill("settings", shown.map((cell) => {
       const fits = !failing(cell).length, radio = document.createElement("input");
       radio.type = "radio"; radio.name = "setting"; radio.value = String(cell.i);
       radio.checked = cell === chosen; radio.disabled = !fits;
@@ -127,10 +136,9 @@
     }));
     return fitting;
   }
-  const nameOf = (limit) => {
-    const label = document.querySelector(`#needs [data-metric="${limit.metric}"]`);
-    return label ? document.querySelector(`label[for="${label.id}"]`).textContent.replace(/: at least$/, "").toLowerCase() : limit.metric.replaceAll("_", " ");
-  };
+  const labels = new Map([...document.querySelectorAll('#needs input[type="number"]')].map((field) =>
+    [field.dataset.metric, field.labels[0].textContent.replace(/: at least$/, "").toLowerCase()]));
+  const nameOf = (limit) => labels.get(limit.metric) || limit.metric.replaceAll("_", " ");
   function showVerdict(fitting) {
     const box = byId("verdict");
     if (fitting.length) {
@@ -199,6 +207,7 @@
   const toRange = (value) => (span[1] === span[0] ? 0 : Math.round(1000 * (value - span[0]) / (span[1] - span[0])));
 
   function setLimit(metric, value) {
+    known = new Map();
     if (value === null || Number.isNaN(value)) { delete limits[metric]; return; }
     limits[metric] = metric === MAIN && mainAtMost ? { metric: metric, at_least: null, at_most: value }
       : { metric: metric, at_least: value, at_most: null };
@@ -258,6 +267,7 @@
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
   function begin() {
+    known = new Map();
     for (const metric of Object.keys(limits)) { delete limits[metric]; }
     for (const one of DATA.asked.filter(controlled)) {
       const before = limits[one.metric]; // asked for twice: the stricter counts

@@ -1,0 +1,712 @@
+"""Figures of sweeps that are as they should be, and of sweeps that lack something."""
+
+import hashlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+from PIL import Image
+
+from release_support import cli, words
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms.choice import REGISTER
+from targetdp.programs.file import MARK
+from targetdp.report.figures import drawing, saving
+from targetdp.report.figures.accuracy import accuracy_figure
+from targetdp.report.figures.choice import choose
+from targetdp.report.figures.drawing import Drawn, draw_all
+from targetdp.report.figures.epsilon import EpsilonCurves, epsilon_curves, epsilon_figure
+from targetdp.report.figures.noise import TOGO, NoiseComparison, compare_noise, noise_figure
+from targetdp.report.figures.rounding import delta_words, epsilon_words, short
+from targetdp.report.figures.saving import FORMATS, rendered, save_figures
+from targetdp.report.figures.style import SMALL, WHITE, printable, style
+from targetdp.report.figures.sweep import Release, SweptProgram, read_program
+from targetdp.report.figures.tradeoff import tradeoff_figure
+from targetdp.tradeoff.runner import run
+from targetdp.tradeoff.standing import Estimate
+from tradeoff_support import TINY, study, sweep
+
+GRID = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
+Kinds = tuple[str, ...]
+
+
+def between(mean: float, reach: float = 0.01) -> Estimate:
+    return Estimate(mean, mean - reach, mean + reach)
+
+
+def release(mechanism: str, kind: str | None, price: float, protection: float, **more: Any) -> Release:
+    """A price from 0 (the status quo's figures) to 1 (chance)."""
+    figures = {
+        "accuracy": between(0.75 - 0.15 * price),
+        "singling_out": between(protection),
+        "attribute_inference": between(min(1.0, protection * 1.2), 0.03),
+        "distinguishing": between(protection**3, 0),
+        "exact_epsilon": between(0.5122 if mechanism == "projection" else 3.9999, 0),
+    }
+    if kind == "aid":
+        figures["exclusion_errors"] = between(700_000 + 250_000 * price, 4000)
+        figures["extra_exclusion_errors"] = between(250_000 * price, 4000)
+    elif kind == "lending":
+        figures["profit"] = between(6000 - 30_000 * price, 300)
+    return Release(mechanism, figures, **more)
+
+
+def program(
+    kind: str | None = "aid",
+    Bs: tuple[float, ...] = GRID,
+    mechanisms: Kinds = ("projection", "least-noise"),
+    sizes: tuple[int, ...] = (2, 5),
+    epsilons: tuple[float, ...] = (2.9999, 3.9999),
+    **more: Any,
+) -> SweptProgram:
+    found = [release("status quo", kind, 0, 0.0)]
+    for mechanism in mechanisms:
+        for B in Bs:
+            for epsilon in epsilons:
+                loud = 0.5 if mechanism == "projection" else 0.1 * (1 + len(mechanism) % 3)
+                price = (B / 2) ** (1 - loud) * (4 / epsilon) ** 0.1
+                protection = 1 - 0.6 * (1 - (B / 2) ** 0.3) * (1 - loud)
+                found.append(
+                    release(
+                        mechanism, kind, price, protection, B=B, epsilon=epsilon, delta=1 / 4202,
+                        epsilon2=0.9999 if mechanism == "projection" else None,
+                        k=10_000 if mechanism == "projection" else None,
+                    )
+                )  # fmt: skip
+    found += [release("mondrian", kind, 0.05 * size, 0.95, group_size=size) for size in sizes]
+    metric, best = {"aid": ("exclusion_errors", "smallest"), "lending": ("profit", "largest")}.get(
+        kind or "", ("accuracy", "largest")
+    )
+    given: dict[str, Any] = {
+        "name": f"small {kind}", "metric": metric, "best": best, "people": 4201, "simulations": 50,
+        "unit": "$" if kind == "lending" else "people", "source": "synthetic", "scales": "data",
+        "for_the_data_holder_only": False, "releases": tuple(found), "chance": 0.588, "kind": kind,
+    } | more  # fmt: skip
+    return SweptProgram(**given)
+
+
+def tried_once(one: SweptProgram) -> SweptProgram:
+    """One simulation: no intervals but those of attacks."""
+    attacks = ("singling_out", "attribute_inference")
+    return replace(
+        one,
+        simulations=1,
+        releases=tuple(
+            replace(it, figures={k: v if k in attacks else Estimate(v.mean) for k, v in it.figures.items()})
+            for it in one.releases
+        ),
+    )
+
+
+def without(one: SweptProgram, *metrics: str) -> SweptProgram:
+    return replace(
+        one,
+        releases=tuple(
+            replace(it, figures={k: v for k, v in it.figures.items() if k not in metrics})
+            for it in one.releases
+        ),
+    )
+
+
+def lossy(one: SweptProgram) -> SweptProgram:
+    """Every profit is a loss."""
+    return replace(
+        one,
+        releases=tuple(
+            replace(it, figures=dict(it.figures) | {"profit": between((it.figure("profit").mean or 0) - 1e6)})
+            for it in one.releases
+        ),
+    )
+
+
+CONFIDENTIAL: dict[str, Any] = {"source": "confidential", "for_the_data_holder_only": True}
+CASES: dict[str, tuple[SweptProgram, ...]] = {
+    "the paper's two": (program(), program("lending", name="small lender")),
+    "one": (program(),),
+    "two of a kind, a quick grid": (
+        program("lending", Bs=(0.05, 0.25, 0.75, 2.0)),
+        program("lending", Bs=(0.05, 0.25, 2.0), name="other"),
+    ),
+    "no least noise": (program(mechanisms=("projection",)),),
+    "no projection": (program(mechanisms=("least-noise",)), program("lending", mechanisms=("gaussian",))),
+    "other mechanisms": (program(mechanisms=("gaussian", "staircase", "spherical-laplace")),),
+    "a mechanism of tomorrow": (program(mechanisms=("projection-exact", "discrete")),),
+    "no noise at all": (program(mechanisms=()),),
+    "no k-anonymity, and large groups": (
+        program(sizes=()),
+        program("lending", sizes=(10, 20), Bs=(0.1, 2.0)),
+    ),
+    "classic alone": (program(Bs=(2.0,)),),
+    "tried once": (tried_once(program()),),
+    "losses": (lossy(program("lending")),),
+    "one column": (without(program(), "attribute_inference"),),
+    "undefined": (without(program("lending"), "accuracy", "profit"),),
+    "another objective": (program("lottery", unit="points"),),
+    "chance unknown": (
+        program(chance=None, kind=None, scales=None, Bs=(0.25, 2.0)),
+        program("lending", Bs=(2.0,)),
+    ),
+    "chance above all": (
+        program(chance=0.76, Bs=(0.25, 2.0)),
+        program("lending", chance=0.61, Bs=(0.25, 2.0)),
+    ),
+    "confidential": (program(**CONFIDENTIAL), program("lending", source="public")),
+    "long names": (
+        program(name="W" * 90, unit="W" * 60),
+        program("lending", name="$a$ [b] 人 \n _x_ " + "word " * 30, unit="$US$"),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def noise() -> NoiseComparison:
+    return compare_noise(columns=(1, 2, 10, 30))
+
+
+@pytest.fixture(scope="module")
+def curves() -> EpsilonCurves:
+    return epsilon_curves(distances=(0.05, 0.1, 0.25, 0.5, 1.0, 2.0))
+
+
+def drawn_texts(figure: Figure) -> Iterator[Text]:
+    """Every text that is on the page; tick labels beyond the ends of an axis are not."""
+    hidden = set()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+                if not low <= tick.get_loc() <= high:
+                    hidden |= {id(tick.label1), id(tick.label2)}
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        if text.get_visible() and text.get_text().strip() and id(text) not in hidden:
+            yield text
+
+
+def boxes(figure: Figure) -> list[tuple[str, Bbox]]:
+    canvas: Any = FigureCanvasAgg(figure)
+    renderer = canvas.get_renderer()
+    for legend in figure.legends:  # only now its words find their places
+        legend.draw(renderer)
+    # An annotation's own extent holds its leader too: only its words are meant.
+    return [(text.get_text(), Text.get_window_extent(text, renderer)) for text in drawn_texts(figure)]
+
+
+def must_be_readable(figure: Figure) -> None:
+    with style():
+        found = boxes(figure)
+        assert min(float(text.get_fontsize()) for text in drawn_texts(figure)) == SMALL >= 7
+    page = figure.bbox
+    for i, (name, box) in enumerate(found):
+        assert page.x0 <= box.x0 <= box.x1 <= page.x1, f"{name!r} is cut off at a side"
+        assert page.y0 <= box.y0 <= box.y1 <= page.y1, f"{name!r} is cut off above or below"
+        inner = Bbox.from_extents(box.x0 + 0.5, box.y0 + 0.5, box.x1 - 0.5, box.y1 - 0.5)
+        for other, there in found[:i]:
+            assert not inner.overlaps(there), f"{name!r} and {other!r} overlap"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_label_can_be_read(case: str) -> None:
+    """None smaller than 7 points, none cut off, none over another; warnings would fail the test too."""
+    shown = [choose(one) for one in CASES[case]]
+    for draw in (accuracy_figure, tradeoff_figure):
+        must_be_readable(draw(shown))
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_figures_of_the_noise_can_be_read(
+    noise: NoiseComparison, curves: EpsilonCurves, marked: bool
+) -> None:
+    for figure in (noise_figure(noise, marked=marked), epsilon_figure(curves, marked=marked)):
+        must_be_readable(figure)
+        assert any(MARK in words(text.get_text()) for text in drawn_texts(figure)) == marked
+
+
+def test_the_check_itself_finds_words_over_words() -> None:
+    figure = accuracy_figure([choose(program())])
+    figure.text(0.3, 0.52, "one over the other", fontsize=7)
+    figure.text(0.31, 0.521, "the other", fontsize=7)
+    with pytest.raises(AssertionError, match="overlap"):
+        must_be_readable(figure)
+    figure.text(0.99, 0.01, "far too far to the right", fontsize=7)
+    with pytest.raises(AssertionError, match=r"cut off|overlap"):
+        must_be_readable(figure)
+
+
+# Figure 2
+
+
+def heights(axes: Axes) -> list[float]:
+    return [round(float(bar.get_height()), 6) for bar in axes.patches if hasattr(bar, "get_height")]
+
+
+def test_bars_are_the_accuracies_in_the_papers_order() -> None:
+    one = choose(program())
+    figure = accuracy_figure([one])
+    expected = [
+        one.status_quo, one.alike, one.classic("projection"), one.classic("least-noise"),
+        one.targeted("projection"), one.targeted("least-noise"),
+    ]  # fmt: skip
+    means = [round(it.figure("accuracy").mean or 0, 6) for it in expected if it is not None]
+    assert heights(figure.axes[0]) == means
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == [
+        "Status\nquo", "k-anonymity\ngroups of 2", "Classic DP\nB = 2", "Targeted DP\nB = 0.25",
+    ]  # fmt: skip
+    told = [text.get_text() for text in drawn_texts(figure)]
+    extra = one.classic("least-noise")
+    assert extra is not None
+    mean = extra.figure("extra_exclusion_errors").mean
+    assert mean is not None
+    assert f"{extra.figure('accuracy').mean:.3f}\n{short(mean, signed=True)}" in told
+    assert "0.750\n±0" in told
+    assert any("(0.588)" in text for text in told)
+    note = words(told[-1] if "Claimed" in told[-1] else next(text for text in told if "Claimed" in text))
+    assert "poor people left out beyond today's 700,000" in note
+    assert "the guarantee holds only between tables that have the same column scales" in note
+
+
+def test_both_programs_have_one_scale_and_lending_shows_its_profit() -> None:
+    shown = [choose(program()), choose(program("lending"))]
+    left, right = accuracy_figure(shown).axes
+    assert left.get_ylim() == right.get_ylim()
+    assert left.get_ylim()[0] == 0
+    profit = shown[1].status_quo.figure("profit").mean
+    assert f"0.750\n{short(profit or 0)}" in [text.get_text() for text in right.texts]
+
+
+# Figure 3
+
+
+def test_up_is_better_and_right_is_private_in_every_panel() -> None:
+    figure = tradeoff_figure([choose(program()), choose(program("lending"))])
+    assert len(figure.axes) == 6
+    for axes in figure.axes:
+        (_, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+        assert right > 1
+        assert (bottom > top) == ("Exclusion errors (people)" in axes.get_ylabel())
+        assert axes.get_xlabel().endswith("(more private →)")
+        assert axes.get_ylabel().endswith("(more accurate →)")
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    # Row by row: the left column is the first program's, as in the paper.
+    assert [title[0] for title in titles] == list("ADBECF")
+    assert "Profit ($)" in figure.axes[1].get_ylabel()
+
+
+def test_stars_and_curves_are_where_the_figures_are() -> None:
+    one = choose(program())
+    axes = tradeoff_figure([one]).axes[0]
+    spots: dict[tuple[int, bool], Any] = {}
+    curves = []
+    for line in axes.lines:
+        points: Any = line.get_xydata()
+        marker: Any = line.get_marker()
+        if isinstance(marker, tuple):
+            spots[marker[0], line.get_markerfacecolor() != WHITE] = points[0]
+        elif len(points) > 2:
+            curves.append([tuple(point) for point in points])
+    at = {
+        (5, True): one.status_quo, (4, True): one.alike,
+        (8, False): one.classic("projection"), (8, True): one.classic("least-noise"),
+        (6, False): one.targeted("projection"), (6, True): one.targeted("least-noise"),
+    }  # fmt: skip
+    assert set(spots) == set(at)
+    for key, it in at.items():
+        assert it is not None
+        assert tuple(spots[key]) == spot(it)
+    assert curves == [[spot(it) for it in curve] for curve in one.curves.values()]
+    assert [len(curve) for curve in curves] == [len(GRID)] * 2
+
+
+def spot(it: Release) -> tuple[float | None, float | None]:
+    return it.figure("singling_out").mean, it.figure("exclusion_errors").mean
+
+
+def test_points_carry_their_B() -> None:
+    one = choose(program(Bs=(0.05, 0.25, 2.0), mechanisms=("least-noise",)))
+    told = {text.get_text() for text in tradeoff_figure([one]).axes[0].texts}
+    assert {"status quo", "groups of 2", "0.05", "0.25", "2"} <= told
+
+
+def test_a_panel_without_figures_says_so() -> None:
+    figure = tradeoff_figure([choose(without(program(), "attribute_inference"))])
+    said = [any("not measured" in text.get_text() for text in axes.texts) for axes in figure.axes]
+    assert said == [False, True, False]
+
+
+# Which releases
+
+
+def test_the_papers_points_are_chosen_where_they_are() -> None:
+    aid, lending = choose(program()), choose(program("lending"))
+    assert (aid.B, aid.epsilon) == (0.25, 3.9999)
+    assert (lending.B, lending.epsilon) == (0.1, 2.9999)
+    assert aid.notes() == lending.notes() == ()
+
+
+def test_otherwise_the_nearest_and_the_figure_says_which() -> None:
+    one = choose(program("lending", Bs=(0.05, 0.2, 2.0), epsilons=(1.0, 9.0), sizes=(7, 3)))
+    assert one.B == 0.2  # as far from 0.1 as 0.05 is, by ratio: the larger hides more
+    assert one.epsilon == 1.0  # a ratio of 2.9999 against 3.0001
+    assert one.alike is not None
+    assert one.alike.group_size == 3
+    assert [note.partition(": ")[2] for note in one.notes()] == [
+        "targeted DP is shown at B = 0.2, nearest to the paper's 0.1",
+        "ε = 1 is shown, the nearest to the paper's 2.9999",
+        "the smallest groups alike are of 3",
+    ]
+    labels = [label.get_text() for label in accuracy_figure([one]).axes[0].get_xticklabels()]
+    assert labels[-1] == "Targeted DP\nB = 0.2"
+
+
+def test_two_mechanisms_are_drawn_and_the_others_named() -> None:
+    one = choose(program(mechanisms=("gaussian", "least-noise", "staircase", "projection")))
+    assert list(one.curves) == ["projection", "least-noise"]
+    assert one.left_out == ("gaussian", "staircase")
+    assert "not drawn are gaussian, staircase" in one.notes()[-1]
+
+
+def test_of_several_projections_with_one_epsilon_the_papers_is_taken() -> None:
+    whole = program(Bs=(2.0,), mechanisms=("projection",), epsilons=(3.9999,))
+    (made,) = whole.noisy
+    others = (replace(made, epsilon2=0.5), replace(made, k=100), made, replace(made, k=20_000, epsilon2=0.99))
+    one = choose(replace(whole, releases=(whole.status_quo, *others)))
+    assert one.curves["projection"] == (made,)
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (195_973, "196K"), (-18_442, "−18.4K"), (0.4, "0"), (-0.4, "0"), (999.4, "999"), (999.6, "1.00K"),
+        (9_996, "10.0K"), (99_960, "100K"), (999_600, "1.00M"), (1_250_000, "1.25M"), (-12, "−12"),
+    ],
+)  # fmt: skip
+def test_short_numbers(value: float, told: str) -> None:
+    assert short(value) == told
+
+
+def test_guarantees_are_rounded_up_only() -> None:
+    assert words(epsilon_words(0.51215001)) == "ε = 0.5122"
+    assert words(epsilon_words(3.9999)) == "ε = 3.9999"
+    assert words(epsilon_words(float("inf"))) == "no finite ε"
+    for people in range(10, 5000):
+        assert words(delta_words(1 / people)) == f"δ = 1/{people:,}" if people > 10 else True
+    assert words(delta_words(0.00024)) == "δ = 1/4,166"
+    assert words(delta_words(0.2501)) == "δ = 0.251"
+    assert words(delta_words(0)) == "δ = 0"
+
+
+def test_words_of_others_become_one_line_that_can_be_drawn() -> None:
+    assert printable("a\n b\t c") == "a b c"
+    assert printable("人ε") == "?ε"
+    assert printable("x" * 50) == "x" * 29 + "…"
+
+
+# The noise
+
+
+def test_noise_is_the_mechanisms_own(noise: NoiseComparison) -> None:
+    assert noise.quietest == ("staircase", *["spherical-laplace"] * 3)
+    at_ten = {name: values[2] for name, values in noise.noise.items()}
+    assert at_ten == pytest.approx(
+        {"projection": 5.473, "gaussian": 0.909, "spherical-laplace": 0.712, "least-noise": 0.712}, abs=1e-3
+    )
+    assert noise.noise["least-noise"][0] == pytest.approx(0.2549, abs=1e-4)
+
+
+def test_wide_tables_are_compared_too() -> None:
+    wide = compare_noise(columns=(201,))
+    assert wide.noise["projection"][0] == pytest.approx(REGISTER["projection"](TOGO).noise_sd(201) / TOGO.B)
+
+
+def test_epsilon_is_the_mechanisms_own_and_the_claim_at_B(curves: EpsilonCurves) -> None:
+    at_B = curves.distances.index(0.25)
+    assert curves.epsilon["gaussian"][at_B] == pytest.approx(4, abs=1e-6)
+    assert curves.epsilon["spherical-laplace"][at_B] == pytest.approx(4, abs=1e-6)
+    assert curves.epsilon["projection"][at_B] == pytest.approx(0.512, abs=1e-3)
+    assert curves.quietest == "spherical-laplace"
+    for values in curves.epsilon.values():
+        assert list(values) == sorted(values)
+    other = epsilon_curves(Guarantee(0.5, 1.0, 1e-5), dimensions=3, distances=(0.5,))
+    assert other.epsilon["gaussian"][0] == pytest.approx(1, abs=1e-6)
+
+
+# Pure, and the same every time
+
+
+def test_drawing_leaves_no_trace() -> None:
+    with mpl.rc_context({"font.size": 20, "savefig.dpi": 40}):
+        before = dict(mpl.rcParams)
+        figure = accuracy_figure([choose(program())])
+        rendered(Drawn("x", "x", figure, marked=False), "png")
+        assert dict(mpl.rcParams) == before
+        theirs = rendered(Drawn("x", "x", figure, marked=False), "svg")
+    again = accuracy_figure([choose(program())])
+    assert rendered(Drawn("x", "x", again, marked=False), "svg") == theirs
+
+
+def hashes() -> list[str]:
+    """Of a figure in every format; also called in a process of its own."""
+    figure = accuracy_figure([choose(program(Bs=(2.0,)))])
+    made = Drawn("x", "ε", figure, marked=True)
+    return [hashlib.sha256(rendered(made, kind)).hexdigest() for kind in FORMATS]
+
+
+def test_another_process_gives_the_same_bytes_and_no_pyplot() -> None:
+    """Hashes of strings differ from process to process, and a file's bytes must not."""
+    module = Path(__file__)
+    script = f"import sys, {module.stem} as it; print(*it.hashes(), 'matplotlib.pyplot' in sys.modules)"
+    here, path = hashes(), os.pathsep.join([str(module.parent), str(module.parents[1]), *sys.path])
+    assert len(set(here)) == len(FORMATS)
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120,
+        env=os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": path},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [*here, "False"]
+
+
+# Files
+
+
+def names() -> set[str]:
+    return {f"{name}.{kind}" for name in drawing.TITLES for kind in FORMATS}
+
+
+def plain(*, marked: bool = False) -> tuple[Drawn, ...]:
+    """As many figures as there are, quickly written."""
+    made = []
+    for name, title in drawing.TITLES.items():
+        figure = Figure(figsize=(1, 1))
+        figure.text(0.1, 0.5, "ε")
+        made.append(Drawn(name, title, figure, marked))
+    return tuple(made)
+
+
+def test_all_figures_in_three_formats(noise: NoiseComparison, curves: EpsilonCurves, tmp_path: Path) -> None:
+    made = draw_all([program(Bs=(0.25, 2.0))], noise, curves)
+    assert not any(MARK in words(text.get_text()) for one in made for text in drawn_texts(one.figure))
+    sizes = save_figures(made, tmp_path / "figures")
+    there = {path.name: path.stat().st_size for path in (tmp_path / "figures").iterdir()}
+    assert set(there) == names()
+    assert there == sizes
+    assert [path.name for path in tmp_path.iterdir()] == ["figures"]
+    for path in (tmp_path / "figures").iterdir():
+        content = path.read_bytes()
+        assert content.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[path.suffix[1:]])
+        assert MARK.encode() not in content
+        assert not re.search(rb"CreationDate|<dc:date>", content)
+    with Image.open(tmp_path / "figures" / "figure3_tradeoff.png") as image:
+        assert image.info["dpi"][0] == pytest.approx(300, abs=0.1)
+        assert image.width == pytest.approx(3.5 * 300, abs=1)
+
+
+def test_older_figures_are_replaced_only_by_force_and_others_stay(tmp_path: Path) -> None:
+    place = tmp_path / "figures"
+    place.mkdir()
+    (place / "mine.txt").write_text("mine")
+    (place / "noise_by_columns.svg").write_text("old")
+    with pytest.raises(ValueError, match=r"noise_by_columns\.svg exists.*--force"):
+        save_figures(plain(), place)
+    assert {path.name for path in place.iterdir()} == {"mine.txt", "noise_by_columns.svg"}
+    save_figures(plain(), place, force=True)
+    assert {path.name for path in place.iterdir()} == {"mine.txt", *names()}
+    assert (place / "noise_by_columns.svg").read_bytes().startswith(b"<?xml")
+    assert (place / "mine.txt").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["figures"]
+
+
+@pytest.mark.parametrize("failing", [0, 3, 7, 13])
+def test_an_error_halfway_leaves_everything_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    place = tmp_path / "figures"
+    place.mkdir()
+    (place / "figure2_accuracy.png").write_text("old")
+    (place / "epsilon_by_distance.pdf").write_text("old")
+    moves = Path.rename
+    count = iter(range(100))
+
+    def rename(self: Path, target: Path) -> Path:
+        if next(count) == failing:
+            raise OSError(28, "No space left on device")
+        return moves(self, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises(OSError, match="No space"):
+        save_figures(plain(), place, force=True)
+    monkeypatch.undo()
+    assert {path.name: path.read_text() for path in place.iterdir()} == {
+        "figure2_accuracy.png": "old",
+        "epsilon_by_distance.pdf": "old",
+    }
+    assert [path.name for path in tmp_path.iterdir()] == ["figures"]
+
+
+def test_a_figure_that_cannot_be_drawn_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = plain()
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(made[-1].figure, "savefig", fail)
+    with pytest.raises(RuntimeError, match="no"):
+        save_figures(made, tmp_path / "figures")
+    assert not list(tmp_path.iterdir())
+
+
+def test_places_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder" / "figure2_accuracy.pdf").mkdir(parents=True)
+    for place, reason in (
+        (tmp_path / "file", "is a file"),
+        (tmp_path / "not" / "there", "does not exist"),
+        (tmp_path / "folder", "is a folder"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            save_figures(plain(), place, force=True)
+
+
+def test_one_confidential_sweep_marks_every_figure(noise: NoiseComparison, curves: EpsilonCurves) -> None:
+    secret = program("lending", Bs=(2.0,), **CONFIDENTIAL)
+    made = draw_all([program(Bs=(2.0,), source="public"), secret], noise, curves)
+    for one in made:
+        assert one.marked
+        assert any(MARK in words(text.get_text()) for text in drawn_texts(one.figure)), one.name
+
+
+def test_marked_files_say_so_and_are_for_their_owner_alone(tmp_path: Path) -> None:
+    save_figures(plain(marked=True), tmp_path / "figures")
+    assert (tmp_path / "figures").stat().st_mode & 0o777 == 0o700
+    for path in (tmp_path / "figures").iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600
+        if path.suffix == ".png":
+            with Image.open(io.BytesIO(path.read_bytes())) as image:
+                assert image.info["Description"] == MARK
+        else:
+            assert MARK.encode() in path.read_bytes()
+
+
+def test_one_program_or_two(noise: NoiseComparison, curves: EpsilonCurves) -> None:
+    for count in (0, 3):
+        with pytest.raises(ValueError, match=f"{count} sweeps: the paper's figures hold one program or two"):
+            draw_all([program()] * count, noise, curves)
+
+
+# The command
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """An aid program, tried once, and a lender's, confidential, three times."""
+    place = tmp_path_factory.mktemp("sweeps")
+    run(sweep(grid=TINY, simulations=1), place / "aid", jobs=1)
+    lender = study("confidential", lending=True, unit="€")
+    run(sweep(study=lender, grid=replace(TINY, B=(0.1, 2.0), epsilon2=(0.4, 0.9))), place / "lending", jobs=1)
+    return place / "aid", place / "lending"
+
+
+@pytest.fixture
+def quick(noise: NoiseComparison, curves: EpsilonCurves, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The noise of few columns: that of many takes seconds."""
+    monkeypatch.setattr(drawing, "compare_noise", lambda: noise)
+    monkeypatch.setattr(drawing, "epsilon_curves", lambda: curves)
+
+
+def test_a_sweep_is_read_as_it_was_run(swept: tuple[Path, Path]) -> None:
+    aid, lending = map(read_program, swept)
+    assert (aid.metric, aid.best, aid.simulations, aid.people) == ("exclusion_errors", "smallest", 1, 150)
+    assert (lending.metric, lending.unit, lending.scales) == ("profit", "€", None)
+    assert lending.for_the_data_holder_only
+    assert not aid.for_the_data_holder_only
+    assert aid.status_quo.figure("accuracy").low is None
+    assert choose(lending).B == 0.1
+    assert choose(lending).epsilon == 3.4  # of 3.4 and 3.9
+    assert aid.chance == pytest.approx(1 - 2 * 0.3 * 0.7)
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_command_draws_writes_and_says_what(
+    swept: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "FORMATS", ("svg",))
+    aid, lending = swept
+    files = {f"{name}.svg" for name in drawing.TITLES}
+    one = cli("figures", aid, "--out", tmp_path / "one", "--json")
+    assert one.code == 0, one.err
+    record = json.loads(one.out)
+    assert record["for_the_data_holder_only"] is False
+    assert {file for figure in record["figures"] for file in figure["files"]} == files
+    assert MARK not in words(one.out + one.err)
+    both = cli("figures", aid, lending, "--out", tmp_path / "both")
+    assert both.code == 0, both.err
+    assert {path.name for path in (tmp_path / "both").iterdir()} == files
+    assert "figure2_accuracy" in both.out
+    assert MARK in words(both.out)
+    assert MARK in words(both.err)
+    assert "ε = 3.4 is shown, the nearest to the paper's 2.9999" in words(both.err)
+    assert "4 files" in both.err
+    again = cli("figures", aid, lending, "--out", tmp_path / "both")
+    assert (again.code, again.out) == (2, "")
+    assert "exists: choose another folder" in words(again.err)
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_command_refuses_before_it_draws(swept: tuple[Path, Path], tmp_path: Path) -> None:
+    aid, _ = swept
+    (tmp_path / "empty").mkdir()
+    for arguments, reason in (
+        ((aid, aid), "named twice"),
+        ((tmp_path / "empty",), "is no folder of a sweep"),
+        ((tmp_path / "nothing",), "is no folder of a sweep"),
+    ):
+        done = cli("figures", *arguments, "--out", tmp_path / "figures")
+        assert done.code == 2
+        assert reason in words(done.err)
+        assert not (tmp_path / "figures").exists()
+
+
+def test_a_record_of_another_version_is_refused_in_words(
+    swept: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def old(folder: Path) -> Any:
+        raise KeyError("release")
+
+    monkeypatch.setattr("targetdp.report.figures.sweep.read_figures", old)
+    with pytest.raises(ValueError, match="lacks 'release', so it was made by another version"):
+        read_program(swept[0])
+
+
+def test_help_does_not_wait_for_matplotlib() -> None:
+    script = "import sys, targetdp.cli; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stdout.strip() == "False"
+
+
+def test_without_matplotlib_the_command_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("targetdp.report.figures")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = cli("figures", tmp_path, "--out", tmp_path / "figures")
+    assert done.code == 3
+    assert "pip install 'targetdp[report]'" in done.err

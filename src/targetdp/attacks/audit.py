@@ -118,8 +118,8 @@ def audit(
 
     The rows are ``distance`` apart (B unless given) and lie where telling them apart is easiest: on a
     diameter, one of them at its end; for a projection or scores along the direction that is stretched most.
-    ``delta`` is the guarantee's own unless given. Without ``rng`` the noise is that of a release; with it the runs
-    can be repeated, and a projection keeps its public R all the same.
+    ``delta`` is the guarantee's own unless given. Without ``rng`` the noise is that of a release; with it
+    the runs can be repeated, and a projection keeps its public R all the same.
 
     Guarantees: `Audit.epsilon` is above the true ε with probability at most 1 − ``confidence``.
     Does not guarantee: that a mechanism is private; whether rows are clipped, or their noise shared, is not

@@ -181,7 +181,8 @@ def _spec(chart: Any, description: str, height: Any = _HEIGHT, better: str | Non
     made: Spec = (
         chart.properties(
             width="container", height=height, description=description, background="transparent",
-            autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+            # `resize`: names of points that come later need room, too.
+            autosize=alt.AutoSizeParams(type="fit-x", contains="padding", resize=True),
         )
         .configure(font="system-ui, sans-serif")
         .configure_view(stroke=None)

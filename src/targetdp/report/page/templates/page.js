@@ -13,7 +13,7 @@
   const MOST_ROWS = 200; // a longer table would make sliders slow
 
   // ---- numbers for people -------------------------------------------------------------------------------
-  const signed = (text) => text.replace("-", "−");
+  const signed = (text) => (/[1-9]/.test(text) ? text.replace("-", "−") : text.replace("-", "")); // no −0
   const whole = (value) => signed(Math.round(value).toLocaleString("en-US"));
   const short = (value) => (value === null ? "undefined"
     : Math.abs(value) >= 1000 ? whole(value)
@@ -73,11 +73,11 @@
   // A name that would stand in the ring of the chosen one goes to the other side of its point.
   function withoutCollisions(rows) {
     const reach = Math.max(...rows.map((one) => one.y)) - Math.min(...rows.map((one) => one.y)) || 1;
-    const near = (a, b) => a.left === b.left && Math.abs(a.x - b.x) < 0.17 && Math.abs(a.y - b.y) < 0.06 * reach;
+    const name = (one) => one.x + (one.left ? -0.09 : 0.09); // about its middle
+    const near = (a, b) => Math.abs(name(a) - name(b)) < 0.17 && Math.abs(a.y - b.y) < 0.06 * reach;
     const ringed = rows.find((one) => one.chosen);
     for (const one of rows) {
-      const name = one.x + (one.left ? -0.09 : 0.09);
-      if (ringed && one !== ringed && Math.abs(name - ringed.x) < 0.1 && Math.abs(one.y - ringed.y) < 0.09 * reach) { one.left = !one.left && one.x > 0.15; }
+      if (ringed && one !== ringed && Math.abs(name(one) - ringed.x) < 0.1 && Math.abs(one.y - ringed.y) < 0.09 * reach) { one.left = !one.left && one.x > 0.15; }
     }
     const named = [];
     for (const one of [...rows].sort((a, b) => b.chosen - a.chosen || (b.order === 2) - (a.order === 2))) {
@@ -142,7 +142,7 @@
   function showVerdict(fitting) {
     const box = byId("verdict");
     if (fitting.length) {
-      box.textContent = `${fitting.length} of ${choosable.length} settings meet your limits.`;
+      box.textContent = `${fitting.length} of ${choosable.length} settings ${fitting.length === 1 ? "meets" : "meet"} your limits.`;
       return;
     }
     const out = asked().map((limit) => ({ limit: limit, many: choosable.filter((cell) => !holds(limit, cell.figures[limit.metric])).length }));

@@ -1,0 +1,1 @@
+"""The decision page in a real browser."""

@@ -1,4 +1,4 @@
-"""Numbers about privacy, printed to the safe side: ε, δ and what an adversary may achieve are rounded up."""
+"""Numbers about privacy, printed to the safe side: ε, δ and an adversary's success up, protection down."""
 
 import math
 
@@ -15,3 +15,13 @@ def up(value: float, digits: int = 3) -> str:
 def percent_up(share: float) -> str:
     """A probability in percent with one digit, never less than it is."""
     return f"{min(100.0, math.ceil(share * 1000 - 1e-9) / 10):.1f}%"
+
+
+def down(share: float, digits: int = 3) -> str:
+    """Protection with so many decimals, never more than it is."""
+    return f"{math.floor(share * 10**digits + 1e-9) / 10**digits:.{digits}f}"
+
+
+def exact(value: float) -> str:
+    """A number that somebody chose, such as B: rounding it either way would claim another."""
+    return f"{value:.12g}"

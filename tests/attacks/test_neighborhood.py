@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from targetdp import data_scales, normalize
-from targetdp.attacks.neighborhood import Neighborhood, neighborhood
+from targetdp.attacks.neighborhood import Neighborhood, in_a_sentence, neighborhood
 
 
 def test_by_hand() -> None:
@@ -66,3 +66,12 @@ def test_one_person_and_the_word_for_one_other() -> None:
 def test_bad_input(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         neighborhood(**({"X": np.eye(2), "B": 0.5} | arguments))  # type: ignore[arg-type]
+
+
+def test_a_sample_never_says_all_or_none() -> None:
+    assert in_a_sentence(0.1, 0.0, 1.0, 5_000, 20_788) == (
+        "At B = 0.1 a typical person has 0 others who look alike; more than 99.9% of people have nobody (of "
+        "5,000 people looked at)."
+    )
+    assert "fewer than 0.1% of people have nobody (of 10 people" in in_a_sentence(0.1, 3.0, 0.0, 10, 20)
+    assert in_a_sentence(0.1, 1.0, 1.0, 20, 20).endswith("1 other who looks alike; all people have nobody.")

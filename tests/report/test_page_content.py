@@ -20,13 +20,13 @@ from targetdp.report.page.audience import OVERRIDES
 from targetdp.report.page.ceiling import EPSILONS, ceiling_curves
 from targetdp.report.page.content import FEATURES_LINE, Content, content, usual_limits
 from targetdp.report.page.render import LARGEST, page
-from targetdp.scales import confidential_scales, declared_scales
+from targetdp.scales import confidential_scales, data_scales, declared_scales
 from targetdp.tradeoff.grid import Grid
 from targetdp.tradeoff.recommend import recommend
 from targetdp.tradeoff.release_file import release_text
 from targetdp.tradeoff.runner import run
 from targetdp.tradeoff.standing import Constraint, read_figures
-from tradeoff_support import GRID, study, sweep
+from tradeoff_support import GRID, people, study, sweep
 
 RELEASABLE = Grid(B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5, 0.9), group_sizes=(2, 5))
 """As GRID, but with the k that a release has: k = 100 cannot be made."""
@@ -139,6 +139,19 @@ def test_confidential_scales_are_in_no_file_of_a_sweep(tmp_path: Path) -> None:
     made = content(tmp_path / "r", usual_limits(tmp_path / "r"))
     text = page(made)
     assert str(secret) not in text
+    assert "no example in original units" in text
+
+
+def test_means_of_confidential_rows_are_in_no_file_of_a_sweep(hidden: Path, tmp_path: Path) -> None:
+    """From the exact means and everybody's row but one, the last one would follow."""
+    X, _, _ = people()
+    own = data_scales(X)
+    out = tmp_path / "r"
+    run(sweep(grid=RELEASABLE.quick(), study=study("confidential", scales=own), simulations=1), out)
+    text = page(content(out, usual_limits(out)), override="somebody decided so")
+    for secret in (*own.center, *own.scale):
+        assert repr(float(secret))[:9] not in text
+        assert repr(float(secret))[:9] not in (out / "run.json").read_text(encoding="utf-8")
     assert "no example in original units" in text
 
 

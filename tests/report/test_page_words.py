@@ -1,5 +1,6 @@
 """Numbers, sentences and examples of the page: rounded to the safe side, and true."""
 
+import itertools
 import math
 
 import numpy as np
@@ -36,10 +37,12 @@ def lending(unit: str = "$") -> Subject:
     [
         (29_929, "29,900"),
         (12_345_678, "12,300,000"),
-        (48.3, "48"),
+        (48.3, "48.3"),
         (999.6, "1,000"),
         (0, "0"),
-        (-48.3, "-48"),
+        (-48.3, "-48.3"),
+        (2.49, "2.49"),
+        (0.43, "0.43"),
     ],
 )
 def test_three_digits_are_enough_for_people(value: float, said: str) -> None:
@@ -123,7 +126,7 @@ def test_what_people_get_in_exchange_errs_to_less() -> None:
         "(today: 1 of 100)."
     )
     assert "failed 98.5% as often" in second
-    assert "at least 94% as often by the 95% interval (today: 0% as often)" in second
+    assert "at least 94% as often by the 95% interval (today: not known)" in second
 
 
 def test_attacks_that_were_not_run_are_not_told_of() -> None:
@@ -132,8 +135,9 @@ def test_attacks_that_were_not_run_are_not_told_of() -> None:
 
 def test_the_best_guess_is_rounded_up() -> None:
     said = answer.derived(0.77117, 0.99999, 0.25)
-    assert "more often than 77.2 times in 100" in said
+    assert "at most 77.2 times in 100" in said
     assert "it is 100 times in 100" in said
+    assert "everybody else's rows" in said
     assert "guarantees nothing" in answer.derived(None, None, None)
 
 
@@ -192,3 +196,31 @@ def test_curves_rise_with_distance_and_begin_at_a_coin() -> None:
     assert curve[0].guess == 0.5
     assert curve[-1].distance == 2.0
     assert at_distances(Grid().cells(500)[0], 4) == ()
+
+
+@pytest.mark.parametrize("columns", [2, 3, 10, 60])
+@pytest.mark.parametrize("mechanism", ["least-noise", "gaussian", "projection-exact"])
+def test_straight_lines_between_epsilons_are_never_below_the_truth(columns: int, mechanism: str) -> None:
+    cell = Cell("c", mechanism, 0.25, epsilon=4.0, delta=1e-4)
+    made = cell.build(columns)
+    assert isinstance(made, NoiseMechanism)
+    known = [(at.distance, at.epsilon) for at in at_distances(cell, columns) if at.epsilon is not None]
+    for (r, low), (s, high) in itertools.pairwise(known):
+        for share in (0.25, 0.5, 0.75):
+            middle = r + share * (s - r)
+            truth = made.epsilon(distance=middle, delta=1e-4, dimensions=columns)
+            assert truth <= low + share * (high - low) + 1e-9
+
+
+def test_a_staircase_has_its_jumps_among_the_points() -> None:
+    """One column: the best guess and ε jump at multiples of B; drawn in steps they are never below."""
+    cell = Cell("c", "staircase", 0.05, epsilon=4.0, delta=1e-6)
+    made = cell.build(1)
+    assert isinstance(made, NoiseMechanism)
+    curve = at_distances(cell, 1)
+    for r in np.linspace(0.001, 2.0, 97):
+        next_up = next(at for at in curve if at.distance >= r)
+        loss = made.privacy_loss(distance=float(r), dimensions=1)
+        assert (1 + loss.delta(0.0)) / 2 <= next_up.guess + 1e-9
+        shown = next(at.epsilon for at in curve if at.distance >= r and at.epsilon is not None)
+        assert loss.epsilon(1e-6) <= shown + 1e-6

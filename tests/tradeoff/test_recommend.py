@@ -317,13 +317,13 @@ def test_a_large_delta_is_warned_of(tmp_path: Path) -> None:
     )
     assert found.chosen is not None
     assert found.chosen.cell["parts"] is None
-    large = "δ = 0.032 is large: in that share of cases the promise may fail for a person altogether"
+    large = "δ = 0.033 is large: the promise allows that somebody's row is given away altogether"
     assert found.record()["warnings"] == list(found.warnings)
     assert large in found.warnings[0]
     assert large in found.reason
     assert "δ = 0.0323, 4.87 times the usual 1/(rows + 1)." in found.reason
     assert large in str(found.release)
-    assert "for a table of its size, 4.87 times the usual 1/(rows + 1)" in str(found.release)
+    assert "as in the sweep, 4.87 times the usual 1/(rows + 1)" in str(found.release)
 
 
 def test_partitions_say_what_delta_they_set() -> None:
@@ -374,10 +374,13 @@ def _damaged(change: dict[str, Any], folder: Path) -> Path:
         ({"made_of": {"source": "public"}}, "do not agree .source, for_the_data_holder_only, what run.json"),
         ({"fingerprint": "f" * 64}, "do not agree .fingerprint, what run.json itself says"),
         ({"cells": None}, "run.json is damaged .no cells"),
-        ({"cells": []}, "are not those of its grid: it was changed by hand"),
-        ({"cells": [{"name": "status quo"}]}, "are not those of its grid"),
-        ({"people": 1_000_000}, "are not those of its grid"),
-        ({"release": {"id": "other", "scales": "data"}}, "the cells or release settings of run.json are not"),
+        ({"cells": []}, "are not those of its sweep: it was changed by hand"),
+        ({"cells": [{"name": "status quo"}]}, "are not those of its sweep"),
+        ({"people": 1_000_000}, "are not those of its sweep"),
+        ({"release": {"id": "other", "scales": "data"}}, "release settings or names of run.json are not"),
+        ({"objective": {"metric": "exclusion_errors", "best": "largest"}}, "are not those of its sweep"),
+        ({"kind": "lending"}, "are not those of its sweep"),
+        ({"features": ["a", "b", "c", "d"]}, "are not those of its sweep"),
         ({"objective": {}}, "run.json is damaged .no objective"),
         ({"fingerprint": None, "people": "many"}, "run.json is damaged .no fingerprint, people"),
     ],

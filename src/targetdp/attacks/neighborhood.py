@@ -54,22 +54,26 @@ class Neighborhood:
 
     def sentence(self) -> str:
         """What an official can read."""
-        looked = len(self.crowd)
-        sample = "" if looked == self.people else f" (of {looked:,} people looked at)"
-        return f"{in_a_sentence(self.B, self.typical, self.alone)}{sample}."
+        return in_a_sentence(self.B, self.typical, self.alone, len(self.crowd), self.people)
 
 
-def in_a_sentence(B: float, typical: float, alone: float) -> str:
-    """What B means, for an official; without a full stop, so that more can be said."""
+def in_a_sentence(B: float, typical: float, alone: float, looked_at: int, people: int) -> str:
+    """What B means, for an official. A sample is called one, and never says "all" or "none" of everybody."""
     many = math.floor(typical)
     others = f"{many:,} {'other who looks' if many == 1 else 'others who look'}"
-    return f"At B = {B:g} a typical person has {others} alike; {_nobody(alone)} have nobody"
+    sampled = looked_at < people
+    sample = f" (of {looked_at:,} people looked at)" if sampled else ""
+    return (
+        f"At B = {B:.12g} a typical person has {others} alike; {_nobody(alone, sampled)} have nobody{sample}."
+    )
 
 
-def _nobody(alone: float) -> str:
+def _nobody(alone: float, sampled: bool) -> str:
     """The share of people who are alone, rounded up, but "all" and "none" only if it is so."""
-    if alone in {0.0, 1.0}:
+    if alone in {0.0, 1.0} and not sampled:
         return "none" if alone == 0 else "all people"
+    if alone == 0:
+        return "fewer than 0.1% of people"
     percent = math.ceil(alone * 1000 - 1e-9) / 10
     return f"{percent:.1f}% of people" if percent < 100 else "more than 99.9% of people"
 

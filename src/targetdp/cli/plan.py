@@ -90,12 +90,13 @@ def _plan_tables(made: Any) -> list[Table]:
 
     distances = Table(
         title=f"True ε of {made.choice.name} at δ = {g.delta:.3g}",
-        caption="Best guess: which of two equally likely people a row belongs to; a coin is right in 50%.",
+        caption="Best guess: which of two equally likely rows a person has, by somebody who knows all "
+        "other rows; a coin is right in 50%.",
         title_justify="left",
         caption_justify="left",
         min_width=78,
     )
-    for heading in ("distance between two people", "ε", "best guess is right"):
+    for heading in ("distance between two rows", "ε", "best guess is right"):
         distances.add_column(heading, justify="right")
     for r, value in made.epsilon_at.items():
         # Rounded up: nobody may read more protection than there is.

@@ -1,7 +1,6 @@
 """`targetdp tradeoff`: what each release costs a program and how it protects people; which to choose."""
 
 import json
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,6 +22,7 @@ from targetdp.cli.limits import (
     limits,
 )
 from targetdp.cli.words import Bar, cells, emit, must_be_free, out, save_text, tell, warn
+from targetdp.rounding import down, exact, up
 
 _LABELS = ("mechanism", "B", "ε")
 _HEADINGS = {
@@ -234,7 +234,7 @@ def _label(cell: Any) -> list[str]:
     if cell["group_size"] is not None:
         name += f" {cell['group_size']}"
     if cell["B"] is not None:
-        B, epsilon = f"{cell['B']:g}", f"{cell['epsilon']:g}"
+        B, epsilon = exact(cell["B"]), up(cell["epsilon"], 6)
     if cell["epsilon1"] is not None:
         epsilon = f"{cell['epsilon1']:g} + {cell['epsilon2']:g}"
     return [name + (" *" if cell["same_as"] else ""), B, epsilon]
@@ -243,7 +243,7 @@ def _label(cell: Any) -> list[str]:
 def _delta(delta: float, people: int) -> str:
     from targetdp.tradeoff.release_file import larger_by_parts  # noqa: PLC0415
 
-    return f"δ = {delta:.3g}{larger_by_parts(delta, people)}"
+    return f"δ = {up(delta)}{larger_by_parts(delta, people)}"
 
 
 def _warn_of(delta: float) -> None:
@@ -261,7 +261,9 @@ def _means(figures: Any, names: Any) -> list[str]:
             return "–"
         # Protection is never rounded to more than there is.
         mean = figures[name].mean
-        return f"{math.floor(mean * 1000 + 1e-9) / 1000:.3f}" if name in PROTECTIONS else shown(mean)
+        if name == "exact_epsilon":
+            return up(mean, 4)
+        return down(mean) if name in PROTECTIONS else shown(mean)
 
     return [told(name) for name in names]
 

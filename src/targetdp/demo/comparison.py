@@ -4,6 +4,7 @@ An invented population is drawn and privatized many times by each mechanism at o
 a ridge regression then picks the poorest 29%, as in the paper's Togolese case study.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -97,7 +98,7 @@ def cells(line: Line) -> list[str]:
         line.name,
         "none" if g is None else f"{g.B:g}",
         "none" if g is None else f"{g.epsilon:.4f}",
-        "–" if line.true_epsilon is None else f"{line.true_epsilon:.4f}",
+        "–" if line.true_epsilon is None else f"{math.ceil(line.true_epsilon * 1e4 - 1e-6) / 1e4:.4f}",
         "–" if g is None else f"{g.delta:.1e}",
         "–" if line.noise is None else f"{line.noise:.3f}",
         f"{line.accuracy:.3f}",

@@ -40,6 +40,9 @@ _Share = Annotated[float, Field(gt=0, lt=1)]
 _Money = _Name | Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
+_CURRENCY = r"^[^\s\\\"'<>&]{1,12}$"
+"""One short word: it stands in charts, tables and sentences."""
+
 _Some = Field(strict=False, min_length=1)
 _Columns = Annotated[tuple[_Name, ...], _Some]
 _Distances = Annotated[tuple[Annotated[float, Field(gt=0, le=2)], ...], _Some]
@@ -221,7 +224,9 @@ class LendingSettings(ProgramSettings):
     threshold: _Share = Field(0.5, description="a loan is given above this predicted chance to repay")
     estimator: _Name = Field("logistic", description="logistic, or the path of a scikit-learn classifier")
 
-    currency: _Name = Field("money", description="of amounts and profit, as people write it: $, NGN, €")
+    currency: Annotated[str, Field(pattern=_CURRENCY)] = Field(
+        "money", description="of amounts and profit, as people write it: $, NGN, €"
+    )
 
     @property
     def unit(self) -> str:

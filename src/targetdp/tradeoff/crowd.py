@@ -12,8 +12,8 @@ from targetdp.tradeoff.simulation import Figure
 from targetdp.typing import Floats
 
 CROWD = "crowd"
-"""The metric; its settings are ``typical`` (the median number of others within B) and ``alone`` (the share of
-people who have nobody there)."""
+"""The metric; its settings are ``typical`` (the median number of others within B), ``alone`` (the share of
+people who have nobody there) and ``looked_at`` (of how many people that was counted)."""
 
 _LOOKED_AT = 5_000
 """People of a large table for whom others are counted, among everyone."""
@@ -28,5 +28,6 @@ def crowds(X: Floats, distances: Iterable[float]) -> dict[float, tuple[Figure, .
             found[B] = (
                 Figure(CROWD, "typical", around.typical),
                 Figure(CROWD, "alone", around.alone),
+                Figure(CROWD, "looked_at", float(len(around.crowd))),
             )
     return found

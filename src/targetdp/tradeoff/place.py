@@ -25,7 +25,7 @@ RUN, PARTS = "run.json", "parts"
 RESULTS, SUMMARY, TIMING = "results.parquet", "summary.parquet", "timing.parquet"
 
 _SAID = {
-    FINGERPRINT: str, SOURCE: str, MARK: bool, "program": str, "objective": dict, "people": int,
+    FINGERPRINT: str, SOURCE: str, MARK: bool, "program": str, "kind": str, "objective": dict, "people": int,
     "features": list, "release": dict, "made_of": dict, "cells": list,
 }  # fmt: skip
 """What a run's record must say, for whoever reads it."""
@@ -102,12 +102,7 @@ class Place:
             "format": FORMAT,
             **mark_of(study.source),
             FINGERPRINT: sweep.fingerprint,
-            "program": study.name,
-            "kind": study.program.kind,
-            "objective": study.objective,
-            "people": study.people,
-            "chance": study.program.chance,
-            "features": list(study.features),
+            **sweep.told,
             "release": dict(study.release),
             "made_of": sweep.made_of,
             "cells": [asdict(cell) for cell in sweep.cells],

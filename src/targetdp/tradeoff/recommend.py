@@ -8,6 +8,7 @@ from typing import Any
 
 from targetdp import check
 from targetdp.guarantee import Guarantee
+from targetdp.rounding import down
 from targetdp.tradeoff.grid import STATUS_QUO
 from targetdp.tradeoff.mark import MARK, SOURCE
 from targetdp.tradeoff.place import read_run
@@ -118,7 +119,9 @@ def recommend(
     chosen, equals = _best(objective, fitting)
     reason = _why(objective, chosen, len(equals), len(fitting), figures[STATUS_QUO])
     reason += _what_it_promises(chosen.cell, run["people"])
-    return Recommendation(run, asked, standings, chosen, reason, release_text(run, chosen.cell))
+    return Recommendation(
+        run, asked, standings, chosen, reason, release_text(run, chosen.cell, recommended=True)
+    )
 
 
 def _one_of_each(cells: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -223,7 +226,7 @@ def _why(
             "protection."
         )
     scores = [
-        f"{in_words(name)} {shown(chosen.figures[name].mean)}"
+        f"{in_words(name)} {_protection(chosen.figures[name].mean)}"
         for name in PROTECTIONS
         if name in chosen.figures
     ]
@@ -231,6 +234,10 @@ def _why(
         f"It has {', '.join(scores)}. What attacks found is an upper bound: a cleverer one may get more."
     )
     return " ".join(said)
+
+
+def _protection(score: float | None) -> str:
+    return "undefined" if score is None else down(score)
 
 
 def _what_it_promises(cell: Mapping[str, Any], people: int) -> str:

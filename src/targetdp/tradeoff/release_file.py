@@ -3,13 +3,14 @@
 import json
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from targetdp.guarantee import Guarantee
 from targetdp.programs.file import MARK as FOR_THE_HOLDER
 from targetdp.release.holder import LARGE_DELTA
 from targetdp.release.settings import make_settings
-from targetdp.rounding import up
+from targetdp.rounding import exact, up
 from targetdp.tradeoff.grid import LEAST_NOISE, MONDRIAN, PROJECTION
 from targetdp.tradeoff.mark import FINGERPRINT, MARK, SOURCE
 
@@ -41,7 +42,7 @@ def promise_of(cell: Mapping[str, Any]) -> Guarantee | None:
 
 def told(promise: Guarantee) -> str:
     """A guarantee for people; neither ε nor δ is rounded to less than is visible."""
-    return f"B = {promise.B:g}, ε = {up(promise.epsilon, 6)}, δ = {up(promise.delta)}"
+    return f"B = {exact(promise.B)}, ε = {up(promise.epsilon, 6)}, δ = {up(promise.delta)}"
 
 
 def larger_by_parts(delta: float, people: int) -> str:
@@ -58,13 +59,16 @@ def large_delta(delta: float | None) -> str | None:
     if delta is None or delta <= LARGE_DELTA:
         return None
     return (
-        f"δ = {delta:.2g} is large: in that share of cases the promise may fail for a person altogether; "
-        "1/(rows + 1) or less is usual"
+        f"δ = {up(delta, 2)} is large: the promise allows that somebody's row is given away altogether with "
+        "that probability; 1/(rows + 1) or less is usual"
     )
 
 
-def release_text(run: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
+def release_text(run: Mapping[str, Any], cell: Mapping[str, Any], *, recommended: bool = False) -> str:
     """TOML with comments. It is read back and checked before it is handed over.
+
+    One that is ``recommended`` says so, and names a scales file by where it is; one that is chosen on a page,
+    which travels, by its name only.
 
     Guarantees: a release of a table of the same size has the noise that the sweep measured. A cell of which
     that cannot be said (a projection with another k than a release's) is refused.
@@ -77,19 +81,25 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
     if "id" not in run["release"]:
         notes["id"] = "the program file names no id: put the column that identifies a person here"
     settings |= _mechanism(cell, notes, run["people"])
+    if not recommended and given["scales"] not in {"data", "private"}:
+        given["scales"] = Path(given["scales"]).name
     settings |= given | {"tuned_on": TUNED_ON[run[SOURCE]]}
+    known = run.get("made_of", {}).get("scales") or {"source": "data"}
+    conditional = settings["scales"] == "data" or known["source"] in {"data", "confidential"}
     if settings["scales"] == "data":
         notes["scales"] = (
             "as in the sweep; the guarantee is then conditional: better a file of public scales, or private"
         )
+    elif conditional:
+        notes["scales"] = "learned from confidential data: the guarantee holds given these scales only"
     head = [
-        f"Recommended by targetdp tradeoff: {cell['name']}",
+        f"{'Recommended by' if recommended else 'Chosen from a sweep of'} targetdp tradeoff: {cell['name']}",
         f"Program {_one_line(run['program'])}, {run['people']:,} people ({run[SOURCE]}), "
         f"sweep {run[FINGERPRINT][:16]}",
     ]
     promise = promise_of(cell)
     if promise is not None:
-        condition = ", on conditions (see scales)" if settings["scales"] == "data" else ""
+        condition = ", on conditions (see scales)" if conditional else ""
         head.append(f"It promises {told(promise)} on a table of this size{condition}")
     if (warning := large_delta(cell["delta"])) is not None:
         head.append(f"Warning: {warning}")
@@ -115,7 +125,7 @@ def _mechanism(cell: Mapping[str, Any], notes: dict[str, str], people: int) -> d
         "delta": cell["delta"],
     }
     more = larger_by_parts(cell["delta"], people)
-    notes["delta"] = f"as in the sweep, for a table of its size{more}"
+    notes["delta"] = f"as in the sweep{more}: for a larger table take 1/(rows + 1), or less"
     if name == PROJECTION:
         found["epsilon"] = _projection_epsilon(cell)
         if abs(found["epsilon"] - cell["epsilon"]) > 1e-9:
@@ -127,7 +137,7 @@ def _mechanism(cell: Mapping[str, Any], notes: dict[str, str], people: int) -> d
             del found["delta"], notes["delta"]
             found["partitions"] = cell["parts"]
             notes["partitions"] = (
-                f"sets δ from the number of rows, as the paper does: {cell['delta']:.3g} for {people:,} "
+                f"sets δ from the number of rows, as the paper does: {up(cell['delta'])} for {people:,} "
                 f"rows{more}"
             )
     elif name == LEAST_NOISE:

@@ -124,15 +124,16 @@ def read_figures(folder: Path) -> dict[str, dict[str, Estimate]]:
 def _must_be_its_grid(run: Mapping[str, Any], folder: Path) -> None:
     """What a release file is made of must be what was swept: the grid is part of the fingerprint."""
     made_of = run["made_of"]
-    if not {"grid", "release", "scales", "unit"} <= set(made_of):
+    if not {"grid", "release", "scales", "unit", "told"} <= set(made_of):
         raise ValueError(
             f"{folder}: run.json was made by another version of targetdp: run the sweep again in a new folder"
         )
     cells = [asdict(cell) for cell in Grid(**made_of["grid"]).cells(run["people"])]
-    if run["cells"] != cells or run["release"] != made_of["release"]:
+    told = {name: run.get(name) for name in made_of["told"]}
+    if run["cells"] != cells or run["release"] != made_of["release"] or told != made_of["told"]:
         raise ValueError(
-            f"{folder}: the cells or release settings of run.json are not those of its grid: it was changed "
-            "by hand; run the sweep again in a new folder"
+            f"{folder}: the cells, release settings or names of run.json are not those of its sweep: it was "
+            "changed by hand; run the sweep again in a new folder"
         )
 
 

@@ -91,14 +91,15 @@ class Study:
         return self.program.evaluate(X, self.folds, rng)
 
     def scales_record(self) -> dict[str, Any] | None:
-        """The scales as plain data; the values only where they tell no more than the sweep's other figures.
+        """The scales as plain data; the values only where they may be published.
 
-        Scales learned from confidential data must not be published, and a sweep of public rows may be.
+        From a confidential table's exact means everybody's row but one gives the last one away.
         """
         if self.scales is None:
             return None
         known: dict[str, Any] = {"source": self.scales.source}
-        if self.scales.source != "confidential":
+        own = self.scales.source == "data" and not self.for_the_data_holder_only
+        if own or self.scales.may_be_published:
             known |= {"center": self.scales.center.tolist(), "scale": self.scales.scale.tolist()}
         return known
 

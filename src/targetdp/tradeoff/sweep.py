@@ -93,11 +93,25 @@ class Sweep:
             "source": self.study.source,
             "release": dict(self.study.release),
             "scales": self.study.scales_record(),
+            "told": self.told,
             "unit": self.study.unit,
             "grid": self.grid.record(),
             "simulations": self.simulations,
             "seed": self.seed,
             "software": {"targetdp": __version__} | software,
+        }
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What pages and release files say of it: whoever changes that by hand has another sweep."""
+        study = self.study
+        return {
+            "program": study.name,
+            "kind": study.program.kind,
+            "objective": study.objective,
+            "people": study.people,
+            "chance": study.program.chance,
+            "features": list(study.features),
         }
 
     @cached_property

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from targetdp.report.page.numbers import about, of_100, whole
 from targetdp.report.page.subject import Subject
-from targetdp.rounding import up
+from targetdp.rounding import exact, up
 from targetdp.tradeoff.standing import Estimate
 
 Figures = Mapping[str, Estimate]
@@ -68,13 +68,13 @@ def exchange(chosen: Figures, today: Figures) -> list[str]:
     if (found := _score(chosen, "singling_out")) is not None:
         said.append(
             f"{of_100(found)} people were not singled out by the attacks we ran"
-            f"{_low(chosen, 'singling_out', of_100)} (today: {of_100(_score(today, 'singling_out') or 0.0)})."
+            f"{_low(chosen, 'singling_out', of_100)} (today: {_today(today, 'singling_out', of_100)})."
         )
     if (found := _score(chosen, "attribute_inference")) is not None:
-        before = _score(today, "attribute_inference") or 0.0
         said.append(
             f"Guesses at a hidden value failed {_often(found)} for people in the table as for people "
-            f"outside it{_low(chosen, 'attribute_inference', _often)} (today: {_often(before)})."
+            f"outside it{_low(chosen, 'attribute_inference', _often)} "
+            f"(today: {_today(today, 'attribute_inference', _often)})."
         )
     return said
 
@@ -84,18 +84,23 @@ def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None)
     if guess_at_B is None or B is None:
         return "This setting guarantees nothing: no limit can be derived on what an attacker may learn."
     said = (
-        f"Shown a row that belongs to one of two similar, equally likely people (at distance B = {B:g}), no "
-        f"attacker can tell whose it is more often than {_times(guess_at_B)} times in 100; a coin is right "
-        "50 times."
+        "An attacker who knows everybody else's rows, and that a person's row is one of two at distance B = "
+        f"{exact(B)}, can tell which of them it is at most {_times(guess_at_B)} times in 100; a coin is "
+        "right 50 times."
     )
     if B < 2 and guess_at_2 is not None:
-        said += f" For the two most different people it is {_times(guess_at_2)} times in 100."
+        said += f" If the two are as different as can be, it is {_times(guess_at_2)} times in 100."
     return said
 
 
 def _times(guess: float) -> str:
     """Times in 100, rounded up: what an attacker can do at most."""
     return up(100 * guess, 3) if guess < 0.999 else "100"
+
+
+def _today(figures: Figures, metric: str, told: Callable[[float], str]) -> str:
+    score = _score(figures, metric)
+    return "not known" if score is None else told(score)
 
 
 def _score(figures: Figures, metric: str) -> float | None:

@@ -129,17 +129,21 @@ def ceiling_chart(smallest: float = SMALLEST) -> Spec:
     return _spec(curves + names + dot + said, "Theorem 1: highest possible agreement over B")
 
 
-def distance_chart(field: str, title: str, domain: list[float] | None, fmt: str) -> Spec:
-    """What the noise means for two people at any distance: ``epsilon``, or the best ``guess``."""
+def distance_chart(
+    field: str, title: str, domain: list[float] | None, fmt: str, *, steps: bool = True
+) -> Spec:
+    """What the noise means at any distance: ``epsilon``, or the best ``guess``; in ``steps``: never below."""
     base = alt.Chart(alt.NamedData("curve"))
     x = (
-        alt.X("r:Q").title("distance between two people  (less alike →)").scale(domain=[0, 2])
+        alt.X("r:Q").title("distance between the two rows  (less alike →)").scale(domain=[0, 2])
         .axis(tickCount=5, labelFlush=False)
     )  # fmt: skip
     scale = alt.Scale(domain=domain) if domain else alt.Scale(zero=True)
     # A vertical title is turned: its arrow to the left points down.
     y = alt.Y(f"{field}:Q").title(f"{title}  (← more private)").scale(scale).axis(format=fmt)
-    line = base.mark_line(strokeWidth=1.5, color=_BLUE).encode(x=x, y=y)
+    # In steps: between two points the higher one is shown, never less than there is.
+    shape = "step-before" if steps else "linear"
+    line = base.mark_line(strokeWidth=1.5, color=_BLUE, interpolate=shape).encode(x=x, y=y)
     dots = base.mark_point(filled=True, size=60, opacity=1).encode(
         x=x, y=y,
         color=alt.when("datum.is_B").then(alt.value(_ORANGE)).otherwise(alt.value(_BLUE)),

@@ -12,7 +12,7 @@ from typing import Any
 Data = dict[str, Any]
 
 _NUMBER = re.compile(r"([0-9][0-9.,]*)")
-_TEXTS = ("cost", "derived", "toml")
+_TEXTS = ("cost", "derived", "promise_told", "toml")
 _BY_B = ("crowd", "profiles")
 
 

@@ -38,7 +38,12 @@ PLAIN = (
 
 def plain_conditions(run: Mapping[str, Any]) -> tuple[str, ...]:
     """For an official, the most important first."""
-    return (_SCALES[_scales_source(run)], *PLAIN)
+    parts = run["made_of"]["grid"].get("parts")
+    more = () if parts is None else (
+        f"δ is the paper's for {parts} random parts of the table: about {parts} times the usual, a weaker "
+        "promise to each person.",
+    )  # fmt: skip
+    return (_SCALES[_scales_source(run)], *more, *PLAIN)
 
 
 def stated_conditions(run: Mapping[str, Any]) -> tuple[str, ...]:
@@ -52,7 +57,7 @@ def stated_conditions(run: Mapping[str, Any]) -> tuple[str, ...]:
         Facts(
             scales=_scales_source(run), has_guarantee=True, keeps_order=False, kept=(),
             features=len(features), imputed=imputed, pseudonyms=False,
-            partitions=run["made_of"]["grid"].get("parts"), tuned_on=TUNED_ON[run["source"]], engine="local",
+            partitions=None, tuned_on=TUNED_ON[run["source"]], engine="local",
             has_ledger=True, part=None,
         )
     )  # fmt: skip

@@ -23,6 +23,7 @@ from targetdp.rounding import up
 from targetdp.tradeoff.grid import STATUS_QUO, Cell
 from targetdp.tradeoff.recommend import Recommendation, promised_epsilon, recommend
 from targetdp.tradeoff.release_file import can_be_made, promise_of, release_text
+from targetdp.tradeoff.release_file import told as told_promise
 from targetdp.tradeoff.standing import Constraint, Estimate, read_figures
 
 Data = dict[str, Any]
@@ -41,6 +42,7 @@ class Content:
     run: Mapping[str, Any]
     subject: Subject
     found: Recommendation
+    population: float
     data: Data
 
     @property
@@ -73,7 +75,7 @@ def content(folder: Path, constraints: Iterable[Constraint], *, progress: Progre
     subject = subject_of(run)
     today = figures[STATUS_QUO]
     population = today["population"].mean or float(run["people"])
-    groups = by_group(folder, subject)
+    groups = by_group(folder, subject, run["people"])
     aim = run["objective"]["metric"]
     wanted = (subject.metric, aim, "accuracy", *PROTECTIONS, *(one.metric for one in found.constraints))
     choosable = {one.name for one in found.standings if _choosable(one.cell)}
@@ -116,7 +118,7 @@ def content(folder: Path, constraints: Iterable[Constraint], *, progress: Progre
         "asked": [_limit(one) for one in found.constraints], "chosen": chosen, "cells": cells,
         "why_none": None if found.chosen is not None else found.reason,
     }  # fmt: skip
-    return Content(run, subject, found, data)
+    return Content(run, subject, found, population, data)
 
 
 def _choosable(cell: Mapping[str, Any]) -> bool:
@@ -164,6 +166,7 @@ def _told(
     told = profiles(run["features"], run["made_of"].get("scales"), promise.B)
     return {
         "promise": {"B": promise.B, "epsilon": promise.epsilon, "delta": promise.delta},
+        "promise_told": told_promise(promise),
         "promised_epsilon": promised_epsilon(cell),
         "ceiling": accuracy_ceiling(promise),
         "cost": answer.cost(subject, figure, today, population),

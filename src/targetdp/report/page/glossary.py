@@ -1,14 +1,16 @@
 """Words of the page, explained once."""
 
 GLOSSARY = {
-    "B": "How similar two people must be for the guarantee to hide them from each other. Rows are scaled so "
-    "that no two people are farther apart than 2: B = 2 hides everybody from everybody (classic differential "
-    "privacy), B = 0.25 only people who are much alike.",
-    "ε (epsilon)": "How strictly similar people are hidden from each other: the smaller, the stricter.",
-    "δ (delta)": "A small allowance for rare cases in which ε does not hold: the smaller, the better.",
+    "B": "How similar two rows must be for the guarantee to cover the difference between them. Rows are "
+    "scaled so that no two are farther apart than 2: B = 2 covers any two (classic differential privacy), "
+    "B = 0.25 only rows that are much alike.",
+    "ε (epsilon)": "How hard rows within B are to tell apart: the smaller, the harder. It belongs to its B.",
+    "δ (delta)": "A small addition to what ε allows: the smaller, the better. It is not the chance that "
+    "something goes wrong; the best guess has both ε and δ in it.",
     "Exact ε": "What the noise really keeps at a given distance, computed and not estimated.",
-    "Best guess": "Of two people, whose row is this? The largest chance, for any attacker with any method, "
-    "of being right. A coin is right half of the time.",
+    "Best guess": "An attacker knows everybody else's rows, and that a person's row is one of two, equally "
+    "likely: the largest chance, with any method, of being right about which. A coin is right half of "
+    "the time.",
     "Status quo, today": "The program on the table as it is, without privacy.",
     "Least noise": "The quietest of our mechanisms that keeps the stated guarantee.",
     "The paper's projection": "The mechanism that the scientific paper prints. It keeps more than it states, "

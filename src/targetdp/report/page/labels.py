@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from targetdp.rounding import exact, up
 from targetdp.tradeoff.grid import CLASSIC, LEAST_NOISE, MONDRIAN, PROJECTION, STATUS_QUO
+from targetdp.tradeoff.release_file import promise_of
 
 MECHANISMS = {
     STATUS_QUO: "today, no privacy",
@@ -31,19 +33,21 @@ EXPLAINED = {
         "may do better."
     ),
     "distinguishing": (
-        "How little the release tells, on average, about which of the two most different people a row "
-        "belongs to, even to an attacker who knows everybody else's rows. Derived, not measured: no attacker "
-        "can do better on average."
+        "How little the release tells, on average, about which of two rows a person has, if they are as "
+        "different as can be, even to an attacker who knows everybody else's rows. Derived, not measured: no "
+        "attacker can do better on average."
     ),
 }
 
 
 def label(cell: Mapping[str, Any]) -> str:
-    """A setting's name on the page."""
+    """A setting's name on the page, with the ε that its release promises."""
     kind = MECHANISMS.get(cell["mechanism"], str(cell["mechanism"]))
     if cell["group_size"] is not None:
         return f"{kind}, groups of {cell['group_size']}"
     if cell["B"] is None:
         return kind
     classic = " (classic differential privacy)" if cell["B"] == CLASSIC else ""
-    return f"{kind}, B = {cell['B']:g}, ε = {cell['epsilon']:.6g}{classic}"
+    promise = promise_of(cell)
+    assert promise is not None  # noqa: S101 (whatever has a B has one)
+    return f"{kind}, B = {exact(promise.B)}, ε = {up(promise.epsilon, 6)}{classic}"

@@ -10,9 +10,10 @@ def about(value: float) -> str:
     """A count or an amount with three digits that mean something: 29,929 is "29,900"."""
     if value == 0 or not math.isfinite(value):
         return f"{value:,.0f}"
+    if abs(value) < 100:
+        return f"{value:.3g}" if abs(value) >= 1e-4 else f"{value:.1e}"
     digits = max(0, math.floor(math.log10(abs(value))) - 2)
-    rounded = round(value / 10**digits) * 10**digits
-    return f"{rounded:,.0f}" if abs(rounded) >= 10 else f"{rounded:.3g}"
+    return f"{round(value / 10**digits) * 10**digits:,.0f}"
 
 
 def whole(value: float) -> str:

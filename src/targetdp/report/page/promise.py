@@ -1,7 +1,7 @@
 """What a release's noise means for two people at any distance: the exact ε there, and the best guess."""
 
 import math
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from targetdp.mechanisms import NoiseMechanism
@@ -9,8 +9,9 @@ from targetdp.tradeoff.grid import Cell
 
 DISTANCES = (0.1, 0.5, 1.0, 2.0)
 _BETWEEN = tuple(i / 20 for i in range(41))
-"""Where the best guess is computed too: its curve bends, and a straight line between few points would show
-less than an attacker can do. The curve of ε bends the other way."""
+_UP_TO_B = 10
+"""Where the best guess is computed too, and in how many steps up to B. Between these the page draws the
+higher end: the curve rises, so that it never shows less than an attacker can do."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,13 @@ def at_distances(cell: Cell, dimensions: int) -> tuple[AtDistance, ...]:
     promise, mechanism = cell.guarantee, cell.build(dimensions)
     if promise is None or not isinstance(mechanism, NoiseMechanism):
         return ()
-    return tuple(_curve(mechanism, dimensions, promise.delta, {*DISTANCES, promise.B}))
+    return tuple(_curve(mechanism, dimensions, promise.delta, promise.B))
 
 
-def _curve(
-    mechanism: NoiseMechanism, dimensions: int, delta: float, whole: Set[float]
-) -> Iterable[AtDistance]:
+def _curve(mechanism: NoiseMechanism, dimensions: int, delta: float, B: float) -> Iterable[AtDistance]:
+    whole = {*DISTANCES, B, *(_up_to(B) if dimensions == 1 else ())}
     yield AtDistance(0.0, 0.0, 0.5)  # the same row: nobody can tell
-    for distance in sorted({*whole, *_BETWEEN} - {0.0}):
+    for distance in sorted({*whole, *_BETWEEN, *_up_to(B)} - {0.0}):
         loss = mechanism.privacy_loss(distance=distance, dimensions=dimensions)
         epsilon = loss.epsilon(delta) if distance in whole else None
         yield AtDistance(
@@ -46,3 +46,8 @@ def _curve(
             epsilon if epsilon is None or math.isfinite(epsilon) else None,
             min(1.0, (1 + loss.delta(0.0)) / 2),
         )
+
+
+def _up_to(B: float) -> tuple[float, ...]:
+    """Steps up to twice B; the staircase's curves jump there."""
+    return tuple(min(2.0, B * i / _UP_TO_B) for i in range(1, 2 * _UP_TO_B + 1))

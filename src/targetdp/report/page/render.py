@@ -48,6 +48,7 @@ def page(content: Content, *, override: str | None = None) -> str:
         warning=large_delta(content.data["delta"]),
         mark=content.mark,
         override=override,
+        data_population=content.population,
         library=_library(),
         version=__version__,
         scales=content.run["made_of"].get("scales"),
@@ -73,7 +74,9 @@ def _specs(content: Content) -> dict[str, Any]:
         specs["chart-ceiling"] = charts.ceiling_chart(smallest) | {
             "datasets": {"ceilings": _named(ceiling_curves(data["delta"], smallest)), "chosen": []}
         }
-        specs["chart-epsilon"] = charts.distance_chart("epsilon", "exact ε", None, "~g")
+        # For several columns ε bends upwards (tested), so that straight lines are never below it.
+        one = len(content.run["features"]) == 1
+        specs["chart-epsilon"] = charts.distance_chart("epsilon", "exact ε", None, "~g", steps=one)
         specs["chart-guess"] = charts.distance_chart("guess", "best guess is right", [0.5, 1.0], ".0%")
     if data["groups"]["of"]:
         specs["chart-groups"] = charts.group_chart(data["groups"]["headings"][0], len(data["groups"]["of"]))

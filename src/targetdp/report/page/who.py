@@ -37,13 +37,15 @@ class ByGroup:
     changes: Mapping[str, Mapping[str, Mapping[str, Values]]]
     too_many: bool
     crowds: Mapping[float, Mapping[str, float]]
+    people: int
 
     def crowd(self, B: float) -> str:
         """What B means on the table, in a sentence."""
-        if not {"typical", "alone"} <= set(self.crowds.get(B, {})):
+        if not {"typical", "alone", "looked_at"} <= set(self.crowds.get(B, {})):
             return "How many people look alike at this B was not counted in this sweep."
         known = self.crowds[B]
-        return in_a_sentence(B, known["typical"], known["alone"]) + "."
+        looked_at = round(known["looked_at"])
+        return in_a_sentence(B, known["typical"], known["alone"], looked_at, self.people)
 
     def of(self, cell: str) -> list[list[list[float | None]]]:
         """For each group and figure of the subject: mean change, low and high end."""
@@ -67,7 +69,7 @@ class ByGroup:
         }
 
 
-def by_group(folder: Path, subject: Subject) -> ByGroup:
+def by_group(folder: Path, subject: Subject, people: int) -> ByGroup:
     """Read the changes by group from a sweep's summary."""
     table = pq.read_table(
         folder / SUMMARY, columns=["cell", "B", "metric", "setting", "mean", "low", "high", "change"],
@@ -87,7 +89,7 @@ def by_group(folder: Path, subject: Subject) -> ByGroup:
             groups.append(Group(column, name, row["mean"] or 0.0))
         if row["metric"] in wanted:
             changes.setdefault(row["cell"], {}).setdefault(row["metric"], {})[row["setting"]] = _change(row)
-    return ByGroup(subject, tuple(groups), changes, len(groups) * len(changes) > _MOST, crowds)
+    return ByGroup(subject, tuple(groups), changes, len(groups) * len(changes) > _MOST, crowds, people)
 
 
 def _change(row: Mapping[str, Any]) -> Values:

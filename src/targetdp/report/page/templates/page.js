@@ -164,7 +164,10 @@
     for (const text of [...chosen.exchange, chosen.derived]) {
       const item = document.createElement("li"); item.textContent = text; list.append(item);
     }
-    box.append(name, cost, list);
+    const said = document.createElement("p"), link = document.createElement("a");
+    link.href = "#conditions"; link.textContent = "on conditions";
+    said.append(`It promises ${chosen.promise_told}, `, link, ".");
+    box.append(name, cost, list, said);
   }
   function showMeaning() {
     if (byId("crowd")) { byId("crowd").textContent = chosen === null ? "Choose a setting to see what its B means." : chosen.crowd; }
@@ -174,18 +177,17 @@
     give("chart-guess", "curve", curve);
     const profiles = chosen === null ? [] : chosen.profiles || [];
     fill("people", profiles.map(([one, other, alone], i) =>
-      row([DATA.features[i], plain(one, alone), plain(other, alone), plain(alone, alone)], one === other ? "" : "fits")));
+      row([DATA.features[i], plain(one, alone), plain(other, alone), cut(alone)], one === other ? "" : "fits")));
     if (byId("ceiling-said")) {
       byId("ceiling-said").textContent = chosen === null ? ""
         : `The chosen setting (B = ${chosen.promise.B}, ε = ${chosen.promise.epsilon}) has a ceiling of γ = ${roundedUp(chosen.ceiling)}${chosen.ceiling > 0.999 ? ": Theorem 1 rules out next to nothing here" : ""}.`;
       give("chart-ceiling", "chosen", chosen === null ? [] : [{ B: chosen.promise.B, ceiling: chosen.ceiling, told: roundedUp(chosen.ceiling), label: chosen.label, name: "chosen" }]);
     }
   }
-  // Digits that matter beside a difference of B in this column.
-  const plain = (value, step) => {
-    const digits = Math.max(0, 1 - Math.floor(Math.log10(step || 1)));
-    return signed(value.toLocaleString("en-US", { maximumFractionDigits: Math.min(digits, 12), minimumFractionDigits: 0 }));
-  };
+  // Digits that matter beside a difference of B in this column; the difference itself is cut, never rounded up.
+  const digitsFor = (step) => Math.min(12, Math.max(0, 2 - Math.floor(Math.log10(step || 1))));
+  const plain = (value, step) => signed(value.toLocaleString("en-US", { maximumFractionDigits: digitsFor(step) }));
+  const cut = (step) => plain(Math.floor(step * 10 ** digitsFor(step) + 1e-9) / 10 ** digitsFor(step), step);
   function showGroups() {
     if (!DATA.groups.of.length || DATA.groups.too_many) { return; }
     const changes = chosen === null ? [] : chosen.groups;
@@ -197,7 +199,7 @@
     give("chart-groups", "zero", [{ x: 0 }]);
     fill("groups", changes.map((figures, i) => row([named[i], whole(DATA.groups.of[i][2]), ...figures.map((one) => stacked(change(one)))])));
   }
-  const plus = (value) => (value > 0 ? "+" : "") + whole(value);
+  const plus = (value) => (value > 0 ? "+" : "") + (Math.abs(value) >= 100 ? whole(value) : short(Number(value.toPrecision(3))));
   const change = ([mean, low, high]) => (mean === null ? "–" : low === null ? plus(mean) : `${plus(mean)} (${plus(low)} to ${plus(high)})`);
 
   // ---- what moves ---------------------------------------------------------------------------------------
@@ -213,6 +215,8 @@
       : { metric: metric, at_least: value, at_most: null };
   }
   function showLimits() {
+    for (const field of document.querySelectorAll('#needs input[type="number"]')) { field.setAttribute("aria-invalid", "false"); }
+    byId("unreadable").textContent = "";
     for (const name of DATA.protections) {
       const limit = limits[name];
       byId(`n-${name}`).value = limit ? limit.at_least : ""; byId(`r-${name}`).value = limit ? limit.at_least : 0;
@@ -233,15 +237,25 @@
     if (byId("epsilon")) { byId("epsilon-shown").textContent = byId("epsilon").value; }
     if (focused !== null) { const again = document.querySelector(`input[name="setting"][value="${focused}"]`); if (again) { again.focus(); } }
   }
+  // What is no number, or outside 0 to 1, changes nothing: the limit that held before still holds.
+  function readable(field) {
+    const value = Number(field.value), isMain = field.id === "n-main";
+    const bad = field.validity.badInput || !Number.isFinite(value) || (!isMain && field.value !== "" && (value < 0 || value > 1));
+    field.setAttribute("aria-invalid", bad ? "true" : "false");
+    byId("unreadable").textContent = bad ? `What was typed is no ${isMain ? "number" : "number from 0 to 1"} (write 0.95): the limit before it still holds.` : "";
+    return !bad;
+  }
   function listen() {
     for (const name of DATA.protections) {
       byId(`n-${name}`).addEventListener("input", (event) => {
-        const typed = event.target.value === "" ? null : Math.min(1, Math.max(0, Number(event.target.value)));
+        if (!readable(event.target)) { return; }
+        const typed = event.target.value === "" ? null : Number(event.target.value);
         setLimit(name, typed); byId(`r-${name}`).value = typed || 0; update(true);
       });
       byId(`r-${name}`).addEventListener("input", (event) => { setLimit(name, Number(event.target.value) || null); showLimits(); update(true); });
     }
     byId("n-main").addEventListener("input", (event) => {
+      if (!readable(event.target)) { return; }
       const typed = event.target.value === "" ? null : Number(event.target.value);
       setLimit(MAIN, typed); byId("r-main").value = typed === null ? (mainAtMost ? 1000 : 0) : toRange(typed); update(true);
     });
@@ -276,6 +290,8 @@
     showLimits(); update(true);
   }
 
+  byId("fixed").textContent = fixed.length ? "Also asked for, and not to be moved here: " + fixed.map((limit) =>
+    `${limit.metric.replaceAll("_", " ")} of ${limit.at_most === null ? "at least " + limit.at_least : "at most " + limit.at_most}`).join("; ") + "." : "";
   const epsilons = [...new Set(DATA.cells.map((cell) => cell.epsilon).filter((e) => e !== null))].sort((a, b) => a - b);
   if (byId("epsilon")) { byId("epsilon").append(...epsilons.map((e) => new Option(String(e), String(e)))); }
   listen(); begin();

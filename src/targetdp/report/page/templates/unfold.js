@@ -8,7 +8,7 @@ function unfolded(DATA) {
   for (const cell of DATA.cells) {
     cell.label = text(cell.label);
     if (!cell.choosable) { continue; }
-    for (const name of ["cost", "derived", "toml"]) { cell[name] = text(cell[name]); }
+    for (const name of ["cost", "derived", "promise_told", "toml"]) { cell[name] = text(cell[name]); }
     cell.exchange = cell.exchange.map(text);
     const { guess, epsilon, own } = cell.curve;
     const shared = DATA.distances.map((r, i) => [r, i in epsilon ? epsilon[i] : null, guess[i]]);

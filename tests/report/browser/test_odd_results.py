@@ -31,7 +31,7 @@ def test_one_setting_one_column_one_simulation_and_no_groups(opened: Opened) -> 
     assert page.locator("#settings tbody tr").count() == 1
     answer = text(page, "#answer")
     assert "poor people would be missed out of 150 people; today" in answer  # no interval
-    assert "equally likely people (at distance B = 2)" in answer
+    assert "one of two at distance B = 2" in answer
     assert "For the two most different people" not in answer  # they are those at distance 2
     assert "It is the only cell that satisfies every constraint" in str(
         page.locator("#answer details").text_content()

@@ -3,7 +3,7 @@
 One direction everywhere: to the right is more private, up serves the program better.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 
@@ -142,7 +142,7 @@ def distance_chart(
     # A vertical title is turned: its arrow to the left points down.
     y = alt.Y(f"{field}:Q").title(f"{title}  (← more private)").scale(scale).axis(format=fmt)
     # In steps: between two points the higher one is shown, never less than there is.
-    shape = "step-before" if steps else "linear"
+    shape: Literal["step-before", "linear"] = "step-before" if steps else "linear"
     line = base.mark_line(strokeWidth=1.5, color=_BLUE, interpolate=shape).encode(x=x, y=y)
     dots = base.mark_point(filled=True, size=60, opacity=1).encode(
         x=x, y=y,

@@ -33,7 +33,7 @@ def test_a_sweep_prints_every_cell_and_where_time_went(ran: Ran, folder: Path) -
         assert text in ran.out
     assert "computed once" in words(ran.out)
     assert "21 simulations (21 of them now); milliseconds for each: privatize" in words(ran.err)
-    assert "150 people (synthetic), 3 simulations, δ = 0.00662" in words(ran.out)
+    assert "150 people (synthetic), 3 simulations, δ = 0.00663" in words(ran.out)
     assert "is large" not in words(ran.err)
     assert MARK not in words(ran.out + ran.err)
     names = {path.name for path in (folder / "results").iterdir()}
@@ -81,8 +81,8 @@ def test_a_recommendation_is_a_release_file(ran: Ran, folder: Path, tmp_path: Pa
     assert text.strip() in done.out
     settings = make_settings(tomllib.loads(text))
     assert settings.tuned_on == "synthetic"
-    assert "150 people (synthetic), δ = 0.00662" in words(done.out)
-    assert f"Its release promises B = {settings.B:g}, ε = {settings.epsilon:g}, δ = 0.00662." in words(
+    assert "150 people (synthetic), δ = 0.00663" in words(done.out)
+    assert f"Its release promises B = {settings.B:g}, ε = {settings.epsilon:g}, δ = 0.00663." in words(
         done.out
     )
     refused = cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out)
@@ -130,11 +130,11 @@ def test_a_large_delta_is_told_everywhere(tmp_path: Path) -> None:
     done = cli("tradeoff", program, "--out", out, "--jobs", "1", "--quick", "--simulations", "1")
     assert done.code == 0, done.err
     assert "δ = 0.0323, 4.87 times the usual 1/(rows + 1)" in words(done.out)
-    assert "warning: δ = 0.032 is large" in words(done.err)
+    assert "warning: δ = 0.033 is large" in words(done.err)
     chosen = cli("tradeoff", "recommend", out, *EASY)
     assert "δ = 0.0323, 4.87 times the usual 1/(rows + 1)" in words(chosen.out)
-    assert "# Warning: δ = 0.032 is large" in words(chosen.out)
-    assert "warning: δ = 0.032 is large" in words(chosen.err)
+    assert "# Warning: δ = 0.033 is large" in words(chosen.out)
+    assert "warning: δ = 0.033 is large" in words(chosen.err)
 
 
 def test_confidential_rows_leave_their_mark_everywhere(tmp_path: Path) -> None:

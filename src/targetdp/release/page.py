@@ -91,8 +91,8 @@ def _distances(c: Certificate) -> list[str]:
         "",
         *_table(("distance between two people", "true ε", "best guess is right"), rows),
         "",
-        "*Best guess*: which of two equally likely rows a person has, by somebody who knows all other rows; a "
-        "coin is right in 50%.",
+        "*Best guess*: which of two equally likely rows a person has, by somebody who knows all other rows; "
+        "a coin is right in 50%.",
         "",
     ]
 

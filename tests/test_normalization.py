@@ -29,6 +29,7 @@ from targetdp import (
 )
 from targetdp.mechanisms import Mechanism
 from targetdp.mechanisms.base import SIMULATION
+from targetdp.mechanisms.linear import Scores
 from targetdp.noise import row_growth
 from targetdp.normalization import ROW_CONDITIONS, RowRule, clip_rows, shrink_rows, unit_rows
 from targetdp.scales import Source
@@ -336,6 +337,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "Mondrian, means": Mondrian(3, value="mean"),
     "partitioned": Partitioned(GAUSSIAN, parts=4),
     "partitioned, own delta": Partitioned(GAUSSIAN, parts=4, rows=40),
+    "scores": Scores(np.eye(3) + 0.1, GAUSSIAN),
 }
 
 

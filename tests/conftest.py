@@ -6,8 +6,26 @@ import hypothesis
 import pytest
 from threadpoolctl import threadpool_limits
 
+import remembering
+from targetdp.accounting import SphericalLaplaceLoss
+from zygote import Zygote
+
 hypothesis.settings.register_profile("no clock", deadline=None)  # no test asserts a time
 hypothesis.settings.load_profile("no clock")
+
+
+FIRST = ("release/test_spark.py", "docs/test_readme.py", "test_demo.py")
+"""These share what is dear to make, a Spark session and a comparison: side by side, it is made once."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests begin; the many short ones, beside this file, even out the workers' end."""
+
+    def place(item: pytest.Item) -> int:
+        name = item.path.as_posix().rpartition("/tests/")[2]
+        return FIRST.index(name) if name in FIRST else len(FIRST) + ("/" not in name)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -22,3 +40,33 @@ def own_signing_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TARGETDP_KEY", str(tmp_path_factory.mktemp("keys") / "signing-key.pem"))
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def curves_are_remembered(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In all tests but those of the accounting itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "accounting" not in request.path.parts:
+            for name, remembered in remembering.curves().items():
+                patch.setattr(SphericalLaplaceLoss, name, remembered)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def charts_are_remembered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In tests of the decision page, but for those that ask for ``charts_anew``."""
+    if "report" in request.path.parts and "charts_anew" not in request.fixturenames:
+        for name, remembered in remembering.charts().items():
+            monkeypatch.setattr(f"targetdp.report.page.charts.{name}", remembered)
+
+
+@pytest.fixture
+def charts_anew() -> None:
+    """For tests of how charts are drawn."""
+
+
+@pytest.fixture(scope="session")
+def zygote(own_signing_key: None) -> Iterator[Zygote]:
+    """Where runs of the command line are forked from; started when the first test asks for it."""
+    with Zygote() as made:
+        yield made

@@ -7,6 +7,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,7 @@ MODULES = sorted(
 )
 
 
+@cache
 def read(module: str) -> ast.Module:
     return ast.parse((SOURCE / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8"))
 
@@ -170,22 +172,23 @@ def test_no_module_is_in_two_rooms() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_imports_point_to_the_left(module: str) -> None:
-    wrong = wrong_imports(read(module), module)
+def test_imports_point_to_the_left() -> None:
+    wrong = [text for module in MODULES for text in wrong_imports(read(module), module)]
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_libraries_do_not_print(module: str) -> None:
-    lines = prints(read(module))
-    assert module in SPEAKING or not lines, f"{module} prints in lines {lines}: return it instead"
+def test_libraries_do_not_print() -> None:
+    lines = {module: prints(read(module)) for module in MODULES if module not in SPEAKING}
+    wrong = [f"{module} prints in lines {at}: return it instead" for module, at in lines.items() if at]
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_randomness_is_an_argument(module: str) -> None:
-    wrong = process_wide_randomness(read(module))
-    assert not wrong, f"{module}: {'; '.join(wrong)}; take rng= as an argument"
+def test_randomness_is_an_argument() -> None:
+    found = {module: process_wide_randomness(read(module)) for module in MODULES}
+    wrong = [
+        f"{module}: {'; '.join(uses)}; take rng= as an argument" for module, uses in found.items() if uses
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_the_package_starts_quickly() -> None:

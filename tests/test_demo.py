@@ -1,17 +1,21 @@
 """The demonstration: the same numbers at every run, and a table that people can read."""
 
 import io
+import re
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from demo_support import compared
 from targetdp import Guarantee, SphericalLaplace, least_noise
 from targetdp.demo import comparison as demo
 from targetdp.demo import tour
 from targetdp.demo.comparison import Line, compare, render
 from targetdp.demo.tour import steps
 from targetdp.mechanisms.choice import REGISTER
+from targetdp.report.figures.noise import compare_noise
+from targetdp.table.populations import POPULATIONS
 
 PEOPLE, FEATURES = 4_201, 10
 PROMISE = Guarantee(B=0.25, epsilon=3.9999, delta=1 / (PEOPLE + 1))
@@ -36,7 +40,7 @@ MECHANISMS = {
 
 @pytest.fixture(scope="module")
 def lines() -> dict[str, Line]:
-    return {line.name: line for line in compare()}
+    return {line.name: line for line in compared()}
 
 
 def text_of(lines: list[Line]) -> str:
@@ -156,18 +160,21 @@ def test_rendering_computes_nothing(lines: dict[str, Line]) -> None:
 
 
 def lighter(folder: Path) -> tuple[tour.Step, ...]:
-    """The tour with one simulation of each cell, and the small population in place of the large one."""
-    one = " --quick --simulations 1"
-    return tuple(
-        tour.Step(
-            step.title,
-            tuple(
-                command.replace("tradeoff nigeria", "tradeoff togo").replace(" --quick", one)
-                for command in step.commands
-            ),
-        )
-        for step in steps(folder)
-    )
+    """The tour of few people, whose own program is swept in place of both, once in each cell."""
+    swept = f"tradeoff {folder.as_posix()}/program.toml --quick --simulations 1 --jobs 1"
+
+    def light(command: str) -> str:
+        few = command.replace("example togo --out", "example togo --rows 500 --out")
+        return re.sub(r"tradeoff \w+ --quick", swept, few)
+
+    return tuple(tour.Step(step.title, tuple(map(light, step.commands))) for step in steps(folder))
+
+
+def test_the_tours_programs_are_those_that_come_with_the_package(tmp_path: Path) -> None:
+    commands = [command for step in steps(tmp_path) for command in step.commands]
+    swept = [command.split()[1] for command in commands if command.startswith("tradeoff ")]
+    assert swept == ["togo", "nigeria"]
+    assert set(swept) <= set(POPULATIONS)
 
 
 def test_every_step_of_the_tour_works_and_leaves_what_it_says(
@@ -175,6 +182,11 @@ def test_every_step_of_the_tour_works_and_leaves_what_it_says(
 ) -> None:
     monkeypatch.setattr(demo, "SIMULATIONS", 1)
     monkeypatch.setattr(tour, "steps", lighter)
+    # Figures are tested by themselves: here one format, and no noise of a thousand columns.
+    monkeypatch.setattr("targetdp.report.figures.saving.FORMATS", ("png",))
+    monkeypatch.setattr(
+        "targetdp.report.figures.drawing.compare_noise", lambda: compare_noise(columns=(2, 10, 50))
+    )
     folder = tmp_path / "demo"
     tour.tour(folder)
     told = capfd.readouterr()

@@ -1,11 +1,8 @@
 """Plans: Theorem 1 for people, the noise that each mechanism needs, the true ε at other distances."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 
+from release_support import cli
 from targetdp import Guarantee, accuracy_ceiling, largest_B, least_noise
 from targetdp.plan import PAPER_GRID, plan
 
@@ -42,25 +39,20 @@ def test_a_pure_plan_states_the_samplers_delta() -> None:
     assert made.guarantee.delta == 2.0**-90
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from targetdp.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-
-
 def test_command_prints_tables_and_json() -> None:
-    shown = run("plan", "--accuracy", "0.99", "--epsilon", "1", "--delta", "1e-4")
-    assert shown.returncode == 0
-    assert "leaves B up to 0.4" in shown.stdout
-    assert "not a program's accuracy" in " ".join(shown.stdout.split())
-    data = run("plan", "--accuracy", "0.99", "--epsilon", "1", "--delta", "1e-4", "--json")
-    assert json.loads(data.stdout)["largest_B"] == 0.4
+    shown = cli("plan", "--accuracy", "0.99", "--epsilon", "1", "--delta", "1e-4")
+    assert shown.code == 0
+    assert "leaves B up to 0.4" in shown.out
+    assert "not a program's accuracy" in " ".join(shown.out.split())
+    data = cli("plan", "--accuracy", "0.99", "--epsilon", "1", "--delta", "1e-4", "--json")
+    assert data.json["largest_B"] == 0.4
 
 
 def test_bad_arguments_are_messages_with_exit_code_2() -> None:
-    done = run("plan", "--accuracy", "0.2", "--epsilon", "1", "--delta", "1e-4")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "accuracy = 0.2 is outside [0.5, 1)" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert run("plan", "--accuracy", "x", "--epsilon", "1", "--delta", "0").returncode == 2
-    assert run("version").stdout.strip() == "0.1.0"
+    done = cli("plan", "--accuracy", "0.2", "--epsilon", "1", "--delta", "1e-4")
+    assert done.code == 2
+    assert done.out == ""
+    assert "accuracy = 0.2 is outside [0.5, 1)" in done.err
+    assert "Traceback" not in done.err
+    assert cli("plan", "--accuracy", "x", "--epsilon", "1", "--delta", "0").code == 2
+    assert cli("version").out.strip() == "0.1.0"

@@ -363,7 +363,7 @@ def test_order_does_not_matter() -> None:
 
 
 def test_a_composition_is_never_below_its_parts() -> None:
-    for losses in (MIXED[:3], MIXED[2:], MIXED[::3], [MIXED[0], MIXED[3]]):
+    for losses in (MIXED[:3], MIXED[2:], MIXED[::3]):
         total = compose(*losses)
         for part in losses:
             for epsilon in (0.0, 0.4, 1.0, 2.0, 4.0):

@@ -16,6 +16,9 @@ import pytest
 
 from targetdp import noise
 
+POINTS = 20_001
+"""Of the quadrature below: ten times as many change it by less than 0.1%."""
+
 
 def acceptance_slope_and_scale_slope(
     T: np.ndarray[tuple[int], np.dtype[np.float64]], degrees: int
@@ -35,10 +38,11 @@ def claimed(d: int, shift: float) -> float:
 
 
 def moved(d: int, rho: float) -> float:
-    """The expectation above, by quadrature over T."""
+    """The expectation above, by quadrature over T; in its cube root, since slopes grow as T^−⅔ at zero."""
     peak = math.sqrt(rho)
-    T = np.linspace(max(1e-7, peak - 9), peak + 9, 400_001)
-    weight = np.exp(-((T - rho / T) ** 2) / 2)  # the exponent up to a constant
+    root = np.linspace(max(1e-7, peak - 9) ** (1 / 3), (peak + 9) ** (1 / 3), POINTS)
+    T = root**3
+    weight = root**2 * np.exp(-((T - rho / T) ** 2) / 2)  # the exponent up to a constant
     acceptance, scale = acceptance_slope_and_scale_slope(T, d + 1)
     change = acceptance + np.abs(rho**2 / T**2 - d) * scale
     return float((weight * change).sum() / weight.sum())

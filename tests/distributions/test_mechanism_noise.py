@@ -33,6 +33,11 @@ def noise_of(mechanism: NoiseMechanism, d: int, path: str, rows: int = ROWS) -> 
     return np.asarray(mechanism.privatize(X, rng) - X)
 
 
+def some_of(z: Floats) -> Floats:
+    """Values of all columns and rows, far more than power needs: of 50 columns every seventh."""
+    return z.ravel()[:: max(1, z.size // 200_000)]
+
+
 paths = pytest.mark.parametrize("path", ["simulation", "release"])
 
 
@@ -41,7 +46,7 @@ paths = pytest.mark.parametrize("path", ["simulation", "release"])
 def test_gaussian(d: int, path: str) -> None:
     mechanism = GaussianNoise(**CLAIM)
     z = noise_of(mechanism, d, path)
-    assert_scale(z.ravel() / mechanism.noise_sd(d), stats.norm.cdf)
+    assert_scale(some_of(z) / mechanism.noise_sd(d), stats.norm.cdf)
     assert_scale((z**2).sum(axis=1) ** 0.5 / mechanism.noise_sd(d), stats.chi(d).cdf)
     assert np.abs(np.corrcoef(z[:-1, 0], z[1:, 0])[0, 1]) < 6 / np.sqrt(ROWS)  # rows are independent
 

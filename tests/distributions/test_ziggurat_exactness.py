@@ -154,6 +154,23 @@ def test_exponentials_keep_their_law() -> None:
     assert follows(np.array(draws), stats.expon.cdf)
 
 
+@pytest.mark.parametrize("level", [1e-5, 0.1, math.log(2), 1.0, 4.0, 3.9999999999944085, 30.0])
+def test_a_staircase_leaves_out_only_fractions_that_decide_nothing(level: float) -> None:
+    """Whatever fraction would follow lies between the first and the last, and so does what is decided."""
+    rng = np.random.default_rng(12)
+    last = 2.0**53 - 1
+    fractions = [0.0, 1.0, last - 1, last, *rng.integers(0, 2**53, 40).astype(float)]
+    decided = 0
+    for halvings in range(200):
+        ends = [ziggurat._together(float(halvings), u) for u in (0.0, last)]
+        low, high = (math.floor(end / level) for end in ends)
+        between = [ziggurat._together(float(halvings), u) for u in fractions]
+        assert all(low <= math.floor(draw / level) <= high for draw in between)
+        assert all(ends[0] <= draw <= ends[1] for draw in between)
+        decided += low == high
+    assert (decided > 0) == (level > math.log(2) / 2)
+
+
 @pytest.mark.parametrize("degrees", [2, 3, 11, 101, 1001])
 def test_chi_draws_keep_their_law(degrees: int) -> None:
     words = random_words(1 << 18, 8)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from targetdp.demo.comparison import ADULTS, cells, compare
+from demo_support import compared
+from targetdp.demo.comparison import ADULTS, cells
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -17,7 +18,7 @@ def test_the_readmes_table_is_the_demos() -> None:
     """Labels and noise to the digit; what simulations average may differ by a little between processors."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = text[text.index("<!-- demo -->") : text.index("<!-- /demo -->")].splitlines()[3:]
-    lines = compare()
+    lines = compared()
     assert len(shown) == len(lines)
     for row, line in zip(shown, lines, strict=True):
         *labels, accuracy, missed = (cell.strip() for cell in row.strip("|").split("|"))

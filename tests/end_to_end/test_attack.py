@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from release_support import FEATURES, Ran, cli, command, table_of, words, write_parquet, write_scales
+from score_support import write_weights
 from targetdp.attacks.criteria import ANSWERS
 from targetdp.attacks.panel import ATTACKS
 
@@ -22,9 +23,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_parquet(place / "original.parquet", everyone.slice(0, ROWS))
     write_scales(place / "scales.toml")
     for output in ("private.parquet", "second.parquet"):
-        ran = command(
-            "privatize", "original.parquet", output, "--id", "name", "--features", ",".join(FEATURES), "--B",
-            "0.25", "--epsilon", "4", "--scales", "scales.toml", cwd=place,
+        ran = cli(
+            "privatize", place / "original.parquet", place / output, "--id", "name", "--features",
+            ",".join(FEATURES), "--B", "0.25", "--epsilon", "4", "--scales", place / "scales.toml",
         )  # fmt: skip
         assert ran.code == 0, ran.err
     return place
@@ -203,3 +204,35 @@ def test_a_single_column_and_few_people(folder: Path, tmp_path: Path) -> None:
     found = {one["attack"]: one for one in ran.json["findings"]}
     assert "needs two columns" in found["attribute_inference"]["meaning"]
     assert found["singling_out"]["protection"]["detail"]["people"] == 30
+
+
+def test_scores_are_attacked_too(folder: Path, tmp_path: Path) -> None:
+    """By exact scores; what a score tells of the columns behind it is guessed by an informed adversary."""
+    released = tmp_path / "scores.parquet"
+    ran = cli(
+        "score", folder / "original.parquet", write_weights(tmp_path / "weights.toml"), released, "--id",
+        "name", "--features", ",".join(FEATURES), "--B", "0.25", "--epsilon", "4", "--scales",
+        folder / "scales.toml", "--no-sample", "--yes", "--quiet",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    asked = ("attack", folder / "everyone.parquet", released, "--id", "name", "--rest-is-holdout")
+    shown = cli(*asked, "--seed", "1")
+    assert shown.code == 0, shown.err
+    said = words(shown.out)
+    assert "600 people, 1 score of 3 columns, holdout 200" in said
+    assert "Guesses that are not linear" in said
+    assert "others who look alike" in said
+    found = cli(*asked, "--seed", "1", "--json").json
+    assert (found["features"], found["scores"]) == (list(FEATURES), ["score"])
+    findings = {one["attack"]: one for one in found["findings"]}
+    assert list(findings) == list(ATTACKS)
+    assert [name for name, one in findings.items() if one["protection"] is None] == ["linkability"]
+    assert 0 < findings["attribute_inference"]["protection"]["score"] < 0.9
+    assert "whose score is whose" in findings["attribute_inference"]["adversary"]
+    # The crowd is of rows: B is a distance between rows, and scores are nearer to each other than these.
+    rows = cli(
+        "attack", folder / "everyone.parquet", folder / "private.parquet", "--id", "name",
+        "--rest-is-holdout", "--seed", "1", "--attacks", "singling_out", "--json",
+    ).json  # fmt: skip
+    assert found["crowd_within_B"] == rows["crowd_within_B"]
+    assert rows["scores"] is None

@@ -52,7 +52,7 @@ def test_a_summary_that_cannot_be_printed_is_not_a_failure_to_publish(
     def broken(text: str) -> None:
         raise error
 
-    monkeypatch.setattr("targetdp.cli.privatize.emit", broken)
+    monkeypatch.setattr("targetdp.cli.release_options.emit", broken)
     ran = cli(*RUN, "--json")
     assert (ran.code, "IS published" in ran.err) == (4, True)
     assert holds(folder / "out.parquet")

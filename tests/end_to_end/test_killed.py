@@ -1,89 +1,21 @@
 """Killed at any moment: nothing half-published, nothing lost, the ledger sound, the next run cleans up."""
 
-import os
 import random
 import shutil
-import signal
-import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from release_support import ASKED, COMMAND, certificate_of, hidden, table_of, write_parquet, write_scales
+from faults_support import count, times
+from release_support import certificate_of, hidden
+from staged_support import RUN, clean_up, forget, place, put_back, release_that_is_there
 from targetdp.release.ledger import Ledger
-from targetdp.release.staging import certificate_path, page_path
-from targetdp.release.verify import verify_in_ledger, verify_release
+from targetdp.release.verify import verify_release
 from zygote import Ended, Zygote
 
-TIMED, CHAINED = 50, 5
-"""Kills at random moments; a run that may finish after so many of them."""
-
-RUN = (
-    "privatize", "in.parquet", "out.parquet", *ASKED, "--scales", "scales.toml", "--mechanism", "gaussian",
-    "--ledger", "ledger.db", "--population", "people",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    with Zygote() as made:
-        yield made
-
-
-def place(folder: Path, rows: int, zygote: Zygote) -> Path:
-    folder.mkdir(exist_ok=True)
-    write_parquet(folder / "in.parquet", table_of(rows))
-    write_scales(folder / "scales.toml")
-    limit = (
-        "--B",
-        "0.25",
-        "--epsilon",
-        "90",
-        "--delta",
-        "0.5",
-        "--ledger",
-        "ledger.db",
-        "--population",
-        "other",
-    )
-    assert zygote.run(folder, "ledger", "limit", *limit).code == 0
-    return folder
-
-
-def release_that_is_there(folder: Path) -> str | None:
-    """Under the output's name there is nothing, or a release with its certificate, in a sound ledger."""
-    ledger, output = Ledger.existing(folder / "ledger.db"), folder / "out.parquet"
-    assert ledger.verify() == []
-    if not output.exists():
-        return None
-    c = certificate_of(output)
-    found = verify_release(output, c).also(verify_in_ledger(c, folder / "ledger.db"))
-    assert found.holds, [check for check in found.checks if check.holds is False]
-    assert c.release in page_path(output).read_text()
-    assert ledger.release(c.release).counts, "what is published is spent"
-    return c.release
-
-
-def clean_up(zygote: Zygote, folder: Path) -> str:
-    """One more run, without --force: whole afterwards, and nothing of the dead is left."""
-    ended = zygote.run(folder, *RUN)
-    assert ended.code in {0, 2}, ended.words
-    if ended.code == 2:
-        assert "exists: choose another name, or replace it with --force" in " ".join(ended.words.split())
-    # A draft of the ledger's mark goes with the next entry: a run that was refused made none.
-    assert set(hidden(folder)) <= ({"ledger.db.head.new"} if ended.code == 2 else set())
-    there = release_that_is_there(folder)
-    assert there is not None
-    assert Ledger.existing(folder / "ledger.db").release(there).state == "published"
-    return there
-
-
-def forget(folder: Path) -> None:
-    output = folder / "out.parquet"
-    for path in (output, certificate_path(output), page_path(output)):
-        path.unlink()
+CHAINED = 5
+"""A run may finish after so many kills at random moments (every call has its own kill besides)."""
 
 
 @pytest.mark.parametrize("force", [False, True], ids=["a new release", "an older release is replaced"])
@@ -95,17 +27,15 @@ def test_it_survives_a_kill_at_every_call_that_touches_the_disk(
     assert zygote.run(folder, *RUN).code == 0
     older = release_that_is_there(folder)
     if not force:
+        older = None
         forget(folder)
+    kept = shutil.copytree(folder, tmp_path / "kept")
     whole = zygote.run(folder, *run)
     assert whole.code == 0, whole.words
     assert whole.calls > 20, "the run was watched"
     newer, outcomes = 0, []
     for die_at in range(whole.calls):
-        if force:
-            older = release_that_is_there(folder)
-        else:
-            older = None
-            forget(folder)
+        put_back(folder, kept)
         ended = zygote.run(folder, *run, die_at=die_at)
         if not ended.killed:  # the last calls differ a little from run to run
             assert ended.code == 0, ended.words
@@ -117,22 +47,26 @@ def test_it_survives_a_kill_at_every_call_that_touches_the_disk(
             assert after == visible
         outcomes.append(visible)
         newer += visible not in {None, older}
+        count("kills at calls: privatize", "published" if visible not in {None, older} else "not published")
     assert 0 < newer < len(outcomes), "kills came before and after the moment of publication"
 
 
-def test_it_survives_fifty_kills_at_random_moments(zygote: Zygote, tmp_path: Path) -> None:
+def test_it_survives_kills_at_random_moments(zygote: Zygote, tmp_path: Path) -> None:
     rng = random.Random(20)
     folder = place(tmp_path / "place", 20_000, zygote)
     zygote.run(folder, *RUN)
     begin = time.monotonic()
     assert zygote.run(folder, *RUN, "--force").code == 0
     takes = time.monotonic() - begin
-    killed, published = 0, set()
-    before = release_that_is_there(folder)
-    while killed < TIMED:
+    killed, before = 0, release_that_is_there(folder)
+    published = {None, before}
+    while killed < times("random kills: privatize"):
         ended: Ended = zygote.run(folder, *RUN, "--force", kill_after=rng.uniform(0.05, 1.1) * takes)
         killed += ended.killed
-        published.add(release_that_is_there(folder))
+        there = release_that_is_there(folder)
+        if ended.killed:
+            count("random kills: privatize", "not published" if there in published else "published")
+        published.add(there)
         if killed % CHAINED == 0:
             published.add(clean_up(zygote, folder))
     published.add(clean_up(zygote, folder))
@@ -153,9 +87,11 @@ def test_directories_survive_kills_around_publication(zygote: Zygote, tmp_path: 
     run = tuple("out" if a == "out.parquet" else a for a in RUN)
     whole = zygote.run(folder, *run)
     assert whole.code == 0, whole.words
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    before = certificate_of(folder / "out").release
     calls = zygote.run(folder, *run, "--force").calls
     for die_at in range(calls // 2, calls):
-        before = certificate_of(folder / "out").release
+        put_back(folder, kept)
         zygote.run(folder, *run, "--force", die_at=die_at)
         if (folder / "out").exists():
             assert verify_release(folder / "out", certificate_of(folder / "out")).holds
@@ -166,6 +102,7 @@ def test_directories_survive_kills_around_publication(zygote: Zygote, tmp_path: 
         ledger = Ledger.existing(folder / "ledger.db")
         assert ledger.release(after).state == "published"
         assert after == before or ledger.release(before).state == "published"
+        count("kills at calls: privatize", "not published" if after == before else "published")
 
 
 def test_what_a_killed_run_reserved_counts_until_it_is_voided(zygote: Zygote, tmp_path: Path) -> None:
@@ -195,14 +132,9 @@ def test_what_a_killed_run_reserved_counts_until_it_is_voided(zygote: Zygote, tm
 
 def test_an_interrupt_cleans_up_and_says_so(tmp_path: Path, zygote: Zygote) -> None:
     folder = place(tmp_path / "place", 400_000, zygote)
-    process = subprocess.Popen([*COMMAND, *RUN], cwd=folder, stderr=subprocess.PIPE, text=True)  # noqa: S603
-    while not (folder / ".out.parquet.targetdp").exists():
-        assert process.poll() is None
-        time.sleep(0.005)
-    os.kill(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "Traceback" not in err
+    ended = zygote.run(folder, *RUN, interrupt_at=folder / ".out.parquet.targetdp")
+    assert ended.code == 130, ended.err
+    assert "Traceback" not in ended.err
     assert hidden(folder) == []
     assert not (folder / "out.parquet").exists()
     assert Ledger.existing(folder / "ledger.db").verify() == []

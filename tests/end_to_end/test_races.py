@@ -1,13 +1,10 @@
 """Two processes at once: on one budget, on one output, on one new key."""
 
-import subprocess
 from pathlib import Path
 
 from release_support import (
     ASKED,
-    COMMAND,
     cli,
-    environment,
     hidden,
     holds,
     read_back,
@@ -17,6 +14,7 @@ from release_support import (
     write_scales,
 )
 from targetdp.release.ledger import Ledger
+from zygote import Zygote
 
 
 def place(folder: Path, rows: int) -> None:
@@ -24,27 +22,20 @@ def place(folder: Path, rows: int) -> None:
     write_scales(folder / "scales.toml")
 
 
-def together(folder: Path, *runs: tuple[str, ...], **more: str) -> list[tuple[int, str]]:
+def together(zygote: Zygote, folder: Path, *runs: tuple[str, ...], **more: str) -> list[tuple[int, str]]:
     """Start all runs at the same time; their exit codes and words."""
-    started = [
-        subprocess.Popen(  # noqa: S603
-            [*COMMAND, "privatize", *run], cwd=folder, stderr=subprocess.PIPE, text=True,
-            env=environment(**more),
-        )
-        for run in runs
-    ]  # fmt: skip
-    done = [(process.communicate(timeout=120)[1], process.returncode) for process in started]
-    assert not any("Traceback" in err for err, _ in done), done
-    return [(code, words(err)) for err, code in done]
+    done = zygote.together(folder, *(("privatize", *run) for run in runs), **more)
+    assert not any("Traceback" in ended.err for ended in done), done
+    return [(-1 if ended.code is None else ended.code, words(ended.err)) for ended in done]
 
 
-def test_of_three_that_race_for_the_last_budget_one_publishes(tmp_path: Path) -> None:
+def test_of_three_that_race_for_the_last_budget_one_publishes(zygote: Zygote, tmp_path: Path) -> None:
     place(tmp_path, 30_000)
     limit = ("--B", "0.25", "--epsilon", "4.2", "--delta", "1e-4")
     book = ("--ledger", str(tmp_path / "ledger.db"), "--population", "people")
     assert cli("ledger", "limit", *book, *limit).code == 0
     plain = (*ASKED, "--scales", "scales.toml", "--mechanism", "gaussian", *book)
-    done = together(tmp_path, *(("in.parquet", f"out{i}.parquet", *plain) for i in range(3)))
+    done = together(zygote, tmp_path, *(("in.parquet", f"out{i}.parquet", *plain) for i in range(3)))
     assert sorted(code for code, _ in done) == [0, 2, 2]
     for i, (code, said) in enumerate(done):
         assert (tmp_path / f"out{i}.parquet").exists() == (code == 0)
@@ -60,10 +51,10 @@ def test_of_three_that_race_for_the_last_budget_one_publishes(tmp_path: Path) ->
     assert hidden(tmp_path) == []
 
 
-def test_of_two_that_write_the_same_output_one_wins(tmp_path: Path) -> None:
+def test_of_two_that_write_the_same_output_one_wins(zygote: Zygote, tmp_path: Path) -> None:
     place(tmp_path, 200_000)
     run = ("in.parquet", "out.parquet", *ASKED, "--scales", "scales.toml", "--mechanism", "gaussian")
-    done = together(tmp_path, run, run)
+    done = together(zygote, tmp_path, run, run)
     assert sorted(code for code, _ in done) == [0, 2]
     (said,) = (said for code, said in done if code == 2)
     assert "another run is writing out.parquet" in said or "output out.parquet exists" in said
@@ -71,13 +62,13 @@ def test_of_two_that_write_the_same_output_one_wins(tmp_path: Path) -> None:
     assert hidden(tmp_path) == []
 
 
-def test_two_first_runs_share_one_new_key_and_one_new_ledger(tmp_path: Path) -> None:
+def test_two_first_runs_share_one_new_key_and_one_new_ledger(zygote: Zygote, tmp_path: Path) -> None:
     """A run whose new key came second must try again: its pseudonyms would be others."""
     place(tmp_path, 500)
     book = ("--ledger", "ledger.db", "--population", "people", "--pseudonymize", "pseudonyms.key")
     plain = (*ASKED, "--scales", "scales.toml", "--mechanism", "gaussian", *book)
     done = together(
-        tmp_path, *(("in.parquet", f"out{i}.parquet", *plain) for i in range(2)),
+        zygote, tmp_path, *(("in.parquet", f"out{i}.parquet", *plain) for i in range(2)),
         TARGETDP_KEY=str(tmp_path / "key.pem"),
     )  # fmt: skip
     assert sorted(code for code, _ in done) in ([0, 0], [0, 2]), done
@@ -86,7 +77,10 @@ def test_two_first_runs_share_one_new_key_and_one_new_ledger(tmp_path: Path) -> 
             assert "pseudonyms.key was made by another run meanwhile" in said
             assert not (tmp_path / f"out{i}.parquet").exists()
             again = together(
-                tmp_path, ("in.parquet", f"out{i}.parquet", *plain), TARGETDP_KEY=str(tmp_path / "key.pem")
+                zygote,
+                tmp_path,
+                ("in.parquet", f"out{i}.parquet", *plain),
+                TARGETDP_KEY=str(tmp_path / "key.pem"),
             )
             assert again[0][0] == 0, again
     names = [read_back(tmp_path / f"out{i}.parquet")["name"].to_pylist() for i in range(2)]

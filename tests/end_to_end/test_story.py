@@ -1,4 +1,7 @@
-"""The story of a release, told by the commands that a data holder types; each a process of its own."""
+"""The story of a release, told by the commands that a data holder types; each a process of its own.
+
+The commands of the story itself start as a shell starts them; what is asked beside it is forked.
+"""
 
 import json
 from pathlib import Path
@@ -7,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from release_support import Ran, certificate_of, command, hidden, read_back, table_of, words, write_parquet
+from zygote import Zygote
 
 STORY = """
 targetdp plan --accuracy 0.99 --epsilon 1 --delta 1e-4
@@ -79,9 +83,11 @@ def test_words_go_to_stderr_and_data_to_stdout(told: dict[str, Ran]) -> None:
     assert "guarantee" in told["verify"].out
 
 
-def test_the_ledger_shows_what_was_spent_and_what_is_left(told: dict[str, Ran], folder: Path) -> None:
+def test_the_ledger_shows_what_was_spent_and_what_is_left(
+    zygote: Zygote, told: dict[str, Ran], folder: Path
+) -> None:
     assert "subscribers" in told["ledger show"].out
-    shown = command("ledger", "show", "--ledger", "ledger.db", "--json", cwd=folder)
+    shown = zygote.run(folder, "ledger", "show", "--ledger", "ledger.db", "--json")
     record = json.loads(shown.out)
     assert shown.code == 0
     assert "published" in shown.out
@@ -89,13 +95,13 @@ def test_the_ledger_shows_what_was_spent_and_what_is_left(told: dict[str, Ran], 
     assert record
 
 
-def test_json_is_pure_and_quiet_is_silent(told: dict[str, Ran], folder: Path) -> None:
+def test_json_is_pure_and_quiet_is_silent(zygote: Zygote, told: dict[str, Ran], folder: Path) -> None:
     asked = STORY.strip().splitlines()[3].split()[1:]
     asked[2] = "again.parquet"
     asked[asked.index("4")] = "2"  # ε: what is left of the limit
-    ran = command(*asked, "--json", cwd=folder)
+    ran = zygote.run(folder, *asked, "--json")
     assert ran.code == 0, ran.err
-    summary = ran.json
+    summary = json.loads(ran.out)
     c = certificate_of(folder / "again.parquet")
     assert summary["output"] == "again.parquet"
     assert summary["sha256"] == c.output.sha256
@@ -104,21 +110,23 @@ def test_json_is_pure_and_quiet_is_silent(told: dict[str, Ran], folder: Path) ->
     assert summary["for_the_data_holder_only"]["rows_clipped"] > 0
     asked[2] = "third.parquet"
     asked[asked.index("2")] = "0.5"
-    ran = command(*asked, "--quiet", cwd=folder)
+    ran = zygote.run(folder, *asked, "--quiet")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
-    ran = command("verify", "third.parquet", "--json", cwd=folder)
-    assert ran.json["holds"] is True
-    assert all(set(check) == {"what", "holds", "detail"} for check in ran.json["checks"])
-    ran = command("plan", "--accuracy", "0.9", "--epsilon", "1", "--delta", "1e-4", "--json", cwd=folder)
-    assert ran.json["mechanism"]
+    ran = zygote.run(folder, "verify", "third.parquet", "--json")
+    assert json.loads(ran.out)["holds"] is True
+    assert all(set(check) == {"what", "holds", "detail"} for check in json.loads(ran.out)["checks"])
+    ran = zygote.run(folder, "plan", "--accuracy", "0.9", "--epsilon", "1", "--delta", "1e-4", "--json")
+    assert json.loads(ran.out)["mechanism"]
 
 
-def test_a_release_beyond_the_limit_is_refused_with_its_numbers(told: dict[str, Ran], folder: Path) -> None:
+def test_a_release_beyond_the_limit_is_refused_with_its_numbers(
+    zygote: Zygote, told: dict[str, Ran], folder: Path
+) -> None:
     asked = STORY.strip().splitlines()[3].split()[1:]
     asked[2] = "more.parquet"
     asked[asked.index("4")] = "9"
     before = (folder / "ledger.db").read_bytes()
-    ran = command(*asked, cwd=folder)
+    ran = zygote.run(folder, *asked)
     assert (ran.code, ran.out) == (2, "")
     for said in ("population 'subscribers'", "requested ε = ", "spent ", "remaining ", "limit 8", "override"):
         assert said in words(ran.err)
@@ -126,22 +134,24 @@ def test_a_release_beyond_the_limit_is_refused_with_its_numbers(told: dict[str, 
     assert (folder / "ledger.db").read_bytes() == before
 
 
-def test_exit_codes_tell_scripts_what_happened(told: dict[str, Ran], folder: Path) -> None:
+def test_exit_codes_tell_scripts_what_happened(zygote: Zygote, told: dict[str, Ran], folder: Path) -> None:
     forged = folder / "forged.parquet"
     table = pq.read_table(folder / "private.parquet")
     pq.write_table(table, forged)
-    ran = command("verify", forged, "--certificate", folder / "private.parquet.certificate.json", cwd=folder)
+    ran = zygote.run(folder, "verify", forged, "--certificate", folder / "private.parquet.certificate.json")
     forged.unlink()
     assert ran.code == 1
     assert "does NOT hold" in ran.err
-    assert command("privatize", "absent.parquet", "x.parquet", "--id", "name", cwd=folder).code == 2
-    assert command("--help").code == 0
-    assert command("privatize", "--no-such-flag").code == 2
+    assert zygote.run(folder, "privatize", "absent.parquet", "x.parquet", "--id", "name").code == 2
+    assert zygote.run(folder, "--help").code == 0
+    assert zygote.run(folder, "privatize", "--no-such-flag").code == 2
 
 
-def test_the_ledger_is_verified_with_all_certificates(told: dict[str, Ran], folder: Path) -> None:
-    ran = command("ledger", "verify", "--ledger", "ledger.db", "private.parquet.certificate.json", cwd=folder)
+def test_the_ledger_is_verified_with_all_certificates(
+    zygote: Zygote, told: dict[str, Ran], folder: Path
+) -> None:
+    ran = zygote.run(folder, "ledger", "verify", "--ledger", "ledger.db", "private.parquet.certificate.json")
     assert ran.code == 0
     assert "sound; compared with 1 certificate" in ran.err
-    ran = command("verify", "private.parquet", "--ledger", "ledger.db", cwd=folder)
+    ran = zygote.run(folder, "verify", "private.parquet", "--ledger", "ledger.db")
     assert ran.code == 0

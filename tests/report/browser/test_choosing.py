@@ -1,6 +1,7 @@
 """Controls of the page against `recommend`: the same limits give the same settings, and the same choice."""
 
 import json
+import os
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,9 @@ ANYTHING = Constraint("population", at_least=0.0)
 """`recommend` wants at least one."""
 
 MAIN = {"aid": "extra_exclusion_errors", "lending": "profit", "thousand": "extra_exclusion_errors"}
+
+LIMITS = int(os.environ.get("TARGETDP_LIMITS", "10"))
+"""Random sets of limits that are tried; the environment may ask for more. Half as many on the large page."""
 
 SET = """([id, value]) => {
   const field = document.getElementById(id);
@@ -94,7 +98,7 @@ def test_number_fields_choose_as_recommend_does(opened: Opened, page_of: Recipe,
     made, page = page_of(name), opened(name)
     fixed = [Constraint("accuracy", at_least=0.1)] if name == "aid" else []  # asked for: it has no control
     some, none = 0, 0
-    for limits in likely_limits(made, seed=11, many=6 if name == "thousand" else 30):
+    for limits in likely_limits(made, seed=11, many=LIMITS // 2 if name == "thousand" else LIMITS):
         for metric in (*PROTECTIONS, MAIN[name]):
             field = "n-main" if metric == MAIN[name] else f"n-{metric}"
             page.evaluate(SET, [field, repr(limits[metric]) if metric in limits else ""])
@@ -118,7 +122,7 @@ def test_sliders_choose_as_recommend_does(opened: Opened, page_of: Recipe, name:
     loose = 0 if name == "lending" else 1000
     rng = np.random.default_rng(12)
     counts = set()
-    for turn in range(15):
+    for turn in range(LIMITS):
         asked = []
         for metric in PROTECTIONS:
             place = 0 if turn == 0 else int(rng.integers(0, 90)) if rng.random() < 0.7 else 0

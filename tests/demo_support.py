@@ -1,0 +1,11 @@
+"""The demonstration's comparison, drawn once in a process: its table is tested, and so is the README's."""
+
+from functools import cache
+
+from targetdp.demo.comparison import Line, compare
+
+
+@cache
+def compared() -> tuple[Line, ...]:
+    """All lines, each a mean of all simulations."""
+    return tuple(compare())

@@ -89,7 +89,8 @@ def test_bad_scales_are_refused(center: Any, scale: Any, message: str) -> None:
 @pytest.mark.parametrize("source", ["public", "", None, 1, ["declared"]])
 def test_an_unknown_source_is_refused(source: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"^source = .* is not one of confidential, data, declared, private, simulated$"
+        ValueError,
+        match=r"^source = .* is not one of confidential, data, declared, private, sample, simulated$",
     ):
         ColumnScales(np.zeros(1), np.ones(1), source)
 
@@ -135,7 +136,7 @@ def test_a_nearly_constant_column_does_not_count_as_constant() -> None:
 
 @pytest.mark.parametrize("value", [1e308, 1.7e308, 1e200])
 def test_values_too_large_for_a_deviation_are_refused(value: float) -> None:
-    with pytest.raises(ValueError, match=r"^X has values too large for a mean and a deviation"):
+    with pytest.raises(ValueError, match=r"^column 0 of X has values too large for a mean and a deviation"):
         data_scales([[value], [-value], [value]])
 
 

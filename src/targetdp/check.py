@@ -7,7 +7,8 @@ Each function returns the validated value in one standard form, or raises a `Val
 import math
 import operator
 import unicodedata
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -202,3 +203,8 @@ def _bound(open_end: float | None, closed_end: float | None, infinite: str) -> s
 
 def _tail(remedy: str) -> str:
     return f": {remedy}" if remedy else ""
+
+
+def twice(names: Iterable[str]) -> list[str]:
+    """Names that occur more than once, in order."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)

@@ -6,6 +6,7 @@ from, what was paid for it, and which condition a guarantee that rests on it mus
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,13 +19,19 @@ from targetdp.noise import add_spherical_laplace, grid_for, row_growth, spherica
 from targetdp.typing import Floats, Integers
 from targetdp.words import word_stream
 
-Source = Literal["declared", "private", "confidential", "data", "simulated"]
+Source = Literal["declared", "private", "sample", "confidential", "data", "simulated"]
 
 CONDITIONS: dict[str, tuple[str, ...]] = {
     "declared": ("Column scales were declared public: they were not learned from these people.",),
     "private": (
         "Column scales were estimated from the data under classic differential privacy and paid for: the "
         "guarantee holds for pairs within B under the released scales, and the bounds were public.",
+    ),
+    "sample": (
+        "Column scales are those of an earlier release, the sample: they were estimated from its people "
+        "alone, under classic differential privacy with public bounds, and paid for there. They cost people "
+        "outside it nothing, and people inside it nothing more; the guarantee holds for pairs within B under "
+        "them.",
     ),
     "confidential": (
         "Column scales were learned from other data about the same people, which no one paid for: the "
@@ -40,6 +47,9 @@ CONDITIONS: dict[str, tuple[str, ...]] = {
     ),
 }
 """What must be said beside a guarantee, by where its column scales came from."""
+
+PUBLISHED = frozenset({"declared", "private", "sample"})
+"""Sources whose values tell nothing that was not public or paid for, here or in an earlier release."""
 
 _FIXED_POINT = 2**30
 _NARROWEST = 1e-290
@@ -74,7 +84,7 @@ class ColumnScales:
     @property
     def may_be_published(self) -> bool:
         """Whether the values themselves tell nothing that was not public or paid for."""
-        return self.source in {"declared", "private"}
+        return self.source in PUBLISHED
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -108,11 +118,13 @@ def data_scales(X: Any) -> ColumnScales:
     return scales_of(Moments.of(np.ascontiguousarray(check.table(X).T)), "data")
 
 
-def scales_of(moments: Moments, source: Source) -> ColumnScales:
+def scales_of(moments: Moments, source: Source, names: Sequence[str] | None = None) -> ColumnScales:
     """Means and deviations as scales, for a source that costs nothing or is a condition."""
     center, deviation = moments.mean, moments.deviation
-    if not (np.isfinite(center).all() and np.isfinite(deviation).all()):
-        raise ValueError("X has values too large for a mean and a deviation: rescale its columns first")
+    wrong = np.flatnonzero(~(np.isfinite(center) & np.isfinite(deviation)))
+    if len(wrong):
+        which = f"column {wrong[0]} of X" if names is None else f"column {names[wrong[0]]!r}"
+        raise ValueError(f"{which} has values too large for a mean and a deviation: rescale it first")
     # A column that is constant up to rounding has no deviation to divide by.
     flat = deviation <= 1e-12 * np.maximum(np.abs(center), 1e-300)
     return ColumnScales(center, np.where(flat, 1.0, deviation), source)

@@ -31,6 +31,7 @@ TAIL_START = 3.6541528853610088
 """Where the ziggurat's base layer ends and its tail begins, for 256 layers (Marsaglia and Tsang 2000)."""
 
 _UNIT = 2.0**-53
+_LAST = 2.0**53 - 1.0  # the largest fraction, in units
 _LN2 = math.log(2.0)
 _SPLIT = 2.0**27 + 1.0  # Dekker's constant: cuts a double into two halves of 26 bits
 _GUARD = 2.0**-22  # how close to a rounding boundary a draw must be to need more digits
@@ -128,6 +129,14 @@ def exponential_parts(words: Words, position: int) -> tuple[float, float, int]:
     The number of halvings is geometric (trailing zeros of a word); the fraction has density
     ∝ 2^−f on [0, 1), drawn by rejection. Tail probabilities so keep full *relative* accuracy.
     """
+    halvings, position = _halvings(words, position)
+    u, position = _fraction(words, position)
+    return halvings, u, position
+
+
+@kernel
+def _halvings(words: Words, position: int) -> tuple[float, int]:
+    """The first part of an exponential."""
     halvings = 0.0
     w = word(words, position)
     position += 1
@@ -138,19 +147,31 @@ def exponential_parts(words: Words, position: int) -> tuple[float, float, int]:
     while w & np.uint64(1) == 0:
         halvings += 1.0
         w >>= np.uint64(1)
+    return halvings, position
+
+
+@kernel
+def _fraction(words: Words, position: int) -> tuple[float, int]:
+    """The second part of an exponential, independent of the first."""
     while True:
         u = float(np.int64(word(words, position) >> np.uint64(11)))
         accepted = uniform(words, position + 1) < math.exp(-_LN2 * _UNIT * u)
         position += 2
         if accepted:
-            return halvings, u, position
+            return u, position
 
 
 @kernel
 def exponential(words: Words, position: int) -> tuple[float, int]:
     """A standard exponential as a float."""
     halvings, u, position = exponential_parts(words, position)
-    return _LN2 * (halvings + (u + 0.5) * _UNIT), position
+    return _together(halvings, u), position
+
+
+@kernel
+def _together(halvings: float, u: float) -> float:
+    """An exponential from its parts; it never falls where a part grows, in floats too."""
+    return _LN2 * (halvings + (u + 0.5) * _UNIT)
 
 
 @kernel
@@ -295,14 +316,22 @@ def staircase_rows(
     A geometric number of whole periods, then the inner part or the outer part of one, uniformly. ``period``
     and ``inner`` are whole numbers of grid steps, so that all ends of intervals are exact. The less likely
     of the two parts has probability e^−``rare`` and is decided by an exponential, which keeps its relative
-    accuracy. Returns as `normal_rows` does.
+    accuracy. The fraction of an exponential is drawn only where it can change what is decided: nearly
+    never for the periods. Returns as `normal_rows` does.
     """
     used = position = 0
     for i in range(row, signal.shape[0]):
-        draw, position = exponential(words, position)
-        periods = np.floor(draw / level)
-        draw, position = exponential(words, position)
-        outer = (draw > rare) == rare_is_outer
+        halvings, position = _halvings(words, position)
+        periods = np.floor(_together(halvings, 0.0) / level)
+        if periods != np.floor(_together(halvings, _LAST) / level):
+            u, position = _fraction(words, position)
+            periods = np.floor(_together(halvings, u) / level)
+        halvings, position = _halvings(words, position)
+        beyond = _together(halvings, 0.0) > rare
+        if beyond != (_together(halvings, _LAST) > rare):
+            u, position = _fraction(words, position)
+            beyond = _together(halvings, u) > rare
+        outer = beyond == rare_is_outer
         start, width = (inner, period - inner) if outer else (0.0, inner)
         w = word(words, position)
         position += 1

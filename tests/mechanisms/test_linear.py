@@ -163,6 +163,14 @@ def test_the_order_of_rows_changes_nobodys_score() -> None:
     np.testing.assert_array_equal(row_product(rows, W.T)[order], row_product(rows[order], W.T))
 
 
+def test_one_score_is_summed_as_one_of_several() -> None:
+    rng = np.random.default_rng(8)
+    rows, matrix = rng.normal(size=(400, 30)), rng.normal(size=(30, 3))
+    together = row_product(rows, matrix)
+    for j in range(3):
+        np.testing.assert_array_equal(row_product(rows, matrix[:, [j]])[:, 0], together[:, j])
+
+
 # Weights are somebody else's
 
 

@@ -214,12 +214,16 @@ def test_the_signature_covers_every_field(tmp_path: Path) -> None:
         "distances": [], "classic": {"switch_lemma": None, "exact": None},
         "mechanism": plain["mechanism"] | {"noise_length": 0.1}, "scales": plain["scales"] | {"values": None},
         "rows": 1000, "id": "other", "features": ["calls"], "not_protected": ["x"], "order": "as given",
+        "scores": ["score"], "no_sample": True,
+        "sample": {"release": "r0", "sha256": "2" * 64, "rows": 9, "guarantee": plain["guarantee"],
+                   "law": plain["mechanism"]["law"], "spent": None, "scored": False, "some_have_left": False,
+                   "same_scales": True, "inside": plain["guarantee"]},
         "pseudonyms": True, "imputed": {"calls": 0.0}, "made_for": "cider", "tuned_on": None,
         "output": plain["output"] | {"sha256": "1" * 64},
         "ledger": {"population": "p", "part": None, "ledger_id": "x", "number": 1, "hash": "0" * 64,
                    "override": None},
     }  # fmt: skip
-    assert set(changed) == set(plain) - {"format", "signature"}
+    assert set(changed) == set(Certificate.model_fields) - {"format", "signature"}
     for name, value in changed.items():
         forged = Certificate.model_validate(plain | {name: value})
         assert forged.signature is not None

@@ -12,7 +12,8 @@ import pytest
 
 from release_support import CENTERS, FEATURES, SCALES, people, write_scales
 from targetdp.guarantee import Guarantee
-from targetdp.release.frame import ReleasedFrame, is_certified, privatize_frame
+from targetdp.release.frame import ReleasedFrame, privatize_frame
+from targetdp.release.frame_content import is_certified
 from targetdp.release.keys import SigningKey, default_key_path
 from targetdp.release.ledger import Ledger, LimitExceeded
 from targetdp.release.verify import verify_guarantee

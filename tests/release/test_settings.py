@@ -1,11 +1,13 @@
 """Settings of a release: every rule between fields, release files, flags over them, and clear messages."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from release_support import settings
+from score_support import TWO, write_weights
 from targetdp.mechanisms.choice import REGISTER
 from targetdp.release.settings import MECHANISMS, make_settings, read_release_file
 
@@ -45,6 +47,37 @@ MONDRIAN = {"mechanism": "mondrian", "group_size": 5, "B": None, "epsilon": None
         ({"for": "cider", "id": "weight"}, "drop ['weight']"),
         ({"for": "cider", "keep_order": True}, "leave out keep_order"),
         ({"for": "cider", "keep": ("region",)}, "leave out keep"),
+        ({"sample": "s.parquet"}, "sample belongs to a weights file"),
+        ({"score_sample": True}, "score_sample belongs to a weights file"),
+        ({"some_have_left": True}, "some_have_left belongs to a weights file"),
+        ({"no_sample": True}, "no_sample belongs to a weights file"),
+        ({"accept_weights": True}, "accept_weights belongs to a weights file"),
+        ({"accept_missing": True}, "accept_missing belongs to a weights file"),
+        ({"scales": "sample"}, "scales = 'sample' are those of the sample: give it"),
+        ({"ledger": "l", "population": " people"}, "population = ' people' is outside"),
+        ({"ledger": "l", "population": "p", "part": "a\nb"}, "part = 'a\\nb' is outside"),
+        ({"ledger": "l", "population": "p", "override": "x" * 2001}, "is outside 1 to 2000 printable"),
+        (
+            {
+                "weights": "w",
+                "sample": "s",
+                "score_sample": True,
+                "ledger": "l",
+                "population": "p",
+                "part": "sample",
+            },
+            "leave out part, so that everybody is charged",
+        ),
+        ({"weights": "absent.toml"}, "weights file absent.toml cannot be read"),
+        ({"weights": "absent.toml"} | MONDRIAN, "mechanism = 'mondrian' groups rows: it has no scores"),
+        ({"weights": "absent.toml", "partitions": 6}, "partitions are not for scores"),
+        ({"weights": "w", "score_sample": True}, "score_sample needs the sample"),
+        ({"weights": "w", "some_have_left": True}, "some_have_left needs the sample"),
+        ({"weights": "w", "sample": "s", "no_sample": True}, "leave out sample, or no_sample"),
+        (
+            {"weights": "w", "sample": "s", "score_sample": True, "some_have_left": True},
+            "some_have_left is for a sample that is left out",
+        ),
     ],
 )
 def test_fields_that_do_not_agree_are_refused_with_a_remedy(given: dict[str, Any], message: str) -> None:
@@ -80,6 +113,39 @@ def test_a_bad_field_is_named_with_its_value(given: dict[str, Any], message: str
         settings(**given)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("scores", "given", "message"),
+    [
+        (("name",), {}, "score 'name' has the name of column 'name'"),
+        (("texts",), {}, "score 'texts' has the name of column 'texts'"),
+        (("TEXTS",), {}, "score 'TEXTS' has the name of column 'texts'"),
+        (("region",), {"keep": ("region",)}, "score 'region' has the name of column 'region'"),
+        (("label",), {"for": "cider"}, "drop ['label']"),
+        (("score",), {"features": ("calls", "texts")}, "has weights for 'topups'"),
+        (("score",), {"features": ("calls", "texts", "topups", "age")}, "has no weight for 'age'"),
+    ],
+)
+def test_scores_must_fit_the_columns(
+    tmp_path: Path, scores: tuple[str, ...], given: dict[str, Any], message: str
+) -> None:
+    weights = write_weights(tmp_path / "w.toml", scores=scores)
+    with pytest.raises(ValueError, match=r".") as refused:
+        settings(weights=weights, **given)
+    assert message in str(refused.value)
+
+
+def test_what_comes_out_are_the_scores_or_the_features(tmp_path: Path) -> None:
+    made = settings(weights=write_weights(tmp_path / "w.toml", TWO, ("a", "b")))
+    assert (made.released, made.features) == (("a", "b"), ("calls", "texts", "topups"))
+    assert made.asked is not None
+    assert not made.leaves_sample_out
+    assert settings().released == settings().features
+    assert settings().asked is None
+    copied = made.model_copy(update={"accept_weights": True})
+    assert copied.asked is made.asked, "what was seen is what is used"
+    assert pickle.loads(pickle.dumps(made)).released == ("a", "b")  # noqa: S301 (as Spark's tasks are sent)
 
 
 @pytest.mark.parametrize("constant", [float("nan"), float("inf"), {"calls": float("nan")}])
@@ -142,6 +208,8 @@ ledger = "books/ledger.db"
 population = "subscribers"
 pseudonymize = "pseudonyms.key"
 key = "/absolute/signing.pem"
+weights = "weights.toml"
+sample = "first/sample.parquet"
 for = "cider"
 [impute]
 calls = 0
@@ -152,7 +220,10 @@ def test_a_release_files_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     place = tmp_path / "deep" / "release.toml"
     place.parent.mkdir()
     place.write_text(RELEASE)
+    write_weights(tmp_path / "deep" / "weights.toml", (1.0, 2.0), features=("calls", "texts"))
     made = make_settings(read_release_file(place))
+    assert made.weights == tmp_path / "deep" / "weights.toml"
+    assert made.sample == tmp_path / "deep" / "first" / "sample.parquet"
     assert made.scales == str(tmp_path / "deep" / "scales.toml")
     assert made.ledger == tmp_path / "deep" / "books" / "ledger.db"
     assert made.pseudonymize == tmp_path / "deep" / "pseudonyms.key"
@@ -172,6 +243,7 @@ def test_words_for_scales_are_not_taken_for_files(tmp_path: Path, word: str) -> 
 def test_flags_override_a_release_file(tmp_path: Path) -> None:
     place = tmp_path / "release.toml"
     place.write_text(RELEASE)
+    write_weights(tmp_path / "weights.toml", (1.0, 2.0), features=("calls", "texts"))
     made = make_settings(read_release_file(place) | {"epsilon": 2.0, "scales": "other.toml"})
     assert (made.epsilon, made.B, made.scales) == (2.0, 0.25, "other.toml")
 

@@ -3,6 +3,7 @@
 import base64
 import os
 import shutil
+import signal
 import sys
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
+from faults_support import count, times
 from release_support import (
     FEATURES,
     certificate_of,
@@ -30,11 +32,17 @@ from release_support import (
     write_parquet,
     write_scales,
 )
+from score_support import TWO, first_round, two_tables, write_weights
 from support import means_agree, same_distribution
+from targetdp import Staircase
 from targetdp.mechanisms.law import SphericalLaplaceLaw
+from targetdp.mechanisms.linear import LinearLaw
 from targetdp.noise import grid_for
 from targetdp.release.job import privatize_file
+from targetdp.release.ledger import Ledger
+from targetdp.release.sample import ManyMissingError
 from targetdp.release.spark_tasks import REPORT, Gathered, Measure, Privatize, Report, Secret, draw_secret
+from targetdp.release.staging import certificate_path, page_path
 from targetdp.scales import Bounds, declared_scales
 from targetdp.table.source import Source
 from targetdp.typing import Floats
@@ -74,6 +82,10 @@ def spark(events: Path) -> Iterator[Any]:
             .config("spark.log.level", "FATAL")
             .config("spark.sql.shuffle.partitions", "3")
             .config("spark.default.parallelism", "3")
+            # Quick to start, and quick tasks: the code of a short run is not worth the best compiler.
+            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+            .config("spark.python.daemon.module", "spark_daemon")
+            .config("spark.executorEnv.PYTHONPATH", str(Path(__file__).parents[1]))
             .config("spark.eventLog.enabled", "true")
             .config("spark.eventLog.compress", "false")
             .config("spark.eventLog.dir", events.as_uri())
@@ -364,6 +376,7 @@ def test_private_and_data_scales_agree_with_the_local_engine(spark: Any, tmp_pat
     bounds.write_text(f"[features]\n{limits}\n", encoding="utf-8")
     frame, source = frame_of(spark, table), write_parquet(tmp_path / "in.parquet", table)
     for scales, more in (("private", {"bounds": bounds, "scales_epsilon": 5.0}), ("data", {})):
+        more |= {"mechanism": "gaussian"}  # the quickest to certify together with what scales cost
         release(frame, tmp_path / f"{scales}.parquet", scales=scales, **more)
         privatize_file(source, tmp_path / f"{scales}-l.parquet", settings(scales=scales, **more))
         both = [read_back(tmp_path / f"{scales}{end}.parquet") for end in ("", "-l")]
@@ -522,3 +535,122 @@ def test_a_task_too_large_to_travel_in_memory_is_refused(
     monkeypatch.setattr(engine(), "_COMMAND_MARGIN", 1 << 20)
     with pytest.raises(ValueError, match="UDFCompressionThreshold"):
         release(frame_of(spark, TABLE), tmp_path / "private.parquet")
+
+
+class Dies:
+    """A task that writes its rows, and whose worker is then killed: at the first attempts, or at all."""
+
+    def __init__(self, inner: Privatize, marks: Path, deaths: int) -> None:
+        self.inner, self.marks, self.deaths = inner, marks, deaths
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        out = list(self.inner(batches))
+        if len(list(self.marks.iterdir())) < self.deaths:
+            (self.marks / os.urandom(8).hex()).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield from out
+
+
+@pytest.mark.parametrize("deaths", [1, 1000])
+def test_a_worker_that_is_killed(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaths: int
+) -> None:
+    """A task is tried four times. Whoever gets through publishes once; else nothing is there, or charged."""
+    ledger = tmp_path / "ledger.db"
+    book = {"ledger": str(ledger), "population": "people", "force": True}
+    release(frame_of(spark, TABLE), tmp_path / "private.parquet", **book)
+    for turn in range(times("spark") // 2):
+        marks, before = tmp_path / f"marks-{turn}", certificate_of(tmp_path / "private.parquet").release
+        marks.mkdir()
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                engine(), "Privatize", lambda *given, marks=marks: Dies(Privatize(*given), marks, deaths)
+            )
+            if deaths == 1:
+                release(frame_of(spark, TABLE), tmp_path / "private.parquet", **book)
+            else:
+                with pytest.raises((ValueError, RuntimeError), match="nothing was published"):
+                    release(frame_of(spark, TABLE), tmp_path / "private.parquet", **book)
+        assert len(list(marks.iterdir())) >= min(deaths, 4)
+        states = {row.release: row.state for row in Ledger.existing(ledger).releases()}
+        after = certificate_of(tmp_path / "private.parquet").release
+        assert (after != before) == (deaths == 1)
+        assert len(states) == (turn + 2 if deaths == 1 else 1)
+        assert set(states.values()) == {"published"}
+        assert read_back(tmp_path / "private.parquet")["name"].to_pylist() == sorted(
+            TABLE["name"].to_pylist()
+        )
+        assert holds(tmp_path / "private.parquet")
+        assert not hidden(tmp_path)
+        count("spark", "published, once" if deaths == 1 else "not published, not charged")
+
+
+# ---- scores --------------------------------------------------------------------------------------------
+
+
+def scored(spark: Any, folder: Path, partitions: int = 3, **more: Any) -> Any:
+    """Scores of the two tables of a folder, by Spark."""
+    frame = frame_of(spark, read_back(folder / "all.parquet"), partitions)
+    given: dict[str, Any] = {"weights": folder / "weights.toml", "key": folder / "key.pem"} | more
+    return release(frame, folder / "scores.parquet", **given)
+
+
+def test_scores_are_those_of_the_local_engine_but_for_the_noise(spark: Any, tmp_path: Path) -> None:
+    raw = two_tables(tmp_path)
+    write_weights(tmp_path / "weights.toml", TWO, ("one", "two"))
+    done = scored(spark, tmp_path, epsilon=60.0)
+    found = read_back(tmp_path / "scores.parquet")
+    assert found.column_names == ["name", "one", "two"]
+    unit = np.array(TWO) / np.linalg.norm(TWO, 2)
+    exact = normalized(raw.sort_by("name")) @ unit.T
+    assert np.abs(values_of(found, ["one", "two"]) - exact).max() < 0.5
+    assert done.certificate.scores == ("one", "two")
+    assert holds(tmp_path / "scores.parquet")
+    write_weights(tmp_path / "weights.toml", release="r")
+    with pytest.raises(ValueError, match="give that release"):
+        scored(spark, tmp_path)
+
+
+def test_a_person_gets_one_noise_on_her_score_however_often_a_task_runs(tmp_path: Path) -> None:
+    noise = Staircase(B=0.25, epsilon=4.0).law(1)
+    law = LinearLaw(3, noise.grid, ((0.5, 0.5, 0.5),), noise)
+    asked = settings(weights=write_weights(tmp_path / "w.toml"))
+    table, secret = zeros(300), Secret(*KNOWN)
+    found = []
+    for order in (np.arange(300), np.random.default_rng(1).permutation(300)):
+        batches = table.take(pa.array(order)).to_batches(max_chunksize=70)
+        made = Privatize(
+            asked, declared_scales([0.0] * 3, [1.0] * 3), law, pa.array(["000150"]), tmp_path, secret, None
+        )
+        packed = [batch.column(REPORT)[0].as_py() for batch in made(iter(batches))]
+        found.append(noise_by_id(tmp_path, packed))
+    assert found[0] == found[1]
+    assert len(set(found[0].values())) > 290
+
+
+def test_spark_leaves_a_sample_out(spark: Any, tmp_path: Path) -> None:
+    two_tables(tmp_path)
+    first_round(tmp_path)
+    done = scored(spark, tmp_path, sample=tmp_path / "sample.parquet")
+    everybody, sample = (
+        set(read_back(tmp_path / name)["name"].to_pylist()) for name in ("all.parquet", "sample.parquet")
+    )
+    assert set(read_back(tmp_path / "scores.parquet")["name"].to_pylist()) == everybody - sample
+    assert done.certificate.sample is not None
+    assert holds(tmp_path / "scores.parquet")
+    # Somebody who is not in the table any more.
+    (tmp_path / "scores.parquet").rename(tmp_path / "other.parquet")
+    table = read_back(tmp_path / "all.parquet")
+    gone = next(place for place, name in enumerate(table["name"].to_pylist()) if name in sample)
+    write_parquet(tmp_path / "all.parquet", table.take([i for i in range(len(table)) if i != gone]))
+    for path in (certificate_path(tmp_path / "scores.parquet"), page_path(tmp_path / "scores.parquet")):
+        path.unlink()
+    with pytest.raises(ValueError, match="1 of the 40 people of sample"):
+        scored(spark, tmp_path, sample=tmp_path / "sample.parquet")
+    done = scored(spark, tmp_path, sample=tmp_path / "sample.parquet", some_have_left=True)
+    assert done.certificate.rows == 80
+    assert any("1 of the 40 people" in warning for warning in done.warnings)
+    # Many are another matter.
+    write_parquet(tmp_path / "all.parquet", table.slice(3))
+    with pytest.raises(ManyMissingError, match="are not in the table: so many look like"):
+        scored(spark, tmp_path, force=True, sample=tmp_path / "sample.parquet", some_have_left=True)

@@ -1,5 +1,7 @@
 """All or nothing: every moment at which a run can die, and what the next run makes of it."""
 
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -299,17 +301,36 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 def test_a_journal_that_was_cut_short_counts_as_none(tmp_path: Path) -> None:
     folder = tmp_path / ".out.targetdp"
     folder.mkdir()
-    (folder / "table").write_text("x")
+    for name in ("table", "certificate", "page"):
+        (folder / name).write_text("x")
     (folder / "journal.json").write_text('{"release": "ne')
     assert recover(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("journal", ["", '{"release": "ne', '{"release": "new"}'])
+@pytest.mark.parametrize("acted", [("old",), ("old", "page"), ()])
+def test_a_damaged_journal_is_refused_once_it_was_acted_on(
+    tmp_path: Path, journal: str, acted: tuple[str, ...]
+) -> None:
+    """The older release lies in the folder, or the newer page has its name: nothing may be thrown away."""
+    folder = tmp_path / ".out.targetdp"
+    folder.mkdir()
+    for name in ("table", "certificate", *acted):
+        (folder / name).write_text("x")
+    (folder / "journal.json").write_text(journal)
+    before = snapshot(tmp_path)
+    with pytest.raises(ValueError, match=r"journal.json is damaged, and a run was publishing when it died"):
+        recover(tmp_path)
+    assert snapshot(tmp_path) == before
 
 
 def test_a_failure_to_tell_the_ledger_of_an_earlier_run_keeps_its_journal(tmp_path: Path) -> None:
     run(tmp_path, "older", force=False, directory=False)
     folder = tmp_path / ".out.targetdp"
     folder.mkdir()
-    (folder / "journal.json").write_text('{"release": "older"}')
+    digest = hashlib.sha256(b'{"release": "older"}').hexdigest()
+    (folder / "journal.json").write_text(json.dumps({"release": "older", "check": digest}))
 
     def busy(journal: dict[str, Any]) -> None:
         raise TimeoutError("the ledger is busy")

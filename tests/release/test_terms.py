@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from release_support import FEATURES, settings
+from score_support import TWO, write_weights
+from targetdp import least_noise
 from targetdp.guarantee import Guarantee
+from targetdp.mechanisms.linear import LinearLaw
 from targetdp.release.caveats import ALWAYS, NO_GUARANTEE
 from targetdp.release.terms import Terms, default_delta, make_terms
 from targetdp.scales import ColumnScales, confidential_scales, declared_scales
@@ -112,6 +115,24 @@ def test_mondrian_promises_nothing_and_says_so_first() -> None:
 def test_each_choice_is_a_condition_that_is_stated(given: dict[str, Any], said: str) -> None:
     assert any(said in condition for condition in terms(**given).conditions)
     assert not any(said in condition for condition in terms().conditions)
+
+
+@pytest.mark.parametrize(("weights", "q"), [((1.0, 2.0, -1.0), 1), (TWO, 2)])
+@pytest.mark.parametrize("name", ["least-noise", "gaussian", "projection-exact"])
+def test_noise_of_scores_is_calibrated_for_their_number(
+    tmp_path: Path, name: str, weights: Any, q: int
+) -> None:
+    scores = [f"score_{i}" for i in range(q)]
+    made = terms(weights=write_weights(tmp_path / "w.toml", weights, scores), mechanism=name, delta=1e-5)
+    plain = least_noise(Guarantee(0.25, 4.0, 1e-5), q)
+    assert isinstance(made.law, LinearLaw)
+    assert (made.law.dimensions, made.law.scores) == (3, q)
+    if name == "least-noise":
+        assert made.name == plain.name
+        assert made.law.noise == plain.mechanism.law(q)
+    assert made.guarantee is not None
+    assert made.guarantee.is_at_least(Guarantee(0.25, 4.0, 1e-5))
+    assert made.charge.law == made.law
 
 
 def test_what_always_holds_is_always_said() -> None:

@@ -290,7 +290,7 @@ def test_a_column_more_is_found(folder: Path) -> None:
 
 @pytest.mark.parametrize("paid", [0.001, 3.9, 5.0])
 def test_what_was_paid_for_scales_is_not_there_for_the_noise(released: Path, paid: float) -> None:
-    c = certificate_of(released / "one.parquet")
+    c = certificate_of(released / "text.csv")
     spent = Stated(B=2, epsilon=paid, delta=0)
     forged = c.model_copy(update={"scales": c.scales.model_copy(update={"spent": spent})})
     first, again = ({k.what: k.holds for k in verify_guarantee(x)} for x in (c, forged))

@@ -76,6 +76,20 @@ def test_buckets_are_those_of_bisection(ids: list[str], cuts: list[str]) -> None
     assert found.tolist() == [bisect.bisect_right(keys, name.encode()) for name in ids]
 
 
+NEAR = st.text(st.sampled_from("\0ab"), max_size=12)
+"""Texts that differ late, or in length only: eight bytes rarely tell them apart."""
+
+
+@given(st.lists(NEAR, min_size=1, max_size=40), st.lists(NEAR, max_size=20, unique=True), st.booleans())
+def test_buckets_of_ids_that_begin_alike(ids: list[str], cuts: list[str], prefixed: bool) -> None:
+    before = "+2547000" if prefixed else ""
+    cuts = sorted((before + cut for cut in cuts), key=str.encode)
+    ids = [*(before + name for name in ids), *ids, before[:3], "~"]
+    found = buckets_of(pa.array(ids, pa.string()), pa.array(cuts, pa.string()))
+    keys = [cut.encode() for cut in cuts]
+    assert found.tolist() == [bisect.bisect_right(keys, name.encode()) for name in ids]
+
+
 def test_equal_ids_are_in_one_bucket_however_they_are_sliced() -> None:
     ids = pa.array(["m", "a", "m", "z", "m"])
     cuts = pa.array(["?", "b", "m", "n"]).slice(1)

@@ -41,6 +41,29 @@ def test_parquet_is_read_in_batches_with_columns_in_the_order_asked_for(tmp_path
     assert read(tmp_path / "t.parquet", ["k", "name"]).equals(TABLE.select(["k", "name"]))
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.int32(), pa.dictionary(pa.int32(), pa.string())])
+def test_one_column_is_read_in_order_by_row_groups(tmp_path: Path, kind: pa.DataType) -> None:
+    """Several threads decode it; what comes is what one of them would have read."""
+    ids = pa.array([str(i) for i in np.random.default_rng(3).permutation(1000)]).cast(kind)
+    whole = pa.table({"name": ids, "x": range(1000)})
+    pq.write_table(whole, tmp_path / "t.parquet", row_group_size=64)
+    assert read(tmp_path / "t.parquet", ["name"], rows=50)["name"].to_pylist() == ids.to_pylist()
+    stopped = open_source(tmp_path / "t.parquet").batches(["name"], {}, 10)
+    assert next(stopped).num_rows == 10
+    stopped.close()  # type: ignore[attr-defined]
+
+
+def test_a_row_group_that_is_damaged_is_named_by_its_file(tmp_path: Path) -> None:
+    place = tmp_path / "t.parquet"
+    pq.write_table(TABLE, place, row_group_size=2, compression="snappy", use_dictionary=False)
+    start = pq.read_metadata(place).row_group(2).column(0).data_page_offset
+    content = bytearray(place.read_bytes())
+    content[start : start + 12] = b"\xff" * 12
+    place.write_bytes(bytes(content))
+    with pytest.raises(TableError, match=r"t\.parquet cannot be read"):
+        read(place, ["name"])
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
 def test_text_is_text_unless_a_type_is_asked_for(tmp_path: Path, suffix: str) -> None:
     content = b'name,x,k\n007,1,NA\n"a,b",,null\nNA,nan,\n'

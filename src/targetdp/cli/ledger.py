@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from targetdp.cli.words import cells, emit, out, tell
+from targetdp.rounding import down, exact, up
 
 app = typer.Typer(help="What was released about each population, and what is left.", no_args_is_help=True)
 
@@ -63,7 +64,7 @@ def show(
         budgets.add_column(heading, justify="right" if heading.endswith("ε") else "left")
     for name, s in standings.items():
         bound = "none" if s.limit is None else str(s.limit)
-        left = "–" if s.limit is None else _number(s.remaining)
+        left = "–" if s.limit is None else f"{float(down(s.remaining, 4)):g}"
         budgets.add_row(*cells(name, bound, _number(s.spent), left))
     releases = Table(title="Releases", title_justify="left")
     for heading in ("entry", "time", "population", "part", "state", "guarantee", "noise", "rows", "note"):
@@ -156,17 +157,21 @@ def _signing_key(path: Path | None) -> Any:
 def _number(epsilon: float) -> str:
     if math.isnan(epsilon):
         return "–"
-    return "unbounded" if math.isinf(epsilon) else f"{epsilon:.4g}"
+    return "unbounded" if math.isinf(epsilon) else up(epsilon, 4)
 
 
 def _guarantee(record: dict[str, float] | None) -> str:
     if record is None:
         return "none"
-    return f"B={record['B']:g} ε={record['epsilon']:g} δ={record['delta']:.2g}"
+    return f"B={exact(record['B'])} ε={up(record['epsilon'], 6)} δ={up(record['delta'], 2)}"
 
 
 def _note(row: Any) -> str:
     notes = []
+    if row.title.get("scores"):
+        sample = row.title.get("sample")
+        who = "" if sample is None else ", sample scored, too" if sample["scored"] else ", sample left out"
+        notes.append(f"scores{who}")
     if row.override:
         notes.append(f"overridden: {row.override}")
     if row.charge.unbounded:

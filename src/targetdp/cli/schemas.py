@@ -6,6 +6,7 @@ from targetdp.programs.file import ProgramFile
 from targetdp.release.certificate import Certificate
 from targetdp.release.scales_file import BoundsFile, ScalesFile
 from targetdp.release.settings import Settings
+from targetdp.release.weights_file import WeightsFile
 
 SCHEMAS: dict[str, type[BaseModel]] = {
     "release": Settings,
@@ -13,4 +14,5 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "scales": ScalesFile,
     "bounds": BoundsFile,
     "program": ProgramFile,
+    "weights": WeightsFile,
 }

@@ -35,7 +35,7 @@ def key(
 
 def schema(
     of: Annotated[
-        Literal["release", "certificate", "scales", "bounds", "program"],
+        Literal["release", "certificate", "scales", "bounds", "program", "weights"],
         typer.Argument(help="which kind of file"),
     ],
 ) -> None:

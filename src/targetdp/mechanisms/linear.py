@@ -84,7 +84,11 @@ class LinearLaw(NoiseLaw):
 
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
         """Scores of rows of the unit ball, with noise."""
-        return self.noise.add_to(clip_rows(row_product(rows, np.array(self.weights).T)), words)
+        return self.noise_on(row_product(rows, np.array(self.weights).T), words)
+
+    def noise_on(self, scores: Floats, words: WordSource) -> Floats:
+        """Noise on scores that are sums as `row_product` takes them, of rows as `clip_rows` leaves them."""
+        return self.noise.add_to(clip_rows(scores), words)
 
     def record(self) -> dict[str, Any]:
         """See `NoiseLaw.record`; the noise has a record of its own."""

@@ -19,6 +19,13 @@ def row_product(rows: Floats, matrix: Floats) -> Floats:
 
 @kernel
 def _product(rows: Floats, matrix: Floats, out: Floats) -> None:
+    if matrix.shape[1] == 1:  # the same sums, without a loop over one column
+        for i in range(rows.shape[0]):
+            total = 0.0
+            for k in range(rows.shape[1]):
+                total += rows[i, k] * matrix[k, 0]
+            out[i, 0] = total
+        return
     for i in range(rows.shape[0]):
         for k in range(rows.shape[1]):
             factor = rows[i, k]

@@ -5,6 +5,9 @@ Whoever verifies a certificate derives its conditions again from the same facts,
 
 from dataclasses import dataclass
 
+from targetdp.guarantee import Guarantee
+from targetdp.release.two_rounds import TwoRounds
+from targetdp.rounding import up
 from targetdp.scales import CONDITIONS
 
 ALWAYS = (
@@ -45,6 +48,34 @@ _SPARK = (
     "Each row's noise was keyed by a 96-bit tag of its id: two given people share a tag with probability "
     "2⁻⁹⁶, and then the difference of their rows would show. δ does not include that."
 )
+_ONE_SCORE = (
+    "Released is one weighted sum of the protected columns ({names}), with weights that the data holder "
+    "normalized; whoever chose them chose what is told."
+)
+_SCORES = (
+    "Released are {count} weighted sums of the protected columns ({names}), with weights that the data "
+    "holder normalized; whoever chose them chose what is told."
+)
+_NO_ORIGIN = (
+    "It is not stated from which release, if any, the weights were learned: for people in it, both add up."
+)
+_NO_SAMPLE = (
+    "Nobody in the table is in the release that the weights were learned from, if any; that was declared."
+)
+_LEFT_OUT = (
+    "People of release {release} (the sample, {rows:,} rows), from which the weights were learned, as was "
+    "declared, are left out, so that nobody is in both of these two. Outside the sample: {outside}. Inside "
+    "it: {inside}, by that release and on its own conditions."
+)
+_HAVE_LEFT = "People of the sample who are not in the table have left; that was declared."
+_SCORED = (
+    "People of release {release} (the sample, {rows:,} rows), from which the weights were learned, as was "
+    "declared, are scored, too. Outside the sample: {outside}. Inside it both releases add up to {inside}, "
+    "by {how}, for rows that are within B of each other in each of the two releases, on the conditions of "
+    "both; that holds for a B, ε and δ that were not chosen by looking at the first."
+)
+_HOW = {True: "the exact curves of both noises", False: "Lemma 2"}
+"""By whether both releases are known to scale the same columns alike."""
 _TUNED = {
     None: "How B was chosen is not stated: a choice made by looking at these people's data is a disclosure.",
     "public": "B was chosen on public data.",
@@ -72,6 +103,9 @@ class Facts:
     engine: str
     has_ledger: bool
     part: str | None
+    scores: tuple[str, ...] = ()
+    no_sample: bool = False
+    rounds: TwoRounds | None = None
 
 
 def conditions_of(facts: Facts) -> tuple[str, ...]:
@@ -79,6 +113,8 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
     found = [*CONDITIONS[facts.scales], *ALWAYS]
     if not facts.has_guarantee:
         found.insert(0, NO_GUARANTEE)
+    if facts.scores:
+        found += _scores(facts)
     if facts.keeps_order:
         found.append(_ORDER)
     if facts.kept:
@@ -97,6 +133,27 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
         found.append(_TUNED[facts.tuned_on])
     found.append(LEDGER if facts.has_ledger else NO_LEDGER)
     return tuple(found)
+
+
+def _scores(facts: Facts) -> list[str]:
+    """What scores are, and who of the people is in the release that their weights were learned from."""
+    count, names = len(facts.scores), ", ".join(facts.scores)
+    found = [(_ONE_SCORE if count == 1 else _SCORES).format(count=count, names=names)]
+    rounds = facts.rounds
+    if rounds is None:
+        return [*found, _NO_SAMPLE if facts.no_sample else _NO_ORIGIN]
+    found.append(
+        (_SCORED if rounds.scored else _LEFT_OUT).format(
+            release=rounds.first.release, rows=rounds.first.rows, outside=told(rounds.outside),
+            inside=told(rounds.inside), how=_HOW[rounds.same_scales],
+        )
+    )  # fmt: skip
+    return [*found, _HAVE_LEFT] if rounds.some_have_left else found
+
+
+def told(guarantee: Guarantee) -> str:
+    """A guarantee in a sentence; neither ε nor δ is rounded down."""
+    return f"(B = {guarantee.B:.12g}, ε = {up(guarantee.epsilon, 6)}, δ = {up(guarantee.delta)})"
 
 
 def _constants(facts: Facts) -> str:

@@ -11,131 +11,49 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from targetdp.accounting import PrivacyLoss, compose
 from targetdp.guarantee import Guarantee
+from targetdp.mechanisms.law import NoiseLaw
+from targetdp.mechanisms.linear import LinearLaw
 from targetdp.release.caveats import Facts
+from targetdp.release.certificate_parts import (
+    NO_CLASSIC,
+    AtDistance,
+    Classic,
+    File,
+    LedgerMark,
+    Mechanism,
+    Output,
+    Part,
+    Sample,
+    Scale,
+    Scales,
+    Signature,
+    Stated,
+)
 from targetdp.release.charge import Charge
 from targetdp.release.keys import SigningKey
-from targetdp.release.ledger.entries import Head
 from targetdp.release.settings import Settings, TunedOn
 from targetdp.release.terms import Terms
+from targetdp.release.two_rounds import TwoRounds
 from targetdp.scales import ColumnScales
 from targetdp.table.sink import Written
+
+__all__ = [
+    "NO_CLASSIC", "AtDistance", "Certificate", "Classic", "File", "LedgerMark", "Mechanism", "Output",
+    "Sample", "Scale", "Scales", "Signature", "Stated",
+]  # fmt: skip
 
 SUFFIX = ".certificate.json"
 PAGE_SUFFIX = ".certificate.md"
 DISTANCES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Where the true ε is stated; B itself is added."""
-
-_Finite = Annotated[float, Field(allow_inf_nan=False)]
-_Chance = Annotated[float, Field(ge=0, le=1)]
-_Sha = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_FOR_SCORES = frozenset({"scores", "sample", "no_sample"})
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Stated(_Part):
-    """A guarantee as plain data."""
-
-    B: Annotated[float, Field(gt=0, le=2)]
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    delta: _Chance
-
-    def value(self) -> Guarantee:
-        """The guarantee itself."""
-        return Guarantee(self.B, self.epsilon, self.delta)
-
-
-class AtDistance(_Part):
-    """What holds for two people at a distance. ε is null where no finite ε holds at the stated δ."""
-
-    distance: Annotated[float, Field(gt=0, le=2)]
-    epsilon: _Finite | None
-    best_guess: Annotated[float, Field(ge=0.5, le=1)] = Field(
-        description="probability that the best guess between two equally likely rows is right, at most"
-    )
-
-
-class Classic(_Part):
-    """The classic differential privacy (B = 2) that the release has; null where there is none."""
-
-    switch_lemma: Stated | None
-    exact: Stated | None
-
-
-NO_CLASSIC = Classic(switch_lemma=None, exact=None)
-"""Where there is no guarantee, or one that holds given the scales only."""
-
-
-class Mechanism(_Part):
-    """The mechanism and, for noise, its law: numbers from which the guarantee can be derived again."""
-
-    name: str
-    law: dict[str, Any] | None
-    deviation_per_column: _Finite | None
-    noise_length: _Finite | None = Field(description="typical length on a row; rows have length at most 1")
-    group_size: int | None
-    partitions: int | None
-
-
-class Scale(_Part):
-    """What was subtracted from a column and what it was divided by."""
-
-    center: _Finite
-    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class Scales(_Part):
-    """Where column scales came from; their values only if they are public or were paid for."""
-
-    source: Literal["declared", "private", "confidential", "data"]
-    spent: Stated | None
-    values: dict[str, Scale] | None
-
-
-class File(_Part):
-    """A file of the release."""
-
-    name: str
-    size: int
-    sha256: _Sha
-
-
-class Output(_Part):
-    """What was released. ``sha256`` is the file's own, or that of the list of parts or of the frame."""
-
-    format: Literal["parquet", "csv", "frame"]
-    files: tuple[File, ...]
-    sha256: _Sha
-
-
-class LedgerMark(_Part):
-    """Where the ledger stood when this release was reserved in it."""
-
-    population: str
-    part: str | None
-    ledger_id: str
-    number: int
-    hash: _Sha
-    override: str | None
-
-    def head(self) -> Head:
-        """The ledger's head."""
-        return Head(self.ledger_id, self.number, self.hash)
-
-
-class Signature(_Part):
-    """Ed25519 over everything else in the certificate."""
-
-    key: str
-    value: str
-
-
-class Certificate(_Part):
+class Certificate(Part):
     """What a data holder hands over with a private table."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, title="targetdp certificate")
@@ -153,6 +71,11 @@ class Certificate(_Part):
     rows: Annotated[int, Field(ge=1)]
     id: str
     features: tuple[str, ...]
+    scores: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        None, description="the columns that were released in place of the features, if they are scores"
+    )
+    sample: Sample | None = None
+    no_sample: bool = False
     not_protected: tuple[str, ...]
     order: Literal["sorted by id", "as given"]
     pseudonyms: bool
@@ -164,6 +87,20 @@ class Certificate(_Part):
     ledger: LedgerMark | None
     signature: Signature | None = None
 
+    @property
+    def released(self) -> tuple[str, ...]:
+        """Names of the columns with noise in the released table."""
+        return self.features if self.scores is None else self.scores
+
+    def rounds(self) -> TwoRounds | None:
+        """Who spends what, as it is stated."""
+        s = self.sample
+        if s is None or self.guarantee is None:
+            return None
+        return TwoRounds(
+            s.first(), s.scored, s.some_have_left, s.same_scales, self.guarantee.value(), s.inside.value()
+        )
+
     def facts(self) -> Facts:
         """What its conditions depend on."""
         return Facts(
@@ -171,17 +108,26 @@ class Certificate(_Part):
             keeps_order=self.order == "as given", kept=self.not_protected, features=len(self.features),
             imputed=self.imputed, pseudonyms=self.pseudonyms, partitions=self.mechanism.partitions,
             tuned_on=self.tuned_on, engine=self.engine, has_ledger=self.ledger is not None,
-            part=None if self.ledger is None else self.ledger.part,
+            part=None if self.ledger is None else self.ledger.part, scores=self.scores or (),
+            no_sample=self.no_sample, rounds=self.rounds(),
         )  # fmt: skip
 
     def text(self) -> str:
         """The certificate as JSON."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(self._plain(), indent=2, ensure_ascii=False) + "\n"
 
     def message(self) -> bytes:
         """What is signed: everything but the signature, in one canonical form."""
-        rest = self.model_dump(mode="json", exclude={"signature"})
+        rest = {name: value for name, value in self._plain().items() if name != "signature"}
         return json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+
+    def _plain(self) -> dict[str, Any]:
+        """Every field; of those for scores none that says nothing, since older certificates have none."""
+        return {
+            name: value
+            for name, value in self.model_dump(mode="json").items()
+            if name not in _FOR_SCORES or getattr(self, name) != type(self).model_fields[name].default
+        }
 
     def signed(self, key: SigningKey) -> "Certificate":
         """The certificate with the data holder's signature."""
@@ -217,7 +163,7 @@ def make_certificate(
             name=terms.name,
             law=None if law is None else law.record(),
             deviation_per_column=None if law is None else law.deviation_per_column,
-            noise_length=None if law is None else noise_length(law.deviation_per_column, law.dimensions),
+            noise_length=None if law is None else noise_length(law),
             group_size=settings.group_size,
             partitions=terms.partitions,
         ),
@@ -231,6 +177,9 @@ def make_certificate(
         rows=rows,
         id=settings.id,
         features=settings.features,
+        scores=None if settings.asked is None else settings.asked.scores,
+        sample=None if terms.rounds is None else _sample(terms.rounds),
+        no_sample=settings.no_sample,
         not_protected=settings.keep,
         order="as given" if settings.keep_order else "sorted by id",
         pseudonyms=settings.pseudonymize is not None,
@@ -248,9 +197,27 @@ def stated(guarantee: Guarantee) -> Stated:
     return Stated(**asdict(guarantee))
 
 
-def noise_length(deviation: float, dimensions: int) -> float:
-    """Root mean square length of the noise on a row."""
-    return deviation * math.sqrt(dimensions)
+def noise_length(law: NoiseLaw) -> float:
+    """Root mean square length of the noise on a row, or on its scores."""
+    return law.deviation_per_column * math.sqrt(noise_of(law).dimensions)
+
+
+def noise_of(law: NoiseLaw) -> NoiseLaw:
+    """The law of the noise on the released columns: of scores, that behind their weights."""
+    return law.noise if isinstance(law, LinearLaw) else law
+
+
+def _sample(rounds: TwoRounds) -> Sample:
+    first = rounds.first
+    if first.charge.law is None:
+        raise ValueError("the first round has no noise on record")
+    return Sample(
+        release=first.release, sha256=first.sha256, rows=first.rows, guarantee=stated(first.guarantee),
+        law=first.charge.law.record(),
+        spent=None if first.charge.scales is None else stated(first.charge.scales),
+        scored=rounds.scored, some_have_left=rounds.some_have_left, same_scales=rounds.same_scales,
+        inside=stated(rounds.inside),
+    )  # fmt: skip
 
 
 def at_distances(charge: Charge, guarantee: Guarantee) -> tuple[AtDistance, ...]:

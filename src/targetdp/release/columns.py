@@ -88,10 +88,18 @@ def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:
 
 
 def numbers_of(
-    batch: pa.RecordBatch, features: Sequence[str], constants: dict[str, float], tally: Tally, offset: int
+    batch: pa.RecordBatch,
+    features: Sequence[str],
+    constants: dict[str, float],
+    tally: Tally,
+    offset: int,
+    room: Floats | None = None,
 ) -> Floats:
-    """The features column by column (d×n) as finite floats; what is not finite is tallied."""
-    block = np.empty((len(features), batch.num_rows))
+    """The features column by column (d×n) as finite floats; what is not finite is tallied.
+
+    They are written to ``room``, if it is given.
+    """
+    block = np.empty((len(features), batch.num_rows)) if room is None else room
     for j, name in enumerate(features):
         column = batch.column(name)
         _must_be_numeric(name, column.type)

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from targetdp.mechanisms.law import GaussianLaw, SphericalLaplaceLaw, StaircaseLaw
 from targetdp.mechanisms.laws import law_of
 from targetdp.moments import Moments
-from targetdp.release.certificate import Certificate, list_hash
+from targetdp.release.certificate import Certificate, list_hash, noise_of
 from targetdp.release.findings import Check
-from targetdp.release.frame import is_certified
+from targetdp.release.frame_content import is_certified
 from targetdp.release.inspection import batch_rows
 from targetdp.table.source import open_source
 from targetdp.typing import Floats
@@ -42,8 +42,8 @@ def _frame(output: Path, c: Certificate) -> Check:
     if output.is_dir():
         return Check("content", False, "a frame's certificate is for one file, and this is a folder")
     source = open_source(output)
-    types = dict.fromkeys(c.features, pa.float64())
-    whole = pa.Table.from_batches(source.batches(list(source.columns), types, batch_rows(len(c.features))))
+    types = dict.fromkeys(c.released, pa.float64())
+    whole = pa.Table.from_batches(source.batches(list(source.columns), types, batch_rows(len(c.released))))
     good = is_certified(whole, c)
     return Check("content", good, c.output.sha256 if good else "is not the frame that was certified")
 
@@ -72,19 +72,19 @@ def _parts(output: Path, c: Certificate) -> Iterator[Check]:
 
 def _content(output: Path, c: Certificate) -> Iterator[Check]:
     source = open_source(output)
-    columns = (c.id, *c.features, *c.not_protected)
+    columns = (c.id, *c.released, *c.not_protected)
     yield Check("columns of the file", source.columns == columns, ", ".join(source.columns[:8]))
     if source.columns != columns:
         return
     as_noise_leaves = _grid_test(c)
     rows, good, last, ordered, hashed = 0, True, "", True, True
     moments: Moments | None = None
-    types = dict.fromkeys(c.features, pa.float64())
-    for batch in source.batches([c.id, *c.features], types, batch_rows(len(c.features))):
+    types = dict.fromkeys(c.released, pa.float64())
+    for batch in source.batches([c.id, *c.released], types, batch_rows(len(c.released))):
         if not batch.num_rows:
             continue
         rows += batch.num_rows
-        values = np.array([batch.column(name).to_numpy(zero_copy_only=False) for name in c.features])
+        values = np.array([batch.column(name).to_numpy(zero_copy_only=False) for name in c.released])
         good &= as_noise_leaves(values)
         if c.made_for == "cider":
             moments = Moments.of(values) if moments is None else moments + Moments.of(values)
@@ -104,7 +104,7 @@ def _content(output: Path, c: Certificate) -> Iterator[Check]:
 
 def _grid_test(c: Certificate) -> Callable[[Floats], bool]:
     """Noise on a grid leaves values on it; other laws and shapes leave any finite number."""
-    law = law_of(c.mechanism.law) if c.mechanism.law else None
+    law = noise_of(law_of(c.mechanism.law)) if c.mechanism.law else None
     if not isinstance(law, _ON_GRID) or c.made_for is not None:
         return lambda values: bool(np.isfinite(values).all())
     grid = law.grid

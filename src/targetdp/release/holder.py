@@ -7,12 +7,15 @@ from typing import Any, Protocol
 
 from targetdp.plan import DROWNED
 from targetdp.release.certificate import Certificate, LedgerMark, Output, make_certificate, noise_length
-from targetdp.release.inspection import Inspection
+from targetdp.release.inspection import Batches, Inspection
 from targetdp.release.keys import SigningKey, default_key_path, new_pseudonym_key, pseudonym_key
-from targetdp.release.ledger import Ledger, check_first
+from targetdp.release.ledger import Ledger, ReleaseRow, check_first
+from targetdp.release.parts import check_parts, must_have_it_as_it_is, must_say_who_is_in_it
+from targetdp.release.sample import Others, PrivateSample, must_all_be_there, open_sample
 from targetdp.release.scales_file import read_bounds, read_scales
-from targetdp.release.settings import Settings
-from targetdp.release.terms import Terms
+from targetdp.release.settings import SCALES_WORDS, Settings
+from targetdp.release.telling import must_be_meant
+from targetdp.release.terms import Terms, make_terms
 from targetdp.scales import ColumnScales, private_scales_of, scales_of
 from targetdp.version import __version__
 
@@ -62,9 +65,11 @@ class Holder:
                 "one each"
             )
         self.settings = settings
+        must_say_who_is_in_it(settings)
+        must_be_meant(settings)
         self.bounds = None if settings.bounds is None else read_bounds(settings.bounds, settings.features)
         self._given = (
-            scales if scales is not None or settings.scales in {"private", "data"}
+            scales if scales is not None or settings.scales in SCALES_WORDS
             else read_scales(Path(settings.scales), settings.features)
         )  # fmt: skip
         self.key = SigningKey.open(settings.key or default_key_path())
@@ -76,8 +81,31 @@ class Holder:
         self.ledger: Ledger | None = None
         if settings.ledger is not None and settings.ledger.exists():
             self.ledger = Ledger.existing(settings.ledger, self.key)
-        self.warnings: tuple[str, ...] = ()
+        self.sample: PrivateSample | None = None
+        if settings.sample is not None:
+            self.sample = open_sample(settings, self.key.public)
+            if settings.scales == "sample":
+                self._given = self.sample.scales(settings.features)
+            if self.ledger is not None:
+                must_have_it_as_it_is(self.ledger, self.sample.certificate)
+        self._others: Others | None = None
+        self._on_parts: tuple[str, ...] = ()
+        self._look([] if self.ledger is None else self.ledger.releases())
+        self._who_left: tuple[str, ...] = ()
+        self._others_to_know: tuple[str, ...] = ()
         self._override = settings.override
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the data holder should know, beyond the certificate."""
+        return (*self._others_to_know, *self._who_left, *self._on_parts)
+
+    def people(self, table: Batches) -> Batches:
+        """The table, without those whom the settings leave out."""
+        if self.sample is None or not self.settings.leaves_sample_out:
+            return table
+        self._others = Others(table, self.settings.id, self.sample)
+        return self._others
 
     def scales(self, inspection: Inspection) -> ColumnScales:
         """The scales that the settings ask for; private ones are drawn here, once."""
@@ -85,21 +113,32 @@ class Holder:
         if self._given is not None:
             return self._given
         if settings.scales == "data" and inspection.moments is not None:
-            return scales_of(inspection.moments, "data")
+            return scales_of(inspection.moments, "data", settings.features)
         if inspection.sums is None or self.bounds is None or settings.scales_epsilon is None:
             raise RuntimeError("the table was inspected for other scales than are asked for")
         return private_scales_of(inspection.sums, inspection.rows, self.bounds, settings.scales_epsilon)
 
+    def terms(self, scales: ColumnScales, rows: int) -> Terms:
+        """What will be done and what may be said of it, for so many rows."""
+        return make_terms(self.settings, scales, rows, None if self.sample is None else self.sample.first)
+
     def check(self, terms: Terms, scales: ColumnScales) -> None:
         """Refuse early what the ledger would refuse later, and collect what the data holder should know."""
         s = self.settings
+        if self._others is not None:
+            self.found(self._others.found)
         if s.population is not None:
             if self.ledger is not None:
                 spending = self.ledger.check(s.population, terms.charge, part=s.part, override=s.override)
             else:
                 spending = check_first(s.population, terms.charge, part=s.part, override=s.override)
             self._override = None if spending.fits else s.override
-        self.warnings = self._warnings(terms, scales)
+        self._others_to_know = self._warnings(terms, scales)
+
+    def found(self, people: int) -> None:
+        """So many people of the sample are in the table: refuse where too many are missing."""
+        if self.sample is not None:
+            self._who_left = must_all_be_there(people, self.sample, self.settings)
 
     def certify(
         self, terms: Terms, scales: ColumnScales, rows: int, output: Output, publisher: Publisher
@@ -131,6 +170,11 @@ class Holder:
         except BaseException as error:
             raise PublishedButUnsettledError(publisher.place, error) from error
         return certificate
+
+    def _look(self, releases: list[ReleaseRow]) -> None:
+        """Hold the parts against what the ledger has."""
+        sample = None if self.sample is None else self.sample.certificate
+        self._on_parts = check_parts(self.settings, sample, releases)
 
     def _must_still_be_reserved(self, release: str) -> None:
         if self.ledger is not None and self.ledger.release(release).state != "reserved":
@@ -169,7 +213,6 @@ class Holder:
             ) from error
 
     def _warnings(self, terms: Terms, scales: ColumnScales) -> tuple[str, ...]:
-        """What the data holder should know, beyond the certificate."""
         s = self.settings
         found = []
         if s.keep:
@@ -181,12 +224,21 @@ class Holder:
         if s.keep_order:
             found.append("rows are in the order of the input, which may publish ranks")
         if terms.law is not None:
-            length = noise_length(terms.law.deviation_per_column, terms.law.dimensions)
+            length = noise_length(terms.law)
             if length > DROWNED:
+                fewer = (
+                    "release fewer columns, or learn on a private sample first (two rounds)"
+                    if s.asked is None else "give fewer scores, or a larger ε"
+                )  # fmt: skip
                 found.append(
                     f"the noise on a row has length {length:.2g}, and rows at most 1: it drowns any one "
-                    "person's signal; release fewer columns, or learn on a private sample first (two rounds)"
+                    f"person's signal; {fewer}"
                 )
+        if terms.rounds is not None and not terms.rounds.same_scales:
+            found.append(
+                "columns and scales are not known to be those of the sample, for which the weights were "
+                "learned: use the same in both rounds (scales = 'sample' takes them over)"
+            )
         if terms.guarantee is not None and terms.guarantee.delta > LARGE_DELTA:
             found.append(
                 f"δ = {terms.guarantee.delta:.2g} is large: in that share of cases the promise may fail for "
@@ -208,12 +260,17 @@ class Holder:
             return None
         title = {
             "guarantee": None if terms.guarantee is None else asdict(terms.guarantee),
-            "mechanism": terms.name, "rows": rows, "columns": len(s.features), "not_protected": list(s.keep),
+            "mechanism": terms.name, "rows": rows, "columns": len(s.released), "not_protected": list(s.keep),
             "conditions": list(terms.conditions), "output": place,
         }  # fmt: skip
+        if s.asked is not None:
+            title["scores"] = list(s.asked.scores)
+        if terms.rounds is not None:
+            title["sample"] = {"release": terms.rounds.first.release, "scored": terms.rounds.scored}
         head = self.ledger.reserve(
-            s.population, release, terms.charge, part=s.part, override=self._override, title=title
-        )
+            s.population, release, terms.charge, part=s.part, override=self._override, title=title,
+            look=self._look,
+        )  # fmt: skip
         return LedgerMark(
             population=s.population, part=s.part, ledger_id=head.ledger_id, number=head.number,
             hash=head.hash, override=self._override,

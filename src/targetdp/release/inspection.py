@@ -21,6 +21,9 @@ CELLS = 1_000_000
 GROUP_CELLS = 2_500_000
 """Values in a range of ids, about, and exactly in a row group of the output."""
 
+FEWEST_GROUPED = 10
+"""Columns that a range of ids is cut for, at least."""
+
 
 class Batches(Protocol):
     """A table that can be read from the start, more than once."""
@@ -54,9 +57,9 @@ def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress
     at_once = batch_rows(len(settings.features))
     pseudonymous = settings.pseudonymize is not None
     if rows == 0:
-        raise ValueError("the table has no rows: there is nothing to release")
+        raise nobody_left(settings)
     if rows is not None and pseudonymous and not needs_numbers:
-        return Inspection(rows, _hash_splitters(_buckets(rows, len(settings.features))), None, None)
+        return Inspection(rows, _hash_splitters(_buckets(rows, len(settings.released))), None, None)
     progress.phase("reading", rows)
     tally, splitters = Tally(), Splitters()
     seen, moments, sums = 0, None, None
@@ -76,12 +79,12 @@ def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress
                     sums = more if sums is None else sums + more
         seen += batch.num_rows
         progress.advance(batch.num_rows)
-    tally.raise_if_any()
+    tally.raise_if_any(rows_are_numbered=not settings.leaves_sample_out)
     if seen == 0:
-        raise ValueError("the table has no rows: there is nothing to release")
+        raise nobody_left(settings)
     if moments is not None:
         refuse_constants(settings.features, moments.lowest, moments.highest)
-    buckets = _buckets(seen, len(settings.features))
+    buckets = _buckets(seen, len(settings.released))
     return Inspection(
         seen, _hash_splitters(buckets) if pseudonymous else splitters.cut(buckets), moments, sums
     )
@@ -92,18 +95,27 @@ def batch_rows(features: int) -> int:
     return max(64, CELLS // features)
 
 
-def group_rows(features: int) -> int:
-    """How many rows of so many features make a range of ids, and a row group of the output."""
-    return max(64, GROUP_CELLS // features)
+def group_rows(released: int) -> int:
+    """How many rows of so many released columns make a range of ids, and a row group of the output.
+
+    Few columns make no larger ranges than ten: ids take memory, too.
+    """
+    return max(64, GROUP_CELLS // max(released, FEWEST_GROUPED))
 
 
-def _buckets(rows: int, features: int) -> int:
-    return max(1, min(MAX_BUCKETS, -(-rows // group_rows(features))))
+def _buckets(rows: int, released: int) -> int:
+    return max(1, min(MAX_BUCKETS, -(-rows // group_rows(released))))
 
 
 def _hash_splitters(buckets: int) -> pa.StringArray:
     """Keyed hashes are uniform, so even ranges need no look at them."""
     return pa.array([f"{(b << 64) // buckets:016x}" for b in range(1, buckets)], pa.string())
+
+
+def nobody_left(settings: Settings) -> ValueError:
+    """What is wrong with a table of nobody."""
+    why = "everybody in the table is in the sample" if settings.leaves_sample_out else "the table has no rows"
+    return ValueError(f"{why}: there is nothing to release")
 
 
 def refuse_constants(features: Sequence[str], lowest: Floats, highest: Floats) -> None:

@@ -16,7 +16,7 @@ from targetdp.release.local import Outcome, privatize_table
 from targetdp.release.ordered import output_schema
 from targetdp.release.settings import Settings
 from targetdp.release.staging import Staging
-from targetdp.release.terms import Terms, make_terms
+from targetdp.release.terms import Terms
 from targetdp.scales import ColumnScales
 from targetdp.table.sink import Sink, Written
 from targetdp.table.source import Format, Source, format_of, open_source
@@ -67,7 +67,9 @@ def privatize_file(
     Edges: whatever is wrong with the input or the settings is a ValueError, raised before publishing.
     """
     table = open_source(source)
-    _must_differ(source, output)
+    _must_differ("input", source, output)
+    if settings.sample is not None:
+        _must_differ("sample", settings.sample, output)
     check_columns(
         table.columns, f"input {source}", id=[settings.id], features=settings.features, keep=settings.keep
     )
@@ -100,13 +102,14 @@ def _local(table: Source, target: Target, holder: Holder, progress: Progress) ->
     kept = table.types(settings.keep)
     if target.kind == "csv":
         _must_fit_in_text(kept)
-    inspection = inspect(table, settings, holder.bounds, progress)
+    people = holder.people(table)
+    inspection = inspect(people, settings, holder.bounds, progress)
     scales = holder.scales(inspection)
-    terms = make_terms(settings, scales, inspection.rows)
+    terms = holder.terms(scales, inspection.rows)
     holder.check(terms, scales)
     with Sink(target.table, target.kind, output_schema(settings, kept), parts=target.parts) as sink:
         outcome = privatize_table(
-            table,
+            people,
             sink,
             target.folder,
             settings,
@@ -160,7 +163,7 @@ def _shape(output: Path, settings: Settings) -> tuple[Format, bool]:
     return (kind or "parquet"), kind is None
 
 
-def _must_differ(source: Path, output: Path) -> None:
+def _must_differ(what: str, source: Path, output: Path) -> None:
     here, there = source.resolve(), output.resolve()
     if here == there or here in there.parents or there in here.parents:
-        raise ValueError(f"output {output} and input {source} overlap: choose an output elsewhere")
+        raise ValueError(f"output {output} and {what} {source} overlap: choose an output elsewhere")

@@ -48,7 +48,7 @@ def learn_scales(
     if moments is None:
         raise ValueError(f"input {table} has no rows: there is nothing to learn from")
     refuse_constants(features, moments.lowest, moments.highest)
-    scales = scales_of(moments, "data")
+    scales = scales_of(moments, "data", features)
     if fit is None:
         return scales
     lengths = [

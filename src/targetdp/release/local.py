@@ -19,8 +19,10 @@ from targetdp.release.inspection import (
     Inspection,
     batch_rows,
     group_rows,
+    nobody_left,
     refuse_constants,
 )
+from targetdp.release.noisy_rows import noisy_rows
 from targetdp.release.ordered import Output, check_ids, output_schema, table_of, write_in_order
 from targetdp.release.settings import Settings
 from targetdp.release.terms import Terms
@@ -57,7 +59,7 @@ def privatize_table(
     work = _Work(settings, scales, terms, kept, pseudonym_key)
     schema, keep_order = output_schema(settings, kept), settings.keep_order
     spill = Spill(
-        folder, inspection.splitters, 0 if keep_order else len(settings.features), {} if keep_order else kept
+        folder, inspection.splitters, 0 if keep_order else len(settings.released), {} if keep_order else kept
     )
 
     def put(done: _Private) -> tuple[int, pa.Table]:
@@ -78,7 +80,7 @@ def privatize_table(
 
     try:
         progress.phase("adding noise", inspection.rows)
-        for table in regrouped(private(), group_rows(len(settings.features))):
+        for table in regrouped(private(), group_rows(len(settings.released))):
             output.write(table)
         work.finish(inspection.rows)
         if keep_order:
@@ -123,17 +125,19 @@ class _Work:
         self.rows = self.clipped = 0
 
     def __call__(self, item: tuple[int, pa.RecordBatch]) -> _Private:
-        """Ids, noisy rows (rows of the unit ball for k-anonymity, which follows) and kept columns."""
+        """Ids, noisy rows or scores (rows of the unit ball for k-anonymity, which follows), kept columns."""
         offset, batch = item
         settings, tally = self._settings, Tally()
         ids = ids_of(batch.column(settings.id), settings.id, tally, offset)
-        block = numbers_of(batch, settings.features, self._constants, tally, offset)
+        block = numbers_of(
+            batch, settings.features, self._constants, tally, offset, self._room(batch.num_rows)
+        )
         lowest, highest = block.min(axis=1), block.max(axis=1)
-        clipped, rows = 0, np.zeros(block.shape[::-1])
-        if not tally.counts:
+        clipped, rows = 0, np.zeros((len(ids), len(settings.released)))
+        if not tally.counts and self._terms.law is not None:
+            rows, clipped = noisy_rows(block, self._scales, self._terms.law, self._words())
+        elif not tally.counts:
             rows, clipped = rows_in_ball(block, self._scales)
-            if self._terms.law is not None:
-                rows = self._terms.law.add_to(rows, self._words())
         with self._lock:
             self._tally.merge(tally)
             self._lowest = lowest if self._lowest is None else np.minimum(self._lowest, lowest)
@@ -150,15 +154,23 @@ class _Work:
 
     def finish(self, expected: int) -> None:
         """All rows were seen: refuse what is wrong with them."""
-        self._tally.raise_if_any()
+        self._tally.raise_if_any(rows_are_numbered=not self._settings.leaves_sample_out)
         if self.rows == 0 or self._lowest is None or self._highest is None:
-            raise ValueError("the table has no rows: there is nothing to release")
+            raise nobody_left(self._settings)
         if self.rows != expected:
             raise ValueError(
                 f"the table had {expected:,} rows at first and {self.rows:,} then: it changed meanwhile; "
                 "try again when nobody writes to it"
             )
         refuse_constants(self._settings.features, self._lowest, self._highest)
+
+    def _room(self, rows: int) -> Floats:
+        """Memory for a batch, used again by each thread: new pages each time cost as much as the sums."""
+        size = rows * len(self._settings.features)
+        if getattr(self._own, "room", np.empty(0)).size < size:
+            self._own.room = np.empty(size)
+        room: Floats = self._own.room
+        return room[:size].reshape(len(self._settings.features), rows)
 
     def _words(self) -> SecretWords:
         if not hasattr(self._own, "words"):

@@ -31,11 +31,11 @@ class Output(Protocol):
 
 
 def output_schema(settings: Settings, kept: dict[str, pa.DataType]) -> pa.Schema:
-    """The columns of a release: the id, the features, and what was kept."""
+    """The columns of a release: the id, the features or scores, and what was kept."""
     return pa.schema(
         [
             pa.field(settings.id, pa.string(), nullable=False),
-            *(pa.field(name, pa.float64(), nullable=False) for name in settings.features),
+            *(pa.field(name, pa.float64(), nullable=False) for name in settings.released),
             *(pa.field(name, kind) for name, kind in kept.items()),
         ]
     )
@@ -58,7 +58,7 @@ def write_in_order(
     progress: Progress,
 ) -> None:
     """Write all ranges one after the other; an error, before the end, unless each id came once."""
-    group = group_rows(len(settings.features))
+    group = group_rows(len(settings.released))
 
     def groups() -> Iterator[pa.Table]:
         return regrouped(_tables(sorted_range, ranges, rows, schema, settings, progress), group)
@@ -67,7 +67,7 @@ def write_in_order(
     if settings.made_for == "cider":
         progress.phase("measuring what is released", rows)
         for table in groups():
-            found = Moments.of(_features(table, settings))
+            found = Moments.of(_values(table, settings))
             moments = found if moments is None else moments + found
     progress.phase("writing in order of ids", rows)
     for table in groups():
@@ -110,12 +110,12 @@ def _refuse_duplicates(duplicates: int, first: str | None, settings: Settings) -
         )
 
 
-def _features(table: pa.Table, settings: Settings) -> Floats:
-    return np.array([table.column(name).to_numpy() for name in settings.features])
+def _values(table: pa.Table, settings: Settings) -> Floats:
+    return np.array([table.column(name).to_numpy() for name in settings.released])
 
 
 def _standardized(table: pa.Table, moments: Moments, settings: Settings) -> pa.Table:
     """Released columns with mean 0 and deviation 1, by their own moments: post-processing."""
-    columns = (_features(table, settings) - moments.mean[:, None]) / moments.deviation[:, None]
+    columns = (_values(table, settings) - moments.mean[:, None]) / moments.deviation[:, None]
     ids = table.column(settings.id).combine_chunks()
     return table_of(table.schema, ids, np.asarray(columns), {})

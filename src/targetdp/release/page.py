@@ -2,13 +2,18 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from targetdp.release.caveats import told
 from targetdp.release.certificate import Certificate
 from targetdp.release.keys import fingerprint_of
+from targetdp.release.shares import in_words
 from targetdp.rounding import percent_up, up
 
 _ORIGINS = {
     "declared": "declared public",
     "private": "estimated from the data under classic differential privacy, and paid for",
+    "sample": "those of the sample, estimated there under classic differential privacy, and paid for there",
     "confidential": "learned from other data about the same people (not printed)",
     "data": "the data's own means and deviations (not printed)",
 }
@@ -21,8 +26,8 @@ _CONDITIONAL = {"confidential", "data"}
 def page(certificate: Certificate) -> str:
     """The certificate as one page."""
     sections = (
-        _head(certificate), _promise(certificate), _distances(certificate), _conditions(certificate),
-        _made(certificate), _proof(certificate),
+        _head(certificate), _promise(certificate), _sample(certificate), _distances(certificate),
+        _scores(certificate), _conditions(certificate), _made(certificate), _proof(certificate),
     )  # fmt: skip
     return "\n".join("\n".join(map(_one_line, lines)) for lines in sections if lines) + "\n"
 
@@ -36,9 +41,16 @@ def _head(c: Certificate) -> list[str]:
     return [
         "# Certificate of a private release",
         "",
-        f"{c.rows:,} rows, {len(c.features)} protected columns, released {c.time} with targetdp {c.library}.",
+        f"{c.rows:,} rows, {_columns(c)}, released {c.time} with targetdp {c.library}.",
         "",
     ]
+
+
+def _columns(c: Certificate) -> str:
+    protected = f"{len(c.features)} protected columns"
+    if c.scores is None:
+        return protected
+    return f"{len(c.scores)} score{'s' if len(c.scores) > 1 else ''} of {protected}"
 
 
 def _promise(c: Certificate) -> list[str]:
@@ -75,6 +87,43 @@ def _classic(c: Certificate) -> str:
     return f"{by_noise}{delta}; {by_lemma}"
 
 
+def _sample(c: Certificate) -> list[str]:
+    """Who spends what, where weights were learned from an earlier release."""
+    rounds = c.rounds()
+    if rounds is None:
+        return []
+    by = "this release and the sample, together" if rounds.scored else "the sample"
+    rows = [
+        ("outside the sample", "this release", told(rounds.outside)),
+        ("inside it", by, told(rounds.inside)),
+    ]
+    return [
+        "### In two rounds",
+        "",
+        f"The weights were learned, as was declared, from release {rounds.first.release}, a private sample "
+        f"of {rounds.first.rows:,} people. They are {'scored, too' if rounds.scored else 'left out here'}.",
+        "",
+        *_table(("people", "released about them by", "guarantee"), rows),
+        "",
+    ]
+
+
+def _scores(c: Certificate) -> list[str]:
+    """What each score is made of, in words."""
+    if c.scores is None or c.mechanism.law is None:
+        return []
+    weights = [np.array(row, dtype=float) for row in c.mechanism.law["weights"]]
+    return [
+        "## What the scores tell",
+        "",
+        *(f"- **{name}**: {in_words(c.features, w)}" for name, w in zip(c.scores, weights, strict=True)),
+        "",
+        "Percentages are shares of the squared weights, on columns as they were scaled. The weights "
+        "themselves are in the JSON certificate.",
+        "",
+    ]
+
+
 def _distances(c: Certificate) -> list[str]:
     if c.guarantee is None:
         return []
@@ -106,10 +155,12 @@ def _made(c: Certificate) -> list[str]:
     m = c.mechanism
     lines.append(f"- Mechanism: {m.name}" + (f", groups of {m.group_size} or more" if m.group_size else ""))
     if m.deviation_per_column is not None and m.noise_length is not None and m.law is not None:
-        numbers = ", ".join(f"{k} = {v}" for k, v in m.law.items() if k != "family")
+        law, of = (m.law, "column") if c.scores is None else (m.law["noise"], "score")
+        numbers = ", ".join(f"{k} = {v}" for k, v in law.items() if k != "family")
         lines.append(
-            f"- Noise: deviation {m.deviation_per_column:.4g} per column, typical length "
-            f"{m.noise_length:.3g} on a row (rows have length at most 1); {m.law['family']}: {numbers}"
+            f"- Noise: deviation {m.deviation_per_column:.4g} per {of}, typical "
+            f"length {m.noise_length:.3g} on a row (rows have length at most 1); {law['family']}: "
+            f"{numbers}"
         )
     lines.append(f"- Column scales: {_ORIGINS[c.scales.source]}")
     if c.scales.spent is not None:

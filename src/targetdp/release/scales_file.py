@@ -1,6 +1,5 @@
 """Files that say what each column is scaled by: written by `targetdp scales`, read by a release."""
 
-import json
 from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
@@ -8,7 +7,7 @@ from typing import Annotated, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from targetdp.release.settings import explain, read_toml
+from targetdp.release.toml_files import explain, read_toml, toml_value
 from targetdp.scales import Bounds, ColumnScales, confidential_scales, declared_scales
 
 Origin = Literal["public", "confidential"]
@@ -80,7 +79,7 @@ def scales_text(scales: ColumnScales, features: Sequence[str], origin: Origin) -
     }[origin]
     lines = [head, f'source = "{origin}"', "", "[features]"]
     lines += [
-        f"{_quoted(name)} = {{ center = {float(center)!r}, scale = {float(scale)!r} }}"
+        f"{toml_value(name)} = {{ center = {float(center)!r}, scale = {float(scale)!r} }}"
         for name, center, scale in zip(features, scales.center, scales.scale, strict=True)
     ]
     return "\n".join(lines) + "\n"
@@ -92,11 +91,6 @@ def _read(path: Path, model: type[_File], kind: str) -> _File:
         return model.model_validate(read_toml(path, kind))
     except ValidationError as error:
         raise ValueError(f"{kind} {path}: {explain(error)}") from error
-
-
-def _quoted(name: str) -> str:
-    """A TOML key: JSON's escapes are TOML's, but for the delete character."""
-    return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _has_all(path: Path, known: Container[str], features: Sequence[str]) -> None:

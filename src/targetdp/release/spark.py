@@ -24,16 +24,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
+from targetdp import check
 from targetdp.progress import Progress, Silent
 from targetdp.release.columns import Tally, check_columns, ids_of, numbers_of
 from targetdp.release.holder import Holder
-from targetdp.release.inspection import Inspection, group_rows, refuse_constants
+from targetdp.release.inspection import Inspection, group_rows, nobody_left, refuse_constants
 from targetdp.release.job import Done, Released, Target, publish
 from targetdp.release.local import Outcome, pseudonyms
 from targetdp.release.ordered import output_schema, write_in_order
 from targetdp.release.settings import Settings, make_settings
 from targetdp.release.spark_tasks import REPORT, Gathered, Measure, Privatize, Report, draw_secret
-from targetdp.release.terms import make_terms
 from targetdp.scales import ColumnScales
 from targetdp.table.ids import Splitters
 from targetdp.table.sink import Sink
@@ -101,7 +101,7 @@ def run(frame: DataFrame, target: Target, holder: Holder, progress: Progress) ->
     if settings.keep_order:
         raise ValueError("keep_order is not for Spark, whose rows have no order: leave it out")
     _must_keep_secrets(frame, settings)
-    frame = _selected(frame, settings)
+    frame = _without_sample(_selected(frame, settings), holder)
     if settings.scales in {"private", "data"}:
         # Scales and rows must come from the same rows, each person once in both: what is computed again may
         # differ. A checkpoint is computed once; whatever is lost of it is an error.
@@ -109,7 +109,7 @@ def run(frame: DataFrame, target: Target, holder: Holder, progress: Progress) ->
             frame = frame.localCheckpoint(eager=True)
     inspection = _inspect(frame, holder, progress)
     scales = holder.scales(inspection)
-    terms = make_terms(settings, scales, inspection.rows)
+    terms = holder.terms(scales, inspection.rows)
     holder.check(terms, scales)
     if terms.law is None:
         raise ValueError(f"{terms.name} looks at all rows at once: use the local engine")
@@ -207,7 +207,7 @@ def _selected(frame: DataFrame, settings: Settings) -> DataFrame:
     check_columns(
         frame.columns, "the frame", id=[settings.id], features=settings.features, keep=settings.keep
     )
-    twice = [name for name in needed if frame.columns.count(name) > 1]
+    twice = [name for name in check.twice(frame.columns) if name in set(needed)]
     if twice:
         raise ValueError(f"the frame has two columns named {twice[0]!r}: rename one")
     with _explained():
@@ -220,6 +220,24 @@ def _selected(frame: DataFrame, settings: Settings) -> DataFrame:
     return frame
 
 
+def _without_sample(frame: DataFrame, holder: Holder) -> DataFrame:
+    """The frame without the people of a sample, where they are left out; all of them must be in it."""
+    settings, sample = holder.settings, holder.sample
+    if sample is None or not settings.leaves_sample_out:
+        return frame
+    plain = "person of the sample"
+    name = functions.col(_quoted(settings.id)).cast("string")
+    with _explained(), warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", ResourceWarning
+        )  # PySpark leaves the socket for the ids to be collected
+        people = frame.sparkSession.createDataFrame(pa.table({plain: sample.ids}))
+        known = functions.broadcast(people)
+        found = frame.join(known, name == people[plain], "inner").select(people[plain]).distinct().count()
+        holder.found(int(found))
+        return frame.join(known, name == people[plain], "left_anti")
+
+
 def _inspect(frame: DataFrame, holder: Holder, progress: Progress) -> Inspection:
     """Count rows, sum up what scales need, and find where to cut the ids; all of it on Spark."""
     settings = holder.settings
@@ -227,7 +245,7 @@ def _inspect(frame: DataFrame, holder: Holder, progress: Progress) -> Inspection
     with _explained():
         rows = int(frame.count())
     if rows == 0:
-        raise ValueError("the table has no rows: there is nothing to release")
+        raise nobody_left(settings)
     found = Report(rows)
     if settings.scales in {"private", "data"}:
         found = _run(frame.select(*map(_quoted, settings.features)), Measure(settings, holder.bounds))
@@ -239,7 +257,7 @@ def _inspect(frame: DataFrame, holder: Holder, progress: Progress) -> Inspection
 def _splitters(frame: DataFrame, rows: int, holder: Holder) -> pa.StringArray:
     """Where to cut the ids, as they will be published, into even ranges: from a sample of them."""
     settings = holder.settings
-    ranges = max(1, min(MAX_BUCKETS, -(-rows // group_rows(len(settings.features)))))
+    ranges = max(1, min(MAX_BUCKETS, -(-rows // group_rows(len(settings.released)))))
     if ranges == 1:
         return pa.array([], pa.string())
     name = functions.col(_quoted(settings.id)).cast("string")

@@ -23,11 +23,12 @@ from targetdp.moments import Moments
 from targetdp.release.columns import Tally, ids_of, numbers_of
 from targetdp.release.inspection import batch_rows
 from targetdp.release.local import pseudonyms
+from targetdp.release.noisy_rows import noisy_rows
 from targetdp.release.row_tags import tags_of
 from targetdp.release.settings import Settings
 from targetdp.scales import Bounds, ColumnScales
 from targetdp.table.ids import Sorted, buckets_of, sort_ids
-from targetdp.table.layout import columns_in_order, rows_in_ball, rows_in_order
+from targetdp.table.layout import columns_in_order, rows_in_order
 from targetdp.typing import Floats, Integers
 from targetdp.words import RowWords
 
@@ -154,8 +155,7 @@ class Privatize:
         report = Report(batch.num_rows, tally=tally)
         if tally.counts:  # nothing will be published: go on counting only
             return report
-        rows, report.clipped = rows_in_ball(block, self.scales)
-        rows = self.law.add_to(rows, self.secret.words(ids))
+        rows, report.clipped = noisy_rows(block, self.scales, self.law, self.secret.words(ids))
         nothing = np.zeros(len(block))
         report.raw = Moments(len(ids), nothing, nothing, block.min(axis=1), block.max(axis=1))
         if self.pseudonym_key is not None:

@@ -13,6 +13,7 @@ read by then, it is taken away again, and the ledger is told all the same.
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -27,6 +28,8 @@ from targetdp.release.page import page
 from targetdp.table.sink import sync_folder
 
 _TABLE, _CERTIFICATE, _PAGE, _OLD, _JOURNAL = "table", "certificate", "page", "old", "journal.json"
+_CHECK = "check"
+"""Where a journal says the hash of the rest of it: what it says goes into a ledger that only grows."""
 
 
 class Staging:
@@ -97,7 +100,7 @@ class Staging:
         """Make the release visible, whole."""
         _write(self.folder / _CERTIFICATE, certificate.text())
         _write(self.folder / _PAGE, page(certificate))
-        _write(self.folder / _JOURNAL, json.dumps(journal))
+        _write(self.folder / _JOURNAL, json.dumps({**journal, _CHECK: _digest(journal)}))
         sync_folder(self.folder)
         if self._force:
             self._step_aside()
@@ -140,7 +143,12 @@ class Staging:
 
     def _recover(self, settle: Callable[[dict[str, Any]], None]) -> None:
         """Bring whatever state an earlier run died in to one of the two good ones."""
-        journal = _read(self.folder / _JOURNAL)
+        journal = _read_journal(self.folder / _JOURNAL)
+        if journal is None and self._was_acted_on():
+            raise ValueError(
+                f"{self.folder / _JOURNAL} is damaged, and a run was publishing when it died: what is left "
+                f"is in {self.folder} and beside it; bring the journal back, or move that folder away"
+            )
         if journal is not None and self.visible:
             # The certificate tells something by itself (private scales): once it could be read, it counts.
             settle(journal)
@@ -157,6 +165,11 @@ class Staging:
             sync_folder(self.folder)
         if self.folder.exists():
             shutil.rmtree(self.folder)
+
+    def _was_acted_on(self) -> bool:
+        """Whether publishing had begun: with a journal that cannot be read, nobody knows of which release."""
+        there = (self.folder / _JOURNAL).exists()
+        return there and ((self.folder / _OLD).exists() or not (self.folder / _PAGE).exists())
 
 
 def is_busy(output: str) -> bool:
@@ -212,7 +225,7 @@ def page_path(output: Path) -> Path:
 def _belongs(path: Path, release: str) -> bool:
     """Whether a certificate or a page is of that release."""
     try:
-        return release in path.read_text(encoding="utf-8")
+        return release.encode() in path.read_bytes()
     except OSError:
         return False
 
@@ -224,8 +237,18 @@ def _write(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _digest(journal: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()
+
+
+def _read_journal(path: Path) -> dict[str, Any] | None:
     """A journal; one that was cut short was never acted on, so it counts as none."""
+    found = _read(path) or {}
+    return found if found.pop(_CHECK, None) == _digest(found) else None
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """A record in JSON; None if it cannot be read as one."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

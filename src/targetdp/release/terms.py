@@ -7,10 +7,12 @@ from targetdp.guarantee import Guarantee, sequential
 from targetdp.mechanisms import Mondrian, NoiseMechanism, Partitioned, least_noise
 from targetdp.mechanisms.choice import REGISTER
 from targetdp.mechanisms.law import NoiseLaw
+from targetdp.mechanisms.linear import Scores
 from targetdp.mechanisms.partition import delta_per_part
 from targetdp.release.caveats import NO_GUARANTEE, Facts, conditions_of
 from targetdp.release.charge import Charge
 from targetdp.release.settings import LEAST_NOISE, MONDRIAN, Settings
+from targetdp.release.two_rounds import FirstRound, TwoRounds, two_rounds
 from targetdp.scales import ColumnScales
 
 
@@ -31,13 +33,24 @@ class Terms:
     why: str
     partitions: int | None = None
     """The paper's random parts, where they have set δ."""
+    rounds: TwoRounds | None = None
+    """Who spends what, where weights were learned from an earlier release."""
 
 
-def make_terms(settings: Settings, scales: ColumnScales, rows: int) -> Terms:
-    """Work out the terms. They depend on the settings, the scales and the number of rows only."""
+def make_terms(settings: Settings, scales: ColumnScales, rows: int, first: FirstRound | None = None) -> Terms:
+    """Work out the terms. They depend on the settings, the scales and the number of rows only.
+
+    ``first`` is the release that the weights of scores were learned from, if it is known.
+    """
     d = check.dimensions(len(settings.features), "number of features")
     if scales.source == "simulated":
         raise ValueError("scales were simulated: a release needs scales that are declared, or drawn for good")
+    if scales.source == "sample" and (
+        first is None or first.charge.scales is None or not first.has_scales(settings.features, scales)
+    ):
+        raise ValueError(
+            "scales are not those that the sample has paid for: give the sample, and scales = 'sample'"
+        )
     if settings.mechanism == MONDRIAN:
         if settings.group_size is None:
             raise ValueError("group_size must be given for mondrian")
@@ -49,7 +62,7 @@ def make_terms(settings: Settings, scales: ColumnScales, rows: int) -> Terms:
             charge=Charge(unbounded=NO_GUARANTEE),
             why=f"mondrian, groups of {settings.group_size} or more: no guarantee",
         )  # fmt: skip
-    name, mechanism, why = _mechanism(settings, rows, d)
+    name, mechanism, why = _mechanism(settings, rows)
     law = mechanism.law(d)
     own = mechanism.guarantee
     _must_keep(law, own)
@@ -58,9 +71,23 @@ def make_terms(settings: Settings, scales: ColumnScales, rows: int) -> Terms:
     charge = Charge(law=law, scales=scales.spent, unbounded=unbounded)
     # Mechanisms without δ keep their own, whatever the parts.
     set_delta = settings.partitions is not None and own.delta == default_delta(rows, settings.partitions)
-    conditions = conditions_of(_facts(settings, scales, guarantee=True, set_delta=set_delta))
+    rounds = None
+    if first is not None:
+        rounds = two_rounds(
+            first, guarantee, charge, scored=settings.score_sample, some_have_left=settings.some_have_left,
+            same=first.has_scales(settings.features, scales),
+        )  # fmt: skip
+    conditions = conditions_of(_facts(settings, scales, guarantee=True, set_delta=set_delta, rounds=rounds))
     return Terms(
-        name, law, None, guarantee, conditions, charge, why, settings.partitions if set_delta else None
+        name,
+        law,
+        None,
+        guarantee,
+        conditions,
+        charge,
+        why,
+        settings.partitions if set_delta else None,
+        rounds,
     )
 
 
@@ -69,13 +96,13 @@ def default_delta(rows: int, partitions: int | None) -> float:
     return delta_per_part(rows, partitions or 1)
 
 
-def _mechanism(settings: Settings, rows: int, d: int) -> tuple[str, NoiseMechanism, str]:
+def _mechanism(settings: Settings, rows: int) -> tuple[str, NoiseMechanism, str]:
     if settings.B is None or settings.epsilon is None:
         raise ValueError("B and epsilon must be given")
     delta = default_delta(rows, settings.partitions) if settings.delta is None else settings.delta
     asked = Guarantee(settings.B, settings.epsilon, delta)
     if settings.mechanism == LEAST_NOISE:
-        choice = least_noise(asked, d)
+        choice = least_noise(asked, len(settings.released))
         name, mechanism, why = choice.name, choice.mechanism, choice.why
     else:
         name, mechanism = settings.mechanism, REGISTER[settings.mechanism](asked)
@@ -84,6 +111,8 @@ def _mechanism(settings: Settings, rows: int, d: int) -> tuple[str, NoiseMechani
         if settings.partitions > rows:
             raise ValueError(f"partitions = {settings.partitions} is more than the {rows} rows of the table")
         mechanism = Partitioned(mechanism, parts=settings.partitions)
+    if settings.asked is not None:
+        mechanism = Scores(settings.asked.in_order_of(settings.features), mechanism)
     return name, mechanism, why
 
 
@@ -93,11 +122,19 @@ def _must_keep(law: NoiseLaw, guarantee: Guarantee) -> None:
         raise RuntimeError(f"{law.family} noise does not keep {guarantee}: please report this")
 
 
-def _facts(settings: Settings, scales: ColumnScales, *, guarantee: bool, set_delta: bool) -> Facts:
+def _facts(
+    settings: Settings,
+    scales: ColumnScales,
+    *,
+    guarantee: bool,
+    set_delta: bool,
+    rounds: TwoRounds | None = None,
+) -> Facts:
     return Facts(
         scales=scales.source, has_guarantee=guarantee, keeps_order=settings.keep_order, kept=settings.keep,
         features=len(settings.features), imputed=settings.constants(),
         pseudonyms=settings.pseudonymize is not None, partitions=settings.partitions if set_delta else None,
         tuned_on=settings.tuned_on, engine=settings.engine, has_ledger=settings.ledger is not None,
-        part=settings.part,
+        part=settings.part, scores=() if settings.asked is None else settings.asked.scores,
+        no_sample=settings.no_sample, rounds=rounds,
     )  # fmt: skip

@@ -11,19 +11,25 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms.law import NoiseLaw
 from targetdp.mechanisms.laws import law_of
 from targetdp.release.caveats import conditions_of
-from targetdp.release.certificate import NO_CLASSIC, Certificate, at_distances, classic, noise_length
+from targetdp.release.certificate import (
+    NO_CLASSIC,
+    Certificate,
+    at_distances,
+    classic,
+    noise_length,
+    noise_of,
+)
 from targetdp.release.charge import Charge
 from targetdp.release.contents import file_checks
 from targetdp.release.findings import Check
 from targetdp.release.keys import fingerprint_of, is_signed
 from targetdp.release.ledger import Ledger
 from targetdp.release.page import page
-from targetdp.release.settings import explain
+from targetdp.release.score_checks import SLACK, keeps, score_checks
 from targetdp.release.staging import page_path
+from targetdp.release.toml_files import explain
+from targetdp.scales import PUBLISHED
 from targetdp.version import __version__
-
-_SLACK = 1e-9
-"""Relative: another processor may round the last digits of a curve differently."""
 
 _FAMILIES = {"projection-exact": "projection"}
 """Mechanisms whose noise has another name than they have."""
@@ -96,7 +102,7 @@ def verify_in_ledger(c: Certificate, path: Path) -> Iterator[Check]:
         yield Check("published file", row.sha256 == c.output.sha256, "the one on record")
     law = None if row.charge.law is None else row.charge.law.record()
     spent = None if c.scales.spent is None else c.scales.spent.value()
-    bounded = c.guarantee is not None and c.scales.source in {"declared", "private"}
+    bounded = c.guarantee is not None and c.scales.source in PUBLISHED
     same = (law, row.charge.scales, row.charge.unbounded is None) == (c.mechanism.law, spent, bounded)
     yield Check("charge", same, "for what is certified" if same else "is not for what is certified")
 
@@ -107,6 +113,7 @@ def verify_guarantee(c: Certificate) -> Iterator[Check]:
     yield from _scales(c)
     if c.guarantee is None:
         nothing = not c.distances and c.classic == NO_CLASSIC and c.mechanism.law is None
+        nothing &= c.scores is None and c.sample is None and not c.no_sample
         yield Check("guarantee", nothing, "none is claimed, and none is there")
         return
     try:
@@ -117,18 +124,21 @@ def verify_guarantee(c: Certificate) -> Iterator[Check]:
 
 def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check]:
     spent = None if c.scales.spent is None else c.scales.spent.value()
-    yield _keeps(law, spent, stated)
-    m = c.mechanism
+    yield keeps("guarantee", law, spent, stated)
+    m, noise = c.mechanism, noise_of(law)
     same = (
         m.group_size is None
         and law.dimensions == len(c.features)
-        and law.family == _FAMILIES.get(m.name, m.name)
+        and noise.family == _FAMILIES.get(m.name, m.name)
         and _close(m.deviation_per_column, law.deviation_per_column)
-        and _close(m.noise_length, noise_length(law.deviation_per_column, law.dimensions))
+        and _close(m.noise_length, noise_length(law))
     )
     yield Check(
-        "noise", same, f"{law.family}, deviation {law.deviation_per_column:.6g} on {law.dimensions} columns"
+        "noise",
+        same,
+        f"{noise.family}, deviation {law.deviation_per_column:.6g}; columns: {noise.dimensions}",
     )
+    yield from score_checks(c, stated, law, spent)
     charge = Charge(law=law, scales=spent)
     again = at_distances(charge, stated)
     yield _no_better(
@@ -137,7 +147,7 @@ def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check
         [(a.epsilon, a.best_guess) for a in again],
         [a.distance for a in c.distances] == [a.distance for a in again],
     )
-    exact = classic(charge, stated) if c.scales.source in {"declared", "private"} else NO_CLASSIC
+    exact = classic(charge, stated) if c.scales.source in PUBLISHED else NO_CLASSIC
     pairs = [(c.classic.exact, exact.exact), (c.classic.switch_lemma, exact.switch_lemma)]
     yield _no_better(
         "classic differential privacy",
@@ -147,22 +157,13 @@ def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check
     )
 
 
-def _keeps(law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) -> Check:
-    """Lemma 2: what is left of ε and δ after the scales must cover the noise."""
-    epsilon = stated.epsilon - (spent.epsilon if spent else 0.0)
-    delta = stated.delta - (spent.delta if spent else 0.0)
-    true = law.privacy_loss(stated.B).delta(max(0.0, epsilon) * (1 + 1e-12))
-    return Check(
-        "guarantee",
-        epsilon > 0 and true <= delta * (1 + _SLACK),
-        f"{stated} derived again from {law.family} noise: δ = {true:.3g} at its ε",
-    )
-
-
 def _conditions(c: Certificate) -> Check:
     if c.library != __version__:
         return Check("conditions", False, f"worded by targetdp {c.library}: verify with that version")
-    good = c.conditions == conditions_of(c.facts())
+    try:
+        good = c.conditions == conditions_of(c.facts())
+    except (ValueError, TypeError, ArithmeticError) as error:
+        return Check("conditions", False, f"its facts make no sense: {error}")
     return Check("conditions", good, "all are there" if good else "not those that the facts ask for")
 
 
@@ -171,9 +172,13 @@ def _scales(c: Certificate) -> Iterator[Check]:
     paid = c.scales.spent is not None
     good = paid == (c.scales.source == "private") and (c.scales.spent is None or c.scales.spent.B == 2)
     shown = c.scales.values is not None
-    good &= shown == (c.scales.source in {"declared", "private"})
+    good &= shown == (c.scales.source in PUBLISHED)
     good &= c.scales.values is None or tuple(c.scales.values) == c.features
+    if c.scales.source == "sample":  # its own certificate says which, and that it has paid
+        good &= c.sample is not None and c.sample.same_scales and c.sample.spent is not None
     paid_for = "paid for, on the data holder's word" if paid else "not paid for"
+    if c.scales.source == "sample":
+        paid_for = "paid for there"
     yield Check("column scales", good, f"{c.scales.source}, {paid_for}")
 
 
@@ -187,12 +192,12 @@ def _no_better(
     good = comparable and len(stated) == len(again)
     for one, two in zip(stated, again, strict=False):
         for claimed, true in zip(one, two, strict=True):
-            good &= claimed is None or (true is not None and claimed >= true * (1 - _SLACK))
+            good &= claimed is None or (true is not None and claimed >= true * (1 - SLACK))
     return Check(what, good, "derived again" if good else "stated better than the noise allows")
 
 
 def _close(a: float | None, b: float) -> bool:
-    return a is not None and math.isclose(a, b, rel_tol=_SLACK)
+    return a is not None and math.isclose(a, b, rel_tol=SLACK)
 
 
 def _signature(c: Certificate, public_key: str | None) -> Iterator[Check]:
@@ -217,7 +222,7 @@ def _page(output: Path, c: Certificate) -> Iterator[Check]:
         return
     try:
         good = path.read_text(encoding="utf-8") == page(c)
-    except (ValueError, LookupError):
+    except (ValueError, LookupError, TypeError, ArithmeticError):
         good = False
     yield Check(
         "page", good, "says what the certificate says" if good else "was edited: read the certificate"

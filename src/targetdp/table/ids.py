@@ -103,12 +103,17 @@ def _keys(data: Bytes, offsets: Offsets, skip: int) -> Words:
     """Eight bytes of each id from ``skip`` on as one number, the first byte the most significant."""
     keys = np.zeros(len(offsets) - 1, dtype=np.uint64)
     for i in range(len(keys)):
-        a, b = np.int64(offsets[i]) + skip, np.int64(offsets[i + 1])
-        key = np.uint64(0)
-        for k in range(8):
-            key = (key << np.uint64(8)) | (np.uint64(data[a + k]) if a + k < b else np.uint64(0))
-        keys[i] = key
+        keys[i] = _key(data, np.int64(offsets[i]) + skip, np.int64(offsets[i + 1]))
     return keys
+
+
+@kernel
+def _key(data: Bytes, start: Any, end: Any) -> Any:
+    """Up to eight bytes as one number; what is missing counts as zero."""
+    key = np.uint64(0)
+    for k in range(8):
+        key = (key << np.uint64(8)) | (np.uint64(data[start + k]) if start + k < end else np.uint64(0))
+    return key
 
 
 @kernel
@@ -174,15 +179,27 @@ def _merge_sort(
 
 @kernel
 def _search(data: Bytes, offsets: Offsets, split_data: Bytes, split_offsets: Offsets) -> NDArray[np.uint16]:
-    """Binary search of every id among the splitters."""
+    """Binary search of every id among the splitters: by eight bytes, and by all of them where these tie."""
     out = np.empty(len(offsets) - 1, dtype=np.uint16)
+    last = len(split_offsets) - 1
+    shared = _common_prefix(split_data, split_offsets)
+    start = np.int64(split_offsets[0])
+    split_keys = _keys(split_data, split_offsets, shared)
     for i in range(len(out)):
         a, a_end = np.int64(offsets[i]), np.int64(offsets[i + 1])
-        low, high = 0, len(split_offsets) - 1
+        beside = _compare(data, a, min(a_end, a + shared), split_data, start, start + shared)
+        if beside != 0:
+            out[i] = 0 if beside < 0 else last
+            continue
+        key = _key(data, a + shared, a_end)
+        low, high = 0, last
         while low < high:
             middle = (low + high) // 2
-            b, b_end = np.int64(split_offsets[middle]), np.int64(split_offsets[middle + 1])
-            if _compare(split_data, b, b_end, data, a, a_end) <= 0:
+            at_or_below = split_keys[middle] < key
+            if split_keys[middle] == key:
+                b, b_end = np.int64(split_offsets[middle]), np.int64(split_offsets[middle + 1])
+                at_or_below = _compare(split_data, b, b_end, data, a, a_end) <= 0
+            if at_or_below:
                 low = middle + 1
             else:
                 high = middle

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from targetdp.compiled import kernel
+from targetdp.mechanisms.product import row_product
 from targetdp.normalization import normalize
 from targetdp.scales import ColumnScales
 from targetdp.typing import Floats
@@ -23,6 +24,20 @@ def rows_in_ball(columns: Floats, scales: ColumnScales) -> tuple[Floats, int]:
     if odd.any():
         rows[odd] = normalize(np.ascontiguousarray(columns[:, odd].T), scales).X
     return rows, clipped
+
+
+def scores_in_ball(columns: Floats, scales: ColumnScales, weights: Floats) -> tuple[Floats, int]:
+    """Weighted sums (a row of ``weights`` for each) of `rows_in_ball`, without ever holding these rows.
+
+    The same numbers, to the last bit, as `row_product` makes of them: sums are taken in the order of columns.
+    """
+    scores = np.empty((columns.shape[1], len(weights)))
+    odd = np.zeros(columns.shape[1], dtype=np.bool_)
+    clipped = _fill_scores(columns, scales.center, scales.scale, weights, scores, odd)
+    if odd.any():
+        rows = normalize(np.ascontiguousarray(columns[:, odd].T), scales).X
+        scores[odd] = row_product(rows, weights.T)
+    return scores, clipped
 
 
 def columns_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
@@ -71,6 +86,39 @@ def _fill_rows(columns: Floats, center: Floats, scale: Floats, rows: Floats, odd
                 length = np.sqrt(square)
                 for j in range(d):
                     rows[i, j] = rows[i, j] / length
+    return clipped
+
+
+@kernel
+def _fill_scores(
+    columns: Floats, center: Floats, scale: Floats, weights: Floats, scores: Floats, odd: NDArray[np.bool_]
+) -> int:
+    """As `_fill_rows`, each row in turn becoming its sums."""
+    d, n = columns.shape
+    values, squares = np.empty((_TILE, d)), np.empty(_TILE)
+    clipped = 0
+    for start in range(0, n, _TILE):
+        end = min(start + _TILE, n)
+        squares[:] = 0.0
+        for j in range(d):
+            for i in range(start, end):
+                value = (columns[j, i] - center[j]) / scale[j]
+                values[i - start, j] = value
+                squares[i - start] += value * value
+        for i in range(start, end):
+            square = squares[i - start]
+            length = 1.0
+            if square > 1.0:
+                clipped += 1
+                length = np.sqrt(square)
+            if not 1e-280 < square < 1e280:
+                odd[i] = True
+                continue
+            for q in range(weights.shape[0]):
+                total = 0.0
+                for j in range(d):
+                    total += values[i - start, j] / length * weights[q, j]
+                scores[i, q] = total
     return clipped
 
 

@@ -14,6 +14,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from targetdp.table.source import Format
+from targetdp.table.spreadsheets import formula_names, harmless
 
 ROWS_PER_PART = 2_000_000
 _SYNC_EVERY = 1 << 26
@@ -119,7 +120,10 @@ _sync = getattr(os, "fdatasync", os.fsync)
 
 
 class Sink:
-    """Writes tables of one schema to a file, or to part files in a directory."""
+    """Writes tables of one schema to a file, or to part files in a directory.
+
+    In CSV files text that a spreadsheet would run as a formula gets a quotation mark before it.
+    """
 
     def __init__(self, path: Path, kind: Format, schema: pa.Schema, *, parts: bool = False) -> None:
         self._path, self._kind, self._schema, self._parts = path, kind, schema, parts
@@ -127,6 +131,11 @@ class Sink:
         self._file: HashedFile | None = None
         self._writer: Any = None
         self._rows = 0
+        if kind == "csv" and (wrong := formula_names(schema.names)):
+            raise ValueError(
+                f"column {wrong[0]!r} would be run as a formula where a CSV file is opened in a spreadsheet: "
+                "name it otherwise, or write Parquet"
+            )
         if parts:
             path.mkdir()
 
@@ -150,7 +159,7 @@ class Sink:
         if self._kind == "parquet":
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         else:
-            self._writer.write_table(table)
+            self._writer.write_table(harmless(table))
         self._rows += table.num_rows
         if self._parts and self._rows >= ROWS_PER_PART:  # whole groups only: they have a fixed size
             self._close()

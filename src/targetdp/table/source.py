@@ -4,6 +4,7 @@ Nothing of a source but its values goes further: no metadata, no layout of row g
 """
 
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,10 +15,15 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from targetdp import check
+from targetdp.table.overlap import overlapped
+
 Format = Literal["parquet", "csv"]
 
 SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
 _CSV_BLOCK = 1 << 24
+_SMALL_GROUP = 1 << 25
+"""Bytes of a column in a row group of which three may be in memory at once."""
 _PARSE = pacsv.ParseOptions(newlines_in_values=True)
 _NO_NUMBER = re.compile(
     r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to double: invalid value '(.*)'"
@@ -100,7 +106,7 @@ def open_source(path: Path) -> Source:
                 f"input {file} has other columns than {files[0].name}: all parts must have the same columns "
                 "in the same order"
             )
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = check.twice(names)
     if twice:
         raise TableError(f"input {path} has two columns named {twice[0]!r}: rename one")
     return Source(path, kind, files, names)
@@ -160,8 +166,42 @@ def _parquet_batches(
     rows: int,
 ) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(file, pre_buffer=False) as parquet:
+        if len(columns) == 1 and _in_small_groups(parquet.metadata, columns[0]):
+            yield from _one_column(file, columns, rows, parquet.metadata.num_row_groups)
+            return
         for batch in parquet.iter_batches(batch_size=rows, columns=columns, use_threads=True):
             yield batch.select(columns)
+
+
+def _in_small_groups(metadata: pq.FileMetaData, name: str) -> bool:
+    """Whether a column of a few row groups can be held at once."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    if len(groups) < 2:
+        return False
+    paths = [groups[0].column(number).path_in_schema for number in range(groups[0].num_columns)]
+    if name not in paths:  # a nested column is several of them
+        return False
+    place = paths.index(name)
+    return bool(max(group.column(place).total_uncompressed_size for group in groups) <= _SMALL_GROUP)
+
+
+def _one_column(file: Path, columns: list[str], rows: int, groups: int) -> Iterator[pa.RecordBatch]:
+    """One column decodes on one thread; row groups of it on several, in their order."""
+    own = threading.local()
+    opened: list[pq.ParquetFile] = []
+
+    def read(group: int) -> pa.Table:
+        if not hasattr(own, "parquet"):
+            own.parquet = pq.ParquetFile(file, pre_buffer=False)
+            opened.append(own.parquet)
+        return own.parquet.read_row_group(group, columns=columns, use_threads=False)
+
+    try:
+        for table in overlapped(read, range(groups)):
+            yield from table.to_batches(max_chunksize=rows)
+    finally:
+        for parquet in opened:
+            parquet.close()
 
 
 def _csv_batches(

@@ -18,11 +18,12 @@ from typing import Any
 
 import pytest
 
+from faults_support import count, times
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise, SphericalLaplace
 from targetdp.release.charge import Charge
 from targetdp.release.keys import SigningKey
-from targetdp.release.ledger import Ledger, LedgerDamaged, LimitExceeded
+from targetdp.release.ledger import Ledger, LedgerDamaged, LimitExceeded, ReleaseRow
 from targetdp.release.ledger import chain as chain_module
 from targetdp.release.ledger.entries import Entry, Head
 
@@ -124,6 +125,25 @@ def test_reserve_returns_the_head(path: Path, key: SigningKey) -> None:
     head = ledger.reserve("p", "r1", gaussian())
     assert head == ledger.head() == Head(head.ledger_id, 2, head.hash)
     assert ledger.settle("r1", SHA).number == 3
+
+
+def test_who_looks_at_all_releases_before_one_is_reserved_may_refuse_it(ledger: Ledger, path: Path) -> None:
+    seen: list[str] = []
+
+    def look(rows: list[ReleaseRow]) -> None:
+        seen.extend(row.release for row in rows)
+        with (
+            closing(sqlite3.connect(path, 0.0)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("BEGIN IMMEDIATE")
+        raise ValueError("somebody may be in both")
+
+    before = ledger.head()
+    with pytest.raises(ValueError, match="somebody may be in both"):
+        ledger.reserve("subscribers", "r4", gaussian(), look=look)
+    assert seen == ["r1", "r2", "r3"]
+    assert ledger.head() == before
 
 
 # The budget
@@ -777,7 +797,7 @@ def test_killed_at_any_moment_it_opens_and_verifies(
     """The first kills hit the making of key and ledger, too; two workers are always at it."""
     rng = random.Random(3)
     zygote = hatch(0.1)
-    for turn in range(25):
+    for turn in range(times("random kills: ledger") // 2):
         workers = [zygote.start("work", f"{turn}.{i}") for i in range(2)]
         time.sleep(rng.uniform(0.0, 0.02 if turn < 10 else 0.25))
         for worker in workers:
@@ -785,6 +805,7 @@ def test_killed_at_any_moment_it_opens_and_verifies(
         if turn >= 5:  # before, it may not be there yet
             ledger = Ledger(path, SigningKey.open(tmp_path / "keys" / "signing-key.pem"))
             assert ledger.verify() == []
+        count("random kills: ledger", "sound", len(workers))
     states = {row.release: row.state for row in ledger.releases()}
     assert len(states) > 10
     # Nothing that a worker was told is lost.

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,9 @@ from targetdp.guarantee import Guarantee
 from targetdp.release.charge import Charge
 from targetdp.release.keys import SigningKey, fingerprint_of
 from targetdp.release.ledger.chain import Chain, LedgerDamaged, Pen
-from targetdp.release.ledger.entries import Head, Reading
+from targetdp.release.ledger.entries import LONGEST_NAME, LONGEST_REASON, Head, Reading
 from targetdp.release.ledger.history import History, ReleaseRow, history_of
 from targetdp.release.ledger.spending import LimitExceeded, Spending, measure
-
-_LONGEST_NAME, _LONGEST_REASON = 200, 2000
 
 
 class Ledger:
@@ -104,11 +102,13 @@ class Ledger:
         part: str | None = None,
         override: str | None = None,
         title: Mapping[str, Any] | None = None,
+        look: Callable[[list[ReleaseRow]], object] | None = None,
     ) -> Head:
         """Check a release and count it as spent, in one transaction. Publish only after this returned.
 
         ``title`` is what the record shall say besides: public facts such as guarantee, rows, columns,
-        mechanism, kept columns that no guarantee covers, conditions.
+        mechanism, kept columns that no guarantee covers, conditions. ``look`` is shown all releases in that
+        same transaction, and raises if one of them speaks against this one: nobody can come between.
         """
         release = _name("release_id", release_id)
         asked = _Request(population, charge, part, override)
@@ -126,6 +126,8 @@ class Ledger:
             history = self._history(pen.reading)
             if release in history.releases:
                 raise ValueError(f"release_id = {release!r} is in the ledger already: give a new one")
+            if look is not None:
+                look(list(history.releases.values()))
             asked.admitted(history)
             return pen.append("reserved", asked.population, release, body)
 
@@ -149,7 +151,7 @@ class Ledger:
 
     def void(self, release_id: str, reason: str) -> Head:
         """Put on record that nothing was published of a reserved release: it no longer counts."""
-        said = check.text("reason", reason, longest=_LONGEST_REASON)
+        said = check.text("reason", reason, longest=LONGEST_REASON)
         with self._chain.writing() as pen:
             row = self._row(pen, release_id)
             if row.state != "reserved":
@@ -204,7 +206,7 @@ class Ledger:
 
         For a ledger that was copied without its mark. Entries themselves must be sound.
         """
-        said = check.text("reason", reason, longest=_LONGEST_REASON)
+        said = check.text("reason", reason, longest=LONGEST_REASON)
         with self._chain.writing(despite_mark=True) as pen:
             found = pen.reading.mark_problems()
             if not found:
@@ -239,9 +241,7 @@ class _Request:
         check.instance("charge", charge, Charge)
         self.charge = charge
         self.part = None if part is None else _name("part", part)
-        self.override = (
-            None if override is None else check.text("override", override, longest=_LONGEST_REASON)
-        )
+        self.override = None if override is None else check.text("override", override, longest=LONGEST_REASON)
 
     def admitted(self, history: History) -> Spending:
         """What the release costs after a history; `LimitExceeded` if it may not be made."""
@@ -276,4 +276,4 @@ def _found(history: History, release_id: str) -> ReleaseRow:
 
 
 def _name(name: str, value: Any) -> str:
-    return check.text(name, value, longest=_LONGEST_NAME)
+    return check.text(name, value, longest=LONGEST_NAME)

@@ -153,7 +153,9 @@ class Chain:
         key = self._key
         if key is None:
             raise ValueError(f"a new ledger at {self.path} needs the data holder's signing key: give key=")
-        with self._connection("rwc") as connection:
+        # What was released about whom is nobody else's business, and SQLite alone would let others read.
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        with self._connection("rw") as connection:
             # Asked of the database, not of the file's size: a killed process may have left half of a start.
             if not _is_empty(connection):
                 return

@@ -17,6 +17,8 @@ GENESIS = "targetdp ledger, format 1"
 """What the first entry follows; its body holds an id drawn at random, so that no two chains are alike."""
 
 OPENED = "opened"
+LONGEST_NAME, LONGEST_REASON = 200, 2000
+"""Characters of a population, a part or a release, and of why something was done."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,38 @@
+"""Text that a spreadsheet would take for a formula, and run, when somebody opens a CSV file in it."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_BEGINS, _NUMBER = r"^[=@+\-\t\r]", r"^[+\-][0-9 .()/\-]*$"
+"""How formulas begin; and numbers, such as a telephone's, which begin like that and harm nobody."""
+
+MARK = "'"
+"""Before a formula it makes text of it, in every spreadsheet that we know."""
+
+
+def is_formula(text: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """For each text whether a spreadsheet would run it."""
+    begins = pc.match_substring_regex(text, _BEGINS)
+    return pc.and_not(begins, pc.match_substring_regex(text, _NUMBER))
+
+
+def harmless(table: pa.Table) -> pa.Table:
+    """The same table with a quotation mark before every formula in its text columns.
+
+    Telephone numbers stay as they are. Numbers that are no text cannot be formulas.
+    """
+    for at, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            column = table.column(at)
+            found = pc.fill_null(is_formula(column), False)
+            if pc.any(found).as_py():
+                marked = pc.binary_join_element_wise(
+                    pa.scalar(MARK, field.type), column, pa.scalar("", field.type)
+                )
+                table = table.set_column(at, field, pc.if_else(found, marked, column))
+    return table
+
+
+def formula_names(names: list[str]) -> list[str]:
+    """Column names that are formulas."""
+    return [name for name in names if is_formula(pa.array([name]))[0].as_py()]

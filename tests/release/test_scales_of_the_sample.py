@@ -1,0 +1,174 @@
+"""Scores in the scales that the sample has paid for: nothing is paid twice, and that is checked."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from release_support import FEATURES, certificate_of
+from score_support import charged, first_round, in_folder, second_round, two_tables
+from targetdp import sequential
+from targetdp.accounting import StatedLoss, compose
+from targetdp.mechanisms.laws import law_of
+from targetdp.mechanisms.linear import LinearLaw, rounding
+from targetdp.release.certificate import Certificate
+from targetdp.release.holder import Holder
+from targetdp.release.keys import SigningKey
+from targetdp.release.ledger import Ledger
+from targetdp.release.page import page
+from targetdp.release.score_checks import against_sample
+from targetdp.release.staging import certificate_path, page_path
+from targetdp.release.verify import verify_in_ledger, verify_release
+from targetdp.scales import ColumnScales
+
+PAID = 20.0
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sample with private scales, and scores of the others, and of everybody, in those scales."""
+    folder = tmp_path_factory.mktemp("made")
+    two_tables(folder)
+    bounds = "\n".join(f"{name} = {{ lower = -100, upper = 100 }}" for name in FEATURES)
+    (folder / "bounds.toml").write_text(f"[features]\n{bounds}\n")
+    private(folder)
+    scored(folder, "left.parquet", **charged(folder, "others"))
+    scored(folder, "both.parquet", score_sample=True, **charged(folder))
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "copy")
+
+
+def private(folder: Path, **given: Any) -> Any:
+    paid = {"scales": "private", "bounds": folder / "bounds.toml", "scales_epsilon": PAID}
+    return first_round(folder, **charged(folder, "sample") | paid | given)
+
+
+def scored(folder: Path, name: str = "scores.parquet", **given: Any) -> Any:
+    return second_round(folder, name, **{"scales": "sample", "sample": folder / "sample.parquet"} | given)
+
+
+def edit(output: Path, change: Callable[[dict[str, Any]], Any]) -> Certificate:
+    """Change a certificate and sign it again, as only the holder could."""
+    place = certificate_path(output)
+    plain = json.loads(place.read_text(encoding="utf-8"))
+    change(plain)
+    key = SigningKey.open(output.parent / "key.pem")
+    made = Certificate.model_validate(plain).signed(key)
+    place.write_text(made.text(), encoding="utf-8")
+    page_path(output).write_text(page(made), encoding="utf-8")
+    return made
+
+
+@pytest.mark.parametrize("name", ["left.parquet", "both.parquet"])
+def test_the_values_are_the_sample_s_and_are_not_paid_for_again(made: Path, name: str) -> None:
+    sample, c = certificate_of(made / "sample.parquet"), certificate_of(made / name)
+    assert sample.scales.spent is not None
+    assert sample.scales.spent.epsilon == PAID
+    assert c.scales.values == sample.scales.values
+    assert (c.scales.source, c.scales.spent) == ("sample", None)
+    assert c.guarantee is not None
+    assert c.guarantee.epsilon == 4.0, "people outside have the noise on their score alone"
+    assert "paid for there. They cost people outside it nothing" in c.conditions[0]
+    assert verify_release(made / name, c, SigningKey.open(made / "key.pem").public).holds
+    assert all(check.holds for check in verify_in_ledger(c, made / "ledger.db"))
+    assert against_sample(c, sample).holds
+
+
+def test_people_inside_pay_for_the_scales_once(made: Path) -> None:
+    sample, both = certificate_of(made / "sample.parquet"), certificate_of(made / "both.parquet")
+    assert sample.guarantee is not None
+    assert both.guarantee is not None
+    assert both.sample is not None
+    assert sample.scales.spent is not None
+    first, inside = sample.guarantee.value(), both.sample.inside.value()
+    assert first.epsilon == pytest.approx(PAID + 4.0)
+    left = certificate_of(made / "left.parquet").sample
+    assert left is not None
+    assert left.inside.value() == first
+    lemma = sequential(first, both.guarantee.value())
+    assert first.epsilon < inside.epsilon <= lemma.epsilon
+    # The first noise, the scales, and the second noise, each once: by their curves, or by Lemma 2.
+    scores = law_of(both.mechanism.law or {})
+    assert isinstance(scores, LinearLaw)
+    losses = [
+        law_of(sample.mechanism.law or {}).privacy_loss(inside.B),
+        StatedLoss.of(sample.scales.spent.value(), distance=inside.B),
+        scores.noise.moved(inside.B + rounding(3, 1)),
+    ]
+    by_curves = compose(*losses).epsilon(inside.delta)
+    assert inside.epsilon == pytest.approx(min(by_curves, lemma.epsilon), rel=1e-9)
+
+
+def test_the_ledger_charges_the_noise_and_no_scales(made: Path) -> None:
+    ledger = Ledger.existing(made / "ledger.db")
+    charges = {row.part: row.charge for row in ledger.releases()}
+    assert charges["sample"].scales is not None
+    assert (charges["others"].scales, charges["others"].unbounded) == (None, None)
+    assert (charges[None].scales, charges[None].unbounded) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda c: c["sample"].update(spent=None), "column scales"),
+        (lambda c: c["sample"].update(same_scales=False), "column scales"),
+        (lambda c: c.update(sample=None), "column scales"),
+        (lambda c: c["scales"].update(values=None), "column scales"),
+        (lambda c: c["scales"].update(spent={"B": 2, "epsilon": 1, "delta": 0}), "column scales"),
+        (lambda c: c["scales"].update(source="declared"), "conditions"),
+        (lambda c: c["conditions"].pop(0), "conditions"),
+    ],
+)
+def test_a_false_word_about_the_scales_is_found(folder: Path, change: Any, said: str) -> None:
+    output = folder / "both.parquet"
+    made = edit(output, change)
+    assert said in {check.what for check in verify_release(output, made).checks if check.holds is False}
+
+
+def test_other_values_than_the_sample_s_are_found_by_its_certificate(folder: Path) -> None:
+    made = edit(
+        folder / "left.parquet", lambda c: c["scales"]["values"]["calls"].update(scale=1e3)
+    )  # fmt: skip
+    assert not against_sample(made, certificate_of(folder / "sample.parquet")).holds
+
+
+def test_declared_scales_of_a_sample_stay_declared(tmp_path: Path) -> None:
+    two_tables(tmp_path)
+    first_round(tmp_path)
+    done = scored(tmp_path)
+    assert done.certificate.scales.source == "declared"
+    assert done.certificate.sample is not None
+    assert done.certificate.sample.same_scales
+
+
+def test_scales_that_nobody_paid_for_cannot_be_taken_over(tmp_path: Path) -> None:
+    two_tables(tmp_path)
+    first_round(tmp_path, scales="data")
+    with pytest.raises(ValueError, match=r"scales that were not paid for \(data\), and so not published"):
+        scored(tmp_path)
+
+
+def test_other_features_have_no_scales(folder: Path) -> None:
+    weights = folder / "weights.toml"
+    weights.write_text('scores = ["s"]\n[weights]\ncalls = 1\ntexts = 1\n')
+    with pytest.raises(ValueError, match="'sample' needs these same features"):
+        scored(folder, features=("calls", "texts"))
+
+
+@pytest.mark.parametrize("sampled", [True, False])
+def test_nobody_can_say_that_other_scales_are_the_sample_s(folder: Path, sampled: bool) -> None:
+    other = ColumnScales(np.ones(3), np.ones(3), "sample")
+    asked = in_folder(
+        folder, weights=folder / "weights.toml", scales="given in Python", no_sample=not sampled,
+        **({"sample": folder / "sample.parquet"} if sampled else {}),
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="scales are not those that the sample has paid for"):
+        Holder(asked, other).terms(other, 80)

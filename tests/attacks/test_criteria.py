@@ -209,3 +209,22 @@ def test_bad_input_is_refused() -> None:
         meaning("unheard_of", scored(0.5))
     with pytest.raises(TypeError, match="is not a Protection"):
         meaning("linkage", 0.5)  # type: ignore[arg-type]
+
+
+def test_scores_are_called_scores() -> None:
+    assert "estimated without error" in meaning("reconstruction", scored(0.0), scores=True)
+    for name, of_rows, of_scores in (
+        ("reconstruction", "people's values", "people's scores"),
+        ("linkage", "released row", "released score"),
+    ):
+        assert of_rows.lower() in meaning(name, scored(0.5)).lower()
+        assert of_rows.lower() not in meaning(name, scored(0.5), scores=True).lower()
+        assert of_scores.lower() in meaning(name, scored(0.5), scores=True).lower()
+    assert meaning("reconstruction", scored(0.0), scores=True).startswith("People's scores could")
+
+
+def test_the_informed_adversary_says_more_of_itself() -> None:
+    for name, what in (("score_inference", "score"), ("row_inference", "row")):
+        assert f"whose {what} is whose" in ANSWERS[name].adversary
+        assert ANSWERS[name].criteria == ("inference",)
+        assert "failed only 50% as often" in meaning(name, scored(0.5, p_holdout={}))

@@ -59,6 +59,25 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
             "together, and what is true of the whole population: that can be learned about people who are "
             "not in the table.",
         ),
+        "score_inference": Answer(
+            criteria=(INFERENCE,),
+            adversary="Knows whose score is whose, the weights, the law of the noise, some columns of each "
+            "person exactly, and what people are like in general.",
+            reaches="Whether the best linear guess at a missing value, from the known columns and the score, "
+            "is right more often than guesses without any score are for a person who was not in the table.",
+            does_not_reach="Guesses that are not linear, guesses from several tables together, and what is "
+            "true of the whole population: that can be learned about people who are not in the table.",
+        ),
+        "row_inference": Answer(
+            criteria=(INFERENCE,),
+            adversary="Knows whose row is whose, the law of the noise, some columns of each person exactly, "
+            "and what people are like in general.",
+            reaches="Whether the best linear guess at a missing value, from the known columns and the "
+            "released row, is right more often than guesses without any row are for a person who was not in "
+            "the table.",
+            does_not_reach="Guesses that are not linear, guesses from several tables together, and what is "
+            "true of the whole population: that can be learned about people who are not in the table.",
+        ),
         "distinguishing": Answer(
             criteria=(SINGLING_OUT, LINKABILITY, INFERENCE),
             adversary="Knows the rows of all others, the algorithm, and two candidates for the row of one "
@@ -114,14 +133,21 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
 """Every attack by the name of its function. A new one is one entry here, and one in `meaning`."""
 
 
-def meaning(name: str, protection: Protection) -> str:
-    """What a score says, in one sentence that needs no statistics.
+_OF_SCORES = (("released row", "released score"), ("people's values", "people's scores"))
+"""What is called differently where one number was released for each person; or a few."""
+
+
+def meaning(name: str, protection: Protection, *, scores: bool = False) -> str:
+    """What a score says, in one sentence that needs no statistics; ``scores`` says that scores were released.
 
     Numbers are rounded to the side of less protection; "nobody" and "everybody" are said of 0 and 1 only.
     """
     check.choice("name", name, _MEANINGS)
     check.instance("protection", protection, Protection)
-    return _MEANINGS[name](protection)
+    words = _MEANINGS[name](protection)
+    for of_rows, of_scores in _OF_SCORES if scores else ():
+        words = words.replace(of_rows, of_scores).replace(of_rows.capitalize(), of_scores.capitalize())
+    return words
 
 
 def _singling_out(p: Protection) -> str:
@@ -195,6 +221,8 @@ _MEANINGS: Mapping[str, Callable[[Protection], str]] = MappingProxyType(
     {
         "singling_out": _singling_out,
         "attribute_inference": _attribute_inference,
+        "score_inference": _attribute_inference,
+        "row_inference": _attribute_inference,
         "distinguishing": _distinguishing,
         "linkage": _linkage,
         "linkability": _linkability,

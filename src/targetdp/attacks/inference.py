@@ -5,18 +5,14 @@ them, and takes its other values for the person's. The same is tried on people w
 what succeeds there too was learnt about people in general, not about a person.
 """
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from targetdp import check
 from targetdp.attacks.comparable import shared_note
-from targetdp.attacks.guess_rules import near, near_by_anonymeter, zero_tolerances
-from targetdp.attacks.intervals import ratio_interval, share_interval
+from targetdp.attacks.failed_guesses import Rule, column_names, notes_on, relative, rule_of, sampled_note
 from targetdp.attacks.known_columns import Window, known_counts, searches
 from targetdp.attacks.nearest_known import Sides, nearest, nearest_leaving_one_out, prepare
 from targetdp.attacks.protection import CONFIDENCE, Protection, Setting, worst
@@ -90,8 +86,8 @@ def attribute_inference(
     counts = known_counts(known, d)
     draws = check.integer("draws", draws, at_least=1)
     confidence = check.number("confidence", confidence, above=0, below=1)
-    names = _names(columns, d)
-    rule = _rule(original, tolerance, zero_tolerance, compatibility)
+    names = column_names(columns, d)
+    rule = rule_of(original, tolerance, zero_tolerance, compatibility)
     rng = check.generator(rng) or np.random.default_rng()
     sample = np.arange(len(original))
     if people is not None:
@@ -121,9 +117,9 @@ def attribute_inference(
         failed /= 1 if h == d - 1 else draws
         for name, (of_inside, of_outside) in zip(names, failed.tolist(), strict=True):
             setting = f"h={h}, {name}"
-            settings[setting] = _setting(of_inside, len(inside), of_outside, len(outside), doubt)
+            settings[setting] = relative(of_inside, len(inside), of_outside, len(outside), doubt)
             shares[setting] = (of_inside / len(inside), of_outside / max(1, len(outside)))
-    zeros = _zeros(actual, names, rule)
+    zeros = rule.zeros(actual, names)
     return worst(
         settings,
         "upper",
@@ -137,49 +133,24 @@ def attribute_inference(
         zeros=zeros,
         compatibility=compatibility,
         notes=(
-            *_notes(shares, len(outside), zeros, rule),
+            *notes_on(shares, len(outside), zeros),
+            *_by_anonymeter(rule),
             *(shared_note(original, outside) if len(outside) else ()),
-            *_sampled(len(inside), len(original)),
+            *sampled_note(len(inside), len(original)),
         ),
     )
 
 
-def _sampled(attacked: int, people: int) -> list[str]:
-    return (
-        [] if attacked == people else [f"{attacked:,} of {people:,} people were attacked, drawn at random."]
-    )
+def _by_anonymeter(rule: Rule) -> list[str]:
+    if rule.zero_tolerances is not None:
+        return []
+    return [
+        "Anonymeter's test of success divides by the signed guess, so every negative guess counts as right: "
+        "for comparisons with it only."
+    ]
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """When a guess is right; ``zero_tolerances`` is None for Anonymeter's rule, which has none."""
-
-    tolerance: float
-    zero_tolerances: Floats | None
-
-    def right(self, guess: Floats, actual: Floats, column: int) -> NDArray[np.bool_]:
-        if self.zero_tolerances is None:
-            return near_by_anonymeter(guess, actual, self.tolerance)
-        return near(guess, actual, self.tolerance, float(self.zero_tolerances[column]))
-
-
-def _rule(original: Floats, tolerance: Any, zero_tolerance: Any, compatibility: str | None) -> _Rule:
-    tolerance = check.number("tolerance", tolerance, at_least=0)
-    if zero_tolerance is not None:
-        zero_tolerance = check.number("zero_tolerance", zero_tolerance, at_least=0)
-    if compatibility is None:
-        if zero_tolerance is None:
-            return _Rule(tolerance, zero_tolerances(original, tolerance))
-        return _Rule(tolerance, np.full(original.shape[1], zero_tolerance))
-    check.choice("compatibility", compatibility, ("anonymeter",))
-    if zero_tolerance is not None:
-        raise ValueError(
-            f"zero_tolerance = {zero_tolerance!r} has no place in Anonymeter's rule: leave one of them out"
-        )
-    return _Rule(tolerance, None)
-
-
-def _sides(inside: Floats, outside: Floats, released: Floats, own_rows: Integers, rule: _Rule) -> list[Sides]:
+def _sides(inside: Floats, outside: Floats, released: Floats, own_rows: Integers, rule: Rule) -> list[Sides]:
     """People and release on one scale; for Anonymeter those in and outside the release on scales apart."""
     nobody = np.full(len(outside), -1)
     if rule.zero_tolerances is not None:
@@ -212,63 +183,3 @@ def _nearest_rows(
         rows = np.concatenate([nearest(side, window.known, progress) for side in sides])
         for secret in window.secrets:
             yield secret, rows
-
-
-def _setting(failed: float, people: int, failed_outside: float, outside: int, doubt: float) -> Setting:
-    if not outside:
-        return Setting(failed / people, share_interval(failed, people, doubt))
-    interval = ratio_interval(failed, people, failed_outside, outside, doubt)
-    if failed_outside > 0:
-        return Setting((failed / people) / (failed_outside / outside), interval)
-    return Setting(math.inf if failed > 0 else 1.0, interval)
-
-
-def _names(columns: Sequence[str] | None, d: int) -> list[str]:
-    if columns is None:
-        return [f"column {j}" for j in range(d)]
-    names = [] if isinstance(columns, str) or not hasattr(columns, "__iter__") else list(columns)
-    if len(names) != d or not all(isinstance(name, str) for name in names) or len(set(names)) < d:
-        raise ValueError(f"columns = {columns!r} does not name the {d} columns: give {d} different names")
-    return names
-
-
-def _zeros(actual: Floats, names: list[str], rule: _Rule) -> dict[str, dict[str, float]]:
-    """Columns with values of exactly 0: how many, and how near a guess must be there."""
-    if rule.zero_tolerances is None:
-        return {}
-    numbers = (actual == 0).sum(axis=0).tolist()
-    return {
-        name: {"values": number, "tolerance": float(tolerance)}
-        for name, number, tolerance in zip(names, numbers, rule.zero_tolerances, strict=True)
-        if number
-    }
-
-
-def _notes(
-    shares: dict[str, tuple[float, float]], outside: int, zeros: dict[str, dict[str, float]], rule: _Rule
-) -> Iterator[str]:
-    if not outside:
-        yield (
-            "There is no holdout: the score is the share of failed guesses itself, which is never above the "
-            "relative score, and counts what anyone could have guessed against the release."
-        )
-    if zeros:
-        total = sum(int(zero["values"]) for zero in zeros.values())
-        yield (
-            f"{total} attacked values are exactly 0, where a relative tolerance has no meaning: guesses of "
-            f"them count within an absolute tolerance, given under zeros ({', '.join(zeros)})."
-        )
-    opened = [setting for setting, (p, q) in shares.items() if outside and p == q == 0]
-    if opened:
-        yield (
-            f"No guess failed, in the release or outside it, for {'; '.join(opened)}: these values are open "
-            "to everyone, and being in the release adds nothing (the ratio counts as 1)."
-        )
-    endless = [setting for setting, (p, q) in shares.items() if outside and p > 0 == q]
-    if endless:
-        yield f"No guess failed outside the release for {'; '.join(endless)}: the ratio is infinite."
-    if rule.zero_tolerances is None:
-        yield (
-            "Anonymeter's test of success divides by the signed guess, so every negative guess counts as "
-            "right: for comparisons with it only."
-        )

@@ -1,15 +1,18 @@
-"""An original table and its release, person by person, in the units of the release."""
+"""An original table and its release, person by person, in the units of the release (or as scores)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp.mechanisms.law import NoiseLaw, ProjectionLaw, StaircaseLaw
+from targetdp.attacks.exact_scores import in_scores
+from targetdp.attacks.noise_on_record import must_differ_by_noise
+from targetdp.mechanisms.law import NoiseLaw
 from targetdp.mechanisms.laws import law_of
+from targetdp.mechanisms.linear import LinearLaw
 from targetdp.normalization import normalize
 from targetdp.progress import Progress
 from targetdp.release.certificate import Certificate
@@ -29,11 +32,20 @@ AS_THEY_ARE = (
     "scaled, give its scales."
 )
 
-FEWEST_TO_JUDGE = 20
-"""People from whom on the difference of the tables is held against the noise on record."""
+SAMPLE_ASIDE = (
+    "The holdout may hold people of the sample that the weights were learned from: they have no score in "
+    "this release, but the sample tells of them."
+)
 
-DOUBT = 8.0
-"""Standard errors that a true release stays within, but for about one in 10¹⁴."""
+
+@dataclass(frozen=True)
+class Behind:
+    """The rows that scores were made of, scaled and clipped: of people in the release, and of the holdout."""
+
+    features: tuple[str, ...]
+    law: LinearLaw
+    original: Floats = field(repr=False)
+    holdout: Floats | None = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -41,8 +53,9 @@ class Sides:
     """What attacks work on: row i of ``original`` and of ``released`` is the same person.
 
     ``original`` and ``holdout`` (people who are not in the release) are in the units of the release: scaled
-    and clipped as its mechanism saw them. ``places`` are the rows' places in the original table, by which two
-    releases of the same people can be lined up with each other.
+    and clipped as its mechanism saw them or, where scores were released, their exact scores; the rows
+    themselves are then ``behind`` them. ``features`` are the released columns. ``places`` are the rows'
+    places in the original table, by which two releases of the same people can be lined up with each other.
     """
 
     features: tuple[str, ...]
@@ -52,10 +65,13 @@ class Sides:
     certificate: Certificate | None = field(repr=False, default=None)
     notes: tuple[str, ...] = ()
     places: Integers = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
+    behind: Behind | None = field(repr=False, default=None)
 
     @property
     def law(self) -> NoiseLaw | None:
-        """The noise of the release, if its certificate tells it."""
+        """The noise on the released columns, if the certificate tells it."""
+        if self.behind is not None:
+            return self.behind.law.noise
         record = None if self.certificate is None else self.certificate.mechanism.law
         return None if record is None else law_of(record)
 
@@ -93,7 +109,8 @@ def line_up(
     names = _features(original, released, id_column, proof, features)
     gaps = {} if proof is None else proof.imputed
     mine = _read(original, id_column, names, gaps, progress)
-    private = _read(released, id_column if proof is None else proof.id, names, {}, progress)
+    shown = names if proof is None else proof.released
+    private = _read(released, id_column if proof is None else proof.id, shown, {}, progress)
     own_ids = _as_released(mine.ids, proof, pseudonym_key_file)
     here = _places(own_ids, private.ids, original, released)
     rest = np.setdiff1d(np.arange(len(own_ids)), here)
@@ -116,8 +133,30 @@ def line_up(
         others = None if others is None else normalize(others, used).X
     notes = (AS_THEY_ARE,) if proof is None and used is None else ()
     sides = Sides(names, rows, private.rows, others, proof, notes, here)
-    _must_differ_by_this_noise(sides)
+    if proof is not None and proof.scores is not None:
+        sides = _in_scores(sides, proof, aside=len(rest))
+    must_differ_by_noise(sides.original, sides.released, sides.law)
     return sides
+
+
+def _in_scores(sides: Sides, proof: Certificate, aside: int) -> Sides:
+    """The same people, by the exact scores that the certificate's weights give them.
+
+    ``aside`` counts people of the original who are not in the release.
+    """
+    law, notes = sides.law, sides.notes
+    if not isinstance(law, LinearLaw):
+        raise ValueError("the certificate has no weights for its scores: run targetdp verify")  # noqa: TRY004
+    if aside and proof.sample is not None and not proof.sample.scored:
+        notes = (*notes, SAMPLE_ASIDE)
+    return replace(
+        sides,
+        features=proof.released,
+        original=in_scores(sides.original, law),
+        holdout=None if sides.holdout is None else in_scores(sides.holdout, law),
+        notes=notes,
+        behind=Behind(sides.features, law, sides.original, sides.holdout),
+    )
 
 
 def _certificate(released: Path, given: Path | None, public_key: str | None) -> Certificate | None:
@@ -161,7 +200,7 @@ def _features(
     if not names:
         raise ValueError(f"original {original} and release {released} share no column but the id")
     check_columns(ours, f"original {original}", features=names)
-    check_columns(theirs, f"release {released}", features=names)
+    check_columns(theirs, f"release {released}", features=names if proof is None else proof.released)
     return names
 
 
@@ -223,30 +262,6 @@ def _must_be_others(aside: pa.StringArray, released: pa.StringArray, holdout: Pa
     if shared:
         raise ValueError(
             f"holdout {holdout} has {shared:,} people who are in the release: a holdout holds other people"
-        )
-
-
-def _must_differ_by_this_noise(sides: Sides) -> None:
-    """The two tables must differ by noise of the law on record; other scales or other rows would not.
-
-    Mean and mean square of the difference are compared with the law's, at eight standard errors.
-    """
-    law, n = sides.law, len(sides.original)
-    if law is None or n < FEWEST_TO_JUDGE or (isinstance(law, ProjectionLaw) and law.k < law.dimensions):
-        return
-    noise = sides.released - sides.original
-    off = np.abs(noise.mean(axis=0)) > DOUBT * noise.std(axis=0) / np.sqrt(n)
-    squares = np.einsum("ij,ij->i", noise, noise) / law.dimensions
-    expected = law.deviation_per_column**2
-    # Squares of this noise vary by at most 2.5 times their mean (Laplace in one column), the staircase's by
-    # more; a few rows may have small ones by chance, so that a half of the mean is always allowed for.
-    most = np.inf if isinstance(law, StaircaseLaw) else 2.5 * expected
-    allowed = DOUBT * min(max(float(squares.std()), 0.5 * expected), most) / np.sqrt(n)
-    if off.any() or abs(float(squares.mean()) - expected) > allowed:
-        raise ValueError(
-            f"original and release differ by {np.sqrt(squares.mean()):.4g} per column (root mean square), "
-            f"not by the noise of the certificate ({law.deviation_per_column:.4g}, mean 0): the original "
-            "must be the table that was released, with the scales that were used"
         )
 
 

@@ -112,6 +112,14 @@ class StaircaseShape(NoiseShape):
         outer = self.inner + self.period * steps
         return np.where(steps > 0, outer - self.period, 0.0), outer
 
+    def share_within(self, distances: Floats) -> Floats:
+        """The probability that the noise is no longer than each distance."""
+        fall, steps = math.exp(-self.level), self.steps(distances)
+        begun, _ = self.edges(steps)
+        full = np.where(steps > 0, self.inner + self.period * (fall - fall**steps) / (1 - fall), 0.0)
+        whole = self.inner + self.period * fall / (1 - fall)
+        return np.asarray((full + fall**steps * (distances - begun)) / whole)
+
     def log_density(self, squared: Floats) -> Floats:
         """−level for each step."""
         return -self.level * self.steps(np.sqrt(squared))

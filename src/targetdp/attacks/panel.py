@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from targetdp import check
-from targetdp.attacks.criteria import ANSWERS, meaning
+from targetdp.attacks.criteria import ANSWERS, Answer, meaning
 from targetdp.attacks.distinguishing import distinguishing
 from targetdp.attacks.inference import attribute_inference
-from targetdp.attacks.lineup import Sides
+from targetdp.attacks.lineup import Behind, Sides
 from targetdp.attacks.linkability import linkability
 from targetdp.attacks.linkage import linkage
 from targetdp.attacks.membership import membership
 from targetdp.attacks.protection import CONFIDENCE, Protection
 from targetdp.attacks.reconstruction import reconstruction
+from targetdp.attacks.score_inference import score_inference
 from targetdp.attacks.singling_out import singling_out
 from targetdp.progress import Progress, Silent
 
@@ -45,10 +46,17 @@ class Finding:
     meaning: str
     given: tuple[str, ...] = ()
     """What a derived score depends on; where there is something, it is no bound on its own."""
+    done_by: str = ""
+    """The function that ran, where it is another than the attack's own."""
+
+    @property
+    def answer(self) -> Answer:
+        """What the attack says about the regulators' criteria."""
+        return ANSWERS[self.done_by or self.attack]
 
     def record(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
-        answer = ANSWERS[self.attack]
+        answer = self.answer
         return {
             "attack": self.attack,
             "protection": None if self.protection is None else self.protection.record(),
@@ -97,17 +105,18 @@ def run_attacks(
 
 
 def _finding(name: str, case: Case) -> Finding:
+    done_by = name if case.sides.behind is None else ON_SCORES.get(name, name)
     try:
         found = ATTACKS[name](case)
     except CannotRunError as reason:
-        return Finding(name, None, str(reason))
+        return Finding(name, None, str(reason), done_by=done_by)
     except ValueError as reason:  # a table that this attack refuses
-        return Finding(name, None, f"Not run: {reason}")
+        return Finding(name, None, f"Not run: {reason}", done_by=done_by)
     given = caveats(case.sides) if found.bound == "lower" and found.score > 0 else ()
-    words = meaning(name, found)
+    words = meaning(done_by, found, scores=case.sides.behind is not None)
     if given:
         words = f"Only {' and '.join(given)}: {words[0].lower()}{words[1:]}"
-    return Finding(name, found, words, given)
+    return Finding(name, found, words, given, done_by)
 
 
 def _singling_out(case: Case) -> Protection:
@@ -117,12 +126,24 @@ def _singling_out(case: Case) -> Protection:
 
 def _attribute_inference(case: Case) -> Protection:
     s = case.sides
-    if len(s.features) < 2:
+    if len(s.features if s.behind is None else s.behind.features) < 2:
         raise CannotRunError("Not run: it needs two columns, one that is known and one that is guessed.")
+    if s.behind is not None:
+        return _score_inference(case, s.behind)
     most = case.people or MOST_PEOPLE
     return attribute_inference(
         s.original, s.released, s.holdout, columns=s.features, rng=case.rng, progress=case.progress,
         people=most if most < len(s.original) else None, confidence=case.confidence,
+    )  # fmt: skip
+
+
+def _score_inference(case: Case, rows: Behind) -> Protection:
+    """Scores have no columns on which people could look alike: a stronger adversary takes their place."""
+    most = case.people or MOST_PEOPLE
+    return score_inference(
+        rows.original, case.sides.released, rows.law.weights, rows.law, rows.holdout, columns=rows.features,
+        people=most if most < len(rows.original) else None, rng=case.rng, progress=case.progress,
+        confidence=case.confidence,
     )  # fmt: skip
 
 
@@ -131,8 +152,9 @@ def _distinguishing(case: Case) -> Protection:
     if proof is None:
         raise CannotRunError("Not run: without a certificate the noise is not known.")
     spent = None if proof.scales.spent is None else proof.scales.spent.value()
+    behind = case.sides.behind
     return distinguishing(
-        case.sides.law, len(case.sides.features), scales_spent=spent,
+        case.sides.law if behind is None else behind.law, len(proof.features), scales_spent=spent,
         B=None if proof.guarantee is None else proof.guarantee.B,
     )  # fmt: skip
 
@@ -207,3 +229,6 @@ ATTACKS: Mapping[str, Callable[[Case], Protection]] = MappingProxyType(
     }
 )
 """Every attack by name: a new one is one file, one line here and one answer in `criteria`."""
+
+ON_SCORES: Mapping[str, str] = MappingProxyType({"attribute_inference": "score_inference"})
+"""Attacks that another function stands for where scores were released in place of the columns."""

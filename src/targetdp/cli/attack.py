@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from targetdp.cli.completion import attacks as completed
 from targetdp.cli.words import Bar, cells, emit, must_be_free, names, out, save_text, tell, warn
 
 FOR_THE_HOLDER = (
@@ -25,7 +26,10 @@ def attack(  # noqa: PLR0912 (one command, many options)
     released: Annotated[Path, typer.Argument(help="its release")],
     id: Annotated[str, typer.Option(help="column that identifies a person, in both tables")],  # noqa: A002
     attacks: Annotated[
-        str | None, typer.Option(help="which attacks: singling_out,linkage,… or @FILE; default: all")
+        str | None,
+        typer.Option(
+            help="which attacks: singling_out,linkage,… or @FILE; default: all", autocompletion=completed
+        ),
     ] = None,
     certificate: Annotated[
         Path | None, typer.Option(help="its certificate; default: RELEASED.certificate.json, if there")
@@ -125,9 +129,10 @@ def _crowd(sides: Any, seed: int | None, bar: Bar) -> Any:
 
     if sides.certificate is None or sides.certificate.guarantee is None:
         return None
-    most = min(LOOKED_AT, len(sides.original))
+    rows = sides.original if sides.behind is None else sides.behind.original  # B is a distance of rows
+    most = min(LOOKED_AT, len(rows))
     return neighborhood(
-        sides.original,
+        rows,
         sides.certificate.guarantee.B,
         people=most,
         rng=np.random.default_rng(seed),
@@ -145,7 +150,8 @@ def _record(sides: Any, findings: Any, confidence: float, seed: int | None, crow
         "conditions": [] if proof is None else list(proof.conditions),
         "people": len(sides.original),
         "holdout": 0 if sides.holdout is None else len(sides.holdout),
-        "features": list(sides.features),
+        "features": list(sides.features if sides.behind is None else sides.behind.features),
+        "scores": None if sides.behind is None else list(sides.features),
         "confidence": confidence,
         "seed": seed,
         "notes": list(sides.notes),
@@ -165,7 +171,7 @@ def _show(released: Path, sides: Any, findings: Any) -> None:
 def _scores(released: Path, sides: Any, findings: Any) -> Table:
     held = "no holdout" if sides.holdout is None else f"holdout {len(sides.holdout):,}"
     table = Table(
-        title=Text(f"{released}: {len(sides.original):,} people, {len(sides.features)} columns, {held}"),
+        title=Text(f"{released}: {len(sides.original):,} people, {_columns(sides)}, {held}"),
         title_justify="left",
         caption="Protection: 1 is safe, 0 is none. ≤: cleverer attacks may get more. ≥: no attack gets "
         "more (≥*: on the condition that its meaning begins with).",
@@ -191,7 +197,7 @@ def _scores(released: Path, sides: Any, findings: Any) -> Table:
 
 
 def _criteria(findings: Any) -> Table:
-    from targetdp.attacks.criteria import ANSWERS, QUESTIONS  # noqa: PLC0415
+    from targetdp.attacks.criteria import QUESTIONS  # noqa: PLC0415
 
     table = Table(
         title="The regulators' criteria (Article 29 Working Party, WP 216): what is and is not answered",
@@ -200,11 +206,19 @@ def _criteria(findings: Any) -> Table:
     for heading in ("criterion", "answered in part by", "not reached"):
         table.add_column(heading)
     for criterion in QUESTIONS:
-        names = [f.attack for f in findings if f.protection and criterion in ANSWERS[f.attack].criteria]
-        for place, name in enumerate(names or ["–"]):
-            missing = ANSWERS[name].does_not_reach if names else "Everything: no attack on it was run."
-            table.add_row(*cells("" if place else criterion, name, missing))
+        found = [f for f in findings if f.protection and criterion in f.answer.criteria]
+        rows = [(f.attack, f.answer.does_not_reach) for f in found]
+        for place, row in enumerate(rows or [("–", "Everything: no attack on it was run.")]):
+            table.add_row(*cells("" if place else criterion, *row))
     return table
+
+
+def _columns(sides: Any) -> str:
+    """What was released, in numbers."""
+    many = len(sides.features)
+    if sides.behind is None:
+        return f"{many} columns"
+    return f"{many} {'score' if many == 1 else 'scores'} of {len(sides.behind.features)} columns"
 
 
 def _rounded(score: float) -> str:

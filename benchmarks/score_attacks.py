@@ -1,0 +1,239 @@
+"""Attacks at equal accuracy: what one round and two rounds protect when the program is served equally well.
+
+At the same B and ε two rounds are the more accurate, so they can afford a larger B for the accuracy of one
+round. Both are then attacked alike: the people outside the sample, of whom one round releases the whole row
+and two rounds one score.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from benchmarks.section import Bar, Effort, Section, new_table
+from benchmarks.timing import Say
+from benchmarks.two_rounds import EPSILON, VIETNAM, cases
+from targetdp.attacks.distinguishing import distinguishing
+from targetdp.attacks.exact_scores import in_scores
+from targetdp.attacks.inference import split_holdout
+from targetdp.attacks.linkage import linkage
+from targetdp.attacks.protection import Protection, worst_of_means
+from targetdp.attacks.score_inference import row_inference, score_inference
+from targetdp.attacks.singling_out import singling_out
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms.base import NoiseMechanism
+from targetdp.mechanisms.choice import least_noise
+from targetdp.mechanisms.linear import Scores
+from targetdp.programs.aid import QUOTA
+from targetdp.programs.base import Program
+from targetdp.programs.two_rounds.protocol import ONE_ROUND, TWO_ROUNDS, Simulated, protocol
+from targetdp.typing import Floats
+
+TABLES = ("Togo, invented", VIETNAM)
+GRID = (0.05, 0.1, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
+"""B at ε = 4. No two people are farther apart than 2: beyond it ε falls instead, so that B/ε goes on."""
+COMPARED = (0.25, 0.5, 1.0)
+"""B of one round, whose accuracy two rounds are to reach."""
+PLAYS, QUICK_PLAYS = 16, 4
+ATTACKED, QUICK_ATTACKED = 3, 1
+ATTACKS = ("singling out", "linkage", "inference", "distinguishing")
+FARTHEST = 2.0
+BARS = dict.fromkeys(ATTACKS, 0.0) | {"inference": -0.005}
+"""Where neither technology tells anything, chance moves a score of inference by so much."""
+
+Found = dict[str, Protection]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One round at one B, and two rounds at the promise that gives the same accuracy."""
+
+    table: str
+    promise: dict[str, Guarantee]
+    accuracy: dict[str, float]
+    found: dict[str, Found] = field(repr=False)
+    at_same_B: Found = field(repr=False)
+
+    def gain(self, attack: str) -> float:
+        """Of two rounds' protection over one round's."""
+        return self.found[TWO_ROUNDS][attack].score - self.found[ONE_ROUND][attack].score
+
+
+def measure(effort: Effort, say: Say) -> Section:
+    """Play both technologies, find B of equal accuracy, and attack."""
+    plays, attacked = (QUICK_PLAYS, QUICK_ATTACKED) if effort.quick else (PLAYS, ATTACKED)
+    curves: dict[str, dict[str, list[float]]] = {}
+    compared: list[Compared] = []
+    for name, case in cases():
+        if name not in TABLES:
+            continue
+        X, program = case()
+        say(f"{name}: accuracy")
+        curves[name] = _accuracies(X, program, plays)
+        for B in COMPARED:
+            say(f"{name}: attacks at the accuracy of B = {B:g}")
+            compared.append(_compared(name, X, program, B, curves[name], plays, attacked))
+    table = new_table(
+        f"Attacks at equal accuracy, aid for the poorest {QUOTA:.0%}",
+        "table", "technology", "B", "ε", "accuracy", *ATTACKS,
+        caption=f"Protection (1 is safe); accuracy: mean of {plays} plays, attacks: of {attacked} releases. "
+        "Inference: an adversary who knows whose row or score it is, and up to all other columns. "
+        "Distinguishing: derived, for the two people who differ the most.",
+    )  # fmt: skip
+    for one in compared:
+        for technology, found in ((ONE_ROUND, one.found[ONE_ROUND]), (TWO_ROUNDS, one.found[TWO_ROUNDS])):
+            table.add_row(*_cells(one, technology, found))
+    same = new_table(
+        f"The same attacks on two rounds at the same B, ε = {EPSILON:g}", "table", "B", *ATTACKS,
+        caption="Protection of scores, where the accuracy is higher than one round's.",
+    )  # fmt: skip
+    for one in compared:
+        same.add_row(
+            one.table, f"{one.promise[ONE_ROUND].B:g}", *(_down(one.at_same_B[a].score) for a in ATTACKS)
+        )
+    return Section([table, same], _bars(compared, quick=effort.quick), _record(compared, curves))
+
+
+def _accuracies(X: Floats, program: Program, plays: int) -> dict[str, list[float]]:
+    """Mean accuracy of each technology at each B of the grid."""
+    played = [[_play(X, program, B, seed) for seed in range(plays)] for B in GRID]
+    return {
+        way: [float(np.mean([p.outside[way]["accuracy"] for p in one_B])) for one_B in played]
+        for way in (ONE_ROUND, TWO_ROUNDS)
+    }
+
+
+def _promise(B: float) -> Guarantee:
+    return Guarantee(min(B, FARTHEST), EPSILON * min(1.0, FARTHEST / B))
+
+
+def _play(X: Floats, program: Program, B: float, seed: int, *, compared: bool = True) -> Simulated:
+    sample = np.zeros(len(X), dtype=bool)
+    sample[np.random.default_rng([seed, 1]).permutation(len(X))[: len(X) // 2]] = True
+    promise = _promise(B)
+    return protocol(program, X, sample, promise, promise, np.random.default_rng(seed), compared=compared)
+
+
+def _compared(
+    name: str, X: Floats, program: Program, B: float, curves: dict[str, list[float]], plays: int,
+    attacked: int,
+) -> Compared:  # fmt: skip
+    wanted = _at(B, curves[ONE_ROUND])
+    larger = _reaches(wanted, curves[TWO_ROUNDS])
+    again = [_play(X, program, larger, seed, compared=False).outside for seed in range(plays)]
+    reached = float(np.mean([outside[TWO_ROUNDS]["accuracy"] for outside in again]))
+    return Compared(
+        name,
+        {ONE_ROUND: _promise(B), TWO_ROUNDS: _promise(larger)},
+        {ONE_ROUND: wanted, TWO_ROUNDS: reached},
+        {
+            ONE_ROUND: _mean(attacked, lambda seed: _attack_rows(X, program, B, seed)),
+            TWO_ROUNDS: _mean(attacked, lambda seed: _attack_scores(X, program, larger, seed)),
+        },
+        _mean(attacked, lambda seed: _attack_scores(X, program, B, seed)),
+    )
+
+
+def _at(B: float, accuracy: list[float]) -> float:
+    return float(np.interp(np.log(B), np.log(GRID), accuracy))
+
+
+def _reaches(wanted: float, accuracy: list[float]) -> float:
+    """The largest B with this accuracy, between points of the grid on a log scale.
+
+    The curve is made to fall first, downward: so no B is said to be enough because of one lucky mean.
+    """
+    falling = np.minimum.accumulate(accuracy)
+    return float(np.exp(np.interp(-wanted, -falling, np.log(GRID))))
+
+
+def _mean(times: int, attack: Callable[[int], Found]) -> Found:
+    found = [attack(seed) for seed in range(times)]
+    return {name: worst_of_means([one[name] for one in found]) for name in ATTACKS}
+
+
+def _attack_rows(X: Floats, program: Program, B: float, seed: int) -> Found:
+    people = X[~_play(X, program, B, seed, compared=False).sample]
+    noise, rng = _noise(B, X.shape[1]), np.random.default_rng([seed, 2])
+    released = noise.privatize(people, rng)
+    working, holdout = split_holdout(people, rng=_same(seed))
+    return {
+        "singling out": singling_out(people, released),
+        "linkage": linkage(people, released, noise, rng=rng),
+        "inference": row_inference(
+            people[working], released[working], noise, people[holdout], population=people, rng=_same(seed)
+        ),
+        "distinguishing": distinguishing(noise, X.shape[1]),
+    }
+
+
+def _attack_scores(X: Floats, program: Program, B: float, seed: int) -> Found:
+    played = _play(X, program, B, seed, compared=False)
+    people = X[~played.sample]
+    noise, rng = Scores(played.weights.w, _noise(B, 1)), np.random.default_rng([seed, 2])
+    released, exact = noise.privatize(people, rng), in_scores(people, noise)
+    working, holdout = split_holdout(people, rng=_same(seed))
+    return {
+        "singling out": singling_out(exact, released),
+        "linkage": linkage(exact, released, noise.noise, rng=rng),
+        "inference": score_inference(
+            people[working], released[working], noise.weights, noise, people[holdout], population=people,
+            rng=_same(seed),
+        ),
+        "distinguishing": distinguishing(noise, X.shape[1]),
+    }  # fmt: skip
+
+
+def _same(seed: int) -> np.random.Generator:
+    """The same holdout, and the same known columns, for both technologies: their luck cancels."""
+    return np.random.default_rng([seed, 3])
+
+
+def _noise(B: float, dimensions: int) -> NoiseMechanism:
+    return least_noise(_promise(B), dimensions).mechanism
+
+
+def _cells(one: Compared, technology: str, found: Found) -> list[str]:
+    promise = one.promise[technology]
+    return [
+        one.table, technology, f"{promise.B:.2g}", f"{promise.epsilon:.2g}",
+        f"{one.accuracy[technology]:.3f}", *(_down(found[attack].score) for attack in ATTACKS),
+    ]  # fmt: skip
+
+
+def _down(protection: float) -> str:
+    """Three digits, never rounded to more protection than there is."""
+    return f"{math.floor(protection * 1000 + 1e-9) / 1000:.3f}"
+
+
+def _bars(compared: list[Compared], *, quick: bool) -> list[Bar]:
+    return [
+        Bar(
+            f"two rounds at equal accuracy: protection from {attack} above one round's, worst",
+            min(one.gain(attack) for one in compared), bar, "at least", binding=not quick,
+        )
+        for attack, bar in BARS.items()
+    ]  # fmt: skip
+
+
+def _record(compared: list[Compared], curves: dict[str, dict[str, list[float]]]) -> dict[str, object]:
+    return {
+        "B": list(GRID),
+        "accuracy": curves,
+        "attacks": {
+            f"{one.table}, one round at B = {one.promise[ONE_ROUND].B:g}": {
+                way: {
+                    "B": one.promise[way].B,
+                    "epsilon": one.promise[way].epsilon,
+                    "accuracy": one.accuracy[way],
+                    **{
+                        attack: {"score": p.score, "interval": list(p.interval), "strongest": p.strongest}
+                        for attack, p in one.found[way].items()
+                    },
+                }
+                for way in (ONE_ROUND, TWO_ROUNDS)
+            }
+            for one in compared
+        },
+    }

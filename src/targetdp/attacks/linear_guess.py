@@ -1,0 +1,138 @@
+"""The best linear guess at a value, from columns that are known and from what a release shows of the row.
+
+A release shows z = A·x + noise: A is the identity where the whole row is released, and the weights where it
+is scores. With the mean and covariance of people in general, Gaussian algebra gives the mean and variance of
+what is not known. It first takes the known columns into account, then z.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from targetdp.attacks.noise_shape import Noise, covariance_of, shape_of
+from targetdp.mechanisms.law import ProjectionLaw
+from targetdp.mechanisms.linear import LinearLaw, Scores
+from targetdp.typing import Floats
+
+_NOTHING = 1e-12
+"""Share of the largest variance (columns in units of their own) below which a direction holds nothing."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What somebody knows of people in general: their ``mean`` and their ``covariance``."""
+
+    mean: Floats
+    covariance: Floats
+
+    @classmethod
+    def of(cls, rows: Floats) -> "Moments":
+        """Those of a table."""
+        mean = rows.mean(axis=0)
+        apart = rows - mean
+        return cls(mean, apart.T @ apart / len(rows))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a release shows of a row x: ``map``·x (m×d), and noise of this ``covariance`` on it."""
+
+    map: Floats
+    covariance: Floats
+    note: str = ""
+
+    @classmethod
+    def of(cls, weights: Floats | None, noise: Noise | None, columns: int) -> "Shown":
+        """Scores by their weights or (None) whole rows, with the noise of a mechanism or law; None: as is."""
+        if isinstance(noise, Scores | LinearLaw):
+            noise = _behind(noise, weights, columns)
+        seen = np.eye(columns) if weights is None else weights
+        if noise is None:
+            return cls(seen, np.zeros((len(seen), len(seen))))
+        shape = shape_of(noise, len(seen))
+        covariance = covariance_of(noise, len(seen))
+        if isinstance(noise, ProjectionLaw):  # with few dimensions it keeps some directions only
+            seen = (noise.projection.forward() @ noise.projection.inverse() * noise.k).T @ seen
+        return cls(seen, covariance, "" if shape is None else shape.note)
+
+
+def _behind(noise: Scores | LinearLaw, weights: Floats | None, columns: int) -> Noise:
+    """The noise on scores, if these are the weights that make them."""
+    law = noise.law(columns) if isinstance(noise, Scores) else noise
+    if weights is None:
+        raise ValueError("noise is that of scores, and rows are attacked: give the noise of the rows")
+    own = np.array(law.weights)
+    if own.shape != weights.shape or not np.allclose(own, weights, rtol=1e-6, atol=1e-9):
+        raise ValueError("weights are not those of the noise's own scores: give noise.weights")
+    return noise.noise if isinstance(noise, Scores) else law.noise
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What is believed of the ``columns`` that are not known: ``means`` by person, ``variances`` for all."""
+
+    columns: tuple[int, ...]
+    means: Floats
+    variances: Floats
+
+    def guesses(self, place: int) -> tuple[Floats, Floats]:
+        """Two guesses at one of the columns: its mean, and the mean drawn outward.
+
+        A value a allows for an error in proportion to |a|. So the guess g that is likeliest to be right has
+        the largest |g|·φ(g), φ being the normal density of mean m and variance v: g = (m ± √(m² + 4v))/2,
+        with the sign of m.
+        """
+        m = self.means[:, place]
+        reach = np.sqrt(np.square(m) + 4 * self.variances[place])
+        return m, np.asarray((m + np.where(m < 0, -reach, reach)) / 2)
+
+
+@dataclass(frozen=True)
+class Knowing:
+    """Somebody who knows the ``known`` columns of a person, and what people are like in general."""
+
+    known: tuple[int, ...]
+    rest: tuple[int, ...]
+    center: Floats
+    slopes: Floats
+    """By which the others follow from the known columns; ``left`` is the covariance that this leaves."""
+    left: Floats
+
+    @classmethod
+    def of(cls, moments: Moments, known: Sequence[int]) -> "Knowing":
+        """Condition on the known columns."""
+        given, C = list(known), moments.covariance
+        rest = [j for j in range(len(C)) if j not in set(given)]
+        slopes = _inverse(C[np.ix_(given, given)]) @ C[np.ix_(given, rest)]
+        left = C[np.ix_(rest, rest)] - C[np.ix_(rest, given)] @ slopes
+        # A column that follows from the known ones leaves a rounding error, which must not be believed in.
+        follows = np.diag(left) <= _NOTHING * np.diag(C)[rest]
+        left[follows, :] = left[:, follows] = 0.0
+        return cls(tuple(given), tuple(rest), moments.mean, slopes, left)
+
+    def alone(self, rows: Floats) -> Belief:
+        """What the known columns of ``rows`` tell of the others."""
+        given = list(self.known)
+        means = self.center[list(self.rest)] + (rows[:, given] - self.center[given]) @ self.slopes
+        return Belief(self.rest, means, np.diag(self.left))
+
+    def with_release(self, rows: Floats, released: Floats, shown: Shown) -> Belief:
+        """What they tell together with the released values."""
+        before, given = self.alone(rows), list(self.known)
+        A = shown.map[:, list(self.rest)]
+        about = A @ self.left
+        gains = _inverse(about @ A.T + shown.covariance) @ about
+        news = released - rows[:, given] @ shown.map[:, given].T - before.means @ A.T
+        variances = np.maximum(0.0, before.variances - np.einsum("ij,ij->j", about, gains))
+        return Belief(self.rest, before.means + news @ gains, variances)
+
+
+def _inverse(covariance: Floats) -> Floats:
+    """The (pseudo-)inverse of a covariance, taken with each column in units of its own."""
+    units = np.sqrt(np.diag(covariance))
+    units = np.where(units > 0, units, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
+    kept = values > _NOTHING * max(float(values[-1]), 0.0)
+    own = vectors[:, kept] / units[:, None]
+    return np.asarray((own / values[kept]) @ own.T)

@@ -1,0 +1,100 @@
+"""A release of scores lined up with the original: by exact scores, with the rows behind them."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from release_support import FEATURES, read_back, table_of, write_parquet
+from score_support import EVERYBODY, SAMPLED, TWO, first_round, second_round, two_tables, write_weights
+from targetdp.attacks.lineup import SAMPLE_ASIDE, line_up
+from targetdp.attacks.panel import run_attacks
+from targetdp.mechanisms.linear import LinearLaw
+from targetdp.normalization import normalize
+from targetdp.progress import Silent
+from targetdp.release.scales_file import read_scales
+from targetdp.typing import Floats
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    two_tables(tmp_path)
+    return tmp_path
+
+
+def scaled(folder: Path, ids: list[str]) -> Floats:
+    """The rows of people, as the mechanism saw them."""
+    table = pq.read_table(folder / "all.parquet")
+    values = np.column_stack([table[name].to_numpy() for name in FEATURES])
+    places = {name: place for place, name in enumerate(table["name"].to_pylist())}
+    rows = values[[places[i] for i in ids]]
+    return np.asarray(normalize(rows, read_scales(folder / "scales.toml", FEATURES)).X)
+
+
+@pytest.mark.parametrize("scores", [("score",), ("one", "two")])
+def test_each_person_meets_her_own_score(folder: Path, scores: tuple[str, ...]) -> None:
+    write_weights(folder / "weights.toml", TWO if len(scores) == 2 else (1.0, 2.0, -1.0), scores=scores)
+    certificate = second_round(folder, no_sample=True).certificate
+    sides = line_up(folder / "all.parquet", folder / "scores.parquet", "name", progress=Silent())
+    private = read_back(folder / "scores.parquet")
+    rows = scaled(folder, private["name"].to_pylist())
+    assert sides.behind is not None
+    assert isinstance(sides.behind.law, LinearLaw)
+    assert sides.features == scores
+    assert sides.behind.features == FEATURES
+    assert np.array_equal(sides.behind.original, rows)
+    assert sides.original == pytest.approx(rows @ np.array(sides.behind.law.weights).T, abs=1e-15)
+    assert np.array_equal(sides.released, np.column_stack([private[name].to_numpy() for name in scores]))
+    assert sides.law is not None
+    assert sides.law.dimensions == len(scores)
+    assert sides.law.record() == certificate.mechanism.law["noise"]  # type: ignore[index]
+    assert sides.holdout is None
+
+
+def test_people_of_the_sample_may_be_the_holdout(folder: Path) -> None:
+    first_round(folder)
+    second_round(folder, sample=folder / "sample.parquet")
+    original, released = folder / "all.parquet", folder / "scores.parquet"
+    with pytest.raises(ValueError, match=f"has {SAMPLED} people who are not in release"):
+        line_up(original, released, "name", progress=Silent())
+    sides = line_up(original, released, "name", progress=Silent(), rest_is_holdout=True)
+    assert sides.notes == (SAMPLE_ASIDE,)
+    assert sides.holdout is not None
+    assert sides.behind is not None
+    assert sides.behind.holdout is not None
+    assert (len(sides.original), sides.holdout.shape) == (EVERYBODY - SAMPLED, (SAMPLED, 1))
+    assert sides.holdout == pytest.approx(sides.behind.holdout @ np.array(sides.behind.law.weights).T)
+    findings = {one.attack: one for one in run_attacks(sides, seed=1)}
+    for name, one in findings.items():
+        assert (one.protection is None) == (name == "linkability"), one.meaning
+        assert one.done_by == ("score_inference" if name == "attribute_inference" else name)
+    inferred = findings["attribute_inference"]
+    assert inferred.protection is not None
+    assert list(inferred.protection.settings) == [f"h={h}, {name}" for h in (1, 2) for name in FEATURES]
+    assert "whose score is whose" in inferred.record()["adversary"]
+    assert "people's scores" in findings["reconstruction"].meaning
+    assert "released score" in findings["linkage"].meaning
+
+
+def test_another_original_is_found_out(folder: Path) -> None:
+    write_weights(folder / "weights.toml")
+    second_round(folder, no_sample=True)
+    ids = table_of(EVERYBODY)["name"]
+    write_parquet(folder / "all.parquet", table_of(EVERYBODY, seed=7).set_column(0, "name", ids))
+    with pytest.raises(ValueError, match=r"per released column .* not by the noise of the certificate"):
+        line_up(folder / "all.parquet", folder / "scores.parquet", "name", progress=Silent())
+
+
+def test_scores_and_rows_have_nothing_to_be_linked_by(folder: Path) -> None:
+    first_round(folder)
+    second_round(folder, sample=folder / "sample.parquet", score_sample=True)
+    one, two = (
+        line_up(folder / "all.parquet", folder / name, "name", progress=Silent(), rest_is_holdout=True)
+        for name in ("scores.parquet", "sample.parquet")
+    )
+    assert one.notes == ()
+    (finding,) = run_attacks(one, ["linkability"], other=two)
+    assert "no column in common" in finding.meaning
+    again = run_attacks(one, ["linkability"], other=one)[0]
+    assert again.protection is not None

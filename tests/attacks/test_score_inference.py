@@ -1,0 +1,354 @@
+"""Inference by an informed adversary: against a literal twin, at known limits, and every edge."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from targetdp import GaussianNoise, Mondrian, PrivateProjection, SphericalLaplace, Staircase
+from targetdp.attacks.failed_guesses import rule_of
+from targetdp.attacks.guess_rules import near, zero_tolerances
+from targetdp.attacks.informed_guesses import BY_HINDSIGHT, GUESSES, WELL_INFORMED
+from targetdp.attacks.intervals import ratio_interval
+from targetdp.attacks.known_columns import searches
+from targetdp.attacks.linear_guess import Knowing, Moments, Shown
+from targetdp.attacks.protection import Protection
+from targetdp.attacks.score_inference import row_inference, score_inference
+from targetdp.mechanisms.linear import Scores
+from targetdp.normalization import clip_rows
+from targetdp.typing import Floats
+from targetdp.words import SimulatedWords
+
+LOUD = Staircase(B=2, epsilon=1e-3)
+
+
+def some_people(rows: int, columns: int, seed: int) -> Floats:
+    """Correlated and skewed, of both signs, in the unit ball."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, columns)) + rng.standard_normal((rows, 1))
+    X[:, ::2] = np.exp(0.6 * X[:, ::2])
+    return clip_rows((X - X.mean(axis=0)) / X.std(axis=0) / (2 * np.sqrt(columns)))
+
+
+def direction(columns: int, seed: int = 0, scores: int = 1) -> Floats:
+    """Weights with no column left out."""
+    own = np.random.default_rng(seed).uniform(0.5, 1, (columns, columns)) * np.resize([1, -1], columns)
+    return np.asarray(np.linalg.qr(own)[0].T[:scores])
+
+
+# ---------------------------------------------------------------- the slow twin
+
+
+def outward(mean: float, variance: float) -> float:
+    """The guess g with the largest |g|·φ(g), found by search on the side of the mean."""
+    if variance < 1e-14:
+        return mean
+    side, far = (-1.0 if mean < 0 else 1.0), abs(mean) + 3 * variance**0.5
+
+    def missed(g: float) -> float:
+        return (g - abs(mean)) ** 2 / (2 * variance) - float(np.log(g))
+
+    found = minimize_scalar(missed, bounds=(1e-9, far), method="bounded", options={"xatol": 1e-11})
+    return float(side * found.x)
+
+
+def slow_guess(general: Floats, given: Floats, A: Floats, S: Floats, known: Any, j: int) -> list[float]:
+    """One person, by one joint normal distribution of the secret, the known columns and what is released.
+
+    ``given`` are the known values, and then what is released, if anything is.
+    """
+    C, mean = np.cov(general.T, bias=True), general.mean(axis=0)
+    see = np.vstack([np.eye(len(C))[list(known)], A])[: len(given)]
+    noise = np.zeros((len(see), len(see)))
+    if len(given) > len(known):
+        noise[len(known) :, len(known) :] = S
+    slopes = np.linalg.solve(see @ C @ see.T + noise, see @ C[:, j])
+    guess = mean[j] + slopes @ (given - see @ mean)
+    return [float(guess), outward(float(guess), float(C[j, j] - slopes @ see @ C[:, j]))]
+
+
+@pytest.mark.parametrize("scores", [1, 2])
+@pytest.mark.parametrize("draws", [1, 2])
+def test_shares_are_those_of_the_literal_attack(draws: int, scores: int) -> None:
+    people, tolerance, d = some_people(45, 4, 1), 0.2, 4
+    X, holdout, general = people[:25], people[25:], people[5:40]
+    mechanism = Scores(direction(d, scores=scores), SphericalLaplace(B=0.1, epsilon=4))
+    weights, S = np.array(mechanism.weights), mechanism.noise_covariance(d)
+    released = mechanism.privatize(X, np.random.default_rng(2))
+    found = score_inference(
+        X, released, mechanism.weights, mechanism, holdout, draws=draws, tolerance=tolerance,
+        population=general, rng=np.random.default_rng(3),
+    )  # fmt: skip
+    usual = rule_of(X, tolerance).commonest(general)
+    rng, zero, strongest = np.random.default_rng(3), zero_tolerances(X, tolerance), set()
+    for h in (1, 2, 3):
+        failed, outside = np.zeros((d, 5)), np.zeros((d, 3))
+        for window in searches(d, h, draws, rng):
+            known = list(window.known)
+            guess = partial(slow_guess, general, A=weights, S=S, known=known)
+            for j in window.secrets:
+                for x, z in zip(X, released, strict=True):
+                    tried = [*guess(np.append(x[known], z), j=j), *guess(x[known], j=j), float(usual[j])]
+                    failed[j] += ~near(np.array(tried), np.full(5, x[j]), tolerance, float(zero[j]))
+                for x in holdout:
+                    tried = [*guess(x[known], j=j), float(usual[j])]
+                    outside[j] += ~near(np.array(tried), np.full(3, x[j]), tolerance, float(zero[j]))
+        times = 1 if h == d - 1 else draws
+        for j in range(d):
+            name, inside = f"h={h}, column {j}", failed[j] / times
+            control = outside[j, inside[2:].argmin()] / times
+            assert found.detail["p_release"][name] == pytest.approx(inside.min() / 25)
+            assert found.detail["p_without"][name] == pytest.approx(inside[2:].min() / 25)
+            assert found.detail["p_holdout"][name] == pytest.approx(control / 20)
+            assert found.detail["guess"][name] == GUESSES[inside.argmin()]
+            assert found.settings[name].score == pytest.approx(inside.min() / 25 / (control / 20))
+            intervals = [ratio_interval(p, 25, control, 20, 0.05 / (12 * 5)) for p in inside]
+            assert found.settings[name].interval == pytest.approx(np.min(intervals, axis=0))
+            strongest.add(found.detail["guess"][name])
+    assert found.score == min(1.0, *(setting.score for setting in found.settings.values()))
+    assert len(strongest) > 1
+    assert any(p < found.detail["p_without"][name] for name, p in found.detail["p_release"].items())
+
+
+def test_without_noise_a_guess_is_least_squares() -> None:
+    """With the attacked people's own moments it is an ordinary regression on known columns and score."""
+    X, w = some_people(300, 5, 4), direction(5)
+    knowing = Knowing.of(Moments.of(X), (1, 3))
+    guess = knowing.with_release(X, X @ w.T, Shown.of(w, None, 5))
+    seen = np.column_stack([np.ones(300), X[:, [1, 3]], X @ w.T])
+    for place, j in enumerate(knowing.rest):
+        fitted = seen @ np.linalg.lstsq(seen, X[:, j], rcond=None)[0]
+        assert guess.means[:, place] == pytest.approx(fitted, abs=1e-10)
+        assert guess.variances[place] == pytest.approx(np.square(X[:, j] - fitted).mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "noise", [Staircase(B=0.25, epsilon=2), GaussianNoise(B=0.25, epsilon=2, delta=1e-6)]
+)
+def test_errors_are_as_large_as_believed(noise: Any) -> None:
+    """40,000 people: half or twice the noise would be told apart."""
+    X, w = some_people(40_000, 4, 5), direction(4)
+    mechanism = Scores(w, noise)
+    released = mechanism.privatize(X, np.random.default_rng(6))
+    knowing = Knowing.of(Moments.of(X), (0, 2))
+    believed = knowing.with_release(X, released, Shown.of(np.array(mechanism.weights), noise, 4))
+    errors = np.square(believed.means - X[:, list(knowing.rest)]).mean(axis=0)
+    assert errors == pytest.approx(believed.variances, rel=0.03)
+    assert (errors < 0.97 * knowing.alone(X).variances).all()
+    for wrong in (0.5, 2.0):
+        shown = Shown(np.array(mechanism.weights), wrong**2 * mechanism.noise_covariance(4))
+        other = knowing.with_release(X, released, shown)
+        assert np.square(other.means - X[:, list(knowing.rest)]).mean() > errors.mean()
+
+
+def test_a_projection_that_loses_directions_shows_the_others_only() -> None:
+    law = PrivateProjection(
+        B=1, epsilon1=3, epsilon2=0.5, delta1=1e-5, delta2=1e-5, k=3, calibration="exact"
+    ).law(5)
+    shown, x = Shown.of(None, law, 5), some_people(9, 5, 0)[:1]
+    released = law.add_to(np.repeat(x, 20_000, axis=0), SimulatedWords(np.random.default_rng(1)))
+    deviation = np.sqrt(np.diag(shown.covariance) / len(released))
+    assert np.linalg.matrix_rank(shown.map) == 3
+    assert (np.abs(released.mean(axis=0) - shown.map @ x[0]) < 5 * deviation).all()
+    assert np.cov(released.T) == pytest.approx(shown.covariance, abs=0.05 * np.diag(shown.covariance).max())
+
+
+# ---------------------------------------------------------------- known limits
+
+
+def test_no_noise_and_all_other_columns_known_gives_the_secret_away() -> None:
+    X, w = some_people(400, 6, 7), direction(6)
+    found = score_inference(X[:300], X[:300] @ w[0], w, None, X[300:], known=[5])
+    assert found.score == 0
+    assert set(found.detail["p_release"].values()) == {0.0}
+    assert min(found.detail["p_holdout"].values()) > 0.5
+    assert row_inference(X[:300], X[:300], None, X[300:]).score == 0
+
+
+def test_a_column_that_does_not_count_stays_as_it_is() -> None:
+    """Independent columns: a score of the others, all known, says nothing of it."""
+    X = clip_rows(np.random.default_rng(8).normal(0.3, 0.1, (3_000, 3)))
+    w = np.array([[0.6, 0.8, 0.0]])
+    found = score_inference(X, X @ w.T, w, None, known=[2])
+    assert found.detail["p_release"]["h=2, column 2"] == found.detail["p_without"]["h=2, column 2"] > 0.5
+    assert found.detail["p_release"]["h=2, column 0"] == 0
+
+
+@pytest.mark.parametrize("attack", ["scores", "rows"])
+def test_endless_noise_leaves_what_anyone_could_guess(attack: str) -> None:
+    X = some_people(8_000, 4, 9)
+    inside, holdout, rng = X[:4_000], X[4_000:], np.random.default_rng(0)
+    if attack == "scores":
+        mechanism = Scores(direction(4), LOUD)
+        found = score_inference(
+            inside, mechanism.privatize(inside, rng), mechanism.weights, LOUD, holdout, rng=rng
+        )
+    else:
+        noise = SphericalLaplace(B=2, epsilon=1e-3)
+        found = row_inference(inside, noise.privatize(inside, rng), noise, holdout, rng=rng)
+    assert found.detail["p_release"] == pytest.approx(found.detail["p_without"], abs=2e-3)
+    assert found.score > 0.95
+    assert found.interval[1] == 1
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0, 16.0])
+def test_the_attack_never_does_worse_for_having_scores(epsilon: float) -> None:
+    X, noise = some_people(500, 5, 10), Staircase(B=0.25, epsilon=epsilon)
+    mechanism = Scores(direction(5), noise)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        found = score_inference(X, mechanism.privatize(X, rng), mechanism.weights, noise, rng=rng)
+        assert all(p <= found.detail["p_without"][s] for s, p in found.detail["p_release"].items())
+
+
+def test_less_noise_and_more_known_columns_tell_more() -> None:
+    X = some_people(3_000, 5, 11)
+
+    def failures(epsilon: float) -> dict[str, float]:
+        noise = Staircase(B=0.25, epsilon=epsilon)
+        mechanism, rng = Scores(direction(5), noise), np.random.default_rng(1)
+        found = score_inference(X, mechanism.privatize(X, rng), mechanism.weights, noise, rng=rng)
+        return {h: float(np.mean([p for s, p in found.detail["p_release"].items() if s.startswith(h)]))
+                for h in ("h=1", "h=4")}  # fmt: skip
+
+    loud, middle, quiet = failures(2), failures(6), failures(12)
+    assert loud["h=4"] > middle["h=4"] + 0.05 > quiet["h=4"] + 0.1
+    assert quiet["h=1"] > quiet["h=4"] + 0.1
+
+
+# ---------------------------------------------------------------- sameness
+
+
+def same(one: Protection, two: Protection) -> bool:
+    return one.record() == two.record()
+
+
+def test_rows_are_scores_by_the_identity() -> None:
+    X, noise = some_people(200, 3, 12), SphericalLaplace(B=0.05, epsilon=4)
+    Z = noise.privatize(X, np.random.default_rng(0))
+    rows = row_inference(X[:150], Z[:150], noise, X[150:], rng=np.random.default_rng(1))
+    scores = score_inference(X[:150], Z[:150], np.eye(3), noise, X[150:], rng=np.random.default_rng(1))
+    assert same(rows, scores)
+    assert rows.score < 0.9
+
+
+def test_noise_may_be_given_as_mechanism_or_law_of_the_scores_or_of_the_whole() -> None:
+    X, noise = some_people(100, 3, 13), Staircase(B=0.2, epsilon=4)
+    mechanism = Scores(direction(3), noise)
+    s = mechanism.privatize(X, np.random.default_rng(0))
+    ways = (noise, noise.law(1), mechanism, mechanism.law(3))
+    found = [score_inference(X, s, mechanism.weights, way, rng=np.random.default_rng(1)) for way in ways]
+    assert all(same(found[0], one) for one in found[1:])
+    flat = score_inference(X, s[:, 0], mechanism.weights[0], noise, rng=np.random.default_rng(1))
+    assert same(found[0], flat)
+
+
+def test_the_order_of_people_does_not_matter() -> None:
+    X, noise = some_people(100, 3, 14), Staircase(B=0.2, epsilon=4)
+    mechanism, order = Scores(direction(3), noise), np.random.default_rng(5).permutation(100)
+    s = mechanism.privatize(X, np.random.default_rng(0))
+    one, two = (
+        score_inference(X[o], s[o], mechanism.weights, noise, X[:20], rng=np.random.default_rng(1))
+        for o in (np.arange(100), order)
+    )
+    assert one.detail["p_release"] == two.detail["p_release"]
+    assert one.detail["p_holdout"] == two.detail["p_holdout"]
+
+
+def test_what_the_detail_says() -> None:
+    X, noise = some_people(100, 3, 15), Staircase(B=0.2, epsilon=4)
+    mechanism = Scores(direction(3), noise)
+    s = mechanism.privatize(X, np.random.default_rng(0))
+    found = score_inference(
+        X, s, mechanism.weights, noise, columns=["a", "b", "c"], people=60, rng=np.random.default_rng(1)
+    )
+    assert list(found.settings) == [f"h={h}, {name}" for h in (1, 2) for name in "abc"]
+    assert found.bound == "upper"
+    assert found.detail["p_holdout"] is None
+    assert found.detail["people"] == 60
+    notes = found.detail["notes"]
+    assert BY_HINDSIGHT in notes
+    assert WELL_INFORMED in notes
+    assert any("60 of 100 people were attacked" in note for note in notes)
+    assert any("no holdout" in note for note in notes)
+    assert found.settings["h=2, a"].score == found.detail["p_release"]["h=2, a"]
+    json.dumps(found.record(), allow_nan=False)
+    told = score_inference(X, s, mechanism.weights, noise, X[:20], population=X)
+    assert WELL_INFORMED not in told.detail["notes"]
+    assert any("exactly the row of somebody" in note for note in told.detail["notes"])
+
+
+def test_constant_and_collinear_columns_are_no_trouble() -> None:
+    X = some_people(200, 4, 16)
+    X[:, 1] = 0.1
+    X[:, 3] = X[:, 2]
+    X = clip_rows(X)
+    found = score_inference(X, X @ direction(4).T, direction(4), None, X[:50])
+    assert found.detail["p_release"]["h=3, column 1"] == 0
+    assert found.detail["p_release"]["h=3, column 3"] == 0
+    assert found.detail["p_holdout"]["h=3, column 3"] == 0  # it follows from the others for everybody
+    assert found.settings["h=3, column 3"].score == 1
+    assert found.detail["p_release"]["h=3, column 0"] == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_commonest_value_is_right_for_most(seed: int) -> None:
+    """Against every guess that could be best: where a stretch around some value begins or ends."""
+    rng = np.random.default_rng(seed)
+    table = np.round(rng.normal(0, 1, (60, 3)), 1 + seed % 2)
+    rule = rule_of(table, 0.2)
+    assert rule.zero_tolerances is not None
+    for j, (guess, x) in enumerate(zip(rule.commonest(table), table.T, strict=True)):
+        reach = np.where(x == 0, rule.zero_tolerances[j], 0.2 * np.abs(x)) * (1 - 1e-9)
+        tried = np.concatenate([x - reach, x, x + reach])
+        most = max(int(rule.right(np.full(60, g), x, j).sum()) for g in tried)
+        assert rule.right(np.full(60, guess), x, j).sum() >= most > 1
+
+
+# ---------------------------------------------------------------- refused
+
+
+X3 = some_people(30, 3, 18)
+W3 = direction(3)
+S3 = X3 @ W3.T
+QUIET = Staircase(B=0.5, epsilon=4)
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda: score_inference(X3, S3, W3[:, :2], QUIET), "weights are for 2 columns, X has 3"),
+        (lambda: score_inference(X3, S3, 2 * W3, QUIET), r"weights have norm 2, above 1"),
+        (lambda: score_inference(X3, S3, 0 * W3, QUIET), r"weights\[0\] is zero"),
+        (lambda: score_inference(X3, S3, [[np.nan, 1, 1]], QUIET), "weights has 1 values that are NaN"),
+        (lambda: score_inference(X3, S3[:-1], W3, QUIET), "scores has 29 rows, X has 30"),
+        (lambda: score_inference(X3, X3, W3, QUIET), "scores has 3 columns: exactly 1"),
+        (lambda: score_inference(X3, S3, W3, QUIET.law(1), X3[:, :2]), "holdout has 2 columns"),
+        (lambda: score_inference(X3, S3, W3, SphericalLaplace(B=1, epsilon=1).law(3)), "law for 3 columns"),
+        (lambda: score_inference(X3, S3, W3, Scores(direction(3, 5), QUIET)), "weights are not those"),
+        (lambda: score_inference(X3, S3, W3, QUIET, known=[3]), r"known\[0\] = 3 is outside"),
+        (lambda: score_inference(X3, S3, W3, QUIET, people=31), "people = 31 is outside"),
+        (lambda: score_inference(X3, S3, W3, QUIET, draws=0), "draws = 0 is outside"),
+        (lambda: score_inference(X3, S3, W3, QUIET, columns=["a"]), "does not name the 3 columns"),
+        (lambda: score_inference(X3, S3, W3, QUIET, confidence=1), "confidence = 1"),
+        (lambda: score_inference(X3, S3, W3, QUIET, tolerance=-1), "tolerance = -1"),
+        (lambda: score_inference(9 * X3, S3, W3, QUIET), "X has a row of length"),
+        (lambda: score_inference(X3, S3, W3, QUIET, 9 * X3), "holdout has a row of length"),
+        (lambda: score_inference(X3, S3, W3, QUIET, population=9 * X3), "population has a row of length"),
+        (lambda: score_inference(S3, S3, [[1.0]], QUIET), "needs at least 2"),
+        (lambda: row_inference(X3, X3[:-1], None), "X_priv has 29 rows"),
+        (lambda: row_inference(X3, X3[:, :2], None), "X_priv has 2 columns"),
+        (lambda: row_inference(X3, X3, Scores(W3, QUIET)), "noise is that of scores"),
+        (
+            lambda: row_inference(X3, X3, cast("Any", Mondrian(3))),
+            "neither a noise mechanism nor a noise law",
+        ),
+    ],
+)
+def test_refused_with_the_reason(call: Callable[[], Protection], reason: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=reason):
+        call()

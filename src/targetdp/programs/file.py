@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from targetdp import check
 from targetdp.mechanisms.choice import REGISTER
 from targetdp.programs.aid import Welfare
 from targetdp.programs.base import Model
@@ -30,7 +31,10 @@ MARK = (
 )
 """What everything made from confidential rows carries."""
 
-SWEPT = (LEAST_NOISE, *REGISTER)
+TWO_ROUNDS = "two-rounds"
+"""All columns of a sample, then one score of everybody else, both with the least noise."""
+
+SWEPT = (LEAST_NOISE, TWO_ROUNDS, *REGISTER)
 """Mechanisms that a grid may name."""
 
 _Name = Annotated[str, Field(min_length=1)]
@@ -68,7 +72,7 @@ class Grid(_Strict):
     epsilon2: _Shares = Field(default=(0.5, 0.9999), description="ε₂ of the projection; ε is their sum")
     k: _Counts = Field(default=(10_000,), description="projection dimension")
     mechanisms: _Mechanisms = Field(
-        default=("projection", LEAST_NOISE),
+        default=("projection", LEAST_NOISE, TWO_ROUNDS),
         description=f"any of {', '.join(SWEPT)}, at the same total (B, ε, δ)",
     )
     group_sizes: _Sizes = Field(default=GROUP_SIZES, description="k-anonymity: rows that look alike")
@@ -141,7 +145,7 @@ class ProgramSettings(_Strict):
     def _agree(self) -> Self:
         single = [name for name in (self.id, self.target, *self._not_features()) if name is not None]
         for names in (single, self.features, self.groups):
-            twice = sorted({name for name in names if list(names).count(name) > 1})
+            twice = check.twice(names)
             if twice:
                 raise ValueError(f"column {twice[0]!r} is named twice: every column has one part to play")
         known = sorted(set(single) & set(self.features))

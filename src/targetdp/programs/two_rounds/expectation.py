@@ -1,0 +1,185 @@
+"""What to expect of the second round, before it is paid for: from the private sample and its labels alone."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from targetdp import check
+from targetdp.programs.aid import Aid
+from targetdp.programs.cost import CONFIDENCE
+from targetdp.programs.lending import Lending
+from targetdp.programs.two_rounds.learning import Weights
+from targetdp.programs.two_rounds.pictures import Drawn, Wrong, counted
+from targetdp.programs.two_rounds.score_noise import ScoreNoise
+from targetdp.typing import Floats
+
+REDRAWN = 300
+"""Samples that an interval is made from."""
+
+_CHECKED = 60
+"""Samples that tell how far two pictures may be from each other by chance."""
+
+_UNSEEN = 0.005
+"""Share of people, in either kind of error, that no picture shows: as it was measured."""
+
+_ODD = 3.0
+"""Errors of chance from which on a difference is told."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A figure to expect, with an interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Accuracy of the private sample's own scores: as two normal distributions have it, and as it is counted.
+
+    Both are with the first round's noise, so they should agree but for chance: by about ``error``.
+    """
+
+    smooth: float
+    counted: float
+    error: float
+
+    @property
+    def disbelief(self) -> float:
+        """From 0, believe in two normal distributions, to 1, in what is counted (James and Stein)."""
+        far = abs(self.smooth - self.counted)
+        return 0.0 if far <= self.error else 1 - (self.error / far) ** 2
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether chance hardly makes it: three times its error, and a point or more."""
+        return abs(self.smooth - self.counted) > max(_ODD * self.error, 2 * _UNSEEN)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What the program would achieve with scores of this noise, by the names of its metrics.
+
+    For aid ``accuracy``, ``recall`` and ``exclusion_errors``; for lending ``accuracy``, ``wrong_approvals``,
+    ``wrong_refusals`` and ``profit``. Counts and money are of the program's population.
+    """
+
+    figures: Mapping[str, Expected] = field(repr=False)
+    deviation: float
+    confidence: float
+    difference: Difference
+
+    def __getitem__(self, name: str) -> Expected:
+        return self.figures[check.choice("name", name, self.figures)]
+
+
+def expect(
+    labelled: Aid | Lending,
+    learned: Weights,
+    noise: ScoreNoise,
+    rng: np.random.Generator,
+    *,
+    confidence: float = CONFIDENCE,
+    redrawn: int = REDRAWN,
+) -> Expectation:
+    """What scores of these weights with this noise would achieve among many people like the sample's.
+
+    ``labelled`` is the program of the sample, in the order in which the weights were learned. Each person's
+    score is by weights that were learned without her. Of the two pictures of `targetdp.programs.two_rounds.
+    pictures` the smooth one is believed, and the counted one the more, the farther the two are from each
+    other where both can be held against the sample itself: see `Difference`. Intervals come from samples
+    drawn again from the sample (bootstrap), reach over both pictures, and are a point of accuracy wider on
+    either side, for what neither shows.
+
+    Does not guarantee: anything where the sample is not drawn from the people to be scored; a program of few
+    people varies by chance as well.
+    Edges: the more noise the first round had, the wider.
+    """
+    confidence = check.number("confidence", confidence, above=0, below=1)
+    n = labelled.people.count
+    if len(learned.scores) != n:
+        raise ValueError(f"learned is from {len(learned.scores):,} people: labelled has {n:,}")
+    first = ScoreNoise.normal(learned.noise_variance, noise.step)
+    found = difference_of(labelled, learned, first, rng)
+    once = Drawn.of(labelled, learned)
+    believed = once.smooth(noise).towards(counted([once], noise, first)[0], found.disbelief)
+    told = _told(once, believed)
+    values = np.array(list(told.values()))
+    ends = [_values(once, believed, by) for by in (-_UNSEEN, _UNSEEN)]
+    low, high = np.min(ends, axis=0), np.max(ends, axis=0)
+    if redrawn:
+        draws = list(_redrawn(labelled, learned, redrawn, rng))
+        pictures = ([draw.smooth(noise) for draw in draws], counted(draws, noise, first))
+        again = [
+            [_values(draw, wrong) for draw, wrong in zip(draws, picture, strict=True)] for picture in pictures
+        ]
+        doubt = (1 - confidence) / 2
+        reached = np.quantile(np.array(again), [doubt, 1 - doubt], axis=1)  # end, picture, figure
+        low = np.minimum(values, reached[0].min(axis=0)) + low - values
+        high = np.maximum(values, reached[1].max(axis=0)) + high - values
+    figures = {
+        name: Expected(float(v), float(a), float(b))
+        for name, v, a, b in zip(told, values, low, high, strict=True)
+    }
+    return Expectation(figures, noise.deviation, confidence, found)
+
+
+def difference_of(
+    labelled: Aid | Lending, learned: Weights, first: ScoreNoise, rng: np.random.Generator
+) -> Difference:
+    """How the smooth picture does where it can be checked: on the private sample's own scores."""
+
+    def both(drawn: Drawn) -> tuple[float, float]:
+        return drawn.smooth(first).accuracy, drawn.seen(first).accuracy
+
+    smooth, seen = both(Drawn.of(labelled, learned))
+    again = [both(drawn) for drawn in _redrawn(labelled, learned, _CHECKED, rng)]
+    return Difference(smooth, seen, float(np.std([a - b for a, b in again])))
+
+
+def _redrawn(
+    labelled: Aid | Lending, learned: Weights, times: int, rng: np.random.Generator
+) -> Iterator[Drawn]:
+    """Samples drawn again, each with a plausible variance of its own."""
+    n = labelled.people.count
+    for _ in range(times):
+        counts = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
+        yield Drawn.of(labelled, learned, counts, float(rng.random()))
+
+
+def _values(drawn: Drawn, wrong: Wrong, doubt: float = 0.0) -> Floats:
+    """Figures in their order; ``doubt`` is added to either kind of error."""
+    more = Wrong(
+        min(max(wrong.let_in + doubt, 0.0), 1 - drawn.share),
+        min(max(wrong.left_out + doubt, 0.0), drawn.share),
+    )
+    return np.array(list(_told(drawn, more).values()))
+
+
+def _told(drawn: Drawn, wrong: Wrong) -> dict[str, float]:
+    """Figures, by name."""
+    program, weights = drawn.program, drawn.weights
+    population = program.people.population
+    if isinstance(program, Aid):
+        poor = 1 - drawn.share
+        return {
+            "accuracy": wrong.accuracy,
+            "recall": 1 - wrong.let_in / poor if poor > 0 else math.nan,
+            "exclusion_errors": wrong.let_in * population,
+        }
+    loans = program.loans
+    good, bad = weights * drawn.high, weights * ~drawn.high
+    # Money of the mean person of a kind: whoever is decided about wrongly need not be that one.
+    revenue = float(good @ loans.revenue)
+    lost = float(bad @ (loans.amount + loans.interest)) / max(float(bad.sum()), 1e-300)
+    missed = 2 * revenue * wrong.left_out / max(float(good.sum()), 1e-300)
+    return {
+        "accuracy": wrong.accuracy,
+        "wrong_approvals": wrong.let_in * population,
+        "wrong_refusals": wrong.left_out * population,
+        "profit": (revenue - missed - lost * wrong.let_in) * population,
+    }

@@ -1,0 +1,137 @@
+"""`targetdp learn`: from a private sample and labels to weights that `targetdp score` takes."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from learn_support import EVERYBODY, SAMPLED, first_round, population, write_program
+from release_support import FEATURES, NAMED, Ran, cli, nothing_changes, read_back, words
+from targetdp.programs.two_rounds.learning import Weights
+from targetdp.release.keys import SigningKey, default_key_path
+from targetdp.release.weights_file import read_weights
+
+QUICK = ("--program", "program.toml", "--out", "weights.toml")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    first_round(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    SigningKey.open(default_key_path())
+    return tmp_path
+
+
+def learn(*arguments: Any) -> Ran:
+    return cli("learn", "sample.parquet", "labels.csv", *(arguments or QUICK))
+
+
+def test_the_story_of_two_rounds(folder: Path) -> None:
+    """A sample is released, weights are learned, everybody else is scored, and scores find the poor."""
+    ran = learn()
+    assert ran.code == 0, ran.err
+    assert "poor left out" in ran.out
+    assert "What more or less ε would buy" in ran.out
+    assert "of 1,000 people" in words(ran.out)
+    scored = cli(
+        "score", "all.parquet", "weights.toml", "scores.parquet", *NAMED, "--B", "0.25", "--epsilon", "4",
+        "--scales", "scales.toml", "--sample", "sample.parquet", "--yes", "--key", "key.pem",
+    )  # fmt: skip
+    assert scored.code == 0, scored.err
+    scores = read_back(folder / "scores.parquet")
+    assert scores.num_rows == EVERYBODY - SAMPLED
+    truth = dict(zip(population()["name"].to_pylist(), population()["consumption"].to_pylist(), strict=True))
+    y = np.log([truth[name] for name in scores["name"].to_pylist()])
+    assert np.corrcoef(scores["score"].to_numpy(), y)[0, 1] > 0.55
+
+
+def test_the_file_holds_weights_and_where_they_are_from(folder: Path) -> None:
+    assert learn().code == 0
+    text = (folder / "weights.toml").read_text(encoding="utf-8")
+    assert text.startswith("# Weights for targetdp score")
+    assert "About the labels they tell something" in text
+    weights = read_weights(folder / "weights.toml")
+    assert weights.features == FEATURES
+    assert weights.scores == ("score",)
+    assert np.linalg.norm(weights.matrix) == pytest.approx(1, abs=1e-3)
+    assert weights.matrix[0] @ [0.6, 0.3, -0.4] > 0.7  # consumption rises with these
+    assert set(weights.learned) == {"release", "people", "program", "asked"}
+    assert weights.learned["people"] == SAMPLED
+    # Nothing but these: no mean, no quantile, no label.
+    assert set(tomllib.loads(text)) == {"scores", "weights", "learned"}
+    assert all(len(f"{abs(w):.6g}".replace("0.", "").lstrip("0")) <= 4 for w in weights.matrix[0].tolist())
+
+
+def test_lending_and_json(folder: Path) -> None:
+    write_program(folder, "lending", population=20_000.0)
+    ran = learn(*QUICK, "--json", "--B", "1", "--epsilon", "2", "--delta", "0", "--confidence", "0.9")
+    assert ran.code == 0, ran.err
+    told = ran.json
+    assert told["second_round"]["guarantee"]["B"] == 1
+    assert told["second_round"]["guarantee"]["epsilon"] == 2
+    assert told["confidence"] == 0.9
+    assert (told["unit"], told["population"], told["people"]) == ("$", 20_000, SAMPLED)
+    assert set(told["expected"]) == {"accuracy", "wrong_approvals", "wrong_refusals", "profit"}
+    low, high = told["expected"]["profit"]["interval"]
+    assert low < told["expected"]["profit"]["value"] < high
+    assert [one["guarantee"]["epsilon"] for one in told["other_epsilons"]] == [0.5, 1, 2, 4, 8]
+    assert told["target_scale"] == "as given"
+    again = learn(*QUICK, "--json", "--force", "--quiet", "--B", "1", "--epsilon", "2", "--delta", "0",
+                  "--confidence", "0.9")  # fmt: skip
+    assert again.json == told
+    assert again.err == ""
+
+
+def test_who_is_left_out_is_told(folder: Path) -> None:
+    lines = (folder / "labels.csv").read_text(encoding="utf-8").splitlines()
+    (folder / "labels.csv").write_text("\n".join(lines[:201]) + "\n", encoding="utf-8")
+    ran = learn()
+    assert "200 people of the sample have no label" in ran.err
+    assert "on a log scale" in words(ran.out)
+
+
+def test_a_sample_that_shows_nothing_is_warned_about(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its noise is a release's, and cannot be seeded: what it shows is settled here."""
+    assert "does not show" not in learn().err
+    monkeypatch.setattr(Weights, "tells", False)
+    ran = learn(*QUICK, "--force")
+    assert ran.code == 0
+    assert "does not show that scores would tell anything" in words(ran.err)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--program", "program.toml", "--out", "labels.csv"), "exists"),
+        (("--program", "program.toml", "--out", "labels.csv", "--force"), "one of the inputs"),
+        (("--program", "program.toml", "--out", "nowhere/weights.toml"), "folder does not exist"),
+        (("--program", "missing.toml", "--out", "weights.toml"), "missing.toml"),
+        ((*QUICK, "--B", "3"), "B = 3.0 is outside"),
+        ((*QUICK, "--epsilon", "-1"), "epsilon = -1.0 is outside"),
+        ((*QUICK, "--delta", "1.5"), "delta = 1.5 is outside"),
+        ((*QUICK, "--confidence", "1"), "confidence = 1.0 is outside"),
+        ((*QUICK, "--id", "person"), "id names 'person'"),
+        ((*QUICK, "--certificate", "labels.csv"), "is not one"),
+        ((*QUICK, "--public-key", "00"), "does not hold for sample"),
+    ],
+)
+def test_what_is_refused_writes_nothing(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    with nothing_changes(folder):
+        ran = learn(*arguments)
+    assert ran.code == 2
+    assert said in words(ran.err)
+
+
+def test_scores_are_not_learned_from(folder: Path) -> None:
+    assert learn().code == 0
+    scored = cli(
+        "score", "sampled.parquet", "weights.toml", "scores.parquet", *NAMED, "--B", "0.25", "--epsilon", "4",
+        "--scales", "scales.toml", "--no-sample", "--yes",
+    )  # fmt: skip
+    assert scored.code == 0, scored.err
+    with nothing_changes(folder):
+        ran = cli("learn", "scores.parquet", "labels.csv", *QUICK, "--force")
+    assert ran.code == 2
+    assert "holds scores (score), not features" in words(ran.err)

@@ -1,0 +1,176 @@
+"""A private sample and its labels: joined by id, refused where that cannot be right."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from learn_support import SAMPLED, first_round, labels, population, write_program
+from release_support import FEATURES, read_back, values_of, write_csv, write_parquet
+from targetdp import Guarantee
+from targetdp.programs.aid import Aid
+from targetdp.programs.file import read_program_file
+from targetdp.programs.lending import Lending
+from targetdp.programs.two_rounds.labelled import OF_EACH, LabelledSample, read_labelled
+from targetdp.programs.two_rounds.offers import offer, offers
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("learn")
+    first_round(place)
+    return place
+
+
+def read(
+    folder: Path, table: pa.Table | None = None, program: str = "program.toml", **more: Any
+) -> LabelledSample:
+    path = folder / "labels.csv"
+    if table is not None:
+        path = write_csv(folder / "other.csv", table)
+    return read_labelled(folder / "sample.parquet", path, read_program_file(folder / program), **more)
+
+
+def sampled() -> pa.Table:
+    return labels(population().slice(0, SAMPLED))
+
+
+def test_rows_and_labels_are_of_the_same_people(folder: Path) -> None:
+    """Whatever the order of either table."""
+    order = np.random.default_rng(1).permutation(SAMPLED)
+    found = read(folder, sampled().take(order))
+    released = read_back(folder / "sample.parquet")
+    places = {name: i for i, name in enumerate(released["name"].to_pylist())}
+    here = [places[name] for name in sampled().take(order)["name"].to_pylist()]
+    np.testing.assert_array_equal(found.rows, values_of(released)[here])
+    np.testing.assert_array_equal(found.program.outcomes, sampled().take(order)["consumption"].to_numpy())
+    assert found.notes == ()
+    assert isinstance(found.program, Aid)
+    assert found.program.people.population == OF_EACH
+    assert found.law.record() == found.certificate.mechanism.law
+
+
+def test_features_are_the_certificates_and_the_rest_the_programs(folder: Path) -> None:
+    write_program(folder, "lending", "lending.toml", threshold=0.6, population=5_000.0)
+    found = read(folder, program="lending.toml")
+    assert isinstance(found.program, Lending)
+    assert found.certificate.features == FEATURES
+    assert found.program.threshold == 0.6
+    assert found.program.people.population == 5_000
+    np.testing.assert_allclose(found.program.loans.revenue, 0.3 * found.program.loans.amount)
+    assert found.learn(0.01).kind == "lending"
+
+
+def test_people_in_one_table_only_are_left_out_and_told(folder: Path) -> None:
+    found = read(folder, labels(population().slice(100, 350)))
+    assert found.program.people.count == 300
+    assert found.notes == (
+        "100 people of the sample have no label: nothing was learned from them",
+        "50 labels are of people who are not in the sample: they were not used",
+    )
+
+
+def test_labels_may_have_another_id_column(folder: Path) -> None:
+    renamed = sampled().rename_columns(["person", "consumption", "repaid", "amount"])
+    assert read(folder, renamed, id_column="person").program.people.count == SAMPLED
+    write_program(folder, name="named.toml", id="person")
+    assert read(folder, renamed, program="named.toml").program.people.count == SAMPLED
+    with pytest.raises(ValueError, match="id names 'name': no such column"):
+        read(folder, renamed)
+
+
+def test_a_surveys_weights_are_learned_with(folder: Path) -> None:
+    write_program(folder, name="weighted.toml", weights="amount")
+    found = read(folder, program="weighted.toml")
+    assert found.program.people.weighted
+    assert not np.allclose(found.learn(0.01).w, read(folder).learn(0.01).w, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: pa.concat_tables([t, t.slice(0, 2)]), "2 rows have an id that occurs before"),
+        (lambda t: t.slice(0, 29), "29 people in common"),
+        (
+            lambda t: t.set_column(0, "name", pa.array([f"x{i}" for i in range(SAMPLED)])),
+            "0 people in common",
+        ),
+        (lambda t: t.drop_columns(["consumption"]), "target names 'consumption'"),
+        (
+            lambda t: t.set_column(1, "consumption", pa.array([None, *t["consumption"].to_pylist()[1:]])),
+            "'consumption' is missing in 1 row",
+        ),
+        (lambda t: t.slice(0, 0), "no rows"),
+    ],
+)
+def test_labels_that_cannot_be_right(folder: Path, change: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        read(folder, change(sampled()))
+
+
+def test_a_constant_target(folder: Path) -> None:
+    table = sampled().set_column(1, "consumption", pa.array(np.full(SAMPLED, 7.0)))
+    with pytest.raises(ValueError, match=r"7\.0 for everybody"):
+        read(folder, table).learn(0.01)
+
+
+def test_no_certificate(folder: Path, tmp_path: Path) -> None:
+    alone = write_parquet(tmp_path / "sample.parquet", read_back(folder / "sample.parquet"))
+    with pytest.raises(ValueError, match="has no certificate"):
+        read_labelled(alone, folder / "labels.csv", read_program_file(folder / "program.toml"))
+
+
+def test_a_certificate_of_another_file(folder: Path, tmp_path: Path) -> None:
+    other = read_back(folder / "sample.parquet").slice(1)
+    changed = write_parquet(tmp_path / "sample.parquet", other)
+    with pytest.raises(ValueError, match="does not hold for sample"):
+        read_labelled(
+            changed, folder / "labels.csv", read_program_file(folder / "program.toml"),
+            certificate=folder / "sample.parquet.certificate.json",
+        )  # fmt: skip
+
+
+def test_k_anonymity_has_no_noise_to_know(tmp_path: Path) -> None:
+    first_round(tmp_path, mechanism="mondrian", group_size=4, B=None, epsilon=None, delta=None)
+    with pytest.raises(ValueError, match="made by mondrian, which has no noise of a known law"):
+        read(tmp_path)
+
+
+def test_a_release_for_another_tool_has_other_units(tmp_path: Path) -> None:
+    first_round(tmp_path, "sample.csv", **{"for": "cider"})
+    program = read_program_file(tmp_path / "program.toml")
+    with pytest.raises(ValueError, match="made for cider, which standardizes"):
+        read_labelled(tmp_path / "sample.csv", tmp_path / "labels.csv", program)
+
+
+def test_pseudonyms_are_named_as_a_reason(tmp_path: Path) -> None:
+    first_round(tmp_path, pseudonymize=tmp_path / "pseudonym.key")
+    with pytest.raises(ValueError, match="The release has pseudonyms: labels need the same ones"):
+        read(tmp_path)
+
+
+# What more or less ε would buy
+
+
+def test_more_epsilon_is_less_noise_and_better_scores(folder: Path) -> None:
+    found = offers(read(folder), Guarantee(0.25, 4.0), np.random.default_rng(0))
+    assert [one.guarantee.epsilon for one in found] == [1.0, 2.0, 4.0, 8.0, 16.0]
+    noise = [one.expectation.deviation for one in found]
+    accuracy = [one.expectation["accuracy"].value for one in found]
+    assert noise == sorted(noise, reverse=True)
+    assert accuracy[0] < accuracy[2] < accuracy[4] + 1e-6
+    assert {one.mechanism for one in found} == {"staircase"}
+
+
+def test_an_offer_has_the_guarantee_that_was_asked_for(folder: Path) -> None:
+    sample, rng = read(folder), np.random.default_rng(0)
+    asked = Guarantee(0.25, 4.0, 1e-5)
+    one = offer(sample, asked, rng, redrawn=20)
+    assert one.guarantee == asked
+    figure = one.expectation["accuracy"]
+    assert figure.low < figure.value < figure.high
+    pure = offer(sample, Guarantee(0.25, 4.0), rng, redrawn=0)
+    assert 0 < pure.guarantee.delta < 1e-20  # no sampler is exactly pure
+    assert len(offers(sample, Guarantee(0.25, 60.0), rng)) == 3  # ε is at most 100

@@ -24,11 +24,18 @@ from targetdp.tradeoff.sweep import Sweep
 from targetdp.typing import Floats
 
 PEOPLE, FEATURES = 150, ("calls", "texts", "topups", "contacts")
-GRID = Grid(B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5, 0.9), k=(100,), group_sizes=(2, 5))
+GRID = Grid(
+    B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5, 0.9), k=(100,), group_sizes=(2, 5),
+    mechanisms=("projection", "least-noise"),
+)  # fmt: skip
 """Status quo, 4 projections (2 of them equal to the others), 4 least-noise, 2 k-anonymous."""
 TINY = Grid(B=(2.0,), epsilon1=(3.0,), epsilon2=(0.5,), k=(100,), group_sizes=(2,))
 """One cell of each kind."""
 SIMULATIONS = 3
+IN_TWO = Grid(
+    B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5,), group_sizes=(), mechanisms=("least-noise", "two-rounds")
+)
+"""Status quo, 2 least-noise, 2 in two rounds."""
 
 
 def people(seed: int = 0, n: int = PEOPLE) -> tuple[Floats, Floats, list[str]]:
@@ -69,7 +76,10 @@ def files(folder: Path, source: str = "synthetic", **more: Any) -> Path:
         "simulations": SIMULATIONS, "seed": 5,
     } | more  # fmt: skip
     lines = [f"{name} = {json.dumps(value)}" for name, value in given.items()]
-    grid = {name: list(getattr(GRID, name)) for name in ("B", "epsilon1", "epsilon2", "k", "group_sizes")}
+    grid = {
+        name: list(getattr(GRID, name))
+        for name in ("B", "epsilon1", "epsilon2", "k", "group_sizes", "mechanisms")
+    }
     lines += ["[grid]", *(f"{name} = {json.dumps(values)}" for name, values in grid.items())]
     path = folder / "program.toml"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -35,7 +35,7 @@ class Plan:
 
     ``noise_length`` is the typical length of the noise on a whole row, where rows have length at most 1.
     ``epsilon_at`` maps distances to the true ε of the chosen mechanism at the plan's δ; ``guess_at`` to the
-    probability with which the best guess between two equally likely people at that distance is right.
+    probability that the best guess is right, which of two equally likely rows so far apart a person has.
     """
 
     accuracy: float

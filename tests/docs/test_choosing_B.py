@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from docs_support import DOCS, blocks, differences, printed_by
 from targetdp.cli import app
+from targetdp.report.page.promise import at_distances
+from targetdp.tradeoff.grid import Grid
 
 GUIDE = "choosing_B.md"
 A_FEW_PEOPLE = 5 * 4_950_000 / 4_201
@@ -63,25 +65,39 @@ def _without_hash(text: str) -> str:
 
 def test_the_prose_says_what_was_printed() -> None:
     text = (DOCS / GUIDE).read_text(encoding="utf-8")
-    plan, sweep, recommend = commands().values()
+    plan, sweep, _ = commands().values()
     guess = {row[0]: float(row[2].rstrip("%")) for row in cells(plan, "│") if row[-1].endswith("%")}
     assert 77 < guess["0.25"] < 78
     assert 56 <= guess["0.05"] < 57
     assert f"a best guess of {guess['1']}% at distance 1 (the plan)" in text
-    status_quo, quarter, three_quarters = (
-        next(row for row in cells(table, "  ") if row[: len(start)] == start)
-        for table, start in (
-            (sweep, ["status quo"]),
-            (sweep, ["least-noise", "0.25"]),
-            (recommend, ["least-noise", "0.75"]),
-        )
+    rows = {tuple(row[:2]): row for row in cells(sweep, "  ")}
+    status_quo, one, two = (
+        rows["status quo", "767,067"],
+        rows["least-noise", "0.25"],
+        rows["two-rounds", "0.25"],
     )
+    more = rows["two-rounds", "0.75"]
+    today = number(status_quo[1])
+
+    def extra(row: list[str]) -> str:
+        return f"{round(number(row[3]) - today, -3):,.0f}"
+
     assert f"beside the {status_quo[1][:3]},000 whom" in text
-    assert f"Singling-out protection of {quarter[5][:4]} (the sweep)" in text
-    assert f"{quarter[5][2:4]}% were not singled out" in text
-    extra = number(quarter[3]) - number(status_quo[1])
-    assert f"about {round(extra, -3):,.0f} more poor people missed" in text
-    assert f"for {round(number(three_quarters[6].rstrip(' ✗')), -3):,.0f} more missed" in text
+    assert f"Singling-out protection of {one[5][:4]} (`least-noise` in the sweep)" in text
+    assert f"where it is {one[5][2:4]}%" in text
+    assert f"{two[5][2:4]}% were not singled out" in text
+    assert f"about {extra(two)} more poor people missed" in text
+    assert f"for {extra(one)} more missed. The decision page" in text
+    assert f"for {extra(more)} more missed than without privacy" in text
+    assert number(more[3]) < number(one[3])
+    known = {cell.name: cell for cell in Grid().cells(4_201)}
+
+    def guess_at_a_quarter(name: str) -> float:
+        curve = at_distances(known[name], 10)
+        return 100 * next(at.guess for at in curve if at.distance == 0.25)
+
+    assert 96 < guess_at_a_quarter("two-rounds B=0.25 epsilon=3.9999") < 97
+    assert 88 < guess_at_a_quarter("two-rounds B=0.75 epsilon=3.9999") < 89
 
 
 def cells(table: str, between: str) -> list[list[str]]:

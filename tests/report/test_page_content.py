@@ -70,7 +70,7 @@ def test_every_figure_is_the_summarys(folder: Path, made: Content) -> None:
 
 def test_only_releases_with_a_guarantee_can_be_chosen(made: Content) -> None:
     kinds = {cell["mechanism"] for cell in made.data["cells"] if cell["choosable"]}
-    assert kinds == {"projection", "least-noise"}
+    assert kinds == {"projection", "least-noise", "two-rounds"}
     # Of settings that are equal in distribution one is offered.
     names = [cell["name"] for cell in made.data["cells"] if cell["choosable"] and cell["B"] == 0.25]
     assert len([name for name in names if name.startswith("projection")]) == 1
@@ -195,7 +195,7 @@ def test_the_page_asks_for_nothing_and_is_small(made: Content) -> None:
     assert "default-src 'none'" in text
 
 
-def test_the_same_sweep_gives_the_same_page(folder: Path, made: Content) -> None:
+def test_the_same_sweep_gives_the_same_page(charts_anew: None, folder: Path, made: Content) -> None:
     again = content(folder, [Constraint("singling_out", at_least=0.5)])
     assert page(again) == page(made)
 

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import Mondrian, NoiseMechanism, Partitioned, PrivateProjection, SphericalLaplace
+from targetdp.mechanisms import (
+    Mondrian,
+    NoiseMechanism,
+    Partitioned,
+    PrivateProjection,
+    SphericalLaplace,
+    Staircase,
+)
+from targetdp.mechanisms.linear import Scores
 from targetdp.tradeoff.grid import Cell, Grid
 
 TOGO, NIGERIA = 4_201, 20_788
@@ -22,13 +30,9 @@ def named(grid: Grid, people: int = TOGO) -> dict[str, Cell]:
 def test_the_papers_grid_is_the_default() -> None:
     cells = Grid().cells(TOGO)
     kinds = [cell.mechanism for cell in cells]
-    assert [kinds.count(kind) for kind in ("status quo", "projection", "least-noise", "mondrian")] == [
-        1,
-        32,
-        32,
-        9,
-    ]
-    assert sum(cell.same_as is None for cell in cells) == 1 + 16 + 32 + 9
+    counts = {kind: kinds.count(kind) for kind in kinds}
+    assert counts == {"status quo": 1, "projection": 32, "least-noise": 32, "two-rounds": 32, "mondrian": 9}
+    assert sum(cell.same_as is None for cell in cells) == 1 + 16 + 32 + 32 + 9
     asked = {(c.B, c.epsilon1, c.epsilon2, c.k) for c in cells if c.mechanism == "projection"}
     assert asked == {
         (B, e1, e2, 10_000)
@@ -91,7 +95,7 @@ def test_equal_cells_name_an_earlier_one_and_draw_the_same_tables() -> None:
 
 def test_what_is_not_equal_is_not_merged() -> None:
     keys = [cell.key for cell in Grid(k=(100, 10_000)).cells(TOGO) if cell.same_as is None]
-    assert len(set(keys)) == len(keys) == 1 + 32 + 32 + 9
+    assert len(set(keys)) == len(keys) == 1 + 32 + 32 + 32 + 9
     of_parts = {cell.key for cell in Grid(parts=6, group_sizes=()).cells(TOGO)[1:]}
     assert not of_parts & set(keys)
 
@@ -119,7 +123,7 @@ def test_values_are_sorted_and_count_once() -> None:
 def test_quick_is_a_part_of_the_whole() -> None:
     whole, quick = named(Grid(parts=6), NIGERIA), named(Grid(parts=6).quick(), NIGERIA)
     assert {cell.B for cell in quick.values()} == {None, 0.05, 0.25, 0.75, 2.0}
-    assert len(quick) == 1 + 4 + 4 + 2
+    assert len(quick) == 1 + 4 + 4 + 4 + 2
     assert all(whole[name].experiment == cell.experiment for name, cell in quick.items())
     assert len(Grid(B=(0.5,), group_sizes=()).quick().cells(9)) == 1 + 2 + 2
 
@@ -153,3 +157,19 @@ def test_delta_may_be_given() -> None:
 def test_bad_grids_are_refused(given: dict[str, Any], reason: str) -> None:
     with pytest.raises((ValueError, TypeError), match=reason):
         Grid(**given)
+
+
+def test_two_rounds_are_left_out_where_too_few_people_could_be_learned_from() -> None:
+    assert not [cell for cell in Grid().cells(59) if cell.mechanism == "two-rounds"]
+    assert [cell for cell in Grid().cells(60) if cell.mechanism == "two-rounds"]
+
+
+def test_two_rounds_have_two_noises_and_other_cells_one_or_none() -> None:
+    cells = named(Grid())
+    first, second = cells["two-rounds B=0.25 epsilon=3.9999"].noises(10)
+    assert first == cells["least-noise B=0.25 epsilon=3.9999"].build(10)
+    assert isinstance(second, Scores)
+    assert isinstance(second.noise, Staircase)
+    assert second.guarantee.is_at_least(Guarantee(0.25, 3.9999, 1 / (TOGO + 1)))
+    assert len(cells["least-noise B=0.25 epsilon=3.9999"].noises(10)) == 1
+    assert cells["status quo"].noises(10) == cells["mondrian group_size=2"].noises(10) == ()

@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from faults_support import count, times
 from targetdp.tradeoff.runner import run
 from tradeoff_support import TINY, finished_bytes, sweep
 
@@ -38,18 +39,20 @@ def test_it_survives_a_kill_at_calls_that_touch_the_disk(tmp_path: Path) -> None
     whole = finished_bytes(run(sweep(grid=TINY), tmp_path / "whole").folder)
     script = Path(__file__).with_name("killed_sweeps.py")
     done = subprocess.run(  # noqa: S603
-        [sys.executable, str(script), str(tmp_path)], env=environment(), capture_output=True, text=True,
-        check=False, timeout=120,
+        [sys.executable, str(script), str(tmp_path), str(times("random kills: tradeoff"))],
+        env=environment(), capture_output=True, text=True, check=False, timeout=400,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     happened = json.loads(done.stdout)
     assert happened["kills"] > 5
     assert happened["ends"] >= 9, "three files, each synced, renamed, and its folder synced"
-    folders = [tmp_path / "chain", *tmp_path.glob("end-*")]
-    assert len(folders) == happened["ends"] + 2
+    folders = [tmp_path / "chain", *tmp_path.glob("end-*"), *tmp_path.glob("random-*")]
+    assert len(folders) == happened["ends"] + 2 + happened["folders"]
     for folder in folders:
         assert finished_bytes(folder) == whole
         assert not list(folder.rglob(".*"))
+    count("kills at calls: tradeoff", "the same bytes", happened["kills"] + happened["ends"])
+    count("random kills: tradeoff", "the same bytes", times("random kills: tradeoff"))
 
 
 def test_a_run_with_workers_is_killed_and_goes_on_without_them(tmp_path: Path) -> None:

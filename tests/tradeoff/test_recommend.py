@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from targetdp.guarantee import Guarantee
@@ -17,7 +16,7 @@ from targetdp.programs.file import MARK
 from targetdp.release.settings import make_settings
 from targetdp.tradeoff.grid import Grid
 from targetdp.tradeoff.mark import metadata
-from targetdp.tradeoff.place import Place
+from targetdp.tradeoff.place import Place, sealed
 from targetdp.tradeoff.recommend import Recommendation, _one_of_each, recommend
 from targetdp.tradeoff.release_file import release_text
 from targetdp.tradeoff.standing import Constraint, Estimate, shown
@@ -76,7 +75,7 @@ def invented(folder: Path, source: Any = "synthetic", grid: Grid = RELEASED, **c
                 }
             )
     table = pa.Table.from_pylist(rows).replace_schema_metadata(metadata(source, made.fingerprint))
-    pq.write_table(table, folder / "summary.parquet")
+    (folder / "summary.parquet").write_bytes(sealed(table))
     return folder
 
 

@@ -9,9 +9,10 @@ import pytest
 from targetdp.attacks.distinguishing import distinguishing
 from targetdp.attacks.inference import attribute_inference, split_holdout
 from targetdp.attacks.singling_out import singling_out
+from targetdp.tradeoff.figure import Figure, Simulated
 from targetdp.tradeoff.grid import Cell, Grid
 from targetdp.tradeoff.seeds import Use, generator
-from targetdp.tradeoff.simulation import Figure, Simulated, derive, simulate
+from targetdp.tradeoff.simulation import derive, simulate
 from targetdp.tradeoff.study import Study
 from tradeoff_support import FEATURES, GRID, PEOPLE, study
 

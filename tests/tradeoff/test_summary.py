@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from targetdp.tradeoff.figure import Figure, Simulated
 from targetdp.tradeoff.results import derived, part_of
-from targetdp.tradeoff.simulation import Figure, Simulated
 from targetdp.tradeoff.summary import summarize
 from targetdp.tradeoff.sweep import Unit
 from tradeoff_support import GRID, PEOPLE

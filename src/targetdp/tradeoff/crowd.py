@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from targetdp.attacks.neighborhood import neighborhood
-from targetdp.tradeoff.simulation import Figure
+from targetdp.tradeoff.figure import Figure
 from targetdp.typing import Floats
 
 CROWD = "crowd"

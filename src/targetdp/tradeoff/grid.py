@@ -22,6 +22,8 @@ from targetdp.mechanisms import (
 )
 from targetdp.mechanisms.choice import REGISTER
 from targetdp.mechanisms.partition import delta_per_part
+from targetdp.programs.file import SWEPT, TWO_ROUNDS
+from targetdp.programs.two_rounds.rounds import FEWEST_TO_DECIDE, Rounds
 
 STATUS_QUO, MONDRIAN, PROJECTION, LEAST_NOISE = "status quo", "mondrian", "projection", "least-noise"
 CLASSIC = 2.0
@@ -76,18 +78,36 @@ class Cell:
         return int.from_bytes(hashlib.sha256(self.experiment.encode()).digest()[:8], "big")
 
     def build(self, dimensions: int) -> Mechanism | None:
-        """The mechanism for so many columns; None for the status quo, which releases rows as they are."""
+        """The mechanism for so many columns; None for the status quo, which releases rows as they are.
+
+        For two rounds it is the first one's.
+        """
         if self.mechanism == STATUS_QUO:
             return None
         if self.mechanism == MONDRIAN:
             return Mondrian(_given(self.group_size))
         if self.mechanism == PROJECTION:
             return self._projection()
-        asked = self.guarantee
-        assert asked is not None  # noqa: S101 (every noise mechanism of a grid has one)
-        if self.mechanism == LEAST_NOISE:
+        asked = self._promised()
+        if self.mechanism in {LEAST_NOISE, TWO_ROUNDS}:
             return least_noise(asked, dimensions).mechanism
         return REGISTER[self.mechanism](asked)
+
+    def rounds(self, dimensions: int) -> Rounds:
+        """Both rounds, of a cell that has two. Nobody is in both, so that nobody spends more than one."""
+        return Rounds.of(self._promised(), self._promised(), dimensions)
+
+    def noises(self, dimensions: int) -> tuple[NoiseMechanism, ...]:
+        """Every noise that somebody's row may get in a release of this cell; none without a guarantee."""
+        if self.mechanism == TWO_ROUNDS:
+            return self.rounds(dimensions).noises
+        made = self.build(dimensions)
+        return (made,) if isinstance(made, NoiseMechanism) else ()
+
+    def _promised(self) -> Guarantee:
+        asked = self.guarantee
+        assert asked is not None  # noqa: S101 (every noise mechanism of a grid has one)
+        return asked
 
     def _projection(self) -> NoiseMechanism:
         delta = _given(self.delta)
@@ -108,7 +128,7 @@ class Grid:
     nothing but the δ, which all share anyway.
 
     Edges: the status quo and classic differential privacy (B = 2) are always among the cells. Repeated
-    values count once.
+    values count once. Two rounds are left out where there are too few people to learn from a part of them.
     """
 
     B: tuple[float, ...] = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, CLASSIC)
@@ -116,7 +136,7 @@ class Grid:
     epsilon2: tuple[float, ...] = (0.5, 0.9999)
     k: tuple[int, ...] = (10_000,)
     group_sizes: tuple[int, ...] = tuple(range(2, 11))
-    mechanisms: tuple[str, ...] = (PROJECTION, LEAST_NOISE)
+    mechanisms: tuple[str, ...] = (PROJECTION, LEAST_NOISE, TWO_ROUNDS)
     delta: float | None = None
     parts: int | None = None
 
@@ -134,7 +154,7 @@ class Grid:
             "mechanisms": tuple(dict.fromkeys(self.mechanisms)),
         }
         for name in checked["mechanisms"]:
-            check.choice("mechanisms", name, (*REGISTER, LEAST_NOISE))
+            check.choice("mechanisms", name, SWEPT)
         for name in ("epsilon1", "epsilon2", "k"):
             if not checked[name]:
                 raise ValueError(f"{name} has 0 values: give at least one")
@@ -154,6 +174,8 @@ class Grid:
         delta = self.delta_for(people)
         cells = [Cell(STATUS_QUO, STATUS_QUO)]
         for mechanism in self.mechanisms:
+            if mechanism == TWO_ROUNDS and people < FEWEST_TO_DECIDE:
+                continue
             for B in self.B:
                 cells += (
                     self._projections(B, delta) if mechanism == PROJECTION else self._at(mechanism, B, delta)

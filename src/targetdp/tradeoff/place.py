@@ -2,9 +2,11 @@
 
 Guarantees: every file appears whole, by a rename after it was synced, so a run that is killed leaves nothing
 half-written under a name that counts. One run at a time works in a folder, and only one sweep ever does.
+Every table carries the hash of its own file: what a disk or a copy has changed is never taken for figures.
 """
 
 import fcntl
+import hashlib
 import json
 import os
 from contextlib import suppress
@@ -29,6 +31,10 @@ _SAID = {
     "features": list, "release": dict, "made_of": dict, "cells": list,
 }  # fmt: skip
 """What a run's record must say, for whoever reads it."""
+
+_SEAL, _NO_SEAL = "targetdp.sha256", "0" * 64
+_BEFORE_SEAL = _SEAL.encode() + b"\x18\x40"
+"""How a Parquet footer writes that key, and that a text of 64 bytes follows."""
 
 
 class Place:
@@ -78,8 +84,13 @@ class Place:
             drafts = [self.folder / f".{name}.new" for name in (RUN, RESULTS, SUMMARY, TIMING)]
             for draft in (*drafts, *(self.folder / PARTS).glob(".*.parquet.new")):
                 draft.unlink(missing_ok=True)
+            if json.loads((self.folder / RUN).read_bytes()) != self.record():
+                self._write_record()  # it is known to be of this sweep, and something in it was damaged
         else:  # drafts in a folder that is not known to be ours may be somebody's own
-            self._write(self.folder / RUN, (json.dumps(self.record(), indent=2) + "\n").encode())
+            self._write_record()
+
+    def _write_record(self) -> None:
+        self._write(self.folder / RUN, (json.dumps(self.record(), indent=2) + "\n").encode())
 
     def _close_to_others(self, lock: int) -> None:
         try:
@@ -114,7 +125,10 @@ class Place:
         if not path.exists():
             return None
         with suppress(pa.ArrowException, OSError):
-            table = pq.read_table(path, memory_map=False)
+            content = path.read_bytes()
+            if not is_sealed(content):
+                return None
+            table = pq.read_table(pa.BufferReader(content))
             found = table.schema.metadata or {}
             if found.get(f"targetdp.{FINGERPRINT}".encode()) == self._sweep.fingerprint.encode():
                 return table
@@ -130,13 +144,7 @@ class Place:
 
     def _write_table(self, path: Path, table: pa.Table) -> None:
         marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **self._metadata})
-        sink = pa.BufferOutputStream()
-        # Nothing here depends on the clock, the machine or how the table came together.
-        pq.write_table(
-            marked.combine_chunks(), sink, compression="zstd", compression_level=3, row_group_size=1 << 20,
-            version="2.6", data_page_version="1.0", store_schema=True,
-        )  # fmt: skip
-        self._write(path, sink.getvalue().to_pybytes())
+        self._write(path, sealed(marked.combine_chunks()))
 
     def _write(self, path: Path, content: bytes) -> None:
         draft = path.with_name(f".{path.name}.new")
@@ -156,19 +164,65 @@ class Place:
                     f"out = {self.folder} holds other files and no {RUN}: choose a new or an empty folder"
                 )
             return
-        there = read_run(self.folder)
+        there = _record_of(self.folder)
         if there[FINGERPRINT] == self._sweep.fingerprint:
             return
         theirs, ours = there["made_of"], self._sweep.made_of
         differing = [name for name in ours if theirs.get(name) != ours[name]]
+        if not differing:
+            raise ValueError(
+                f"{self.folder / RUN} is damaged (its fingerprint is not that of what it says): run the "
+                "sweep again in a new folder"
+            )
         raise ValueError(
             f"out = {self.folder} holds another sweep: it differs in {_list(differing, theirs, ours)}. "
             "Choose another folder, or go back to the program, table, seed and software it was begun with"
         )
 
 
+def sealed(table: pa.Table) -> bytes:
+    """A table as a Parquet file that carries its own hash: SHA-256 of the file with zeros in that place.
+
+    Nothing in it depends on the clock, the machine or how the table came together.
+    """
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink, table.schema, compression="zstd", compression_level=3, version="2.6", data_page_version="1.0",
+        store_schema=True,
+    ) as writer:  # fmt: skip
+        writer.write_table(table, row_group_size=1 << 20)
+        writer.add_key_value_metadata({_SEAL: _NO_SEAL})
+    content: bytes = sink.getvalue().to_pybytes()
+    return _with_seal(content, hashlib.sha256(content).hexdigest())
+
+
+def is_sealed(content: bytes) -> bool:
+    """Whether a file is, to the last bit, what `sealed` made."""
+    place = content.rfind(_BEFORE_SEAL)
+    if place < 0:
+        return False
+    begin = place + len(_BEFORE_SEAL)
+    digest = hashlib.sha256(_with_seal(content, _NO_SEAL)).hexdigest()
+    return content[begin : begin + len(_NO_SEAL)] == digest.encode()
+
+
+def _with_seal(content: bytes, seal: str) -> bytes:
+    begin = content.rindex(_BEFORE_SEAL) + len(_BEFORE_SEAL)
+    return content[:begin] + seal.encode() + content[begin + len(seal) :]
+
+
 def read_run(folder: Path) -> dict[str, Any]:
-    """What `run.json` of a sweep's folder says."""
+    """What `run.json` of a sweep's folder says, for whoever reads figures; damaged figures are refused."""
+    record, summary = _record_of(folder), folder / SUMMARY
+    if summary.is_file() and not is_sealed(summary.read_bytes()):
+        raise ValueError(
+            f"{summary} is damaged: it is not, to the last bit, what the sweep wrote. Run the sweep again in "
+            "this folder: finished simulations are kept, and the file is written anew"
+        )
+    return record
+
+
+def _record_of(folder: Path) -> dict[str, Any]:
     path = folder / RUN
     try:
         record: dict[str, Any] = json.loads(path.read_bytes())
@@ -176,7 +230,7 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise ValueError(
             f"{folder} is no folder of a sweep ({RUN} cannot be read): check the name"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged ({error}): run the sweep again in a new folder") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT or MARK not in record:
         raise ValueError(

@@ -8,8 +8,9 @@ from typing import Any
 
 from targetdp import check
 from targetdp.guarantee import Guarantee
+from targetdp.programs.file import TWO_ROUNDS
 from targetdp.rounding import down
-from targetdp.tradeoff.grid import STATUS_QUO
+from targetdp.tradeoff.grid import LEAST_NOISE, STATUS_QUO
 from targetdp.tradeoff.mark import MARK, SOURCE
 from targetdp.tradeoff.place import read_run
 from targetdp.tradeoff.release_file import (
@@ -118,7 +119,7 @@ def recommend(
         return Recommendation(run, asked, standings, None, _why_none(asked, standings), None)
     chosen, equals = _best(objective, fitting)
     reason = _why(objective, chosen, len(equals), len(fitting), figures[STATUS_QUO])
-    reason += _what_it_promises(chosen.cell, run["people"])
+    reason += about_attacks(chosen.cell) + _what_it_promises(chosen.cell, run["people"])
     return Recommendation(
         run, asked, standings, chosen, reason, release_text(run, chosen.cell, recommended=True)
     )
@@ -234,6 +235,16 @@ def _why(
         f"It has {', '.join(scores)}. What attacks found is an upper bound: a cleverer one may get more."
     )
     return " ".join(said)
+
+
+def about_attacks(cell: Mapping[str, Any]) -> str:
+    """Whom the attacks of a cell were on, if not on everybody."""
+    if cell["mechanism"] != TWO_ROUNDS:
+        return ""
+    return (
+        " In two rounds attacks were on people outside the sample, of whom one score is released; people of "
+        f"the sample are protected as by {LEAST_NOISE} with the same B and ε."
+    )
 
 
 def _protection(score: float | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from targetdp.guarantee import Guarantee
 from targetdp.programs.file import MARK as FOR_THE_HOLDER
+from targetdp.programs.file import TWO_ROUNDS
 from targetdp.release.holder import LARGE_DELTA
 from targetdp.release.settings import make_settings
 from targetdp.rounding import exact, up
@@ -21,6 +22,16 @@ _LARGEST_EPSILON2, _RELEASED_K = 0.9999, 10_000
 
 CANNOT = f"privatize cannot make it: k is not {_RELEASED_K:,}"
 """Release settings have no k, and another k is other noise."""
+
+
+IN_TWO_ROUNDS = (
+    "Two rounds, with this one file:",
+    "1. targetdp privatize, for the labelled sample only (with a ledger: --part sample)",
+    "2. targetdp learn, by whoever has the labels: it makes a weights file",
+    "3. targetdp score, for everybody else, with the weights and --sample (with a ledger: --part others)",
+    "Nobody is in both releases, so that nobody spends more than this promise",
+)
+"""What a release file says of a cell that is two releases."""
 
 
 def can_be_made(cell: Mapping[str, Any]) -> bool:
@@ -90,6 +101,8 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any], *, recommended
         notes["scales"] = (
             "as in the sweep; the guarantee is then conditional: better a file of public scales, or private"
         )
+        if cell["mechanism"] == TWO_ROUNDS:
+            notes["scales"] += "; and two rounds need one file for both, or the weights do not quite fit"
     elif conditional:
         notes["scales"] = "learned from confidential data: the guarantee holds given these scales only"
     head = [
@@ -101,6 +114,8 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any], *, recommended
     if promise is not None:
         condition = ", on conditions (see scales)" if conditional else ""
         head.append(f"It promises {told(promise)} on a table of this size{condition}")
+    if cell["mechanism"] == TWO_ROUNDS:
+        head += IN_TWO_ROUNDS
     if (warning := large_delta(cell["delta"])) is not None:
         head.append(f"Warning: {warning}")
     if run[MARK]:
@@ -140,7 +155,8 @@ def _mechanism(cell: Mapping[str, Any], notes: dict[str, str], people: int) -> d
                 f"sets δ from the number of rows, as the paper does: {up(cell['delta'])} for {people:,} "
                 f"rows{more}"
             )
-    elif name == LEAST_NOISE:
+    elif name in {LEAST_NOISE, TWO_ROUNDS}:
+        found["mechanism"] = LEAST_NOISE
         notes["mechanism"] = "whichever registered mechanism needs the least noise"
     return found
 

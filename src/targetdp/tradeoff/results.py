@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from targetdp.tradeoff.figure import Figure, Simulated
 from targetdp.tradeoff.grid import Cell
-from targetdp.tradeoff.simulation import Figure, Simulated
 from targetdp.tradeoff.sweep import Sweep, Unit
 
 _SECONDS = b"targetdp.seconds"

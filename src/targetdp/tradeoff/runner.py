@@ -9,10 +9,11 @@ import pyarrow as pa
 from targetdp.progress import Progress, Silent
 from targetdp.tradeoff import results
 from targetdp.tradeoff.crowd import crowds
+from targetdp.tradeoff.figure import Figure
 from targetdp.tradeoff.grid import STATUS_QUO, Cell
 from targetdp.tradeoff.place import RESULTS, SUMMARY, TIMING, Place
 from targetdp.tradeoff.seeds import generator
-from targetdp.tradeoff.simulation import Figure, derive, simulate
+from targetdp.tradeoff.simulation import derive, simulate
 from targetdp.tradeoff.summary import summary
 from targetdp.tradeoff.sweep import Sweep, Unit
 from targetdp.tradeoff.workers import Backend, as_they_come

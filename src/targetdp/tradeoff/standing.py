@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from targetdp import check
+from targetdp.tradeoff.figure import ATTACKS, EVERYBODY
 from targetdp.tradeoff.grid import Grid
 from targetdp.tradeoff.mark import must_agree
 from targetdp.tradeoff.place import SUMMARY, read_run
-from targetdp.tradeoff.simulation import ATTACKS, EVERYBODY
 from targetdp.tradeoff.summary import WORST
 
 PROTECTIONS = (*ATTACKS, "distinguishing")

@@ -16,9 +16,9 @@ import pyarrow as pa
 from scipy.special import stdtrit
 
 from targetdp.attacks.protection import CONFIDENCE, Protection, Setting, worst, worst_of_means
+from targetdp.tradeoff.figure import ATTACKS, DERIVED
 from targetdp.tradeoff.grid import STATUS_QUO
 from targetdp.tradeoff.results import with_cell, with_source
-from targetdp.tradeoff.simulation import ATTACKS, DERIVED
 from targetdp.tradeoff.sweep import Sweep
 
 WORST = "worst"

@@ -7,7 +7,10 @@ from importlib.metadata import version
 from typing import Any
 
 from targetdp import check
+from targetdp.programs.aid import Aid
 from targetdp.programs.estimator import software_of
+from targetdp.programs.file import TWO_ROUNDS
+from targetdp.programs.lending import Lending
 from targetdp.tradeoff.grid import STATUS_QUO, Cell, Grid
 from targetdp.tradeoff.mark import fingerprint_of
 from targetdp.tradeoff.study import Study
@@ -54,6 +57,11 @@ class Sweep:
         check.instance("grid", self.grid, Grid)
         check.integer("simulations", self.simulations, at_least=1, at_most=99_999)
         check.integer("seed", self.seed, at_least=0)
+        if TWO_ROUNDS in self.grid.mechanisms and not isinstance(self.study.program, Aid | Lending):
+            raise TypeError(
+                f"mechanisms names {TWO_ROUNDS}, which is made for aid and lending, and the program is "
+                f"{self.study.program.kind!r}: leave it out of the grid's mechanisms"
+            )
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:

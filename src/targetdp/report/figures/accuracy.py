@@ -23,8 +23,8 @@ from targetdp.report.figures.style import (
     SMALL,
     STATUS_QUO,
     TARGETED,
-    WHITE,
     Technology,
+    bar_colors,
     look,
     printable,
     style,
@@ -34,6 +34,10 @@ from targetdp.report.figures.sweep import Release
 _HEIGHT = 2.9
 _GAP, _BAR = 0.35, 0.9
 """Between groups of bars, and the width of a bar, where one follows another at distance 1."""
+_ANY = "#8A8A8A"
+"""A bar of whatever technology, in the legend."""
+_NARROW = 2
+"""Mechanisms whose bars fit half a page."""
 _HEAD = 1.22
 """Room above the tallest bar for its two lines, as a share of it."""
 
@@ -47,19 +51,24 @@ class _Group:
 
 
 def accuracy_figure(shown: Sequence[Chosen]) -> Figure:
-    """Bars for one or two programs side by side.
+    """Bars for one or two programs, side by side or below each other.
 
     Above each bar stands the accuracy, and under it what the release costs in the program's own units.
     """
     with style():
-        sheet = new_sheet(DOUBLE if len(shown) > 1 else SINGLE, [_HEIGHT], len(shown))
-        for panel, letter, one in zip(sheet.panels[0], "AB", shown, strict=False):
+        # Three bars in a group need the width of a page, with the programs below each other.
+        wide = any(len(one.curves) > _NARROW for one in shown)
+        rows, columns = (len(shown), 1) if wide else (1, len(shown))
+        sheet = new_sheet(DOUBLE if wide or len(shown) > 1 else SINGLE, [_HEIGHT] * rows, columns)
+        panels = [panel for row in sheet.panels for panel in row]
+        for panel, letter, one in zip(panels, "AB", shown, strict=False):
             _bars(panel, one)
             name = f"{letter}  {caption.heading(one)}" if len(shown) > 1 else caption.heading(one)
             panel.set_title(shortened(sheet, name, NORMAL), loc="left", fontweight="bold")
-        _same_height(sheet.panels[0])
-        sheet.panels[0][0].set_ylabel("Accuracy (share of people decided rightly)")
-        for panel, one in zip(sheet.panels[0], shown, strict=True):
+        _same_height(panels)
+        for row in sheet.panels:
+            row[0].set_ylabel("Accuracy (share of people decided rightly)")
+        for panel, one in zip(panels, shown, strict=True):
             _prices(panel, one)
         _finish(sheet, shown)
         return sheet.figure
@@ -120,11 +129,7 @@ def _bar(panel: Axes, at: float, technology: Technology, mechanism: str | None, 
     found = release.figure("accuracy")
     if found.mean is None:
         return 0.0
-    filled = mechanism is None or look(mechanism).filled
-    panel.bar(
-        at, found.mean, _BAR, color=technology.color if filled else WHITE, edgecolor=technology.color,
-        linewidth=0.8, hatch=look(mechanism).hatch if mechanism else "", zorder=2,
-    )  # fmt: skip
+    panel.bar(at, found.mean, _BAR, linewidth=0.8, zorder=2, **bar_colors(mechanism, technology.color))
     if found.low is not None and found.high is not None:
         panel.errorbar(
             at, found.mean, [[max(0.0, found.mean - found.low)], [max(0.0, found.high - found.mean)]],
@@ -185,10 +190,7 @@ def _chance(shown: Sequence[Chosen]) -> str:
 def _finish(sheet: Sheet, shown: Sequence[Chosen]) -> None:
     mechanisms = dict.fromkeys(name for one in shown for name in one.curves)
     handles: list[Artist] = [
-        Patch(
-            facecolor="#9A9A9A" if look(name).filled else WHITE, edgecolor="#6E6E6E", linewidth=0.8,
-            hatch=look(name).hatch, label=f"DP by {look(name).words}",
-        )
+        Patch(linewidth=0.8, label=f"DP by {look(name).words}", **bar_colors(name, _ANY))
         for name in mechanisms
     ]  # fmt: skip
     if chance := _chance(shown):

@@ -1,7 +1,7 @@
 """Which releases of a sweep are drawn: the paper's points, or the nearest there are, by fixed rules.
 
-1. Mechanisms: the projection as printed and least noise. Where a sweep lacks one, its others take the place,
-   in the sweep's order; never more than two.
+1. Mechanisms: the projection as printed, least noise and two rounds. Where a sweep lacks one, its others take
+   the place, in the sweep's order; never more than three.
 2. ε: the paper's total (3.9999 for aid, 2.9999 for lending), or the nearest by ratio; of two, the smaller.
    Where the projection reaches it in several ways: k nearest to 10,000, then the largest ε₂, as in the paper.
 3. Targeted DP: the paper's B (0.25 for aid, 0.1 for lending), or the nearest by ratio below 2; of two, the
@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from targetdp.programs.file import TWO_ROUNDS
 from targetdp.report.figures.sweep import Release, SweptProgram
 from targetdp.tradeoff.grid import CLASSIC, LEAST_NOISE, PROJECTION
 
@@ -20,6 +21,7 @@ PAPER = {"exclusion_errors": (0.25, 3.9999), "profit": (0.1, 2.9999)}
 """B and ε of the paper's green stars, by what the program is for (Figures 2 and 3)."""
 _OTHER = PAPER["exclusion_errors"]
 _K = 10_000
+_FIRST, _MOST = (PROJECTION, LEAST_NOISE, TWO_ROUNDS), 3
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def choose(program: SweptProgram) -> Chosen:
     B, epsilon = PAPER.get(program.metric, _OTHER)
     noisy = program.noisy
     there = list(dict.fromkeys(one.mechanism for one in noisy))
-    drawn = sorted(there, key=lambda name: (PROJECTION, LEAST_NOISE, name).index(name))[:2]
+    drawn = sorted(there, key=lambda name: (*_FIRST, name).index(name))[:_MOST]
     shown = _nearest(epsilon, [one.epsilon for one in noisy if one.epsilon is not None], smaller=True)
     curves = {name: _curve(name, noisy, shown) for name in drawn}
     below = [one.B for curve in curves.values() for one in curve if one.B is not None and one.B < CLASSIC]

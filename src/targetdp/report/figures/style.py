@@ -13,6 +13,7 @@ from typing import Any, Literal
 import matplotlib as mpl
 from matplotlib.font_manager import findfont, get_font
 
+from targetdp.programs.file import TWO_ROUNDS
 from targetdp.tradeoff.grid import LEAST_NOISE, PROJECTION
 
 BLACK, GRAY, WHITE = "#000000", "#6E6E6E", "#FFFFFF"
@@ -110,11 +111,22 @@ class Look:
 _LOOKS = {
     PROJECTION: Look("projection as printed", GRAY, (0, (4, 2)), "o", False, "/////"),
     LEAST_NOISE: Look("least noise", BLACK, "-", "o", True, ""),
+    TWO_ROUNDS: Look("two rounds", PURPLE, (0, (6, 1.5)), "D", True, "----"),
     "gaussian": Look("Gaussian", BLUE, (0, (6, 1.5, 1, 1.5)), "s", False, "....."),
     "spherical-laplace": Look("spherical Laplace", VERMILLION, (0, (1, 1)), "^", True, "xxxxx"),
     "staircase": Look("staircase", ORANGE, (0, (3, 1, 1, 1, 1, 1)), "D", False, "+++++"),
     "projection-exact": Look("projection, exact scale", PURPLE, (0, (8, 2)), "v", False, "\\\\\\\\\\"),
 }
+
+
+def bar_colors(mechanism: str | None, color: str) -> dict[str, Any]:
+    """Of a bar in a technology's color: filled, or open; a hatch on a filled one is white, to be seen."""
+    drawn = None if mechanism is None else look(mechanism)
+    if drawn is not None and not drawn.filled:
+        return {"facecolor": WHITE, "edgecolor": color, "hatch": drawn.hatch}
+    if drawn is None or not drawn.hatch:
+        return {"facecolor": color, "edgecolor": color}
+    return {"facecolor": color, "edgecolor": WHITE, "hatch": drawn.hatch}
 
 
 def look(mechanism: str) -> Look:

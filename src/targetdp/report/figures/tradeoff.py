@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from targetdp.programs.file import TWO_ROUNDS
 from targetdp.report.figures import caption
 from targetdp.report.figures.choice import Chosen
 from targetdp.report.figures.labels import Label, place_labels
@@ -221,6 +222,10 @@ def _named(technology: Technology, shown: Sequence[Chosen]) -> str:
     return technology.words
 
 
+def _in_two_rounds(shown: Sequence[Chosen]) -> bool:
+    return any(TWO_ROUNDS in one.curves for one in shown)
+
+
 def _note(shown: Sequence[Chosen]) -> str:
     return " ".join(
         part for part in (
@@ -228,6 +233,7 @@ def _note(shown: Sequence[Chosen]) -> str:
             caption.guarantees(shown), "The status quo and k-anonymity have no guarantee.",
             "Protection from singling out and attribute inference is against the attacks that were run, and "
             "so an upper bound; distinguishing protection follows from the noise.",
+            "In two rounds attacks are on people outside the sample." * _in_two_rounds(shown),
             caption.intervals(shown, attacks=True),
         ) if part
     )  # fmt: skip

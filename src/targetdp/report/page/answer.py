@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 
+from targetdp.programs.file import TWO_ROUNDS
 from targetdp.report.page.numbers import about, of_100, whole
 from targetdp.report.page.subject import Subject
 from targetdp.rounding import exact, up
@@ -77,6 +78,16 @@ def exchange(chosen: Figures, today: Figures) -> list[str]:
             f"(today: {_today(today, 'attribute_inference', _often)})."
         )
     return said
+
+
+def outside(mechanism: str) -> list[str]:
+    """Whom attacks in two rounds were on, and what holds for the others."""
+    if mechanism != TWO_ROUNDS:
+        return []
+    return [
+        "These attacks were on people outside the sample: nearly everybody, of whom one score is released. "
+        "Of people in it all columns are; they are protected as by “least noise” with the same B and ε."
+    ]
 
 
 def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None) -> str:

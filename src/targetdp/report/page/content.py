@@ -170,7 +170,7 @@ def _told(
         "promised_epsilon": promised_epsilon(cell),
         "ceiling": accuracy_ceiling(promise),
         "cost": answer.cost(subject, figure, today, population),
-        "exchange": answer.exchange(figure, today),
+        "exchange": [*answer.exchange(figure, today), *answer.outside(cell["mechanism"])],
         "derived": answer.derived(guesses[promise.B], guesses.get(2.0), promise.B),
         "curve": [[at.distance, _up(at.epsilon), _up(at.guess)] for at in curve],
         "crowd": groups.crowd(promise.B),

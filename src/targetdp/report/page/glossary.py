@@ -13,6 +13,9 @@ GLOSSARY = {
     "the time.",
     "Status quo, today": "The program on the table as it is, without privacy.",
     "Least noise": "The quietest of our mechanisms that keeps the stated guarantee.",
+    "Two rounds": "First all columns of a labelled sample are released, with noise. Weights are learned from "
+    "them and the labels. Then one number, a weighted sum, is released of everybody else: noise on one "
+    "number can be much smaller. Nobody is in both releases.",
     "The paper's projection": "The mechanism that the scientific paper prints. It keeps more than it states, "
     "and costs the program more.",
     "k-anonymity": "People are put into groups of at least k and get the same row. It guarantees nothing "

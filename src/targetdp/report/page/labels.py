@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from targetdp.programs.file import TWO_ROUNDS
 from targetdp.rounding import exact, up
 from targetdp.tradeoff.grid import CLASSIC, LEAST_NOISE, MONDRIAN, PROJECTION, STATUS_QUO
 from targetdp.tradeoff.release_file import promise_of
@@ -10,6 +11,7 @@ from targetdp.tradeoff.release_file import promise_of
 MECHANISMS = {
     STATUS_QUO: "today, no privacy",
     LEAST_NOISE: "least noise",
+    TWO_ROUNDS: "two rounds",
     PROJECTION: "the paper's projection",
     MONDRIAN: "k-anonymity",
 }

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from targetdp.mechanisms import NoiseMechanism
+from targetdp.programs.file import TWO_ROUNDS
 from targetdp.tradeoff.grid import Cell
 
 DISTANCES = (0.1, 0.5, 1.0, 2.0)
@@ -28,23 +29,29 @@ class AtDistance:
 
 
 def at_distances(cell: Cell, dimensions: int) -> tuple[AtDistance, ...]:
-    """The curve of a cell with noise, B among its distances; empty for a cell without a guarantee."""
-    promise, mechanism = cell.guarantee, cell.build(dimensions)
-    if promise is None or not isinstance(mechanism, NoiseMechanism):
+    """The curve of a cell with noise, B among its distances; empty for a cell without a guarantee.
+
+    Of two rounds the worse counts at each distance: inside the sample, or outside it.
+    """
+    promise, noises = cell.guarantee, cell.noises(dimensions)
+    if promise is None or not noises:
         return ()
-    return tuple(_curve(mechanism, dimensions, promise.delta, promise.B))
+    in_steps = dimensions == 1 or cell.mechanism == TWO_ROUNDS
+    return tuple(_curve(noises, dimensions, promise.delta, promise.B, in_steps=in_steps))
 
 
-def _curve(mechanism: NoiseMechanism, dimensions: int, delta: float, B: float) -> Iterable[AtDistance]:
-    whole = {*DISTANCES, B, *(_up_to(B) if dimensions == 1 else ())}
+def _curve(
+    noises: Iterable[NoiseMechanism], dimensions: int, delta: float, B: float, *, in_steps: bool
+) -> Iterable[AtDistance]:
+    whole = {*DISTANCES, B, *(_up_to(B) if in_steps else ())}
     yield AtDistance(0.0, 0.0, 0.5)  # the same row: nobody can tell
     for distance in sorted({*whole, *_BETWEEN, *_up_to(B)} - {0.0}):
-        loss = mechanism.privacy_loss(distance=distance, dimensions=dimensions)
-        epsilon = loss.epsilon(delta) if distance in whole else None
+        losses = [noise.privacy_loss(distance=distance, dimensions=dimensions) for noise in noises]
+        epsilon = max(loss.epsilon(delta) for loss in losses) if distance in whole else None
         yield AtDistance(
             distance,
             epsilon if epsilon is None or math.isfinite(epsilon) else None,
-            min(1.0, (1 + loss.delta(0.0)) / 2),
+            min(1.0, (1 + max(loss.delta(0.0) for loss in losses)) / 2),
         )
 
 

@@ -1,0 +1,164 @@
+"""Two rounds as one technology of a sweep: a simulation by hand, what is derived, and what is said of it."""
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from targetdp.attacks.inference import split_holdout
+from targetdp.attacks.score_inference import score_inference
+from targetdp.attacks.singling_out import singling_out
+from targetdp.mechanisms.linear import Scores
+from targetdp.programs.base import Program
+from targetdp.programs.two_rounds.learning import learn_weights
+from targetdp.programs.two_rounds.parts import part_of
+from targetdp.release.settings import make_settings
+from targetdp.tradeoff.grid import Cell, Grid
+from targetdp.tradeoff.recommend import recommend
+from targetdp.tradeoff.runner import run
+from targetdp.tradeoff.seeds import generator
+from targetdp.tradeoff.simulation import derive, simulate
+from targetdp.tradeoff.standing import Constraint
+from targetdp.tradeoff.study import Study
+from targetdp.tradeoff.sweep import Sweep
+from tradeoff_support import FEATURES, IN_TWO, PEOPLE, files, study, sweep
+
+CELLS = {cell.name: cell for cell in IN_TWO.cells(PEOPLE)}
+CELL = CELLS["two-rounds B=0.25 epsilon=3.5"]
+
+
+def figures(s: Study, cell: Cell, number: int, seed: int = 11) -> dict[tuple[str, str], float]:
+    today = s.run(s.X, generator(seed, CELLS["status quo"], 0, "program"))
+    found = simulate(s, cell, cell.build(4), today, number, seed=seed, draws=2).figures
+    return {(figure.metric, figure.setting): figure.value for figure in found}
+
+
+@pytest.mark.parametrize("lending", [False, True])
+def test_a_simulation_by_hand(lending: bool) -> None:
+    s = study(lending=lending)
+    found = figures(s, CELL, 2)
+    rounds = CELL.rounds(4)
+    Z = rounds.first.privatize(s.X, generator(11, CELL, 2, "release"))
+    assert rounds.first == CELLS["least-noise B=0.25 epsilon=3.5"].build(4)
+
+    noise = generator(11, CELL, 2, "scores")
+    predicted = np.empty(PEOPLE)
+    for others, scored in s.folds:
+        sample = np.isin(np.arange(PEOPLE), others)
+        labelled = part_of(s.program, sample)
+        learned = learn_weights(
+            Z[sample], s.program.outcomes[sample], rounds.first.noise_covariance(4), rounds.noise.variance,
+            kind="lending" if lending else "aid",
+        )  # fmt: skip
+        scores = Scores(learned.w, rounds.second).privatize(s.X[scored], noise)[:, 0]
+        chances = rounds.read(scores, learned, labelled)
+        predicted[scored] = chances if lending else 1 - chances
+    result = s.program.judge(predicted, generator(11, CELL, 2, "program"))
+    assert found["accuracy", ""] == result["accuracy"]
+    main = s.objective["metric"]
+    assert found[main, ""] == result[main]
+
+    learned = rounds.learn(Z, s.program)  # type: ignore[arg-type]
+    scores = Scores(learned.w, rounds.second).privatize(s.X, generator(11, CELL, 2, "working set"))
+    alone = singling_out(s.X @ learned.w[:, None], scores)
+    assert {k: v for (m, k), v in found.items() if m == "singling_out"} == {
+        name: one.score for name, one in alone.settings.items()
+    }
+    working, holdout = split_holdout(s.X, PEOPLE // 4, generator(11, CELL, 2, "holdout"))
+    guessed = score_inference(
+        s.X[working], scores[working], learned.w, rounds.second, s.X[holdout], population=s.X, draws=2,
+        columns=FEATURES, rng=generator(11, CELL, 2, "attack"),
+    )  # fmt: skip
+    assert {k: v for (m, k), v in found.items() if m == "attribute_inference"} == {
+        name: one.score for name, one in guessed.settings.items()
+    }
+
+
+def test_nobody_is_scored_by_weights_that_saw_her() -> None:
+    """Somebody's private row may be anything: her own prediction stays."""
+    s, rounds = study(), CELL.rounds(4)
+    Z = rounds.first.privatize(s.X, np.random.default_rng(0))
+    before = rounds.predict(s.program, s.X, Z, s.folds, np.random.default_rng(1))
+    part = next(scored for _, scored in s.folds)
+    Z[part] = 7.0
+    after = rounds.predict(s.program, s.X, Z, s.folds, np.random.default_rng(1))
+    np.testing.assert_array_equal(before[part], after[part])
+    assert (before != after).any()
+
+
+def test_the_worse_of_both_groups_is_derived() -> None:
+    found = {(f.metric, f.setting): f.value for f in derive(CELL, CELL.build(4), 4)}
+    inside, outside = (
+        found["distinguishing", "inside the sample"],
+        found["distinguishing", "outside the sample"],
+    )
+    assert found["distinguishing", "exact"] == min(inside, outside)
+    assert inside != outside
+    cell = CELLS["least-noise B=0.25 epsilon=3.5"]
+    one_round = {(f.metric, f.setting): f.value for f in derive(cell, cell.build(4), 4)}
+    assert inside == one_round["distinguishing", "exact"]
+    first, second = CELL.noises(4)
+    assert CELL.delta is not None
+    assert found["exact_epsilon", ""] == max(
+        noise.epsilon(distance=0.25, delta=CELL.delta, dimensions=4) for noise in (first, second)
+    )
+    assert found["exact_epsilon", ""] <= 3.5 * (1 + 1e-9)
+
+
+def test_a_program_of_another_kind_is_refused() -> None:
+    class Raffle(Program):
+        kind = "raffle"
+        outcomes = property(lambda self: None)
+
+        def judge(self, scores: object, rng: object = None) -> object:  # type: ignore[override]
+            raise NotImplementedError
+
+    s = study()
+    other = Raffle()
+    other.people = s.program.people
+    with pytest.raises(TypeError, match=r"two-rounds, which is made for aid and lending, and the program is"):
+        Sweep(Study("x", "public", FEATURES, s.X, other, s.folds), Grid())
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("two") / "sweep"
+    run(sweep(grid=IN_TWO, simulations=2), folder)
+    return folder
+
+
+def test_two_rounds_are_recommended_with_the_whole_story(finished: Path) -> None:
+    limits = [Constraint("singling_out", at_least=0.3), Constraint("distinguishing", at_least=0.001)]
+    found = recommend(finished, limits)
+    assert found.chosen is not None
+    assert found.chosen.cell["mechanism"] == "two-rounds"
+    assert "In two rounds attacks were on people outside the sample" in found.reason
+    assert "protected as by least-noise with the same B and ε" in found.reason
+    assert found.release is not None
+    for step in ("1. targetdp privatize", "2. targetdp learn", "3. targetdp score", "Nobody is in both"):
+        assert f"# {step}" in found.release
+    assert 'mechanism = "least-noise"' in found.release
+
+
+def test_one_release_file_serves_both_rounds(finished: Path) -> None:
+    found = recommend(finished, [Constraint("singling_out", at_least=0.3)])
+    assert found.release is not None
+    settings = make_settings(tomllib.loads(found.release))
+    assert found.guarantee is not None
+    assert (settings.B, settings.epsilon, settings.delta) == (
+        found.guarantee.B, found.guarantee.epsilon, found.guarantee.delta,
+    )  # fmt: skip
+
+
+def test_a_program_file_may_name_them(tmp_path: Path) -> None:
+    from targetdp.tradeoff.programs import find_sweep  # noqa: PLC0415
+
+    path = files(tmp_path)
+    text = path.read_text(encoding="utf-8").replace('["projection", "least-noise"]', '["two-rounds"]')
+    path.write_text(text, encoding="utf-8")
+    assert {cell.mechanism for cell in find_sweep(str(path)).cells} == {
+        "status quo",
+        "two-rounds",
+        "mondrian",
+    }

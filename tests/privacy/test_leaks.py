@@ -1,0 +1,145 @@
+"""What is published beside a table tells nothing that was not paid for.
+
+Two tables that differ in one person (a neighbor within B, or somebody extreme) are released alike. Their
+certificates, pages and printed words may differ in what every release has of its own (its name, time, hashes,
+signature), and in nothing else.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from release_support import (
+    ASKED,
+    FEATURES,
+    NAMED,
+    SCALES,
+    cli,
+    read_back,
+    table_of,
+    write_parquet,
+    write_scales,
+)
+from targetdp.release.staging import certificate_path, page_path
+
+OWN = ("release", "time", "signature", "output", "sha256", "entry")
+"""Fields of a certificate that differ between any two releases, of one table too."""
+
+WAYS = {
+    "plain": (),
+    "order kept": ("--keep-order",),
+    "pseudonyms": ("--pseudonymize", "secret.key"),
+    "private scales": ("--scales", "private", "--scales-epsilon", "1"),
+    "gaussian": ("--mechanism", "gaussian", "--delta", "1e-4"),
+    "CSV": (),
+}
+
+
+def tables(rows: int = 60) -> dict[str, pa.Table]:
+    """One person's row is moved: by less than B, to where nobody is, and far beyond the ball."""
+    first = table_of(rows)
+    calls = np.asarray(first.column("calls"))
+
+    def with_first(value: float) -> pa.Table:
+        moved = calls.copy()
+        moved[0] = value
+        return first.set_column(1, "calls", pa.array(moved))
+
+    return {
+        "as it is": first,
+        "a neighbor": with_first(calls[0] + 0.2 * SCALES[0]),
+        "extreme": with_first(1e12),
+        "denormal": with_first(5e-324),
+    }
+
+
+def without_own(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_own(part) for name, part in value.items() if name not in OWN}
+    return [without_own(part) for part in value] if isinstance(value, list) else value
+
+
+def masked(text: str) -> str:
+    """Words with what every release has of its own taken out: names, hashes, times, sizes of files."""
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "RELEASE", text)
+    text = re.sub(r"\b[0-9a-f]{16,}\b|[A-Za-z0-9+/]{40,}=*", "HASH", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?[^\s|]*", "TIME", text)
+    return re.sub(r"\b[0-9,.]+ (kB|MB|bytes)\b", "SIZE", text)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_certificates_and_pages_differ_in_nothing_but_their_own(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_scales(tmp_path / "scales.toml")
+    if way == "pseudonyms":
+        Path("secret.key").write_text(bytes(range(32)).hex())
+        Path("secret.key").chmod(0o600)
+    seen: dict[str, tuple[Any, str]] = {}
+    for name, table in tables(3_000 if way == "private scales" else 60).items():
+        source = write_parquet(Path("in.parquet"), table)
+        output = Path("out.csv" if way == "CSV" else "out.parquet")
+        scales = () if "--scales" in WAYS[way] else ("--scales", "scales.toml")
+        bounds = _bounds() if way == "private scales" else ()
+        ran = cli("privatize", source, output, *ASKED, *scales, *WAYS[way], *bounds, "--force")
+        assert ran.code == 0, ran.err
+        certificate = json.loads(certificate_path(output).read_text(encoding="utf-8"))
+        seen[name] = (without_own(certificate), masked(page_path(output).read_text(encoding="utf-8")))
+        assert read_back(output).num_rows == table.num_rows
+    if way == "private scales":  # the scales were paid for: their values may differ, nothing else
+        for certificate, _ in seen.values():
+            assert certificate["scales"].pop("values") is not None
+        pages = {re.sub(r"[-−]?\d[\d.,e+-]*", "N", text) for _, text in seen.values()}
+    else:
+        pages = {text for _, text in seen.values()}
+    assert len({json.dumps(certificate, sort_keys=True) for certificate, _ in seen.values()}) == 1
+    assert len(pages) == 1
+
+
+def _bounds() -> tuple[str, ...]:
+    Path("bounds.toml").write_text(
+        "[features]\n" + "\n".join(f"{name} = {{ lower = -1e3, upper = 1e3 }}" for name in FEATURES),
+        encoding="utf-8",
+    )
+    return ("--bounds", "bounds.toml")
+
+
+def test_what_is_for_the_holder_only_stays_with_the_holder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many rows were clipped is told to the holder, and is in nothing that is handed over."""
+    monkeypatch.chdir(tmp_path)
+    write_scales(tmp_path / "scales.toml")
+    told = {}
+    for name in ("as it is", "extreme"):
+        source = write_parquet(Path("in.parquet"), tables()[name])
+        ran = cli("privatize", source, "out.parquet", *ASKED, "--scales", "scales.toml", "--force", "--json")
+        told[name] = ran.json["for_the_data_holder_only"]["rows_clipped"]
+        for path in (certificate_path(Path("out.parquet")), page_path(Path("out.parquet"))):
+            assert not re.search(
+                rf"\b{told[name]}\b.{{0,40}}clipped|clipped.{{0,40}}\b{told[name]}\b", path.read_text()
+            )
+    assert told["as it is"] != told["extreme"] or told["as it is"] > 0
+
+
+def test_a_refusal_for_budget_tells_nothing_of_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_scales(tmp_path / "scales.toml")
+    book = ("--ledger", "ledger.db", "--population", "people")
+    assert cli("ledger", "limit", *book, "--B", "0.25", "--epsilon", "1", "--delta", "0.01").code == 0
+    said = set()
+    for table in tables().values():
+        source = write_parquet(Path("in.parquet"), table)
+        ran = cli("privatize", source, "out.parquet", *ASKED, "--scales", "scales.toml", *book)
+        assert ran.code == 2
+        said.add(masked(ran.err))
+    assert len(said) == 1
+    assert NAMED

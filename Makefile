@@ -7,10 +7,10 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types bench docs screenshot clean
+.PHONY: help demo test faults lint types bench bench-quick docs wheel screenshot clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -29,11 +29,24 @@ $(VENV)-anonymeter/.ready: tests/attacks/anonymeter/requirements.txt
 	PIP_CONSTRAINT= $(VENV)-anonymeter/bin/python -m pip install --quiet --requirement $<
 	@touch $@
 
+# So do OpenDP and diffprivlib.
+$(VENV)-peers/.ready: benchmarks/peers.txt
+	$(PYTHON) -m venv $(VENV)-peers
+	PIP_CONSTRAINT= $(VENV)-peers/bin/python -m pip install --quiet --requirement $<
+	@touch $@
+
 demo: $(VENV)/.ready  ## the whole tour on invented people; what it makes is in demo/
 	@$(RUN) -m targetdp.demo demo
 
 test: $(VENV)/.ready lint types  ## lint, type-check and run every test
 	$(RUN) -m pytest -q -n auto
+
+FAULTS := tests/faults tests/end_to_end/test_killed.py tests/end_to_end/test_full_disk.py \
+  tests/end_to_end/test_races.py tests/tradeoff/test_killed_sweeps.py tests/release/ledger/test_ledger.py \
+  tests/release/test_spark.py::test_a_worker_that_is_killed
+
+faults: $(VENV)/.ready  ## killed, full, damaged, crowded: every fault, in ten minutes (writes docs/reliability.md)
+	PYTHONPATH=tests TARGETDP_FAULTS=whole $(RUN) -m pytest -q -n auto -p faults_tally $(FAULTS)
 
 lint: $(VENV)/.ready  ## ruff: style and format
 	$(RUN) -m ruff check .
@@ -42,8 +55,11 @@ lint: $(VENV)/.ready  ## ruff: style and format
 types: $(VENV)/.ready  ## mypy, strict
 	$(RUN) -m mypy
 
-bench: $(VENV)/.bench $(VENV)-anonymeter/.ready  ## measure the ratios that the documentation quotes (writes docs/benchmarks.md)
+bench: $(VENV)/.bench $(VENV)-anonymeter/.ready $(VENV)-peers/.ready  ## measure the ratios that the documentation quotes (writes docs/benchmarks.md)
 	$(RUN) -m benchmarks.run --markdown docs/benchmarks.md
+
+bench-quick: $(VENV)/.bench  ## the same on small tables, under two minutes; writes nothing
+	$(RUN) -m benchmarks.run --quick
 
 $(VENV)/.docs: $(VENV)/.ready
 	$(RUN) -m pip install --quiet --editable ".[docs]"
@@ -54,11 +70,16 @@ docs: $(VENV)/.docs  ## build the documentation in site/, and check that it agre
 	$(RUN) -m zensical build --clean --strict
 	TARGETDP_REQUIRE_SITE=1 $(RUN) -m pytest -q -n auto tests/docs
 
+wheel: $(VENV)/.ready  ## build the wheel in dist/, install it into an empty environment and try it there
+	rm -rf dist
+	$(RUN) -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(RUN) scripts/try_wheel.py dist/targetdp-*.whl
+
 screenshot: $(VENV)/.ready  ## the README's picture of the decision page (needs Chromium)
 	rm -rf build/screenshot
 	$(VENV)/bin/targetdp tradeoff togo --quick --out build/screenshot
 	$(RUN) scripts/screenshot.py build/screenshot docs/images/page.png
 
 clean:  ## remove the environment and all caches
-	rm -rf $(VENV) $(VENV)-anonymeter .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache build dist site demo
+	rm -rf $(VENV) $(VENV)-anonymeter $(VENV)-peers .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache build dist site demo
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -30,12 +30,18 @@ from benchmarks import (
     mondrian,
     net,
     noise,
+    peers,
     projection,
+    reach,
     release,
+    score,
+    score_attacks,
     spark,
     sweep,
+    two_rounds,
 )
 from benchmarks.page import BARS, merged, page
+from benchmarks.quoted import PAGE, refresh
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, figure
 
@@ -44,11 +50,16 @@ SECTIONS: dict[str, Callable[[Effort, Say], Section]] = {
     "mechanisms": mechanisms.measure,
     "growth": growth.measure,
     "cryptographic normals": noise.measure,
+    "peers": peers.measure,
     "Mondrian": mondrian.measure,
     "net attack": net.measure,
     "attribute inference": inference.measure,
     "whole paper grid": sweep.measure,
     "release job": release.measure,
+    "scores": score.measure,
+    "two rounds": two_rounds.measure,
+    "score attacks": score_attacks.measure,
+    "reach": reach.measure,
     "Spark": spark.measure,
     "Cider": cider.measure,
 }
@@ -89,6 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             text = merged(options.markdown.read_text(encoding="utf-8"), _machine(), tables)
         options.markdown.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
         words.print(f"page written to {options.markdown}")
+        if options.markdown.resolve() == PAGE.resolve():
+            for path in refresh(options.markdown.read_text(encoding="utf-8")):
+                words.print(f"quoted figures brought up to date in {path.name}")
     return int(any(bar.verdict in {"missed", "not measured"} for bar in bars))
 
 

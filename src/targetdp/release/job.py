@@ -20,6 +20,7 @@ from targetdp.release.terms import Terms
 from targetdp.scales import ColumnScales
 from targetdp.table.sink import Sink, Written
 from targetdp.table.source import Format, Source, format_of, open_source
+from targetdp.table.spreadsheets import refuse_formulas
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ def _local(table: Source, target: Target, holder: Holder, progress: Progress) ->
     kept = table.types(settings.keep)
     if target.kind == "csv":
         _must_fit_in_text(kept)
+        refuse_formulas(output_schema(settings, kept).names)
     people = holder.people(table)
     inspection = inspect(people, settings, holder.bounds, progress)
     scales = holder.scales(inspection)

@@ -14,7 +14,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from targetdp.table.source import Format
-from targetdp.table.spreadsheets import formula_names, harmless
+from targetdp.table.spreadsheets import harmless, refuse_formulas
 
 ROWS_PER_PART = 2_000_000
 _SYNC_EVERY = 1 << 26
@@ -131,11 +131,8 @@ class Sink:
         self._file: HashedFile | None = None
         self._writer: Any = None
         self._rows = 0
-        if kind == "csv" and (wrong := formula_names(schema.names)):
-            raise ValueError(
-                f"column {wrong[0]!r} would be run as a formula where a CSV file is opened in a spreadsheet: "
-                "name it otherwise, or write Parquet"
-            )
+        if kind == "csv":
+            refuse_formulas(schema.names)
         if parts:
             path.mkdir()
 

@@ -1,5 +1,7 @@
 """Text that a spreadsheet would take for a formula, and run, when somebody opens a CSV file in it."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -33,6 +35,12 @@ def harmless(table: pa.Table) -> pa.Table:
     return table
 
 
-def formula_names(names: list[str]) -> list[str]:
-    """Column names that are formulas."""
-    return [name for name in names if is_formula(pa.array([name]))[0].as_py()]
+def refuse_formulas(names: Sequence[str]) -> None:
+    """Column names must be text as they are: a changed one would be another column."""
+    found = is_formula(pa.array(names, pa.string())).to_pylist()
+    wrong = [name for name, one in zip(names, found, strict=True) if one]
+    if wrong:
+        raise ValueError(
+            f"column {wrong[0]!r} would be run as a formula where a CSV file is opened in a spreadsheet: "
+            "name it otherwise, or write Parquet"
+        )

@@ -37,6 +37,7 @@ from benchmarks import (
     score,
     score_attacks,
     spark,
+    start,
     sweep,
     two_rounds,
 )
@@ -59,6 +60,7 @@ SECTIONS: dict[str, Callable[[Effort, Say], Section]] = {
     "scores": score.measure,
     "two rounds": two_rounds.measure,
     "score attacks": score_attacks.measure,
+    "start": start.measure,
     "reach": reach.measure,
     "Spark": spark.measure,
     "Cider": cider.measure,

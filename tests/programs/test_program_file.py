@@ -115,7 +115,7 @@ def test_a_file_is_read_with_paths_beside_it(tmp_path: Path) -> None:
         ({"estimator": "logistic"}, "'logistic' is for classification: this program needs regression"),
         ({"estimator": "nowhere.Model"}, "cannot be imported"),
         ({"estimator_settings": {"beta": 1}}, "estimator_settings names beta: ridge knows alpha"),
-        ({"welfare": {"aversion": 3.0}}, "welfare.transfer: Field required"),
+        ({"welfare": {"aversion": 3.0}}, "welfare.transfer must be given"),
         ({"grid": {"B": [0.1, 3]}}, "grid.B.1 = 3: Input should be less than or equal to 2"),
         ({"grid": {"B": []}}, "grid.B"),
         ({"grid": {"B": [0.1, 0.1]}}, "names a value twice"),
@@ -135,7 +135,7 @@ def test_what_is_wrong_is_named(change: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"loans": {"amount": "amount", "revenue": 0.1}}, "loans.interest: Field required"),
+        ({"loans": {"amount": "amount", "revenue": 0.1}}, "loans.interest must be given"),
         ({"loans": {"amount": -1, "revenue": 0.1, "interest": 0.1}}, "loans.amount"),
         ({"threshold": 0}, "threshold = 0"),
         (
@@ -165,7 +165,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_program_file(path)
     path.write_text('kind = "aid"\n', encoding="utf-8")
     with pytest.raises(
-        ValueError, match=r"program file .*program.toml: table: Field required; source: Field"
+        ValueError, match=r"program file .*program.toml: table must be given; source must"
     ):
         read_program_file(path)
 

@@ -70,7 +70,7 @@ def test_features_that_are_not_there_are_all_named(tmp_path: Path) -> None:
     [
         ('source = "public"\n', "features"),
         ('source = "hearsay"\n[features]\na = { center = 0, scale = 1 }\n', "source = 'hearsay'"),
-        ("[features]\na = { center = 0, scale = 1 }\n", "source: Field required"),
+        ("[features]\na = { center = 0, scale = 1 }\n", "source must be given"),
         ('source = "public"\n[features]\na = { center = 0, scale = 0 }\n', "features.a.scale = 0"),
         ('source = "public"\n[features]\na = { center = nan, scale = 1 }\n', "features.a.center = nan"),
         ('source = "public"\n[features]\na = { center = 0, scale = inf }\n', "features.a.scale = inf"),

@@ -104,8 +104,8 @@ def test_fields_that_do_not_agree_are_refused_with_a_remedy(given: dict[str, Any
         ({"engine": "abacus"}, "engine = 'abacus'"),
         ({"for": "excel"}, "for = 'excel'"),
         ({"epsilom": 4}, "epsilom = 4: Extra inputs are not permitted"),
-        ({"scales": None}, "scales: Field required"),
-        ({"id": None}, "id: Field required"),
+        ({"scales": None}, "scales must be given"),
+        ({"id": None}, "id must be given"),
     ],
 )
 def test_a_bad_field_is_named_with_its_value(given: dict[str, Any], message: str) -> None:

@@ -353,7 +353,7 @@ def test_a_file_that_is_no_certificate_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"certificate {place} cannot be read: No such file"):
         read_certificate(place)
     place.write_text("{}")
-    with pytest.raises(ValueError, match=f"certificate {place} is not one: release: Field required"):
+    with pytest.raises(ValueError, match=f"certificate {place} is not one: release must be given"):
         read_certificate(place)
     place.write_bytes(b"\xff\x00")
     with pytest.raises(ValueError, match=f"certificate {place} is not one"):

@@ -71,7 +71,7 @@ HEAD = 'scores = ["s"]\n[weights]\n'
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "scores: Field required; weights: Field required"),
+        ("", "scores must be given; weights must be given"),
         ("scores = [", "it is not TOML"),
         (b'scores = ["\xff"]', "it is not UTF-8 text"),
         (b"\xef\xbb\xbf" + GOOD.encode(), "it is not TOML"),

@@ -7,21 +7,26 @@ came after it failed.
 
 import errno
 import sys
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import typer
 
 from targetdp.cli import (
     attack,
     audit,
+    decide,
     example,
     figures,
+    learn,
     ledger,
     plan,
     privatize,
     program,
     report,
     scales,
+    score,
     tools,
     tradeoff,
     verify,
@@ -33,12 +38,14 @@ app = typer.Typer(
     name="targetdp",
     help="Release personal data for targeting under a targeted differential privacy guarantee.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command()(plan.plan)
 app.command()(scales.scales)
 app.command()(privatize.privatize)
+app.command()(learn.learn)
+app.command()(score.score)
+app.command()(decide.decide)
 app.command()(verify.verify)
 app.command()(attack.attack)
 app.command()(audit.audit)
@@ -67,7 +74,8 @@ def version() -> None:
 def main() -> None:
     """Run a command; whatever goes wrong is a message and an exit code, not a traceback."""
     try:
-        app()
+        with _warnings_for_people():
+            app()
     except PublishedError as error:
         _leave(f"error: {error}", 4, error)
     except (ValueError, TypeError) as error:
@@ -80,6 +88,17 @@ def main() -> None:
         _leave(f"error: {text}{place}{remedy}", 3, error)
     except KeyboardInterrupt as error:
         _leave("interrupted", 130, error)
+
+
+@contextmanager
+def _warnings_for_people() -> Iterator[None]:
+    """A library's warning is told by what it says, not by the line of code that said it."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 def _leave(message: str, code: int, cause: BaseException) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from targetdp.cli.completion import audited
 from targetdp.cli.words import Bar, emit, out
 
 
@@ -13,7 +14,9 @@ def audit(
     epsilon: Annotated[float, typer.Option(help="ε of the claim")],
     delta: Annotated[float, typer.Option(help="δ of the claim")],
     features: Annotated[int, typer.Option(help="number of columns")] = 10,
-    mechanism: Annotated[str, typer.Option(help="least-noise, or another by name")] = "least-noise",
+    mechanism: Annotated[
+        str, typer.Option(help="least-noise, or another by name", autocompletion=audited)
+    ] = "least-noise",
     distance: Annotated[float | None, typer.Option(help="audit two people so far apart; default: B")] = None,
     runs: Annotated[int, typer.Option(help="runs on each of the two people")] = 200_000,
     confidence: Annotated[float, typer.Option(help="of the lower bound on ε")] = 0.999,

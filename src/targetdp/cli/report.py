@@ -64,7 +64,7 @@ def report(
     save_text(page, text, shared=not made.marked)
     if not quiet:
         chosen = made.chosen
-        tell("No setting meets the limits" if chosen is None else f"{chosen['label']}: {chosen['cost']}")
+        tell(made.data["why_none"] if chosen is None else f"{chosen['label']}: {chosen['cost']}")
         tell(f"page ({len(text.encode()) / 1e6:.1f} MB, opens offline) → {page}")
         if made.marked:
             tell(f"warning: {made.mark}", style="yellow")

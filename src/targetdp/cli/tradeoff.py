@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
+from targetdp.cli.completion import programs
 from targetdp.cli.limits import (
     AtLeast,
     AtMost,
@@ -42,6 +43,11 @@ class _RunsByDefault(TyperGroup):
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Whoever may leave out the word is also offered what comes after it."""
+        program = next(one for one in self.commands["run"].params if one.name == "program")
+        return [*super().shell_complete(ctx, incomplete), *program.shell_complete(ctx, incomplete)]
+
 
 app = typer.Typer(
     cls=_RunsByDefault,
@@ -53,7 +59,10 @@ app = typer.Typer(
 
 @app.command()
 def run(
-    program: Annotated[str, typer.Argument(help="program file (TOML), or built-in: togo, nigeria")],
+    program: Annotated[
+        str,
+        typer.Argument(help="program file (TOML), or built-in: togo, nigeria", autocompletion=programs),
+    ],
     out_folder: Annotated[
         Path, typer.Option("--out", help="folder for the results; one that was begun is gone on with")
     ],

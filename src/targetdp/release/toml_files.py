@@ -58,7 +58,7 @@ def explain(error: ValidationError) -> str:
         if not place or message.startswith(place):
             found.append(message)
         elif problem["type"] == "missing":
-            found.append(f"{place}: {message}")
+            found.append(f"{place} must be given")
         else:
             found.append(f"{place} = {shown(problem.get('input'))}: {message}")
     if len(problems) > MOST_PROBLEMS:

@@ -1,0 +1,144 @@
+"""The command line answers at once: --help and Tab import none of the slow libraries. No clock is asked."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from targetdp.attacks.panel import ATTACKS
+from targetdp.cli import completion
+from targetdp.mechanisms.choice import REGISTER
+from targetdp.release.settings import MECHANISMS
+from targetdp.tradeoff.programs import BUILT_IN
+
+SLOW = (
+    "altair", "cryptography", "dp_accounting", "jinja2", "joblib", "matplotlib", "narwhals", "numba",
+    "numpy", "pandas", "pyarrow", "pydantic", "pyspark", "scipy", "sklearn",
+)  # fmt: skip
+BY_TYPER = {"pydantic"}
+"""Typer 0.29 checks the arguments of a command by it; `targetdp --help` has none."""
+
+ALL_HELP = """
+import contextlib, io, sys
+from typer.main import get_command
+from targetdp.cli import app
+
+def walk(command, path):
+    yield path
+    for name, below in getattr(command, "commands", {}).items():
+        yield from walk(below, [*path, name])
+
+for path in walk(get_command(app), []):
+    EXTRA
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        app([*path, "--help"], standalone_mode=False, prog_name="targetdp")
+    assert "Usage: targetdp" in out.getvalue(), path
+    slow = sorted(name for name in SLOW if name in sys.modules)
+    print("targetdp", *path, ":", *slow)
+"""
+
+
+def help_of_everything(extra: str = "pass") -> dict[str, list[str]]:
+    """Every command with the slow libraries that are imported when its help has been shown."""
+    script = ALL_HELP.replace("EXTRA", extra).replace("SLOW", repr(SLOW))
+    run = subprocess.run(  # noqa: S603 (our own interpreter and script)
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    lines = (line.split(" :") for line in run.stdout.splitlines())
+    return {command: slow.split() for command, slow in lines}
+
+
+def test_no_help_imports_a_slow_library() -> None:
+    found = help_of_everything()
+    assert {"targetdp", "targetdp plan", "targetdp tradeoff run", "targetdp ledger limit"} <= set(found)
+    assert len(found) > 20
+    slow = {command: set(names) - BY_TYPER for command, names in found.items()}
+    assert not any(slow.values()), f"import these inside the function that needs them: {slow}"
+    assert found["targetdp"] == []
+
+
+def test_a_slow_import_would_be_noticed() -> None:
+    found = help_of_everything("if path == ['plan']: import numpy")
+    assert found["targetdp"] == []
+    assert "numpy" in found["targetdp plan"]
+
+
+def test_a_warning_is_told_without_the_line_of_code_behind_it() -> None:
+    script = (
+        "import warnings; from targetdp import cli; cli.app = lambda: warnings.warn('mind the gap'); "
+        "cli.main()"
+    )
+    run = subprocess.run(  # noqa: S603 (our own interpreter and script)
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (run.returncode, run.stderr) == (0, "warning: mind the gap\n")
+
+
+def offered(words: str, folder: Path) -> list[str]:
+    """What bash is told when Tab is pressed behind these words, by what --show-completion prints."""
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("no bash: its completion cannot be tried")
+    *before, last = words.split(" ")
+    ask = "\n".join(
+        (
+            'eval "$(targetdp --show-completion bash)"',
+            "[[ $(complete -p targetdp) == *'-o default'* ]] || exit 9",  # nothing offered: files are
+            f"COMP_WORDS=({' '.join(before)} '{last}'); COMP_CWORD={len(before)}",
+            "_targetdp_completion targetdp",
+            'printf "%s\\n" "${COMPREPLY[@]}"',
+        )
+    )
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    run = subprocess.run(  # noqa: S603 (our own script)
+        [bash, "--norc", "-c", ask],
+        capture_output=True, text=True, check=False, timeout=120, cwd=folder, env=os.environ | {"PATH": path},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("targetdp pr", ["privatize", "program"]),
+        ("targetdp ledger v", ["void", "verify"]),
+        ("targetdp privatize people.parquet out.parquet --mechanism s", ["spherical-laplace", "staircase"]),
+        ("targetdp privatize people.parquet out.parquet --tuned-on t", ["this-data"]),
+        ("targetdp attack a.parquet b.parquet --attacks linkage,li", ["linkage,linkability"]),
+        ("targetdp tradeoff t", ["togo"]),
+        ("targetdp tradeoff m", ["mine.toml"]),
+        ("targetdp tradeoff togo --see", ["--seed"]),
+        ("targetdp privatize peo", []),
+    ],
+)
+def test_tab_offers_names_and_leaves_files_to_the_shell(words: str, names: list[str], tmp_path: Path) -> None:
+    for name in ("mine.toml", "people.parquet"):
+        (tmp_path / name).touch()
+    assert offered(words, tmp_path) == names
+
+
+def test_what_is_offered_is_what_is_taken() -> None:
+    """A new mechanism, attack or program is also one word in cli/completion.py."""
+    assert tuple(REGISTER) == completion.NOISES
+    assert completion.RELEASED == MECHANISMS
+    assert tuple(ATTACKS) == completion.ATTACKS
+    assert tuple(BUILT_IN) == completion.PROGRAMS
+
+
+def test_program_files_are_offered_with_their_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "files" / "deeper").mkdir(parents=True)
+    for name in ("aid.toml", "aid.csv", ".hidden.toml"):
+        (tmp_path / "files" / name).touch()
+    monkeypatch.chdir(tmp_path)
+    assert completion.programs("") == ["togo", "nigeria", "files/"]
+    assert completion.programs("files/") == ["files/aid.toml", "files/deeper/"]
+    assert completion.programs("files/.") == ["files/.hidden.toml"]
+    assert completion.programs(f"{tmp_path}/files/a") == [f"{tmp_path}/files/aid.toml"]
+    assert completion.programs("nowhere/a") == []

@@ -15,6 +15,9 @@ ATTACKS = ("singling_out", "attribute_inference")
 DERIVED = ("distinguishing", "exact_epsilon", "crowd")
 """Known without a simulation, once for each cell: from the noise, or (the crowd within B) from the rows."""
 
+INSIDE, OUTSIDE = "inside the sample", "outside the sample"
+"""Whom a figure of two rounds is about."""
+
 EVERYBODY = ""
 """The setting of a program's figure about everybody; a group is ``column=group``."""
 

@@ -10,7 +10,7 @@ from targetdp import check
 from targetdp.guarantee import Guarantee
 from targetdp.programs.file import TWO_ROUNDS
 from targetdp.rounding import down
-from targetdp.tradeoff.grid import LEAST_NOISE, STATUS_QUO
+from targetdp.tradeoff.grid import STATUS_QUO
 from targetdp.tradeoff.mark import MARK, SOURCE
 from targetdp.tradeoff.place import read_run
 from targetdp.tradeoff.release_file import (
@@ -242,8 +242,8 @@ def about_attacks(cell: Mapping[str, Any]) -> str:
     if cell["mechanism"] != TWO_ROUNDS:
         return ""
     return (
-        " In two rounds attacks were on people outside the sample, of whom one score is released; people of "
-        f"the sample are protected as by {LEAST_NOISE} with the same B and ε."
+        " Of two rounds the worse protection counts, of people inside a sample as large as this table or "
+        "outside it; in a smaller sample people are singled out more easily."
     )
 
 

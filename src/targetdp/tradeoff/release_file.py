@@ -25,13 +25,17 @@ CANNOT = f"privatize cannot make it: k is not {_RELEASED_K:,}"
 
 
 IN_TWO_ROUNDS = (
-    "Two rounds, with this one file:",
+    "Two rounds, with this one file and one scales file for both:",
     "1. targetdp privatize, for the labelled sample only (with a ledger: --part sample)",
     "2. targetdp learn, by whoever has the labels: it makes a weights file",
     "3. targetdp score, for everybody else, with the weights and --sample (with a ledger: --part others)",
-    "Nobody is in both releases, so that nobody spends more than this promise",
+    "Nobody is in both releases, so that nobody spends more than this promise. Scales that are estimated",
+    "privately for step 1 add their price for the sample's people; step 3 then takes --scales sample",
 )
 """What a release file says of a cell that is two releases."""
+
+FOR_A_LEDGER = "as in the sweep, and refused by a ledger; for a release put a file of public scales here"
+"""Beside scales of the data, where a release file has two releases to serve."""
 
 
 def can_be_made(cell: Mapping[str, Any]) -> bool:
@@ -102,7 +106,7 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any], *, recommended
             "as in the sweep; the guarantee is then conditional: better a file of public scales, or private"
         )
         if cell["mechanism"] == TWO_ROUNDS:
-            notes["scales"] += "; and two rounds need one file for both, or the weights do not quite fit"
+            notes["scales"] = FOR_A_LEDGER
     elif conditional:
         notes["scales"] = "learned from confidential data: the guarantee holds given these scales only"
     head = [

@@ -2,7 +2,7 @@
 
 The program and the net attack (singling out) meet a release of everyone. Attribute inference needs people
 who are not in the release: a second one is made of the working set, without a random holdout. Two rounds are
-attacked where nearly everybody is, outside of the sample: by their scores (`two_rounds.py`).
+attacked both inside their sample and outside it (`two_rounds.py`).
 """
 
 import math
@@ -15,15 +15,20 @@ from targetdp.attacks.singling_out import singling_out
 from targetdp.mechanisms import Mechanism
 from targetdp.programs.base import Result
 from targetdp.programs.file import TWO_ROUNDS
-from targetdp.tradeoff.figure import Figure, Simulated, attack_figures, program_figures, timed
+from targetdp.tradeoff.figure import (
+    INSIDE,
+    OUTSIDE,
+    Figure,
+    Simulated,
+    attack_figures,
+    program_figures,
+    timed,
+)
 from targetdp.tradeoff.grid import PROJECTION, Cell
 from targetdp.tradeoff.seeds import Use, generator
 from targetdp.tradeoff.study import Study
 from targetdp.tradeoff.two_rounds import in_two_rounds
 from targetdp.typing import Floats
-
-INSIDE, OUTSIDE = "inside the sample", "outside the sample"
-"""Settings of a derived figure of two rounds."""
 
 
 def simulate(

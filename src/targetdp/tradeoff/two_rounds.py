@@ -1,21 +1,31 @@
-"""One simulation in two rounds: a private sample, weights, private scores, and what attackers do with these.
+"""One simulation in two rounds: a private sample, weights, private scores, and what attackers do with both.
 
-Nearly everybody is outside the sample, and that is who is decided about and attacked: one noisy number of
-each is released. People of the sample are released as with the least noise in one round, and protected so.
+Nearly everybody is outside the sample, and that is who is decided about: one noisy number of each is
+released. Of people in it all columns are. Attackers meet both releases, and the worse of the two counts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from targetdp.attacks.inference import split_holdout
+from targetdp.attacks.inference import attribute_inference, split_holdout
+from targetdp.attacks.protection import Protection
 from targetdp.attacks.score_inference import score_inference
 from targetdp.attacks.singling_out import singling_out
 from targetdp.programs.aid import Aid
 from targetdp.programs.base import Result
 from targetdp.programs.lending import Lending
 from targetdp.programs.two_rounds.rounds import Rounds
-from targetdp.tradeoff.figure import Simulated, attack_figures, program_figures, timed
+from targetdp.tradeoff.figure import (
+    INSIDE,
+    OUTSIDE,
+    Figure,
+    Simulated,
+    attack_figures,
+    program_figures,
+    timed,
+)
 from targetdp.tradeoff.seeds import Use
 from targetdp.tradeoff.study import Study
 
@@ -29,30 +39,43 @@ def in_two_rounds(
 ) -> Simulated:
     """One simulation; ``rng`` gives the generator for each use.
 
-    The program decides about everybody by weights learned without her part. Attackers meet scores of
-    everybody by weights learned from the whole private table: as large a sample as there is. They know the
-    weights, and for attribute inference whose score is whose and the moments of all rows: more than the
-    attackers of other cells do.
+    The program decides about everybody by weights learned without her part. Attackers of people inside the
+    sample meet the private rows of a sample as large as the table, as in a cell of one round; of people
+    outside it, scores of everybody by weights learned from those rows. These attackers know the weights, and
+    for attribute inference whose score is whose and what people are like in general: more than others do.
     """
     program, seconds = study.program, dict[str, float]()
     assert isinstance(program, Aid | Lending)  # noqa: S101 (a sweep refuses others)
+    release = rng("release")
     with timed(seconds, "privatize"):
-        Z = rounds.first.privatize(study.X, rng("release"))
+        Z = rounds.first.privatize(study.X, release)
     with timed(seconds, "program"):
         predicted = rounds.predict(program, study.X, Z, study.folds, rng("scores"))
         figures = list(program_figures(program.judge(predicted, rng("program")), status_quo))
         learned = rounds.learn(Z, program)
     with timed(seconds, "privatize"):
-        scores = rounds.release(study.X, learned, rng("working set"))[:, None]
+        scores = rounds.release(study.X, learned, release)[:, None]
     exact = study.X @ learned.w[:, None]
     with timed(seconds, "singling_out"):
-        figures += attack_figures("singling_out", singling_out(exact, scores))
+        figures += _of(INSIDE, "singling_out", singling_out(study.X, Z))
+        figures += _of(OUTSIDE, "singling_out", singling_out(exact, scores))
     if study.dimensions > 1:  # one column leaves nothing to be guessed from
         working, holdout = split_holdout(study.X, study.holdout, rng("holdout"))
+        W, out, attack = study.X[working], study.X[holdout], rng("attack")
+        with timed(seconds, "privatize"):
+            W_priv = rounds.first.privatize(W, rng("working set"))
         with timed(seconds, "attribute_inference"):
-            protection = score_inference(
-                study.X[working], scores[working], learned.w, rounds.second, study.X[holdout],
-                population=study.X, draws=draws, columns=study.features, rng=rng("attack"),
+            inside = attribute_inference(W, W_priv, out, draws=draws, columns=study.features, rng=attack)
+            outside = score_inference(
+                W, scores[working], learned.w, rounds.second, out, population=study.X, draws=draws,
+                columns=study.features, rng=attack,
             )  # fmt: skip
-            figures += attack_figures("attribute_inference", protection)
+            figures += _of(INSIDE, "attribute_inference", inside)
+            figures += _of(OUTSIDE, "attribute_inference", outside)
     return Simulated(tuple(figures), seconds)
+
+
+def _of(who: str, attack: str, protection: Protection) -> Iterator[Figure]:
+    """An attack's figures, each with whom it is about."""
+    for figure in attack_figures(attack, protection):
+        yield replace(figure, setting=f"{who}: {figure.setting}")

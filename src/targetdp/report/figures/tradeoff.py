@@ -233,7 +233,7 @@ def _note(shown: Sequence[Chosen]) -> str:
             caption.guarantees(shown), "The status quo and k-anonymity have no guarantee.",
             "Protection from singling out and attribute inference is against the attacks that were run, and "
             "so an upper bound; distinguishing protection follows from the noise.",
-            "In two rounds attacks are on people outside the sample." * _in_two_rounds(shown),
+            "Of two rounds the worse is drawn, inside the sample or outside it." * _in_two_rounds(shown),
             caption.intervals(shown, attacks=True),
         ) if part
     )  # fmt: skip

@@ -85,8 +85,9 @@ def outside(mechanism: str) -> list[str]:
     if mechanism != TWO_ROUNDS:
         return []
     return [
-        "These attacks were on people outside the sample: nearly everybody, of whom one score is released. "
-        "Of people in it all columns are; they are protected as by “least noise” with the same B and ε."
+        "These figures are of people in the sample, of whom all columns are released, or outside it, of whom "
+        "one score is: whichever is worse. The sample was as large as this table; in a smaller one people "
+        "are singled out more easily."
     ]
 
 

@@ -19,7 +19,9 @@ from targetdp.noise import add_spherical_laplace, grid_for, row_growth, spherica
 from targetdp.typing import Floats, Integers
 from targetdp.words import word_stream
 
-Source = Literal["declared", "private", "sample", "confidential", "data", "simulated"]
+ReleaseSource = Literal["declared", "private", "sample", "sample-declared", "confidential", "data"]
+"""Where the scales of a release may come from."""
+Source = Literal[ReleaseSource, "simulated"]
 
 CONDITIONS: dict[str, tuple[str, ...]] = {
     "declared": ("Column scales were declared public: they were not learned from these people.",),
@@ -32,6 +34,10 @@ CONDITIONS: dict[str, tuple[str, ...]] = {
         "alone, under classic differential privacy with public bounds, and paid for there. They cost people "
         "outside it nothing, and people inside it nothing more; the guarantee holds for pairs within B under "
         "them.",
+    ),
+    "sample-declared": (
+        "Column scales are those of an earlier release, the sample, for which they were declared public: "
+        "that they were not learned from these people either was declared, too.",
     ),
     "confidential": (
         "Column scales were learned from other data about the same people, which no one paid for: the "
@@ -48,7 +54,7 @@ CONDITIONS: dict[str, tuple[str, ...]] = {
 }
 """What must be said beside a guarantee, by where its column scales came from."""
 
-PUBLISHED = frozenset({"declared", "private", "sample"})
+PUBLISHED = frozenset({"declared", "private", "sample", "sample-declared"})
 """Sources whose values tell nothing that was not public or paid for, here or in an earlier release."""
 
 _FIXED_POINT = 2**30

@@ -10,12 +10,16 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from targetdp import GaussianNoise, Mondrian, PrivateProjection, SphericalLaplace, Staircase
+from targetdp.attacks.criteria import meaning
 from targetdp.attacks.failed_guesses import rule_of
 from targetdp.attacks.guess_rules import near, zero_tolerances
-from targetdp.attacks.informed_guesses import BY_HINDSIGHT, GUESSES, WELL_INFORMED
+from targetdp.attacks.informed_guesses import BY_HINDSIGHT, GUESSES, WELL_INFORMED, WITH, Few
 from targetdp.attacks.intervals import ratio_interval
 from targetdp.attacks.known_columns import searches
 from targetdp.attacks.linear_guess import Knowing, Moments, Shown
+from targetdp.attacks.lineup import Sides
+from targetdp.attacks.noise_shape import shape_of
+from targetdp.attacks.panel import run_attacks
 from targetdp.attacks.protection import Protection
 from targetdp.attacks.score_inference import row_inference, score_inference
 from targetdp.mechanisms.linear import Scores
@@ -56,27 +60,77 @@ def outward(mean: float, variance: float) -> float:
     return float(side * found.x)
 
 
-def slow_guess(general: Floats, given: Floats, A: Floats, S: Floats, known: Any, j: int) -> list[float]:
+def normal(at: float, mean: float, variance: float) -> float:
+    """Log of the normal density, up to a constant."""
+    return -((at - mean) ** 2) / (2 * max(variance, 1e-12))
+
+
+def slow_guess(
+    general: Floats, x: Floats, z: Any, A: Floats, S: Floats, noise: Any, known: list[int], j: int
+) -> list[float]:
     """One person, by one joint normal distribution of the secret, the known columns and what is released.
 
-    ``given`` are the known values, and then what is released, if anything is.
+    ``z`` is what is released, None if nothing is. Few values and signs are weighed one by one.
     """
-    C, mean = np.cov(general.T, bias=True), general.mean(axis=0)
-    see = np.vstack([np.eye(len(C))[list(known)], A])[: len(given)]
-    noise = np.zeros((len(see), len(see)))
-    if len(given) > len(known):
-        noise[len(known) :, len(known) :] = S
-    slopes = np.linalg.solve(see @ C @ see.T + noise, see @ C[:, j])
-    guess = mean[j] + slopes @ (given - see @ mean)
-    return [float(guess), outward(float(guess), float(C[j, j] - slopes @ see @ C[:, j]))]
+    C, mean, d = np.cov(general.T, bias=True), general.mean(axis=0), len(x)
+    sees = [np.eye(d)[known], np.vstack([np.eye(d)[known], A])]
+    beliefs = []
+    for see, given in zip(sees, (x[known], np.append(x[known], 0.0 if z is None else z)), strict=True):
+        if len(see) > len(known) and z is None:
+            break
+        cover = np.zeros((len(see), len(see)))
+        if len(see) > len(known):
+            cover[len(known) :, len(known) :] = S
+        slopes = np.linalg.solve(see @ C @ see.T + cover, see @ C[:, j])
+        beliefs.append(
+            (float(mean[j] + slopes @ (given - see @ mean)), float(C[j, j] - slopes @ see @ C[:, j]))
+        )
+    (m, v), last = beliefs[-1], len(known) == d - 1
+    tried = [m, outward(m, v)]
+    if last:  # the noise's own density takes the place of the normal one
+        m, v = beliefs[0]
+
+    def told(value: float) -> float:
+        if z is None or not last:
+            return 0.0
+        row = x.copy()
+        row[j] = value
+        shape = shape_of(noise, len(A))
+        assert shape is not None
+        return float(shape.log_density(np.atleast_1d(np.square(z - A @ row).sum()))[0])
+
+    values, counts = np.unique(general[:, j], return_counts=True)
+    often = {float(a): int(c) for a, c in zip(values, counts, strict=True) if c >= max(5, len(general) / 100)}
+    weight = {
+        a: np.log(c) + normal(a, m, v) - normal(a, float(mean[j]), float(C[j, j])) + told(a)
+        for a, c in often.items()
+    }
+    tried.append(max(weight, key=lambda a: weight[a]) if len(weight) > 1 else tried[0])
+    size = max(0.0, 1 - float(np.square(x[known]).sum())) ** 0.5
+    clipped = (np.linalg.norm(general, axis=1) > 1 - 1e-6).mean() >= 0.01
+    tried.append(
+        max((size, -size), key=lambda a: normal(a, m, v) + told(a)) if last and clipped else tried[0]
+    )
+    return tried
 
 
-@pytest.mark.parametrize("scores", [1, 2])
-@pytest.mark.parametrize("draws", [1, 2])
-def test_shares_are_those_of_the_literal_attack(draws: int, scores: int) -> None:
-    people, tolerance, d = some_people(45, 4, 1), 0.2, 4
+def two_kinds(rows: int, kind: str) -> Floats:
+    """People inside the ball; or most of them clipped; or with a column of three values."""
+    X = some_people(rows, 4, 1)
+    if kind == "clipped":
+        return clip_rows(4 * X)
+    if kind == "few values":
+        X[:, 1] = 0.1 * np.sign(np.round(6 * X[:, 1])) + 0.05
+    return X
+
+
+@pytest.mark.parametrize("kind", ["inside", "clipped", "few values"])
+@pytest.mark.parametrize(("draws", "scores"), [(1, 1), (2, 1), (1, 2)])
+def test_shares_are_those_of_the_literal_attack(draws: int, scores: int, kind: str) -> None:
+    people, tolerance, d = two_kinds(45, kind), 0.2, 4
     X, holdout, general = people[:25], people[25:], people[5:40]
-    mechanism = Scores(direction(d, scores=scores), SphericalLaplace(B=0.1, epsilon=4))
+    noise = SphericalLaplace(B=0.1, epsilon=4)
+    mechanism = Scores(direction(d, scores=scores), noise)
     weights, S = np.array(mechanism.weights), mechanism.noise_covariance(d)
     released = mechanism.privatize(X, np.random.default_rng(2))
     found = score_inference(
@@ -86,31 +140,33 @@ def test_shares_are_those_of_the_literal_attack(draws: int, scores: int) -> None
     usual = rule_of(X, tolerance).commonest(general)
     rng, zero, strongest = np.random.default_rng(3), zero_tolerances(X, tolerance), set()
     for h in (1, 2, 3):
-        failed, outside = np.zeros((d, 5)), np.zeros((d, 3))
+        failed, outside = np.zeros((d, 9)), np.zeros((d, 5))
         for window in searches(d, h, draws, rng):
-            known = list(window.known)
-            guess = partial(slow_guess, general, A=weights, S=S, known=known)
+            guess = partial(slow_guess, general, A=weights, S=S, noise=noise, known=list(window.known))
             for j in window.secrets:
                 for x, z in zip(X, released, strict=True):
-                    tried = [*guess(np.append(x[known], z), j=j), *guess(x[known], j=j), float(usual[j])]
-                    failed[j] += ~near(np.array(tried), np.full(5, x[j]), tolerance, float(zero[j]))
+                    tried = [*guess(x, z, j=j), *guess(x, None, j=j), float(usual[j])]
+                    failed[j] += ~near(np.array(tried), np.full(9, x[j]), tolerance, float(zero[j]))
                 for x in holdout:
-                    tried = [*guess(x[known], j=j), float(usual[j])]
-                    outside[j] += ~near(np.array(tried), np.full(3, x[j]), tolerance, float(zero[j]))
+                    tried = [*guess(x, None, j=j), float(usual[j])]
+                    outside[j] += ~near(np.array(tried), np.full(5, x[j]), tolerance, float(zero[j]))
         times = 1 if h == d - 1 else draws
         for j in range(d):
             name, inside = f"h={h}, column {j}", failed[j] / times
-            control = outside[j, inside[2:].argmin()] / times
+            beyond = outside[j, inside[4:].argmin()] / times
+            control = beyond + inside[4:].min()
             assert found.detail["p_release"][name] == pytest.approx(inside.min() / 25)
-            assert found.detail["p_without"][name] == pytest.approx(inside[2:].min() / 25)
-            assert found.detail["p_holdout"][name] == pytest.approx(control / 20)
+            assert found.detail["p_without"][name] == pytest.approx(inside[4:].min() / 25)
+            assert found.detail["p_holdout"][name] == pytest.approx(beyond / 20)
+            assert found.detail["p_control"][name] == pytest.approx(control / 45)
             assert found.detail["guess"][name] == GUESSES[inside.argmin()]
-            assert found.settings[name].score == pytest.approx(inside.min() / 25 / (control / 20))
-            intervals = [ratio_interval(p, 25, control, 20, 0.05 / (12 * 5)) for p in inside]
+            assert found.settings[name].score == pytest.approx(inside.min() / 25 / (control / 45))
+            intervals = [ratio_interval(p, 25, control, 45, 0.05 / (12 * 9)) for p in inside]
             assert found.settings[name].interval == pytest.approx(np.min(intervals, axis=0))
             strongest.add(found.detail["guess"][name])
     assert found.score == min(1.0, *(setting.score for setting in found.settings.values()))
     assert len(strongest) > 1
+    assert {"clipped": WITH[3], "few values": WITH[2]}.get(kind, WITH[1]) in strongest
     assert any(p < found.detail["p_without"][name] for name, p in found.detail["p_release"].items())
 
 
@@ -155,6 +211,23 @@ def test_a_projection_that_loses_directions_shows_the_others_only() -> None:
     assert np.linalg.matrix_rank(shown.map) == 3
     assert (np.abs(released.mean(axis=0) - shown.map @ x[0]) < 5 * deviation).all()
     assert np.cov(released.T) == pytest.approx(shown.covariance, abs=0.05 * np.diag(shown.covariance).max())
+
+
+@pytest.mark.parametrize("k", [3, 50])
+def test_the_density_of_normal_noise_is_that_of_its_covariance(k: int) -> None:
+    """A projection, with and without lost directions: by the (pseudo-)inverse, one row at a time."""
+    law = PrivateProjection(
+        B=1, epsilon1=3, epsilon2=0.5, delta1=1e-5, delta2=1e-5, k=k, calibration="exact"
+    ).law(5)
+    X, values = some_people(9, 5, 1), np.array([-0.4, 0.0, 0.3])
+    released = law.add_to(X, SimulatedWords(np.random.default_rng(2)))
+    shown = Shown.of(None, law, 5)
+    found = shown.log_density(X, released, 2, values)
+    inverse = np.linalg.pinv(shown.covariance, rcond=1e-9, hermitian=True)
+    for i, x in enumerate(X):
+        left = [released[i] - shown.map @ np.where(np.arange(5) == 2, a, x) for a in values]
+        expected = np.array([-r @ inverse @ r / 2 for r in left])
+        assert found[i] - found[i, 0] == pytest.approx(expected - expected[0], rel=1e-6, abs=1e-8)
 
 
 # ---------------------------------------------------------------- known limits
@@ -218,6 +291,116 @@ def test_less_noise_and_more_known_columns_tell_more() -> None:
     loud, middle, quiet = failures(2), failures(6), failures(12)
     assert loud["h=4"] > middle["h=4"] + 0.05 > quiet["h=4"] + 0.1
     assert quiet["h=1"] > quiet["h=4"] + 0.1
+
+
+# ---------------------------------------------------------------- what a linear guess does not see
+
+
+def test_a_clipped_row_leaves_only_the_sign() -> None:
+    """The posterior of two points, person by person: a linear guess missed nearly everybody."""
+    rng = np.random.default_rng(20)
+    X = rng.standard_normal((1_500, 5)) + 0.5 * rng.standard_normal((1_500, 1))
+    X /= np.linalg.norm(X, axis=1, keepdims=True) * (1 + 1e-12)
+    noise, w = Staircase(B=0.25, epsilon=4), direction(5)
+    mechanism = Scores(w, noise)
+    s, W = mechanism.privatize(X, rng), np.array(mechanism.weights)[0]
+    found = score_inference(X[:1_000], s[:1_000], W, noise, X[1_000:], population=X, known=[4])
+    shape = shape_of(noise, 1)
+    assert shape is not None
+    C, mean = np.cov(X.T, bias=True), X.mean(axis=0)
+    for j in range(5):
+        o = [k for k in range(5) if k != j]
+        slopes = np.linalg.solve(C[np.ix_(o, o)], C[o, j])
+        v, missed, blind = float(C[j, j] - slopes @ C[o, j]), 0, 0
+        for x, z in zip(X[:1_000], s[:1_000, 0], strict=True):
+            size, m = float(np.sqrt(1 - np.square(x[o]).sum())), float(mean[j] + slopes @ (x[o] - mean[o]))
+            before = [normal(a, m, v) for a in (size, -size)]
+            after = [
+                p + float(shape.log_density(np.array([(z - W[o] @ x[o] - W[j] * a) ** 2]))[0])
+                for p, a in zip(before, (size, -size), strict=True)
+            ]
+            missed += (after[0] >= after[1]) != (x[j] > 0)
+            blind += (before[0] >= before[1]) != (x[j] > 0)
+        setting = f"h=4, column {j}"
+        assert found.detail["guess"][setting] == "likelier sign"
+        assert found.detail["p_release"][setting] == pytest.approx(missed / 1_000, abs=1e-12)
+        assert found.detail["p_without"][setting] == pytest.approx(blind / 1_000, abs=1e-12)
+    assert found.score < 0.35  # 0.9 by the linear guess
+
+
+def with_a_phone(rows: int, seed: int) -> Floats:
+    """A column of two values and three smooth ones, well inside the ball."""
+    rng = np.random.default_rng(seed)
+    y, other = rng.standard_normal((rows, 1)), rng.standard_normal((rows, 4))
+    seen = y * [1, 1, 0, 1] + other
+    return np.column_stack([np.where(seen[:, 0] > 0, 0.25, -0.25), 0.15 * np.tanh(seen[:, 1:])])
+
+
+@pytest.mark.parametrize("B", [0.05, 0.25])
+def test_a_column_of_two_values_is_one_of_them(B: float) -> None:
+    """With all other columns known: frequencies, known columns and the noise's density, person by person."""
+    X, noise = with_a_phone(1_500, 21), Staircase(B=B, epsilon=4)
+    mechanism = Scores([0.6, 0.5, 0.3, 0.5], noise)
+    s, W = mechanism.privatize(X, np.random.default_rng(22)), np.array(mechanism.weights)[0]
+    found = score_inference(X[:1_000], s[:1_000], W, noise, X[1_000:], population=X)
+    shape = shape_of(noise, 1)
+    assert shape is not None
+    # Two groups of people with means of their own and a covariance in common: Fisher's discriminant.
+    groups = {a: X[X[:, 0] == a][:, 1:] for a in (-0.25, 0.25)}
+    within = sum((len(g) * np.cov(g.T, bias=True) for g in groups.values()), np.zeros((3, 3))) / len(X)
+    missed = 0
+    for x, z in zip(X[:1_000], s[:1_000, 0], strict=True):
+        likely = {}
+        for a, g in groups.items():
+            apart, noisy = x[1:] - g.mean(axis=0), z - W[1:] @ x[1:] - W[0] * a
+            likely[a] = np.log(len(g)) - apart @ np.linalg.solve(within, apart) / 2
+            likely[a] += float(shape.log_density(np.array([noisy**2]))[0])
+        missed += max(likely, key=lambda a: likely[a]) != x[0]
+    setting = "h=3, column 0"
+    assert found.detail["guess"][setting] == "likeliest of few values"
+    assert found.detail["p_release"][setting] == pytest.approx(missed / 1_000, abs=1e-12)
+    assert 0.2 < found.detail["p_control"][setting] < 0.35
+    assert found.settings[setting].score < 0.15  # 0.5 and 0.9 by the linear guess
+    assert found.settings["h=1, column 0"].score < 0.15
+
+
+def test_what_is_open_to_everybody_is_not_held_against_a_release() -> None:
+    """Signs and values that known columns tell are guessed by the control as well."""
+    for X in (clip_rows(9 * some_people(6_000, 4, 23)), with_a_phone(6_000, 24)):
+        mechanism, rng = Scores(direction(4), LOUD), np.random.default_rng(0)
+        s = mechanism.privatize(X[:3_000], rng)
+        found = score_inference(X[:3_000], s, mechanism.weights, LOUD, X[3_000:], population=X, rng=rng)
+        assert found.detail["p_release"] == pytest.approx(found.detail["p_without"], abs=5e-3)
+        assert min(found.detail["p_control"].values()) < 0.4
+        assert found.score > 0.95
+
+
+def test_rare_failures_are_not_left_to_the_luck_of_a_small_holdout() -> None:
+    """The control counts everybody: a few people outside do not decide what a release is worth."""
+    X = clip_rows(9 * some_people(2_000, 4, 25))
+    mechanism = Scores(direction(4), LOUD)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(2_000)
+        inside, holdout = X[order[:1_900]], X[order[1_900:]]
+        s = mechanism.privatize(inside, rng)
+        found = score_inference(inside, s, mechanism.weights, LOUD, holdout, population=X, rng=rng)
+        assert found.score > 0.95
+
+
+def test_which_values_are_common() -> None:
+    rng = np.random.default_rng(26)
+    column = np.concatenate([np.zeros(70), np.full(20, 0.5), np.full(6, 0.2), rng.uniform(-1, 1, 904)])
+    few = Few.of(column)
+    assert few is not None
+    assert few.values.tolist() == [0.0, 0.5]  # six people are less than 1% of 1,000
+    assert Few.of(column[:96]) is not None
+    assert Few.of(np.concatenate([np.zeros(4), np.ones(90)])) is None  # four people are too few
+    assert Few.of(rng.uniform(-1, 1, 500)) is None
+    assert Few.of(np.zeros(500)) is None
+    many = Few.of(np.repeat(np.arange(20) / 20, np.arange(20) + 10))
+    assert many is not None
+    assert many.values == pytest.approx(np.arange(4, 20) / 20)  # the 16 commonest
 
 
 # ---------------------------------------------------------------- sameness
@@ -307,6 +490,14 @@ def test_the_commonest_value_is_right_for_most(seed: int) -> None:
         tried = np.concatenate([x - reach, x, x + reach])
         most = max(int(rule.right(np.full(60, g), x, j).sum()) for g in tried)
         assert rule.right(np.full(60, guess), x, j).sum() >= most > 1
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_singling_out_by_one_number_is_said_not_to_be_informative(columns: int) -> None:
+    X = some_people(300, columns, 27)
+    (found,) = run_attacks(Sides(("a", "b")[:columns], X, X + 0.01), ["singling_out"], seed=1)
+    assert ("not informative for one number" in found.meaning) == (columns == 1)
+    assert found.meaning.startswith(meaning("singling_out", cast("Protection", found.protection)))
 
 
 # ---------------------------------------------------------------- refused

@@ -84,7 +84,6 @@ def test_the_prose_says_what_was_printed() -> None:
 
     assert f"beside the {status_quo[1][:3]},000 whom" in text
     assert f"Singling-out protection of {one[5][:4]} (`least-noise` in the sweep)" in text
-    assert f"where it is {one[5][2:4]}%" in text
     assert f"{two[5][2:4]}% were not singled out" in text
     assert f"about {extra(two)} more poor people missed" in text
     assert f"for {extra(one)} more missed. The decision page" in text

@@ -220,7 +220,7 @@ def test_scores_are_attacked_too(folder: Path, tmp_path: Path) -> None:
     assert shown.code == 0, shown.err
     said = words(shown.out)
     assert "600 people, 1 score of 3 columns, holdout 200" in said
-    assert "Guesses that are not linear" in said
+    assert "Cleverer guesses" in said
     assert "others who look alike" in said
     found = cli(*asked, "--seed", "1", "--json").json
     assert (found["features"], found["scores"]) == (list(FEATURES), ["score"])

@@ -8,8 +8,23 @@ import numpy as np
 import pytest
 
 from learn_support import EVERYBODY, SAMPLED, first_round, population, write_program
-from release_support import FEATURES, NAMED, Ran, cli, nothing_changes, read_back, words
+from release_support import (
+    CENTERS,
+    FEATURES,
+    NAMED,
+    SCALES,
+    Ran,
+    cli,
+    nothing_changes,
+    read_back,
+    settings,
+    words,
+)
+from targetdp import Guarantee
+from targetdp.conditions import accuracy_ceiling
+from targetdp.programs.two_rounds.expectation import Difference
 from targetdp.programs.two_rounds.learning import Weights
+from targetdp.release.job import privatize_file
 from targetdp.release.keys import SigningKey, default_key_path
 from targetdp.release.weights_file import read_weights
 
@@ -57,9 +72,10 @@ def test_the_file_holds_weights_and_where_they_are_from(folder: Path) -> None:
     assert weights.scores == ("score",)
     assert np.linalg.norm(weights.matrix) == pytest.approx(1, abs=1e-3)
     assert weights.matrix[0] @ [0.6, 0.3, -0.4] > 0.7  # consumption rises with these
-    assert set(weights.learned) == {"release", "people", "program", "asked"}
-    assert weights.learned["people"] == SAMPLED
-    # Nothing but these: no mean, no quantile, no label.
+    assert set(weights.learned) == {"release", "program", "asked"}
+    # Nothing but these: no mean, no quantile, no label, nor how many of them there are.
+    assert "Nothing else about labels is in it" in text
+    assert str(SAMPLED) not in text.replace(weights.learned["release"], "")
     assert set(tomllib.loads(text)) == {"scores", "weights", "learned"}
     assert all(len(f"{abs(w):.6g}".replace("0.", "").lstrip("0")) <= 4 for w in weights.matrix[0].tolist())
 
@@ -99,6 +115,56 @@ def test_a_sample_that_shows_nothing_is_warned_about(folder: Path, monkeypatch: 
     ran = learn(*QUICK, "--force")
     assert ran.code == 0
     assert "does not show that scores would tell anything" in words(ran.err)
+
+
+def test_what_scales_cost_is_no_noise(folder: Path) -> None:
+    """A first round of ε = 7, of which 6 went to its scales, has the noise of ε = 1; and so will scores."""
+    lines = (
+        f"{n} = {{ lower = {c - 4 * s}, upper = {c + 4 * s} }}"
+        for n, c, s in zip(FEATURES, CENTERS, SCALES, strict=True)
+    )
+    (folder / "bounds.toml").write_text("[features]\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    paid = {
+        "scales": "private", "bounds": folder / "bounds.toml", "scales_epsilon": 6.0, "epsilon": 1.0,
+        "key": folder / "key.pem", "delta": 1e-5,
+    }  # fmt: skip
+    released = privatize_file(folder / "sampled.parquet", folder / "paid.parquet", settings(**paid))
+    assert released.certificate.guarantee is not None
+    assert released.certificate.guarantee.epsilon == pytest.approx(7.0)
+    ran = cli("learn", "paid.parquet", "labels.csv", *QUICK, "--json")
+    assert ran.code == 0, ran.err
+    second = ran.json["second_round"]["guarantee"]
+    assert second["epsilon"] == pytest.approx(1.0)
+    assert second["delta"] <= 1e-5
+    note = "of the first round's ε = 7, 6 was paid for column scales and 1 is noise"
+    assert note in words(ran.err)
+    assert any(note in one for one in ran.json["notes"])
+    own = cli("learn", "paid.parquet", "labels.csv", *QUICK, "--json", "--force", "--epsilon", "3")
+    assert own.json["second_round"]["guarantee"]["epsilon"] == 3
+    assert "column scales" not in own.err
+
+
+def test_theorem_1_stands_beside(folder: Path) -> None:
+    ran = learn(*QUICK, "--B", "2", "--epsilon", "1", "--delta", "0.01")
+    assert "no more often than γ = 0.7338" in words(ran.out)
+    assert "γ is not this accuracy" in words(ran.out)
+    told = learn(*QUICK, "--B", "2", "--epsilon", "1", "--delta", "0.01", "--json", "--force").json
+    assert told["theorem_1"]["largest_agreement"] == accuracy_ceiling(Guarantee(2.0, 1.0, 0.01))
+    usual = learn(*QUICK, "--force")
+    assert "Theorem 1 rules out nothing here" in words(usual.out)
+    assert "γ =" not in usual.out
+
+
+def test_pictures_that_disagree_are_warned_about(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Difference, "is_odd", False)
+    assert "rely on the interval" not in learn().err
+    monkeypatch.setattr(Difference, "is_odd", True)
+    ran = learn(*QUICK, "--force", "--json")
+    assert ran.code == 0
+    assert "so rely on the interval, not on the figure" in words(ran.err)
+    (warning,) = ran.json["warnings"]
+    assert "of people are decided about rightly" in warning
+    assert set(ran.json["checked_on_the_sample"]) == {"smooth", "counted", "error"}
 
 
 @pytest.mark.parametrize(

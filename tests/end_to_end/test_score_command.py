@@ -279,6 +279,42 @@ def test_scores_in_the_scales_that_the_sample_has_paid_for(folder: Path) -> None
     assert cli("verify", "scores.parquet", "--sample", "sample.parquet").code == 0
 
 
+def test_other_scales_than_those_of_the_release_file(folder: Path) -> None:
+    """What the file says of private scales does not stand against a flag for others."""
+    bounds = "\n".join(f"{name} = {{ lower = -100, upper = 100 }}" for name in FEATURES)
+    (folder / "bounds.toml").write_text(f"[features]\n{bounds}\n")
+    (folder / "private.toml").write_text(
+        f'id = "name"\nfeatures = {list(FEATURES)}\nB = 0.25\nepsilon = 4\n'
+        'scales = "private"\nbounds = "bounds.toml"\nscales_epsilon = 20\n'
+    )
+    given = ("--release", "private.toml", "--json")
+    ran = cli("privatize", "sampled.parquet", "sample.parquet", *given)
+    assert ran.code == 0, ran.err
+    write_weights(folder / "weights.toml", release=ran.json["release"])
+    scoring = ("score", "all.parquet", "weights.toml")
+    for scales, source, paid in (
+        ("sample", "sample", 4.0), ("scales.toml", "declared", 4.0), ("private", "private", 24.0),
+    ):  # fmt: skip
+        ran = cli(*scoring, f"in_{source}.parquet", *given, "--sample", "sample.parquet", "--scales", scales)
+        assert ran.code == 0, ran.err
+        assert ran.json["guarantee"]["epsilon"] == pytest.approx(paid)
+        assert certificate_of(folder / f"in_{source}.parquet").scales.source == source
+    with nothing_changes(folder):
+        ran = cli(
+            *scoring, "x.parquet", *given, "--sample", "sample.parquet", "--scales", "sample", "--bounds",
+            "bounds.toml",
+        )  # fmt: skip
+    assert ran.code == 2
+    assert "bounds and scales_epsilon belong to scales = 'private'" in ran.err
+
+
+def test_what_holds_in_a_conditional_sample_is_not_told_without_its_condition(folder: Path) -> None:
+    sampled(folder, "--scales", "data")
+    ran = score("--sample", "sample.parquet")
+    assert ran.code == 0, ran.err
+    assert "(B = 0.25, ε = 4, δ = 0.0244), given its scales (data)" in words(ran.err)
+
+
 # Its neighbors
 
 

@@ -164,9 +164,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be read: Invalid value"):
         read_program_file(path)
     path.write_text('kind = "aid"\n', encoding="utf-8")
-    with pytest.raises(
-        ValueError, match=r"program file .*program.toml: table must be given; source must"
-    ):
+    with pytest.raises(ValueError, match=r"program file .*program.toml: table must be given; source must"):
         read_program_file(path)
 
 

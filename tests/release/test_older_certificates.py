@@ -104,6 +104,26 @@ def test_a_field_that_says_nothing_is_not_written_and_may_not_be_added(old: Path
         read_certificate(place)
 
 
+def test_neither_may_one_of_a_part(old: Path) -> None:
+    """Whether scales were estimated by the release itself was not always said."""
+    place = certificate_path(old)
+    plain = json.loads(place.read_text(encoding="utf-8"))
+    assert "estimated_here" not in plain["scales"]
+    plain["scales"]["estimated_here"] = False
+    place.write_text(json.dumps(plain, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="was edited"):
+        read_certificate(place)
+    plain["scales"]["estimated_here"] = True
+    changed = Certificate.model_validate(plain)
+    assert (
+        changed.message()
+        != changed.model_copy(
+            update={"scales": changed.scales.model_copy(update={"estimated_here": False})}
+        ).message()
+    )
+    assert Certificate.model_validate_json(changed.text()) == changed
+
+
 @pytest.mark.parametrize("change", [{"scores": ("score",)}, {"no_sample": True}])
 def test_a_field_that_says_something_is_signed(old: Path, change: dict[str, object]) -> None:
     found = read_certificate(certificate_path(old))

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from release_support import FEATURES, certificate_of
-from score_support import charged, first_round, in_folder, second_round, two_tables
+from release_support import FEATURES, certificate_of, values_of, write_parquet
+from score_support import charged, first_round, in_folder, second_round, two_tables, write_weights
 from targetdp import sequential
 from targetdp.accounting import StatedLoss, compose
 from targetdp.mechanisms.laws import law_of
 from targetdp.mechanisms.linear import LinearLaw, rounding
 from targetdp.release.certificate import Certificate
+from targetdp.release.frame import privatize_frame
 from targetdp.release.holder import Holder
 from targetdp.release.keys import SigningKey
 from targetdp.release.ledger import Ledger
@@ -23,7 +24,7 @@ from targetdp.release.page import page
 from targetdp.release.score_checks import against_sample
 from targetdp.release.staging import certificate_path, page_path
 from targetdp.release.verify import verify_in_ledger, verify_release
-from targetdp.scales import ColumnScales
+from targetdp.scales import ColumnScales, private_scales
 
 PAID = 20.0
 
@@ -124,6 +125,9 @@ def test_the_ledger_charges_the_noise_and_no_scales(made: Path) -> None:
         (lambda c: c["scales"].update(values=None), "column scales"),
         (lambda c: c["scales"].update(spent={"B": 2, "epsilon": 1, "delta": 0}), "column scales"),
         (lambda c: c["scales"].update(source="declared"), "conditions"),
+        (lambda c: c["scales"].update(source="sample-declared"), "column scales"),
+        (lambda c: c["scales"].update(estimated_here=True), "column scales"),
+        (lambda c: c["sample"].update(scales="declared"), "the sample's scales"),
         (lambda c: c["conditions"].pop(0), "conditions"),
     ],
 )
@@ -140,13 +144,70 @@ def test_other_values_than_the_sample_s_are_found_by_its_certificate(folder: Pat
     assert not against_sample(made, certificate_of(folder / "sample.parquet")).holds
 
 
-def test_declared_scales_of_a_sample_stay_declared(tmp_path: Path) -> None:
+def test_declared_scales_of_a_sample_are_declared_for_these_people_too(tmp_path: Path) -> None:
+    """Public for the sample may have been learned from exactly the people who are scored now."""
     two_tables(tmp_path)
     first_round(tmp_path)
     done = scored(tmp_path)
-    assert done.certificate.scales.source == "declared"
-    assert done.certificate.sample is not None
-    assert done.certificate.sample.same_scales
+    c, sample = done.certificate, certificate_of(tmp_path / "sample.parquet")
+    assert c.scales.source == "sample-declared"
+    assert c.scales.values == sample.scales.values
+    assert c.sample is not None
+    assert (c.sample.same_scales, c.sample.scales) == (True, "declared")
+    assert "that they were not learned from these people either was declared, too" in c.conditions[0]
+    assert c.conditions[0] not in sample.conditions
+    assert any("not learned from the people who are scored now, either" in told for told in done.warnings)
+    assert c.classic.exact is not None
+    assert verify_release(tmp_path / "scores.parquet", c).holds
+    assert against_sample(c, sample).holds
+    again = second_round(tmp_path, "again.parquet", sample=tmp_path / "sample.parquet")
+    assert again.certificate.scales.source == "declared", "the same file, given again, is declared again"
+    assert not any("scored now" in told for told in again.warnings)
+    forged = edit(tmp_path / "scores.parquet", lambda c: c["sample"].update(scales="confidential"))
+    found = verify_release(tmp_path / "scores.parquet", forged).checks
+    assert "column scales" in {check.what for check in found if check.holds is False}
+    assert not against_sample(forged, sample).holds
+
+
+def test_private_scales_that_a_sample_was_given_are_not_taken_over(tmp_path: Path) -> None:
+    """Estimated from everybody: whoever is outside the sample has not paid for them."""
+    everybody = two_tables(tmp_path)
+    of_everybody = private_scales(
+        values_of(everybody), lower=[-100.0] * 3, upper=[100.0] * 3, epsilon=PAID
+    )  # fmt: skip
+    done = privatize_frame(
+        everybody.slice(0, 40), scales=of_everybody, id="name", features=FEATURES, B=0.25, epsilon=4.0,
+        delta=1e-7, key=tmp_path / "key.pem",
+    )  # fmt: skip
+    assert done.certificate.scales.source == "private"
+    assert done.certificate.scales.estimated_here is False
+    sample = write_parquet(tmp_path / "sample.parquet", done.frame)
+    certificate_path(sample).write_text(done.certificate.text(), encoding="utf-8")
+    write_weights(tmp_path / "weights.toml", release=done.certificate.release)
+    with pytest.raises(ValueError, match="private scales that it was given, or an older version made it"):
+        scored(tmp_path)
+    # Nor by hand, with the sample's own values.
+    asked = in_folder(tmp_path, weights=tmp_path / "weights.toml", scales="in Python", sample=sample)
+    by_hand = ColumnScales(of_everybody.center, of_everybody.scale, "sample")
+    with pytest.raises(ValueError, match="scales are not those that the sample has paid for"):
+        Holder(asked, by_hand).terms(by_hand, 80)
+
+
+def test_a_frame_that_estimates_its_scales_says_so(made: Path, tmp_path: Path) -> None:
+    assert certificate_of(made / "sample.parquet").scales.estimated_here is True
+    for name in ("left.parquet", "both.parquet"):
+        assert certificate_of(made / name).scales.estimated_here is False
+    done = privatize_frame(
+        two_tables(tmp_path), scales="private", bounds=made / "bounds.toml", scales_epsilon=PAID, id="name",
+        features=FEATURES, B=0.25, epsilon=4.0, key=tmp_path / "key.pem",
+    )  # fmt: skip
+    assert done.certificate.scales.estimated_here is True
+
+
+def test_scores_do_not_hold_against_a_sample_that_was_given_its_scales(folder: Path) -> None:
+    scores = certificate_of(folder / "left.parquet")
+    given = edit(folder / "sample.parquet", lambda c: c["scales"].update(estimated_here=False))
+    assert not against_sample(scores, given).holds
 
 
 def test_scales_that_nobody_paid_for_cannot_be_taken_over(tmp_path: Path) -> None:
@@ -172,3 +233,6 @@ def test_nobody_can_say_that_other_scales_are_the_sample_s(folder: Path, sampled
     )  # fmt: skip
     with pytest.raises(ValueError, match="scales are not those that the sample has paid for"):
         Holder(asked, other).terms(other, 80)
+    declared = ColumnScales(np.ones(3), np.ones(3), "sample-declared")
+    with pytest.raises(ValueError, match="scales are not those that were declared for the sample"):
+        Holder(asked, declared).terms(declared, 80)

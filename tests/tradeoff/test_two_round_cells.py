@@ -3,6 +3,7 @@
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -10,7 +11,7 @@ import pytest
 
 from targetdp.attacks.inference import attribute_inference, split_holdout
 from targetdp.attacks.protection import Protection
-from targetdp.attacks.score_inference import score_inference
+from targetdp.attacks.score_inference import row_inference, score_inference
 from targetdp.attacks.singling_out import singling_out
 from targetdp.mechanisms.linear import Scores
 from targetdp.programs.base import Program
@@ -71,15 +72,19 @@ def test_a_simulation_by_hand(lending: bool) -> None:
     assert {k: v for (m, k), v in found.items() if m == "singling_out"} == expected
 
     working, holdout = split_holdout(s.X, PEOPLE // 4, generator(11, CELL, 2, "holdout"))
-    W, out, attack = s.X[working], s.X[holdout], generator(11, CELL, 2, "attack")
+    W, out = s.X[working], s.X[holdout]
     W_priv = rounds.first.privatize(W, generator(11, CELL, 2, "working set"))
-    rows = attribute_inference(W, W_priv, out, draws=2, columns=FEATURES, rng=attack)
-    guessed = score_inference(
-        W, scores[working], learned.w, rounds.second, out, population=s.X, draws=2, columns=FEATURES,
-        rng=attack,
-    )  # fmt: skip
+    rng = generator(11, CELL, 2, "attack")
+    searched = attribute_inference(W, W_priv, out, draws=2, columns=FEATURES, rng=rng)
+    assert {k: v for (m, k), v in found.items() if m == "attribute_inference"} == _told(
+        "inside the sample", searched
+    )
+    rng = generator(11, CELL, 2, "informed")
+    known: dict[str, Any] = {"known": [3], "population": s.X, "columns": FEATURES, "rng": rng}
+    rows = row_inference(W, W_priv, rounds.first, out, **known)
+    guessed = score_inference(W, scores[working], learned.w, rounds.second, out, **known)
     expected = _told("inside the sample", rows) | _told("outside the sample", guessed)
-    assert {k: v for (m, k), v in found.items() if m == "attribute_inference"} == expected
+    assert {k: v for (m, k), v in found.items() if m == "informed_inference"} == expected
 
 
 def _told(who: str, protection: Protection) -> dict[str, float]:

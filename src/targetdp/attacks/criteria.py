@@ -63,20 +63,21 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
             criteria=(INFERENCE,),
             adversary="Knows whose score is whose, the weights, the law of the noise, some columns of each "
             "person exactly, and what people are like in general.",
-            reaches="Whether the best linear guess at a missing value, from the known columns and the score, "
-            "is right more often than guesses without any score are for a person who was not in the table.",
-            does_not_reach="Guesses that are not linear, guesses from several tables together, and what is "
-            "true of the whole population: that can be learned about people who are not in the table.",
+            reaches="Whether guesses at a missing value from the known columns and the score (linear, among "
+            "a column's few values, or of the sign where the size follows from the others) are right more "
+            "often than the same guesses without any score.",
+            does_not_reach="Cleverer guesses, guesses from several tables together, and what is true of the "
+            "whole population: that can be learned about people who are not in the table.",
         ),
         "row_inference": Answer(
             criteria=(INFERENCE,),
             adversary="Knows whose row is whose, the law of the noise, some columns of each person exactly, "
             "and what people are like in general.",
-            reaches="Whether the best linear guess at a missing value, from the known columns and the "
-            "released row, is right more often than guesses without any row are for a person who was not in "
-            "the table.",
-            does_not_reach="Guesses that are not linear, guesses from several tables together, and what is "
-            "true of the whole population: that can be learned about people who are not in the table.",
+            reaches="Whether guesses at a missing value from the known columns and the released row (linear, "
+            "among a column's few values, or of the sign where the size follows from the others) are right "
+            "more often than the same guesses without any row.",
+            does_not_reach="Cleverer guesses, guesses from several tables together, and what is true of the "
+            "whole population: that can be learned about people who are not in the table.",
         ),
         "distinguishing": Answer(
             criteria=(SINGLING_OUT, LINKABILITY, INFERENCE),
@@ -136,6 +137,12 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
 _OF_SCORES = (("released row", "released score"), ("people's values", "people's scores"))
 """What is called differently where one number was released for each person; or a few."""
 
+ONE_NUMBER = (
+    "This is not informative for one number: unless the table is small, nets of these sizes hold several "
+    "people whatever the noise."
+)
+"""What is said beside singling out where one number was released for each person."""
+
 
 def meaning(name: str, protection: Protection, *, scores: bool = False) -> str:
     """What a score says, in one sentence that needs no statistics; ``scores`` says that scores were released.
@@ -175,6 +182,16 @@ def _attribute_inference(p: Protection) -> str:
         return f"Every guess at a missing value was right for people in the table ({by})."
     often = "at least as often" if p.score >= 1 else f"only {_percent(p.score)} as often"
     return f"Guesses at a missing value failed {often} for people in the table as for people outside ({by})."
+
+
+def _informed_inference(p: Protection) -> str:
+    if p.detail.get("p_holdout", ()) is None:
+        return _attribute_inference(p)
+    by = _strongest(p, "guesses")
+    if p.score <= 0:
+        return f"Every guess at a missing value was right for people in the table ({by})."
+    often = "at least as often" if p.score >= 1 else f"only {_percent(p.score)} as often"
+    return f"Guesses at a missing value failed {often} with what was released as without it ({by})."
 
 
 def _membership(p: Protection) -> str:
@@ -221,8 +238,8 @@ _MEANINGS: Mapping[str, Callable[[Protection], str]] = MappingProxyType(
     {
         "singling_out": _singling_out,
         "attribute_inference": _attribute_inference,
-        "score_inference": _attribute_inference,
-        "row_inference": _attribute_inference,
+        "score_inference": _informed_inference,
+        "row_inference": _informed_inference,
         "distinguishing": _distinguishing,
         "linkage": _linkage,
         "linkability": _linkability,

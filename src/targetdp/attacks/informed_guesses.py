@@ -10,16 +10,28 @@ from targetdp import check
 from targetdp.attacks.comparable import shared_note
 from targetdp.attacks.failed_guesses import Rule, notes_on, relative, rule_of, sampled_note
 from targetdp.attacks.known_columns import Window
-from targetdp.attacks.linear_guess import Knowing, Moments, Shown
+from targetdp.attacks.linear_guess import Belief, Knowing, Moments, Shown
 from targetdp.attacks.linkage import same_people
 from targetdp.attacks.noise_shape import in_unit_ball
 from targetdp.attacks.protection import Protection, Setting, worst
 from targetdp.progress import Progress
 from targetdp.typing import Floats
 
-WITHOUT = ("linear guess without the release", "outward guess without the release", "commonest value")
-GUESSES = ("linear guess", "outward guess", *WITHOUT)
-"""All that are tried on people in the release; outside it, only what needs no release."""
+WITH = ("linear guess", "outward guess", "likeliest of few values", "likelier sign")
+WITHOUT = (*(f"{name} without the release" for name in WITH), "commonest value")
+GUESSES = (*WITH, *WITHOUT)
+"""All that are tried on people in the release; outside it, only what needs no release.
+
+A column with no few values, and a sign where the size of a value does not follow, are guessed by the linear
+guess, which comes first and so is never named by another's name.
+"""
+
+COMMON = 0.01
+"""Share of people who have a value, or lie on the sphere, from which on somebody reckons with it."""
+AT_LEAST = 5
+MOST_VALUES = 16
+"""People whom a common value has at least, and how many such values of a column are told apart."""
+_ON_SPHERE = 1 - 1e-6
 
 WELL_INFORMED = (
     "The adversary is taken to know what the very people who are attacked are like in general: a real one "
@@ -32,11 +44,34 @@ BY_HINDSIGHT = (
 
 
 @dataclass(frozen=True)
+class Few:
+    """The common ``values`` of a column, and how much more often they occur than a normal one would.
+
+    So the posterior of the normal belief, times these ``log_odds``, is that of the values' own frequencies.
+    """
+
+    values: Floats
+    log_odds: Floats
+
+    @classmethod
+    def of(cls, column: Floats) -> "Few | None":
+        """The common values of a column of people at large; None where there are not two of them."""
+        values, counts = np.unique(np.round(column, 10), return_counts=True)
+        common = np.flatnonzero(counts >= max(AT_LEAST, COMMON * len(column)))
+        common = np.sort(common[np.argsort(-counts[common], kind="stable")[:MOST_VALUES]])
+        if len(common) < 2:
+            return None
+        values, counts = values[common], counts[common]
+        return cls(values, np.log(counts) + np.square(values - column.mean()) / (2 * column.var()))
+
+
+@dataclass(frozen=True)
 class Attacked:
     """People in a release and what it shows of them, people outside it, and what is known of people at large.
 
-    ``usual`` has the commonest value of each column; ``everyone`` counts the people of whom those attacked
-    are a sample.
+    ``usual`` has the commonest value of each column, ``few`` its common values, if it has several;
+    ``on_sphere`` says that rows of length 1 are common, as after clipping: there the size of the last value
+    follows from all others. ``everyone`` counts the people of whom those attacked are a sample.
     """
 
     rows: Floats = field(repr=False)
@@ -45,6 +80,8 @@ class Attacked:
     shown: Shown
     moments: Moments
     usual: Floats
+    few: tuple[Few | None, ...]
+    on_sphere: bool
     rule: Rule
     everyone: int
     well_informed: bool
@@ -63,8 +100,11 @@ class Attacked:
             if len(table):
                 in_unit_ball(table, called)
         rule = rule_of(X, tolerance)
-        usual, moments = rule.commonest(general), Moments.of(general)
-        return cls(X, private, outside, shown, moments, usual, rule, len(X), population is None)
+        few, long = tuple(map(Few.of, general.T)), np.linalg.norm(general, axis=1) > _ON_SPHERE
+        return cls(
+            X, private, outside, shown, Moments.of(general), rule.commonest(general), few,
+            float(long.mean()) >= COMMON, rule, len(X), population is None,
+        )  # fmt: skip
 
     def failures(self, windows: Sequence[Window], progress: Progress) -> tuple[Floats, Floats]:
         """By column: failures of each of `GUESSES` in the release, and of each of `WITHOUT` outside it."""
@@ -76,11 +116,48 @@ class Attacked:
             general, of_others = knowing.alone(self.rows), knowing.alone(self.outside)
             for secret in window.secrets:
                 place = knowing.rest.index(secret)
-                guesses = (*told.guesses(place), *general.guesses(place))
+                alone = self._guesses(general, self.rows, secret, place)
+                guesses = (*self._told(told, general, secret, place), *alone)
                 inside[secret] += self._failed(guesses, self.rows, secret)
-                beyond[secret] += self._failed(of_others.guesses(place), self.outside, secret)
+                controls = self._guesses(of_others, self.outside, secret, place)
+                beyond[secret] += self._failed(controls, self.outside, secret)
             progress.advance(1)
         return inside, beyond
+
+    def _guesses(self, belief: Belief, rows: Floats, secret: int, place: int) -> tuple[Floats, ...]:
+        """The guesses at a column that follow from known columns alone, as `WITH` has them."""
+        linear, drawn = belief.guesses(place)
+        few, signs = self.few[secret], self._signs(belief, rows)
+        value = linear if few is None else belief.likeliest(place, few.values, few.log_odds)
+        return linear, drawn, value, linear if signs is None else belief.likeliest(place, signs)
+
+    def _told(self, told: Belief, general: Belief, secret: int, place: int) -> tuple[Floats, ...]:
+        """The same with what the release shows of the people in it.
+
+        Where nothing is unknown but the secret, few values are weighed by the noise's own density: it is not
+        normal, and for some laws far from it.
+        """
+        linear, drawn = told.guesses(place)
+        few, signs = self.few[secret], self._signs(general, self.rows)
+        value = sign = linear
+        if few is not None and len(told.columns) > 1:
+            value = told.likeliest(place, few.values, few.log_odds)
+        elif few is not None:
+            value = general.likeliest(place, few.values, few.log_odds + self._density(secret, few.values))
+        if signs is not None:
+            sign = general.likeliest(place, signs, self._density(secret, signs))
+        return linear, drawn, value, sign
+
+    def _signs(self, belief: Belief, rows: Floats) -> Floats | None:
+        """The two values of the one column that is not known with which a row has length 1."""
+        if len(belief.columns) > 1 or not self.on_sphere:
+            return None
+        known = np.delete(rows, belief.columns[0], axis=1)
+        size = np.sqrt(np.maximum(0.0, 1 - np.einsum("ij,ij->i", known, known)))
+        return np.stack([size, -size], axis=1)
+
+    def _density(self, secret: int, values: Floats) -> Floats:
+        return self.shown.log_density(self.rows, self.released, secret, values)
 
     def _failed(self, guesses: Sequence[Floats], actual: Floats, secret: int) -> list[int]:
         """How many fail, of each of these guesses and of the commonest value."""
@@ -97,20 +174,23 @@ class Attacked:
         settings: dict[str, Setting] = {}
         shares: dict[str, tuple[float, float]] = {}
         without: dict[str, float] = {}
+        outside: dict[str, float] = {}
         strongest: dict[str, str] = {}
         doubt = (1 - confidence) / (d * len(plan) * len(GUESSES))
         for h, windows in plan.items():
             inside, beyond = (
                 failed / (1 if h == d - 1 else draws) for failed in self.failures(windows, progress)
             )
-            for name, tried, controls in zip(names, inside, beyond, strict=True):
-                # Which guess is best without the release is decided on other people than those whom it is
-                # then tried on: so it does not look better there, nor the release safer, than it is.
-                control = int(tried[-len(WITHOUT) :].argmin())
-                setting, failed_outside = f"h={h}, {name}", float(controls[control])
-                settings[setting] = _lowest([relative(float(p), n, failed_outside, m, doubt) for p in tried])
-                shares[setting] = (float(tried.min()) / n, failed_outside / max(1, m))
-                without[setting] = float(tried[-len(WITHOUT) :].min()) / n
+            for name, tried, others in zip(names, inside, beyond, strict=True):
+                # The control is the guess that is best without the release. It is tried on everybody, in the
+                # release and outside: a few hundred people outside alone leave rare failures to luck, and the
+                # worst of many ratios would then look like a leak where there is none.
+                best = int(tried[-len(WITHOUT) :].argmin())
+                setting, same = f"h={h}, {name}", float(tried[len(WITH) + best])
+                control, everyone = (same + float(others[best]), n + m) if m else (0.0, 0)
+                settings[setting] = _lowest([relative(float(p), n, control, everyone, doubt) for p in tried])
+                shares[setting] = (float(tried.min()) / n, control / max(1, everyone))
+                without[setting], outside[setting] = same / n, float(others[best]) / max(1, m)
                 strongest[setting] = GUESSES[int(tried.argmin())]
         zeros = self.rule.zeros(np.concatenate([self.rows, self.outside]), names)
         return worst(
@@ -119,7 +199,8 @@ class Attacked:
             confidence=confidence,
             p_release={setting: p for setting, (p, _) in shares.items()},
             p_without=without,
-            p_holdout={setting: p for setting, (_, p) in shares.items()} if m else None,
+            p_holdout=outside if m else None,
+            p_control={setting: p for setting, (_, p) in shares.items()} if m else None,
             guess=strongest,
             people=n,
             holdout=m,

@@ -2,7 +2,8 @@
 
 A release shows z = A·x + noise: A is the identity where the whole row is released, and the weights where it
 is scores. With the mean and covariance of people in general, Gaussian algebra gives the mean and variance of
-what is not known. It first takes the known columns into account, then z.
+what is not known. It first takes the known columns into account, then z. Where only a few values are
+possible, the same belief says which of them is the likeliest.
 """
 
 from collections.abc import Sequence
@@ -10,13 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from targetdp.attacks.noise_shape import Noise, covariance_of, shape_of
+from targetdp.attacks.noise_shape import Noise, NoiseShape, NormalShape, covariance_of, shape_of
 from targetdp.mechanisms.law import ProjectionLaw
 from targetdp.mechanisms.linear import LinearLaw, Scores
 from targetdp.typing import Floats
 
 _NOTHING = 1e-12
 """Share of the largest variance (columns in units of their own) below which a direction holds nothing."""
+_EXACT = 1e-6
+"""Deviation, on the scale of the unit ball, that stands for none at all: it leaves room for rounding."""
+_NO_NOISE = NormalShape(_EXACT)
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,11 @@ class Moments:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a release shows of a row x: ``map``·x (m×d), and noise of this ``covariance`` on it."""
+    """What a release shows of a row x: ``map``·x (m×d), and noise of this ``covariance`` and ``shape``."""
 
     map: Floats
     covariance: Floats
+    shape: NoiseShape = _NO_NOISE
     note: str = ""
 
     @classmethod
@@ -54,7 +59,22 @@ class Shown:
         covariance = covariance_of(noise, len(seen))
         if isinstance(noise, ProjectionLaw):  # with few dimensions it keeps some directions only
             seen = (noise.projection.forward() @ noise.projection.inverse() * noise.k).T @ seen
-        return cls(seen, covariance, "" if shape is None else shape.note)
+        assert shape is not None  # noqa: S101 (it is None for no noise only)
+        return cls(seen, covariance, shape, shape.note)
+
+    def log_density(self, rows: Floats, released: Floats, secret: int, values: Floats) -> Floats:
+        """How likely each person's released values are for each of some ``values`` of one column (n×K).
+
+        By the noise's own density, up to a constant, for somebody who knows all other columns of ``rows``.
+        """
+        known = [j for j in range(self.map.shape[1]) if j != secret]
+        left = self.shape.whitened(released - rows[:, known] @ self.map[:, known].T)
+        step = self.shape.whitened(np.ascontiguousarray(self.map[:, [secret]].T))[0]
+        length = float(step @ step)
+        # Along the step and across it: so nothing large cancels where the noise is small.
+        best = left @ step / length if length > 0 else np.zeros(len(left))
+        across = np.square(left - best[:, None] * step).sum(axis=1)
+        return self.shape.log_density(across[:, None] + length * np.square(values - best[:, None]))
 
 
 def _behind(noise: Scores | LinearLaw, weights: Floats | None, columns: int) -> Noise:
@@ -86,6 +106,17 @@ class Belief:
         m = self.means[:, place]
         reach = np.sqrt(np.square(m) + 4 * self.variances[place])
         return m, np.asarray((m + np.where(m < 0, -reach, reach)) / 2)
+
+    def likeliest(self, place: int, values: Floats, log_odds: Floats | float = 0.0) -> Floats:
+        """For each person the likeliest of a few ``values`` (K, or n×K) of one of the columns.
+
+        ``log_odds`` (the same shape) is what else speaks for each of them. Of several that are equally likely
+        the first is taken.
+        """
+        m, v = self.means[:, [place]], max(float(self.variances[place]), _EXACT**2)
+        likely = log_odds - np.square(values - m) / (2 * v)
+        each = np.broadcast_to(values, likely.shape)
+        return np.asarray(np.take_along_axis(each, likely.argmax(axis=1)[:, None], axis=1)[:, 0])
 
 
 @dataclass(frozen=True)

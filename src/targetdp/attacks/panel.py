@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from targetdp import check
-from targetdp.attacks.criteria import ANSWERS, Answer, meaning
+from targetdp.attacks.criteria import ANSWERS, ONE_NUMBER, Answer, meaning
 from targetdp.attacks.distinguishing import distinguishing
 from targetdp.attacks.inference import attribute_inference
 from targetdp.attacks.lineup import Behind, Sides
@@ -20,6 +20,7 @@ from targetdp.attacks.reconstruction import reconstruction
 from targetdp.attacks.score_inference import score_inference
 from targetdp.attacks.singling_out import singling_out
 from targetdp.progress import Progress, Silent
+from targetdp.scales import PUBLISHED
 
 MOST_PEOPLE = 20_000
 """People whose values are guessed, unless the caller says otherwise: guessing compares each with all rows."""
@@ -114,6 +115,8 @@ def _finding(name: str, case: Case) -> Finding:
         return Finding(name, None, f"Not run: {reason}", done_by=done_by)
     given = caveats(case.sides) if found.bound == "lower" and found.score > 0 else ()
     words = meaning(done_by, found, scores=case.sides.behind is not None)
+    if name == "singling_out" and case.sides.released.shape[1] == 1:
+        words = f"{words} {ONE_NUMBER}"
     if given:
         words = f"Only {' and '.join(given)}: {words[0].lower()}{words[1:]}"
     return Finding(name, found, words, given, done_by)
@@ -165,7 +168,7 @@ def caveats(sides: Sides) -> tuple[str, ...]:
     if proof is None or proof.guarantee is None:
         return ()
     found = []
-    if proof.scales.source not in {"declared", "private"}:
+    if proof.scales.source not in PUBLISHED:
         found.append("given the column scales, which tell of people too")
     if proof.not_protected:
         found.append(f"without the columns that are passed on as they are ({', '.join(proof.not_protected)})")

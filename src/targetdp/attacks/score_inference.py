@@ -3,8 +3,9 @@
 The paper's adversary looks for the released row that resembles a person. Ids are released, though: whoever
 knows a person's id has that person's row, or score, without a search. This one also knows the law of the
 noise, the weights of scores, and what people are like in general; and guesses a value by the best linear
-prediction from the known columns and the released values. It meets scores and whole rows alike,
-so that the two can be compared.
+prediction from the known columns and the released values, by the likeliest of a column's few values, or by
+the likelier sign where the size follows from the row's length. It meets scores and whole rows alike, so that
+the two can be compared.
 """
 
 from collections.abc import Sequence
@@ -54,19 +55,25 @@ def score_inference(
     which is as well informed as can be. ``people`` attacks a random sample of so many of X.
 
     For each number h of ``known`` columns and each column as the secret (drawn as in `attribute_inference`)
-    p is the share of people for whom the guess fails, by the same rule. The score of a setting is p(people
-    in the release) / p(holdout), where people of the holdout are guessed at without any score; without a
-    holdout it is p itself. Guesses are the best linear prediction from the known columns and the scores, and
-    that prediction drawn outward, as is best for a relative tolerance (`Belief.guesses`); without scores the
-    same two, and the value that is right for most people. For people in the release all five compete, so
-    that the attack never does worse for having scores; for the holdout the best of the three counts, where
-    "best" is decided on the people in the release. The score is the worst over columns and h.
+    p is the share of people for whom the guess fails, by the same rule. The score of a setting is p with the
+    scores, for people in the release, relative to p of the control: guesses without any score, at people of
+    the release and the holdout together. Without a holdout it is p itself. The worst column and h count.
 
-    ``detail``: for each setting ``p_release`` and ``p_holdout``, whose ratio it is; ``guess``, the strongest;
-    and ``p_without``, people in the release guessed at without their scores.
+    Guesses with the scores are the best linear prediction from the known columns and the scores; that
+    prediction drawn outward, as is best for a relative tolerance (`Belief.guesses`); the likeliest of the
+    column's common values, where it has several (each 1% of ``population`` and 5 people at least, the 16
+    commonest); and, where all other columns are known and rows of length 1 are common in ``population`` (1%;
+    clipping makes them), the likelier of the two values with which the row has length 1. Guesses without are
+    the same four, and the value that is right for most people. With all other columns known the last two
+    go by the noise's exact density. For people in the release all nine compete, so that the attack never does
+    worse for having scores; of the five the control is the one that is best for people in the release.
+
+    ``detail``: for each setting ``p_release`` and ``p_control``, whose ratio it is; ``p_without`` and
+    ``p_holdout``, the control's share among people in the release and outside it; ``guess``, the strongest.
 
     Does not guarantee: that no cleverer guess exists (an upper bound on protection): people are not normally
-    distributed. See `attribute_inference` for intervals and edges.
+    distributed, and clipped columns keep some ratios that are not used. See `attribute_inference` for
+    intervals and edges.
     """
     rows = check.table(X)
     matrix = weights_matrix(weights)

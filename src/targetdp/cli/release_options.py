@@ -48,6 +48,8 @@ def given_by(release: Path | None, flags: dict[str, Any]) -> dict[str, Any]:
     from targetdp.release.settings import read_release_file  # noqa: PLC0415 (slow: keep --help quick)
 
     given = {} if release is None else read_release_file(release)
+    if flags.get("scales") not in {None, "private"}:  # what the file says of private scales is not meant
+        given = {name: value for name, value in given.items() if name not in {"bounds", "scales_epsilon"}}
     return given | {name: value for name, value in flags.items() if value is not None}
 
 
@@ -98,6 +100,7 @@ def _summary(done: Any) -> dict[str, Any]:
 
 def _say(done: Any) -> None:
     from targetdp.release.caveats import told  # noqa: PLC0415
+    from targetdp.scales import PUBLISHED  # noqa: PLC0415
 
     c = done.certificate
     if done.key.created:
@@ -110,7 +113,8 @@ def _say(done: Any) -> None:
     rounds = c.rounds()
     if rounds is not None:
         how = "scored, too: both rounds give them" if rounds.scored else "left out: the first round gave them"
-        tell(f"people of the sample are {how} {told(rounds.inside)}")
+        given = "" if c.sample.scales in {None, *PUBLISHED} else f", given its scales ({c.sample.scales})"
+        tell(f"people of the sample are {how} {told(rounds.inside)}{given}")
     tell(done.why)
     tell(f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md")
     share = done.outcome.clipped / c.rows

@@ -74,6 +74,20 @@ _SCORED = (
     "by {how}, for rows that are within B of each other in each of the two releases, on the conditions of "
     "both; that holds for a B, ε and δ that were not chosen by looking at the first."
 )
+_SAMPLE_SCALES = {
+    "data": (
+        "What is stated for people inside the sample is conditional: its column scales were its own means "
+        "and deviations, which no one paid for, so it holds only between samples that have the same column "
+        "scales."
+    ),
+    "confidential": (
+        "What is stated for people inside the sample is conditional: its column scales were learned from "
+        "other data about the same people, which no one paid for, so it holds only given these scales. The "
+        "weights were learned under them, and may carry something about people outside the sample, if those "
+        "data were about them, too: what is stated for them does not cover that."
+    ),
+}
+"""By where the sample's column scales came from, if no one paid for them."""
 _HOW = {True: "the exact curves of both noises", False: "Lemma 2"}
 """By whether both releases are known to scale the same columns alike."""
 _TUNED = {
@@ -148,6 +162,8 @@ def _scores(facts: Facts) -> list[str]:
             inside=told(rounds.inside), how=_HOW[rounds.same_scales],
         )
     )  # fmt: skip
+    if rounds.first.source in _SAMPLE_SCALES:
+        found.append(_SAMPLE_SCALES[rounds.first.source])
     return [*found, _HAVE_LEFT] if rounds.some_have_left else found
 
 

@@ -51,6 +51,8 @@ PAGE_SUFFIX = ".certificate.md"
 DISTANCES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Where the true ε is stated; B itself is added."""
 _FOR_SCORES = frozenset({"scores", "sample", "no_sample"})
+_LATER = {"scales": frozenset({"estimated_here"}), "sample": frozenset({"scales"})}
+"""Fields of parts that older certificates do not have."""
 
 
 class Certificate(Part):
@@ -122,17 +124,26 @@ class Certificate(Part):
         return json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
 
     def _plain(self) -> dict[str, Any]:
-        """Every field; of those for scores none that says nothing, since older certificates have none."""
-        return {
-            name: value
-            for name, value in self.model_dump(mode="json").items()
-            if name not in _FOR_SCORES or getattr(self, name) != type(self).model_fields[name].default
-        }
+        """Every field; of those that older certificates do not have none that says nothing."""
+        plain = _without_silent(self, self.model_dump(mode="json"), _FOR_SCORES)
+        for name in _LATER.keys() & plain.keys():
+            plain[name] = _without_silent(getattr(self, name), plain[name], _LATER[name])
+        return plain
 
     def signed(self, key: SigningKey) -> "Certificate":
         """The certificate with the data holder's signature."""
         signature = Signature(key=key.public, value=key.sign(self.message()))
         return self.model_copy(update={"signature": signature})
+
+
+def _without_silent(part: Part, plain: dict[str, Any], later: frozenset[str]) -> dict[str, Any]:
+    """A part as plain data, without those of some fields that are at their defaults."""
+    fields = type(part).model_fields
+    return {
+        name: value
+        for name, value in plain.items()
+        if name not in later or getattr(part, name) != fields[name].default
+    }
 
 
 def make_certificate(
@@ -144,8 +155,13 @@ def make_certificate(
     output: Output,
     mark: LedgerMark | None,
     library: str,
+    *,
+    estimated_here: bool = False,
 ) -> Certificate:
-    """Everything that may be said of a release, derived from what was really done."""
+    """Everything that may be said of a release, derived from what was really done.
+
+    ``estimated_here``: whether private scales are this release's own, and were not brought along.
+    """
     law, g = terms.law, terms.guarantee
     values = {
         name: Scale(center=float(c), scale=float(s))
@@ -172,6 +188,7 @@ def make_certificate(
                 "source": scales.source,
                 "spent": None if scales.spent is None else asdict(scales.spent),
                 "values": values if scales.may_be_published else None,
+                "estimated_here": estimated_here and scales.source == "private",
             }
         ),
         rows=rows,
@@ -216,7 +233,7 @@ def _sample(rounds: TwoRounds) -> Sample:
         law=first.charge.law.record(),
         spent=None if first.charge.scales is None else stated(first.charge.scales),
         scored=rounds.scored, some_have_left=rounds.some_have_left, same_scales=rounds.same_scales,
-        inside=stated(rounds.inside),
+        inside=stated(rounds.inside), scales=first.source,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from targetdp.mechanisms.laws import law_of
 from targetdp.release.charge import Charge
 from targetdp.release.ledger.entries import Head
 from targetdp.release.two_rounds import FirstRound
+from targetdp.scales import ReleaseSource
 
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Chance = Annotated[float, Field(ge=0, le=1)]
@@ -75,9 +76,12 @@ class Scale(Part):
 class Scales(Part):
     """Where column scales came from; their values only if they are public or were paid for."""
 
-    source: Literal["declared", "private", "sample", "confidential", "data"]
+    source: ReleaseSource
     spent: Stated | None
     values: dict[str, Scale] | None
+    estimated_here: bool = Field(
+        False, description="whether this release estimated private scales itself, from its own rows alone"
+    )
 
 
 class File(Part):
@@ -127,12 +131,15 @@ class Sample(Part):
     some_have_left: bool
     same_scales: bool = Field(description="whether both releases scale the same columns alike")
     inside: Stated = Field(description="what holds for its people, by both releases together")
+    scales: ReleaseSource | None = Field(None, description="where its own column scales came from")
 
     def first(self) -> FirstRound:
         """The earlier release."""
         spent = None if self.spent is None else self.spent.value()
         charge = Charge(law=law_of(self.law), scales=spent)
-        return FirstRound(self.release, self.sha256, self.rows, self.guarantee.value(), charge)
+        return FirstRound(
+            self.release, self.sha256, self.rows, self.guarantee.value(), charge, source=self.scales
+        )
 
 
 class Signature(Part):

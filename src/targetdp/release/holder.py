@@ -10,7 +10,7 @@ from targetdp.release.certificate import Certificate, LedgerMark, Output, make_c
 from targetdp.release.inspection import Batches, Inspection
 from targetdp.release.keys import SigningKey, default_key_path, new_pseudonym_key, pseudonym_key
 from targetdp.release.ledger import Ledger, ReleaseRow, check_first
-from targetdp.release.parts import check_parts, must_have_it_as_it_is, must_say_who_is_in_it
+from targetdp.release.parts import check_parts, must_count, must_have_it_as_it_is, must_say_who_is_in_it
 from targetdp.release.sample import Others, PrivateSample, must_all_be_there, open_sample
 from targetdp.release.scales_file import read_bounds, read_scales
 from targetdp.release.settings import SCALES_WORDS, Settings
@@ -148,11 +148,14 @@ class Holder:
         self._keep_pseudonym_key()
         if self.settings.ledger is not None:
             self.ledger = Ledger(self.settings.ledger, self.key)
+            if self.sample is not None:
+                must_count(self.ledger, self.sample.certificate)
         mark = self._reserve(release, terms, rows, publisher.place)
         try:
             certificate = make_certificate(
-                release, self.settings, terms, scales, rows, output, mark, __version__
-            ).signed(self.key)
+                release, self.settings, terms, scales, rows, output, mark, __version__,
+                estimated_here=self._given is None,
+            ).signed(self.key)  # fmt: skip
             journal = {
                 "release": release, "sha256": output.sha256,
                 "ledger": None if self.settings.ledger is None else str(self.settings.ledger.absolute()),
@@ -220,6 +223,11 @@ class Holder:
         if terms.guarantee is None or not scales.may_be_published:
             found.append(
                 f"{'no' if terms.guarantee is None else 'conditional'} guarantee: {terms.conditions[0]}"
+            )
+        if scales.source == "sample-declared":
+            found.append(
+                "the scales were declared public for the sample: to take them over declares that they were "
+                "not learned from the people who are scored now, either"
             )
         if s.keep_order:
             found.append("rows are in the order of the input, which may publish ranks")

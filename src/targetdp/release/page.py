@@ -14,12 +14,16 @@ _ORIGINS = {
     "declared": "declared public",
     "private": "estimated from the data under classic differential privacy, and paid for",
     "sample": "those of the sample, estimated there under classic differential privacy, and paid for there",
+    "sample-declared": "those of the sample, declared public there, and for these people, too",
     "confidential": "learned from other data about the same people (not printed)",
     "data": "the data's own means and deviations (not printed)",
 }
 
 
-_CONDITIONAL = {"confidential", "data"}
+_CONDITIONAL = {
+    "confidential": "learned from other data about the same people",
+    "data": "the data's own means and deviations",
+}
 """Scales that no one paid for: what the guarantee rests on then is more than the usual conditions."""
 
 
@@ -68,6 +72,18 @@ def _promise(c: Certificate) -> list[str]:
         "People who are farther apart may be told apart: that is what targeting needs. As classic "
         f"differential privacy (any two rows), {_classic(c)}.",
         "",
+        *_alone(c),
+    ]
+
+
+def _alone(c: Certificate) -> list[str]:
+    """Where somebody is in two releases, what is derived from this one's noise is not all of it."""
+    if c.sample is None or not c.sample.scored:
+        return []
+    return [
+        "This is for this release alone. People of the sample are in two releases, which add up: what holds "
+        "for them is under *In two rounds*, and no more than that.",
+        "",
     ]
 
 
@@ -93,9 +109,11 @@ def _sample(c: Certificate) -> list[str]:
     if rounds is None:
         return []
     by = "this release and the sample, together" if rounds.scored else "the sample"
+    source = rounds.first.source
+    given = f"; conditional: its scales were {_CONDITIONAL[source]}" if source in _CONDITIONAL else ""
     rows = [
         ("outside the sample", "this release", told(rounds.outside)),
-        ("inside it", by, told(rounds.inside)),
+        ("inside it", by, told(rounds.inside) + given),
     ]
     return [
         "### In two rounds",
@@ -143,6 +161,7 @@ def _distances(c: Certificate) -> list[str]:
         "*Best guess*: which of two equally likely rows a person has, by somebody who knows all other rows; "
         "a coin is right in 50%.",
         "",
+        *_alone(c),
     ]
 
 

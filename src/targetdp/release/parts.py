@@ -37,8 +37,9 @@ def must_say_who_is_in_it(settings: Settings) -> None:
 
 
 def must_have_it_as_it_is(ledger: Ledger, sample: Certificate) -> None:
-    """A ledger that knows the sample must have charged what its certificate says."""
-    if all(row.release != sample.release for row in ledger.releases()):
+    """A ledger that knows the sample, or that its certificate names, must have charged what that says."""
+    named = sample.ledger is not None and sample.ledger.ledger_id == ledger.head().ledger_id
+    if not named and all(row.release != sample.release for row in ledger.releases()):
         return
     wrong = [f"{c.what}: {c.detail}" for c in verify_in_ledger(sample, ledger.path) if c.holds is False]
     if wrong:
@@ -47,10 +48,17 @@ def must_have_it_as_it_is(ledger: Ledger, sample: Certificate) -> None:
         )
 
 
+def must_count(ledger: Ledger, sample: Certificate) -> None:
+    """Scores are about to build on a sample that can be read: no one may say any more that it never was."""
+    row = next((row for row in ledger.releases() if row.release == sample.release), None)
+    if row is not None and row.state != "published":
+        ledger.settle(sample.release, sample.output.sha256)
+
+
 def check_parts(
     settings: Settings, sample: Certificate | None, releases: Sequence[ReleaseRow]
 ) -> tuple[str, ...]:
-    """Refuse to charge scores in a way that hides what somebody spends; warnings otherwise.
+    """Refuse to charge a release in a way that hides what somebody spends; warnings otherwise.
 
     ``releases`` are all that the ledger has, and ``sample`` is the release whose people are known.
 
@@ -58,11 +66,11 @@ def check_parts(
     Does not guarantee: anything about releases that the sample has no tie to. That named parts share nobody,
     and populations neither, is the data holder's word.
     """
-    if settings.population is None or settings.asked is None:
+    if settings.population is None:
         return ()
     counted = [row for row in releases if row.counts]
     if sample is None:
-        return _on_your_word(settings, counted, None)
+        return (*_without_a_sample(settings, counted), *_on_your_word(settings, counted, None))
     for row in counted:
         apart = row.release == sample.release and not settings.score_sample
         if sample.release in _ties(row) and not apart and not _adds_up(row, settings):
@@ -85,7 +93,7 @@ def check_parts(
 
 def _ties(row: ReleaseRow) -> set[str]:
     """The samples that a release is tied to: itself, and that whose people it leaves out or scores, too."""
-    return {row.release, (row.title.get("sample") or {}).get("release", row.release)}
+    return {row.release, row.sample or row.release}
 
 
 def _adds_up(row: ReleaseRow, settings: Settings) -> bool:
@@ -114,9 +122,27 @@ def _on_your_word(settings: Settings, counted: Sequence[ReleaseRow], known: str 
     ]
     if not others:
         return ()
-    named = ", ".join(f"entry {row.entry} (part {row.part!r})" for row in others[:_MOST_NAMED])
-    more = f" and {len(others) - _MOST_NAMED} more" if len(others) > _MOST_NAMED else ""
+    named = _listed([f"entry {row.entry} (part {row.part!r})" for row in others])
     return (
         f"part {settings.part!r} declares that nobody in this table is in these releases of the ledger: "
-        f"{named}{more}; nobody checks that, and whoever is spends more than the ledger says",
+        f"{named}; nobody checks that, and whoever is spends more than the ledger says",
     )
+
+
+def _without_a_sample(settings: Settings, counted: Sequence[ReleaseRow]) -> tuple[str, ...]:
+    """Releases tied to the one that the weights name, and charged elsewhere: with that sample, refused."""
+    learned_from = None if settings.asked is None else settings.asked.release
+    tied = [row for row in counted if learned_from in _ties(row) and not _adds_up(row, settings)]
+    if not tied:
+        return ()
+    named = _listed([f"entry {row.entry} (population {row.population!r}, part {row.part!r})" for row in tied])
+    return (
+        f"no_sample declares that nobody in this table is in release {learned_from!r}, from which the "
+        f"weights were learned, nor in scores that name it: {named}; nobody checks that, and whoever is "
+        "spends more than the ledger says; to have it checked, give that release (sample)",
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

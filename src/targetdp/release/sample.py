@@ -61,19 +61,25 @@ class PrivateSample:
                 scales=None if c.scales.spent is None else c.scales.spent.value(),
             ),
             scales=None if values is None else {name: (v.center, v.scale) for name, v in values.items()},
+            source=c.scales.source, estimated_there=c.scales.estimated_here,
         )  # fmt: skip
 
     def scales(self, features: tuple[str, ...]) -> ColumnScales:
         """Its own scales: public to whoever is outside, and paid for already by whoever is inside.
 
-        Does not guarantee: that private scales were estimated from its people alone, if the data holder gave
-        them to that release in Python instead of having them estimated by it.
+        Private scales are refused where its certificate does not say that it estimated them itself: they may
+        be those of other people, too.
         """
         own = self.certificate.scales
         if own.values is None:
             raise ValueError(
                 f"sample {self.path} has scales that were not paid for ({own.source}), and so not published: "
                 "scales = 'sample' cannot take them over"
+            )
+        if own.source == "private" and not own.estimated_here:
+            raise ValueError(
+                f"sample {self.path} has private scales that it was given, or an older version made it: they "
+                "may tell of people outside it, who have not paid for them; give other scales than 'sample'"
             )
         if set(own.values) != set(features):
             raise ValueError(
@@ -83,7 +89,7 @@ class PrivateSample:
         return ColumnScales(
             np.array([own.values[name].center for name in features]),
             np.array([own.values[name].scale for name in features]),
-            "sample" if own.source == "private" else "declared",
+            "sample" if own.source == "private" else "sample-declared",
         )
 
 

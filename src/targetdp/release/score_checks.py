@@ -54,6 +54,9 @@ def against_sample(c: Certificate, sample: Certificate) -> Check:
         and dict(c.scales.values) == dict(sample.scales.values)
     )
     good = stated == own and (same_scales or not s.same_scales)
+    if s.scales is not None:  # an older version did not say
+        good &= s.scales == sample.scales.source
+        good &= c.scales.source != "sample" or sample.scales.estimated_here
     return Check(what, good, "says the same" if good else "says something else than is stated here")
 
 
@@ -78,6 +81,9 @@ def _sample(s: Sample, stated: Guarantee, charge: Charge) -> Iterator[Check]:
     if own is None:
         yield Check("the sample's guarantee", False, "its noise is not on record")
         return
+    if s.scales is not None:
+        paid = (s.spent is not None) == (s.scales == "private")
+        yield Check("the sample's scales", paid, f"{s.scales}, {'' if s.spent else 'not '}paid for")
     yield keeps("the sample's guarantee", own, first.charge.scales, first.guarantee)
     again = two_rounds(
         first, stated, charge, scored=s.scored, some_have_left=s.some_have_left, same=s.same_scales

@@ -120,6 +120,8 @@ class Staging:
                 # An error before anything took its name, or the ledger knows: put everything back.
                 # Otherwise leave the journal, so that the next run tells the ledger.
                 self._recover(lambda _: None)
+            elif not self.published and (journal := _read_journal(self.folder / _JOURNAL)) is not None:
+                self._put_back(journal)
         finally:
             with suppress(OSError):
                 self._lock_path.unlink()
@@ -153,18 +155,22 @@ class Staging:
             # The certificate tells something by itself (private scales): once it could be read, it counts.
             settle(journal)
         if journal is not None and self.table.exists():
-            for path in self._companions():
-                if _belongs(path, str(journal.get("release"))):
-                    path.unlink()
-            old = self.folder / _OLD
-            for path in (*self._companions(), self.output):  # a table never without its certificate
-                if (old / path.name).exists():
-                    (old / path.name).rename(path)
+            self._put_back(journal)
             # Without a journal nobody takes the folder, half emptied, for that of a published release.
             (self.folder / _JOURNAL).unlink()
             sync_folder(self.folder)
         if self.folder.exists():
             shutil.rmtree(self.folder)
+
+    def _put_back(self, journal: dict[str, Any]) -> None:
+        """Take away what can be read of a release that has no table; an older one takes its names again."""
+        for path in self._companions():
+            if _belongs(path, str(journal.get("release"))):
+                path.unlink()
+        old = self.folder / _OLD
+        for path in (*self._companions(), self.output):  # a table never without its certificate
+            if (old / path.name).exists():
+                (old / path.name).rename(path)
 
     def _was_acted_on(self) -> bool:
         """Whether publishing had begun: with a journal that cannot be read, nobody knows of which release."""

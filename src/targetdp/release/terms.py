@@ -45,12 +45,7 @@ def make_terms(settings: Settings, scales: ColumnScales, rows: int, first: First
     d = check.dimensions(len(settings.features), "number of features")
     if scales.source == "simulated":
         raise ValueError("scales were simulated: a release needs scales that are declared, or drawn for good")
-    if scales.source == "sample" and (
-        first is None or first.charge.scales is None or not first.has_scales(settings.features, scales)
-    ):
-        raise ValueError(
-            "scales are not those that the sample has paid for: give the sample, and scales = 'sample'"
-        )
+    _must_be_the_samples(settings, scales, first)
     if settings.mechanism == MONDRIAN:
         if settings.group_size is None:
             raise ValueError("group_size must be given for mondrian")
@@ -89,6 +84,20 @@ def make_terms(settings: Settings, scales: ColumnScales, rows: int, first: First
         settings.partitions if set_delta else None,
         rounds,
     )
+
+
+def _must_be_the_samples(settings: Settings, scales: ColumnScales, first: FirstRound | None) -> None:
+    """Scales that are said to be the sample's are, and it has paid for them, or they were declared for it."""
+    if scales.source not in {"sample", "sample-declared"}:
+        return
+    same = first is not None and first.has_scales(settings.features, scales)
+    if scales.source == "sample":
+        known = first is not None and first.charge.scales is not None and first.estimated_there
+        what = "the sample has paid for"
+    else:
+        known, what = first is not None and first.source == "declared", "were declared for the sample"
+    if not (same and known):
+        raise ValueError(f"scales are not those that {what}: give the sample, and scales = 'sample'")
 
 
 def default_delta(rows: int, partitions: int | None) -> float:

@@ -12,7 +12,7 @@ from targetdp.accounting import PrivacyLoss, StatedLoss, compose
 from targetdp.guarantee import Guarantee, sequential
 from targetdp.mechanisms.linear import LinearLaw, rounding
 from targetdp.release.charge import Charge
-from targetdp.scales import ColumnScales
+from targetdp.scales import ColumnScales, ReleaseSource
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class FirstRound:
     """The release that weights were learned from, as its certificate states it.
 
     ``charge`` is its noise, and what its scales cost. ``scales`` are its columns' centers and scales, where
-    they may be known.
+    they may be known, ``source`` says where they came from, and ``estimated_there`` whether private ones were
+    estimated by that release itself, and so from its people alone.
     """
 
     release: str
@@ -29,6 +30,8 @@ class FirstRound:
     guarantee: Guarantee
     charge: Charge
     scales: Mapping[str, tuple[float, float]] | None = None
+    source: ReleaseSource | None = None
+    estimated_there: bool = False
 
     def has_scales(self, features: tuple[str, ...], scales: ColumnScales) -> bool:
         """Whether its rows lie in the same scaled space: the same columns, known to be scaled alike."""

@@ -169,15 +169,21 @@ def _conditions(c: Certificate) -> Check:
 
 def _scales(c: Certificate) -> Iterator[Check]:
     """Private scales, and no others, were paid for, at B = 2; values are there exactly if they may be."""
+    source, sample = c.scales.source, c.sample
     paid = c.scales.spent is not None
     good = paid == (c.scales.source == "private") and (c.scales.spent is None or c.scales.spent.B == 2)
     shown = c.scales.values is not None
     good &= shown == (c.scales.source in PUBLISHED)
     good &= c.scales.values is None or tuple(c.scales.values) == c.features
-    if c.scales.source == "sample":  # its own certificate says which, and that it has paid
-        good &= c.sample is not None and c.sample.same_scales and c.sample.spent is not None
+    good &= source == "private" or not c.scales.estimated_here
+    if source in {"sample", "sample-declared"}:  # its own certificate says which, and that it has paid
+        good &= sample is not None and sample.same_scales
+    if source == "sample":
+        good &= sample is not None and sample.spent is not None and sample.scales in {None, "private"}
+    if source == "sample-declared":
+        good &= sample is not None and sample.spent is None and sample.scales == "declared"
     paid_for = "paid for, on the data holder's word" if paid else "not paid for"
-    if c.scales.source == "sample":
+    if source == "sample":
         paid_for = "paid for there"
     yield Check("column scales", good, f"{c.scales.source}, {paid_for}")
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from targetdp.attacks.protection import Protection
 from targetdp.programs.base import Result
 
-ATTACKS = ("singling_out", "attribute_inference")
-"""Run in every simulation: a score for each of their settings."""
+ATTACKS = ("singling_out", "attribute_inference", "informed_inference")
+"""Run in every simulation: a score for each of their settings. The last one needs noise of a known law."""
 
 DERIVED = ("distinguishing", "exact_epsilon", "crowd")
 """Known without a simulation, once for each cell: from the noise, or (the crowd within B) from the rows."""

@@ -55,6 +55,14 @@ class Cell:
         return self.mechanism not in {STATUS_QUO, MONDRIAN}
 
     @property
+    def has_known_noise(self) -> bool:
+        """Whether an attacker who reads the certificate knows the law of its noise in advance.
+
+        A projection's depends on its R, which every simulation draws anew.
+        """
+        return self.epsilon is not None and self.mechanism not in {PROJECTION, "projection-exact"}
+
+    @property
     def guarantee(self) -> Guarantee | None:
         """What a release of this cell promises; None for the status quo and k-anonymity."""
         if self.B is None or self.epsilon is None or self.delta is None:

@@ -243,7 +243,8 @@ def about_attacks(cell: Mapping[str, Any]) -> str:
         return ""
     return (
         " Of two rounds the worse protection counts, of people inside a sample as large as this table or "
-        "outside it; in a smaller sample people are singled out more easily."
+        "outside it; in a smaller sample people are singled out more easily. Attribute inference, which "
+        "searches columns, is of the sample's people."
     )
 
 

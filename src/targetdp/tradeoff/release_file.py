@@ -29,6 +29,7 @@ IN_TWO_ROUNDS = (
     "1. targetdp privatize, for the labelled sample only (with a ledger: --part sample)",
     "2. targetdp learn, by whoever has the labels: it makes a weights file",
     "3. targetdp score, for everybody else, with the weights and --sample (with a ledger: --part others)",
+    "4. targetdp decide, by whoever has the labels: it applies the program to both releases",
     "Nobody is in both releases, so that nobody spends more than this promise. Scales that are estimated",
     "privately for step 1 add their price for the sample's people; step 3 then takes --scales sample",
 )

@@ -9,9 +9,9 @@ import numpy as np
 
 from targetdp.tradeoff.grid import Cell
 
-Use = Literal["release", "program", "holdout", "working set", "attack", "scores"]
+Use = Literal["release", "program", "holdout", "working set", "attack", "scores", "informed"]
 
-_USES: tuple[Use, ...] = ("release", "program", "holdout", "working set", "attack", "scores")
+_USES: tuple[Use, ...] = ("release", "program", "holdout", "working set", "attack", "scores", "informed")
 """In an order that must stay: each use has a stream of its own, so that none can shift another's draws."""
 
 

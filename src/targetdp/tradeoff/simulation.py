@@ -11,8 +11,9 @@ import numpy as np
 
 from targetdp.attacks.distinguishing import Formula, distinguishing
 from targetdp.attacks.inference import attribute_inference, split_holdout
+from targetdp.attacks.score_inference import row_inference
 from targetdp.attacks.singling_out import singling_out
-from targetdp.mechanisms import Mechanism
+from targetdp.mechanisms import Mechanism, NoiseMechanism
 from targetdp.programs.base import Result
 from targetdp.programs.file import TWO_ROUNDS
 from targetdp.tradeoff.figure import (
@@ -64,6 +65,13 @@ def simulate(
                 W, W_priv, study.X[holdout], draws=draws, columns=study.features, rng=rng("attack")
             )
             figures += attack_figures("attribute_inference", protection)
+        if cell.has_known_noise and isinstance(mechanism, NoiseMechanism):
+            with timed(seconds, "informed_inference"):
+                informed = row_inference(
+                    W, W_priv, mechanism, study.X[holdout], known=[study.dimensions - 1], population=study.X,
+                    columns=study.features, rng=rng("informed"),
+                )  # fmt: skip
+                figures += attack_figures("informed_inference", informed)
     return Simulated(tuple(figures), seconds)
 
 

@@ -15,7 +15,8 @@ from targetdp.tradeoff.mark import must_agree
 from targetdp.tradeoff.place import SUMMARY, read_run
 from targetdp.tradeoff.summary import WORST
 
-PROTECTIONS = (*ATTACKS, "distinguishing")
+PROTECTIONS = ("singling_out", "attribute_inference", "distinguishing")
+"""The paper's three."""
 
 _SETTINGS = dict.fromkeys(ATTACKS, WORST) | {"distinguishing": "exact", "crowd": "typical"}
 """Which of a metric's lines counts, where it is not the one about everybody."""
@@ -24,6 +25,7 @@ _TOLD = {
     "singling_out": "singling-out protection",
     "attribute_inference": "attribute inference protection",
     "distinguishing": "distinguishing protection",
+    "informed_inference": "protection from an attacker who knows whose row is whose",
     "extra_exclusion_errors": "exclusion errors beyond those of the status quo",
 }
 

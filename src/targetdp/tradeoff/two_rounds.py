@@ -6,12 +6,13 @@ released. Of people in it all columns are. Attackers meet both releases, and the
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from targetdp.attacks.inference import attribute_inference, split_holdout
 from targetdp.attacks.protection import Protection
-from targetdp.attacks.score_inference import score_inference
+from targetdp.attacks.score_inference import row_inference, score_inference
 from targetdp.attacks.singling_out import singling_out
 from targetdp.programs.aid import Aid
 from targetdp.programs.base import Result
@@ -41,10 +42,12 @@ def in_two_rounds(
 
     The program decides about everybody by weights learned without her part. Attackers of people inside the
     sample meet the private rows of a sample as large as the table, as in a cell of one round; of people
-    outside it, scores of everybody by weights learned from those rows. These attackers know the weights, and
-    for attribute inference whose score is whose and what people are like in general: more than others do.
+    outside it, scores of everybody by weights learned from those rows. The paper's attribute inference looks
+    for a row with the columns that are known of somebody: scores have none, and only the informed attacker,
+    who knows whose score is whose, is one for them.
     """
-    program, seconds = study.program, dict[str, float]()
+    program = study.program
+    seconds: dict[str, float] = {}
     assert isinstance(program, Aid | Lending)  # noqa: S101 (a sweep refuses others)
     release = rng("release")
     with timed(seconds, "privatize"):
@@ -61,17 +64,27 @@ def in_two_rounds(
         figures += _of(OUTSIDE, "singling_out", singling_out(exact, scores))
     if study.dimensions > 1:  # one column leaves nothing to be guessed from
         working, holdout = split_holdout(study.X, study.holdout, rng("holdout"))
-        W, out, attack = study.X[working], study.X[holdout], rng("attack")
+        W, out = study.X[working], study.X[holdout]
         with timed(seconds, "privatize"):
             W_priv = rounds.first.privatize(W, rng("working set"))
         with timed(seconds, "attribute_inference"):
-            inside = attribute_inference(W, W_priv, out, draws=draws, columns=study.features, rng=attack)
+            searched = attribute_inference(
+                W, W_priv, out, draws=draws, columns=study.features, rng=rng("attack")
+            )
+            figures += _of(INSIDE, "attribute_inference", searched)
+        known: dict[str, Any] = {
+            "known": [study.dimensions - 1],
+            "population": study.X,
+            "columns": study.features,
+        }
+        with timed(seconds, "informed_inference"):
+            informed = rng("informed")
+            inside = row_inference(W, W_priv, rounds.first, out, rng=informed, **known)
             outside = score_inference(
-                W, scores[working], learned.w, rounds.second, out, population=study.X, draws=draws,
-                columns=study.features, rng=attack,
-            )  # fmt: skip
-            figures += _of(INSIDE, "attribute_inference", inside)
-            figures += _of(OUTSIDE, "attribute_inference", outside)
+                W, scores[working], learned.w, rounds.second, out, rng=informed, **known
+            )
+            figures += _of(INSIDE, "informed_inference", inside)
+            figures += _of(OUTSIDE, "informed_inference", outside)
     return Simulated(tuple(figures), seconds)
 
 

@@ -8,11 +8,12 @@ from scipy.special import expit
 
 from targetdp import Guarantee, least_noise
 from targetdp.mechanisms.linear import Scores
+from targetdp.normalization import clip_rows
 from targetdp.programs.aid import Aid
 from targetdp.programs.lending import Lending, loans_at_rates
-from targetdp.programs.two_rounds.expectation import Expectation, expect
+from targetdp.programs.two_rounds.expectation import Difference, Expectation, expect
 from targetdp.programs.two_rounds.learning import Weights, learn_weights
-from targetdp.programs.two_rounds.offers import COARSE
+from targetdp.programs.two_rounds.reading import chances_of_scores
 from targetdp.programs.two_rounds.score_noise import ScoreNoise
 from targetdp.typing import Floats
 from two_rounds_support import crowd, noisy
@@ -21,6 +22,8 @@ SAMPLES, MISSED = 60, 9
 """Of 60 intervals at 95%, more than 9 are missed with probability 0.0007; if they held in 70%, 9 or fewer
 with probability 0.006 (binomial)."""
 QUOTA = 0.3
+COARSE = 0.02
+"""Steps of the grid: twice those of the command, and quick."""
 
 
 def program_of(y: Floats, X: Floats, *, lending: bool, seed: int = 0) -> Aid | Lending:
@@ -66,14 +69,15 @@ def truth(learned: Weights, promise: Guarantee, *, lending: bool) -> dict[str, f
     return program.judge(expit(np.clip(5 * (scores - level), -30, 30))).metrics
 
 
-@pytest.mark.parametrize(("B", "wide"), [(0.25, 0.14), (1.0, 0.19)])
+@pytest.mark.parametrize(("B", "wide"), [(0.25, 0.16), (1.0, 0.2)])
 @pytest.mark.parametrize("lending", [False, True])
 def test_the_interval_holds_as_often_as_it_says(B: float, wide: float, lending: bool) -> None:
     promise = Guarantee(B, 4.0)
     missed, gaps, widths = 0, [], []
     for seed in range(SAMPLES):
         labelled, learned, noise = once(seed, promise, lending=lending)
-        found = expect(labelled, learned, noise, np.random.default_rng(seed), redrawn=80)["accuracy"]
+        law = noisy(promise)[0].law(4)
+        found = expect(labelled, learned, noise, np.random.default_rng(seed), law=law, redrawn=40)["accuracy"]
         true = truth(learned, promise, lending=lending)["accuracy"]
         gaps.append(found.value - true)
         widths.append(found.high - found.low)
@@ -83,9 +87,68 @@ def test_the_interval_holds_as_often_as_it_says(B: float, wide: float, lending: 
     assert np.mean(widths) < wide
 
 
-def told(lending: bool, epsilon: float = 4.0, **more: float) -> Expectation:
+def in_the_middle(people: int, rng: np.random.Generator, *, lending: bool) -> tuple[Floats, Floats]:
+    """People for whom a score along a line is of little use: the poor are in the middle of a column."""
+    X = clip_rows(0.4 * rng.normal(size=(people, 6)))
+    if lending:
+        odds = 6 * np.abs(X[:, 0]) + 2 * X[:, 0] - 1.5
+        return X, (rng.random(people) < expit(odds)).astype(float)
+    return X, np.exp(2 * np.abs(X[:, 0]) + 0.5 * X[:, 0] + 0.2 * rng.normal(size=people))
+
+
+@pytest.mark.parametrize("lending", [False, True])
+def test_where_the_poor_are_in_the_middle_the_interval_holds_and_it_is_told(lending: bool) -> None:
+    """Two normal distributions alone promise 7 points of accuracy too many here, in every sample."""
+    promise, rng, samples = Guarantee(0.5, 4.0, 1e-6), np.random.default_rng(5), 12
+    loud, quiet = least_noise(promise, 6).mechanism, least_noise(promise, 1).mechanism
+    noise = ScoreNoise.of(quiet.law(1), COARSE)
+    missed = odd = 0
+    for seed in range(samples):
+        X, y = in_the_middle(1_000, rng, lending=lending)
+        sigma = loud.noise_covariance(6)
+        Z = loud.privatize(X, rng)
+        learned = learn_weights(Z, y, sigma, noise.variance, kind="lending" if lending else "aid")
+        found = expect(_program(y), learned, noise, np.random.default_rng(seed), law=loud.law(6), redrawn=60)
+        X, y = in_the_middle(20_000, rng, lending=lending)
+        scores = Scores(learned.w, quiet).privatize(X, rng)[:, 0]
+        if lending:
+            scores = chances_of_scores(scores, noise, learned)
+        true = _program(y).judge(scores, rng)["accuracy"]
+        missed += not found["accuracy"].low <= true <= found["accuracy"].high
+        odd += found.difference.is_odd
+    assert missed <= 1
+    if not lending:
+        assert odd >= samples - 1
+
+
+def _program(y: Floats) -> Aid | Lending:
+    if set(np.unique(y)) <= {0.0, 1.0}:
+        return Lending(y, loans_at_rates(np.full(len(y), 10.0), revenue=0.3, interest=0.02))
+    return Aid(y, 0.2)
+
+
+def test_ordinary_people_are_not_told_to_be_odd() -> None:
+    odd = 0
+    for seed in range(20):
+        labelled, learned, noise = once(seed, Guarantee(0.25, 4.0), lending=False)
+        odd += expect(labelled, learned, noise, np.random.default_rng(seed), redrawn=0).difference.is_odd
+    assert odd <= 1
+
+
+def test_the_farther_the_pictures_are_apart_the_more_is_counted() -> None:
+    def apart(far: float) -> Difference:
+        return Difference(0.7 + far, 0.7, 0.01)
+
+    assert [apart(far).disbelief for far in (0.0, 0.009, -0.009)] == [0.0, 0.0, 0.0]
+    assert apart(0.02).disbelief == pytest.approx(0.75)
+    assert apart(-0.1).disbelief == pytest.approx(0.99)
+    assert [apart(far).is_odd for far in (0.024, 0.026, -0.026)] == [False, True, True]
+    assert not Difference(0.709, 0.7, 0.0).is_odd  # less than a point
+
+
+def told(lending: bool, epsilon: float = 4.0, confidence: float = 0.95) -> Expectation:
     labelled, learned, noise = once(3, Guarantee(0.25, epsilon), lending=lending, people=3_000)
-    return expect(labelled, learned, noise, np.random.default_rng(1), redrawn=50, **more)
+    return expect(labelled, learned, noise, np.random.default_rng(1), confidence=confidence, redrawn=50)
 
 
 @pytest.mark.parametrize("lending", [False, True])

@@ -282,6 +282,22 @@ def test_settling(ledger: Ledger) -> None:
         ledger.reserve("subscribers", "r2", gaussian(0.1))
 
 
+def test_what_scores_name_as_their_sample_cannot_be_voided(path: Path, key: SigningKey) -> None:
+    """They have read it: it was published, whatever the ledger was told."""
+    ledger = Ledger(path, key)
+    for release in ("sample", "other"):
+        ledger.reserve("p", release, gaussian(0.1))
+    ledger.reserve("p", "odd", gaussian(0.1), title={"sample": "other"})  # not what a release writes
+    ledger.reserve("q", "scores", gaussian(0.1), title={"sample": {"release": "sample", "scored": True}})
+    with pytest.raises(ValueError, match=r"'sample' was published: release 'scores' \(entry 5\) names it"):
+        ledger.void("sample", "the run was killed")
+    assert ledger.release("sample").counts
+    ledger.void("other", "the run was killed")
+    ledger.void("scores", "the run was killed")
+    ledger.void("sample", "now nothing builds on it")
+    assert ledger.verify() == []
+
+
 def test_what_became_public_after_a_void_counts_again(ledger: Ledger) -> None:
     spent = ledger.standing("subscribers").spent
     ledger.settle("r2", SHA)

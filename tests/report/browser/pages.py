@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from targetdp.normalization import normalize
 from targetdp.programs.aid import Aid
@@ -20,7 +19,7 @@ from targetdp.report.page.render import page
 from targetdp.scales import data_scales
 from targetdp.tradeoff.grid import Grid
 from targetdp.tradeoff.mark import metadata
-from targetdp.tradeoff.place import RUN, SUMMARY, Place
+from targetdp.tradeoff.place import RUN, SUMMARY, Place, sealed
 from targetdp.tradeoff.runner import run
 from targetdp.tradeoff.standing import Constraint
 from targetdp.tradeoff.study import Study
@@ -194,9 +193,8 @@ def invent(folder: Path, sweep: Sweep, figures: Callable[[int], Iterator[tuple[s
         + [(name, pa.float64()) for name in ("B", "mean", "low", "high", "change")]
     )
     table = pa.Table.from_pylist(rows, schema=schema)
-    pq.write_table(
-        table.replace_schema_metadata(metadata(sweep.study.source, sweep.fingerprint)), folder / SUMMARY
-    )
+    told = table.replace_schema_metadata(metadata(sweep.study.source, sweep.fingerprint))
+    (folder / SUMMARY).write_bytes(sealed(told))
 
 
 MAKERS: dict[str, Callable[[Path], list[Constraint] | None]] = {

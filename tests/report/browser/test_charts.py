@@ -60,10 +60,12 @@ def test_right_is_more_private_and_up_is_better(
 def test_settings_light_up_and_fade_with_the_limits(opened: Opened, page_of: Recipe) -> None:
     made, page = page_of("aid"), opened("aid")
     page.locator("#r-singling_out").fill("0.5")
+    page.locator("#epsilon").select_option("3.9")  # where projections are released as themselves
     labels = {label(made.cells[name]) for name in page.evaluate("targetdpPage.fitting()")}
     expect(
         page.locator('#chart-singling_out [aria-roledescription="point"][fill-opacity="0"]').first
     ).to_be_attached()
+    page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 300)))")
     shown = points(page, "singling_out")
     full = {name for name, (_, _, fill, _) in shown.items() if fill == "1"}
     assert full

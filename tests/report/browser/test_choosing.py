@@ -227,7 +227,7 @@ def test_epsilon_changes_the_points(opened: Opened, page_of: Recipe) -> None:
         shown = sum(cell["epsilon"] in {None, epsilon} for cell in cells)
         expect(points).to_have_count(shown)
         labels = tuple(str(one.get_attribute("aria-label")) for one in points.all())
-        assert sum(f"ε = {epsilon}" in label for label in labels) == 6
+        assert sum(f"ε = {epsilon}" in label for label in labels) == 9
         assert sum("k-anonymity" in label for label in labels) == 2
         seen.add(labels)
     assert len(seen) == 2
@@ -239,7 +239,7 @@ def test_downloads_are_release_files_byte_for_byte(opened: Opened, page_of: Reci
         for metric in PROTECTIONS:
             page.locator(f"#r-{metric}").fill("0")
         names = fitting(page)
-        assert {made.cells[one]["mechanism"] for one in names} == {"projection", "least-noise"}
+        assert {made.cells[one]["mechanism"] for one in names} == {"projection", "least-noise", "two-rounds"}
         cells = list(made.cells)
         for cell in names[:: max(1, len(names) // 4)]:
             page.locator(f'#settings input[value="{cells.index(cell)}"]').check()
@@ -262,4 +262,4 @@ def test_every_setting_that_can_be_released_is_offered_once(opened: Opened, page
     noises = [
         json.dumps([cell["mechanism"], cell["B"], cell["epsilon1"] or cell["epsilon"]]) for cell in cells
     ]
-    assert len(set(noises)) == len(noises) == 6 + 12
+    assert len(set(noises)) == len(noises) == 6 + 12 + 12

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from targetdp import check
+from targetdp.mechanisms.law import NoiseLaw
 from targetdp.programs.aid import Aid
 from targetdp.programs.cost import CONFIDENCE
 from targetdp.programs.lending import Lending
@@ -24,7 +25,7 @@ _CHECKED = 60
 _UNSEEN = 0.005
 """Share of people, in either kind of error, that no picture shows: as it was measured."""
 
-_ODD = 3.0
+_ODD = 2.5
 """Errors of chance from which on a difference is told."""
 
 
@@ -56,7 +57,7 @@ class Difference:
 
     @property
     def is_odd(self) -> bool:
-        """Whether chance hardly makes it: three times its error, and a point or more."""
+        """Whether chance hardly makes it: two and a half times its error, and a point or more."""
         return abs(self.smooth - self.counted) > max(_ODD * self.error, 2 * _UNSEEN)
 
 
@@ -83,13 +84,15 @@ def expect(
     noise: ScoreNoise,
     rng: np.random.Generator,
     *,
+    law: NoiseLaw | None = None,
     confidence: float = CONFIDENCE,
     redrawn: int = REDRAWN,
 ) -> Expectation:
     """What scores of these weights with this noise would achieve among many people like the sample's.
 
-    ``labelled`` is the program of the sample, in the order in which the weights were learned. Each person's
-    score is by weights that were learned without her. Of the two pictures of `targetdp.programs.two_rounds.
+    ``labelled`` is the program of the sample, in the order in which the weights were learned; ``law`` is that
+    of its rows' noise, which is taken for normal otherwise. Each person's score is by weights that were
+    learned without her. Of the two pictures of `targetdp.programs.two_rounds.
     pictures` the smooth one is believed, and the counted one the more, the farther the two are from each
     other where both can be held against the sample itself: see `Difference`. Intervals come from samples
     drawn again from the sample (bootstrap), reach over both pictures, and are a point of accuracy wider on
@@ -103,7 +106,7 @@ def expect(
     n = labelled.people.count
     if len(learned.scores) != n:
         raise ValueError(f"learned is from {len(learned.scores):,} people: labelled has {n:,}")
-    first = ScoreNoise.normal(learned.noise_variance, noise.step)
+    first = ScoreNoise.along(law, learned.noise_variance, noise.step)
     found = difference_of(labelled, learned, first, rng)
     once = Drawn.of(labelled, learned)
     believed = once.smooth(noise).towards(counted([once], noise, first)[0], found.disbelief)
@@ -122,10 +125,18 @@ def expect(
         low = np.minimum(values, reached[0].min(axis=0)) + low - values
         high = np.maximum(values, reached[1].max(axis=0)) + high - values
     figures = {
-        name: Expected(float(v), float(a), float(b))
+        name: Expected(float(v), *_possible(name, float(a), float(b), labelled))
         for name, v, a, b in zip(told, values, low, high, strict=True)
     }
     return Expectation(figures, noise.deviation, confidence, found)
+
+
+def _possible(name: str, low: float, high: float, labelled: Aid | Lending) -> tuple[float, float]:
+    """An interval within what the figure can be: a share, or a count of people; money can be anything."""
+    if name == "profit":
+        return low, high
+    most = 1.0 if name in {"accuracy", "recall"} else labelled.people.population
+    return max(low, 0.0), min(high, most)
 
 
 def difference_of(
@@ -172,10 +183,10 @@ def _told(drawn: Drawn, wrong: Wrong) -> dict[str, float]:
             "exclusion_errors": wrong.let_in * population,
         }
     loans = program.loans
-    good, bad = weights * drawn.high, weights * ~drawn.high
+    good, bad = np.where(drawn.high, weights, 0.0), np.where(drawn.high, 0.0, weights)
     # Money of the mean person of a kind: whoever is decided about wrongly need not be that one.
-    revenue = float(good @ loans.revenue)
-    lost = float(bad @ (loans.amount + loans.interest)) / max(float(bad.sum()), 1e-300)
+    revenue = float((good * loans.revenue).sum())
+    lost = float((bad * (loans.amount + loans.interest)).sum()) / max(float(bad.sum()), 1e-300)
     missed = 2 * revenue * wrong.left_out / max(float(good.sum()), 1e-300)
     return {
         "accuracy": wrong.accuracy,

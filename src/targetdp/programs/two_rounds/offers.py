@@ -52,7 +52,9 @@ def offer(
     choice = least_noise(second, 1)
     noise = ScoreNoise.of(choice.mechanism.law(1), COARSE)
     weights = sample.learn(noise.variance)
-    found = expect(sample.program, weights, noise, rng, confidence=confidence, redrawn=redrawn)
+    found = expect(
+        sample.program, weights, noise, rng, law=sample.law, confidence=confidence, redrawn=redrawn
+    )
     kept = choice.mechanism.guarantee
     return Offer(second if kept.is_at_least(second) else kept, choice.name, weights, found)
 

@@ -10,6 +10,7 @@ round's known noise). It follows any shape, and is less steady.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from scipy.special import ndtri
@@ -21,6 +22,8 @@ from targetdp.programs.two_rounds.learning import Weights
 from targetdp.programs.two_rounds.score_noise import ScoreNoise
 from targetdp.programs.two_rounds.signal import plausible
 from targetdp.typing import Floats
+
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 _SURE = 1e-4
 """An AUC is taken to be at least so far from 1."""
@@ -50,14 +53,15 @@ class Wrong:
 class Drawn:
     """A sample in which each person is so many times; ``weights`` add up to 1, ``high`` says who is high.
 
-    ``variance`` is that of scores among people of one kind, without the noise of the private rows, and
-    ``apart`` how far the two kinds' means are from each other.
+    ``share`` is that of high people, ``variance`` that of scores among people of one kind, without the noise
+    of the private rows, and ``apart`` how far the two kinds' means are from each other.
     """
 
     program: Aid | Lending
     learned: Weights
     weights: Floats = field(repr=False)
     high: Truths = field(repr=False)
+    share: float
     variance: float
     apart: float
 
@@ -69,15 +73,11 @@ class Drawn:
         weights = program.people.weights if counts is None else counts * program.people.weights
         weights = weights / weights.sum()
         high = _high(program, None if counts is None else weights)
-        if not 0 < float(weights @ high) < 1:
-            return cls(program, learned, weights, high, 1.0, 0.0)
+        share = float(weights[high].sum())
+        if not (weights[high].any() and weights[~high].any()):  # all are alike: nothing can go wrong
+            return cls(program, learned, weights, high, share, 1.0, 0.0)
         variance = _within(learned, weights, high, at)
-        return cls(program, learned, weights, high, variance, _apart(learned, weights, high, variance))
-
-    @property
-    def share(self) -> float:
-        """Of high people."""
-        return float(self.weights @ self.high)
+        return cls(program, learned, weights, high, share, variance, _apart(learned, weights, high, variance))
 
     def smooth(self, noise: ScoreNoise) -> Wrong:
         """Who is wrong if scores are two normal distributions, and get this noise."""
@@ -158,20 +158,28 @@ def _high(program: Aid | Lending, drawn: Floats | None) -> Truths:
 
 def _within(learned: Weights, weights: Floats, high: Truths, at: float | None) -> float:
     """The variance of scores among people of one kind, without the noise of the private rows."""
-    scores, squares, error = learned.scores, 0.0, 0.0
-    for ours in (weights * high, weights * ~high):
-        far = np.square(scores - ours @ scores / ours.sum())
-        squares += float(ours @ far)
-        error += float(np.square(ours * (far - ours @ far / ours.sum())).sum())
+    squares, error = 0.0, 0.0
+    for kind in (high, ~high):
+        ours, scores = weights[kind], learned.scores[kind]
+        far = np.square(scores - _mean(scores, ours))
+        squares += float((ours * far).sum())
+        error += float(np.square(ours * (far - _mean(far, ours))).sum())
     return plausible(squares - learned.noise_variance, math.sqrt(error), 1.0, learned.usual, at)
 
 
 def _apart(learned: Weights, weights: Floats, high: Truths, variance: float) -> float:
     """How far apart the two kinds are: by their means, or by √2·Φ⁻¹(AUC) deviations if that is less."""
-    order = np.argsort(learned.scores)
-    above, below = (weights * high)[order], (weights * ~high)[order]
-    scores = learned.scores[order]
-    means = float(above @ scores / above.sum() - below @ scores / below.sum())
-    area = float(above @ (np.cumsum(below) - below / 2)) / float(above.sum() * below.sum())
+    above, below = weights[high], weights[~high]
+    up, down = learned.scores[high], learned.scores[~high]
+    order = np.argsort(down)
+    reached = np.concatenate([[0.0], np.cumsum(below[order])])
+    # The share of low people below each high one; a tie counts half.
+    under, at_most = (reached[np.searchsorted(down[order], up, side)] for side in _SIDES)
+    area = _mean((under + at_most) / 2, above) / float(reached[-1])
     deviations = math.sqrt(2) * float(ndtri(min(max(area, 0.5), 1 - _SURE)))
+    means = _mean(up, above) - _mean(down, below)
     return max(0.0, min(means, deviations * math.sqrt(variance + learned.noise_variance)))
+
+
+def _mean(values: Floats, weights: Floats) -> float:
+    return float((values * weights).sum() / weights.sum())

@@ -150,14 +150,24 @@ class Ledger:
             return pen.append("published", row.population, row.release, {"sha256": sha256})
 
     def void(self, release_id: str, reason: str) -> Head:
-        """Put on record that nothing was published of a reserved release: it no longer counts."""
+        """Put on record that nothing was published of a reserved release: it no longer counts.
+
+        Edges: scores that name a release as their sample have read it, so that one cannot be voided.
+        """
         said = check.text("reason", reason, longest=LONGEST_REASON)
         with self._chain.writing() as pen:
-            row = self._row(pen, release_id)
+            history = self._history(pen.reading)
+            row = _found(history, release_id)
             if row.state != "reserved":
                 raise ValueError(
                     f"release {release_id!r} is {row.state}: "
                     "only what is reserved and not published can be voided"
+                )
+            after = next((o for o in history.releases.values() if o.counts and o.sample == row.release), None)
+            if after is not None:
+                raise ValueError(
+                    f"release {release_id!r} was published: release {after.release!r} (entry {after.entry}) "
+                    "names it as its sample; it counts"
                 )
             return pen.append("voided", row.population, row.release, {"reason": said})
 

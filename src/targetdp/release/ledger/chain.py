@@ -195,7 +195,12 @@ class Chain:
                 connection.execute("PRAGMA synchronous = EXTRA")
                 yield connection
         except sqlite3.OperationalError as error:
-            if (error.sqlite_errorcode & 0xFF) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            code = getattr(error, "sqlite_errorcode", None)
+            if code is None:  # Python's own complaint, which shows the whole text that it could not decode
+                raise ValueError(
+                    f"{self.path} is not a ledger, or is broken (its text is not UTF-8): name another file"
+                ) from error
+            if (code & 0xFF) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
                 raise TimeoutError(
                     f"the ledger {self.path} is busy: another process has held it for {_BUSY_SECONDS:g} s; "
                     "try again when it is done"

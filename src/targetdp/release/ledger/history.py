@@ -39,6 +39,12 @@ class ReleaseRow:
         """Whether it is spent: published, or perhaps published."""
         return self.state != "voided"
 
+    @property
+    def sample(self) -> str | None:
+        """The release that its weights were learned from, if it is known to be of scores after a sample."""
+        found = self.title.get("sample")
+        return str(found["release"]) if isinstance(found, dict) and "release" in found else None
+
 
 @dataclass
 class History:

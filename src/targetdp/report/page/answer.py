@@ -87,7 +87,8 @@ def outside(mechanism: str) -> list[str]:
     return [
         "These figures are of people in the sample, of whom all columns are released, or outside it, of whom "
         "one score is: whichever is worse. The sample was as large as this table; in a smaller one people "
-        "are singled out more easily."
+        "are singled out more easily. Hidden values were searched for in the sample, since a score has no "
+        "columns to search."
     ]
 
 

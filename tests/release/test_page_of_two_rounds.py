@@ -1,0 +1,78 @@
+"""What a certificate of scores says of people inside the sample: never more than holds for them."""
+
+from pathlib import Path
+
+import pytest
+
+from release_support import certificate_of, write_scales
+from score_support import first_round, second_round, two_tables
+from targetdp.release.certificate import Certificate
+from targetdp.release.page import page
+from targetdp.release.score_checks import against_sample
+from targetdp.release.verify import verify_release
+
+ALONE = "This is for this release alone. People of the sample are in two releases, which add up"
+
+
+def rounds(folder: Path, source: str, *, scored: bool = False) -> Certificate:
+    """Scores in declared scales, after a sample with scales from somewhere else."""
+    two_tables(folder)
+    confidential = str(write_scales(folder / "confidential.toml", "confidential"))
+    given = {"declared": {}, "data": {"scales": "data"}, "confidential": {"scales": confidential}}[source]
+    first_round(folder, **given)
+    sample = folder / "sample.parquet"
+    made = second_round(folder, sample=sample, score_sample=scored).certificate
+    assert verify_release(folder / "scores.parquet", made).holds
+    assert against_sample(made, certificate_of(sample)).holds
+    return made
+
+
+@pytest.mark.parametrize("scored", [True, False])
+@pytest.mark.parametrize(
+    ("source", "cell", "why"),
+    [
+        ("data", "the data's own means and deviations", "only between samples that have the same column"),
+        ("confidential", "learned from other data about the same people", "holds only given these scales"),
+    ],
+)
+def test_a_conditional_sample_does_not_look_unconditional(
+    tmp_path: Path, source: str, cell: str, why: str, scored: bool
+) -> None:
+    c = rounds(tmp_path, source, scored=scored)
+    assert c.sample is not None
+    assert c.sample.scales == source
+    (line,) = (line for line in page(c).splitlines() if line.startswith("| inside it |"))
+    assert line.endswith(f"; conditional: its scales were {cell} |")
+    (said,) = (x for x in c.conditions if x.startswith("What is stated for people inside the sample is cond"))
+    assert why in said
+    carries = "weights were learned under them, and may carry something about people outside the sample"
+    assert (carries in said) == (source == "confidential")
+
+
+def test_a_sample_with_public_scales_has_no_such_condition(tmp_path: Path) -> None:
+    c = rounds(tmp_path, "declared")
+    assert "onditional" not in page(c)
+    assert not any("inside the sample is conditional" in condition for condition in c.conditions)
+
+
+def test_an_older_certificate_of_scores_does_not_say_where_the_sample_s_scales_came_from(
+    tmp_path: Path,
+) -> None:
+    c = rounds(tmp_path, "declared")
+    assert c.sample is not None
+    older = c.model_copy(update={"sample": c.sample.model_copy(update={"scales": None})})
+    assert '"scales": null' not in older.text()
+    assert Certificate.model_validate_json(older.text()) == older
+    assert older.message() != c.message()
+    assert against_sample(older, certificate_of(tmp_path / "sample.parquet")).holds
+    assert page(older) == page(c), "its words are the same, too"
+
+
+@pytest.mark.parametrize("scored", [True, False])
+def test_figures_of_one_release_are_not_taken_for_those_of_two(tmp_path: Path, scored: bool) -> None:
+    """Somebody inside has both: the classic ε and the ε at every distance are larger for them."""
+    text = page(rounds(tmp_path, "declared", scored=scored))
+    promise, rest = text.split("### In two rounds")
+    distances = rest.split("### What it means at other distances")[1].split("## ")[0]
+    assert "As classic differential privacy" in promise
+    assert (ALONE in promise, ALONE in distances) == (scored, scored)

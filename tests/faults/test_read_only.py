@@ -1,0 +1,111 @@
+"""A folder that may not be written to: whoever must write says so and leaves nothing; readers do not mind.
+
+Root may write everywhere; so runs give up root's powers first (Linux), and permissions bind for everybody.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from faults_support import count
+from release_support import ASKED, nothing_changes
+from staged_support import LIMIT, RUN, place
+from targetdp.release.ledger import Ledger
+from tradeoff_support import files
+from zygote import Harm, Zygote
+
+if os.geteuid() == 0 and sys.platform != "linux":
+    pytest.skip("root may write everywhere, and cannot give that up here", allow_module_level=True)
+
+POWERLESS = Harm(powerless=True)
+
+
+@pytest.fixture
+def folder(zygote: Zygote, tmp_path: Path) -> Path:
+    made = place(tmp_path / "place", 40, zygote)
+    assert zygote.run(made, *RUN).code == 0
+    (made / "locked").mkdir()
+    return made
+
+
+@contextmanager
+def locked(*folders: Path) -> Iterator[None]:
+    for path in folders:
+        path.chmod(0o500)
+    try:
+        yield
+    finally:
+        for path in folders:
+            path.chmod(0o700)
+
+
+def test_an_output_folder(zygote: Zygote, folder: Path) -> None:
+    elsewhere = tuple("locked/out.parquet" if word == "out.parquet" else word for word in RUN)
+    with locked(folder / "locked"), nothing_changes(folder):
+        ended = zygote.run(folder, *elsewhere, harm=POWERLESS)
+        assert ended.code == 3, ended.words
+        assert "Permission denied" in ended.err
+        assert "Traceback" not in ended.words
+    count("read-only", "said so, nothing changed")
+    assert zygote.run(folder, *elsewhere, harm=POWERLESS).code == 0, "it was the permission"
+
+
+def test_a_release_that_may_not_be_replaced(zygote: Zygote, folder: Path) -> None:
+    with locked(folder), nothing_changes(folder):
+        ended = zygote.run(folder, *RUN, "--force", harm=POWERLESS)
+        assert ended.code == 3, ended.words
+        assert "Traceback" not in ended.words
+    count("read-only", "said so, nothing changed")
+
+
+def test_a_ledgers_folder(zygote: Zygote, folder: Path) -> None:
+    """The output may be written, the ledger not: nothing is published that could not be charged."""
+    for name in ("ledger.db", "ledger.db.head"):
+        (folder / name).rename(folder / "locked" / name)
+        (folder / "locked" / name).chmod(0o400)
+    run = tuple({"ledger.db": "locked/ledger.db", "out.parquet": "new.parquet"}.get(w, w) for w in RUN)
+    limit = tuple({"ledger.db": "locked/ledger.db"}.get(word, word) for word in LIMIT)
+    with locked(folder / "locked"), nothing_changes(folder):
+        for command in (run, ("ledger", "limit", *limit)):
+            ended = zygote.run(folder, *command, harm=POWERLESS)
+            assert ended.code == 3, ended.words
+            assert "Traceback" not in ended.words
+            count("read-only", "said so, nothing changed")
+        shown = zygote.run(folder, "ledger", "show", "--ledger", "locked/ledger.db", harm=POWERLESS)
+        assert shown.code == 0, shown.words
+        count("read-only", "read")
+        assert Ledger.existing(folder / "locked" / "ledger.db").verify() == []
+
+
+def test_inputs_and_releases_are_only_read(zygote: Zygote, folder: Path) -> None:
+    for name in ("in.parquet", "scales.toml"):
+        (folder / name).rename(folder / "locked" / name)
+    with locked(folder / "locked"):
+        ended = zygote.run(
+            folder, "privatize", "locked/in.parquet", "new.parquet", *ASKED, "--scales", "locked/scales.toml",
+            harm=POWERLESS,
+        )  # fmt: skip
+        assert ended.code == 0, ended.words
+        count("read-only", "read")
+    with locked(folder), nothing_changes(folder):
+        ended = zygote.run(folder, "verify", "out.parquet", "--ledger", "ledger.db", harm=POWERLESS)
+        assert ended.code == 0, ended.words
+        count("read-only", "read")
+
+
+def test_a_sweeps_folder(zygote: Zygote, tmp_path: Path) -> None:
+    program, out = files(tmp_path), tmp_path / "out"
+    out.mkdir()
+    with locked(out), nothing_changes(out):
+        ended = zygote.run(
+            tmp_path, "tradeoff", program, "--out", out, "--simulations", "1", "--jobs", "1", "--quiet",
+            harm=POWERLESS,
+        )  # fmt: skip
+        assert ended.code == 3, ended.words
+        assert "Permission denied" in ended.err
+        assert "Traceback" not in ended.words
+    count("read-only", "said so, nothing changed")

@@ -42,7 +42,7 @@ SLOWER = {
 }
 """How many times as long we take as something that does less."""
 
-_BLOCK = re.compile(r"(<!-- bench: (?P<title>.+?) -->\n).*?(\n?<!-- /bench -->)", re.DOTALL)
+_BLOCK = re.compile(r"<!-- bench: (?P<title>.+?) -->\n.*?<!-- /bench -->", re.DOTALL)
 
 
 def pages() -> Iterator[Path]:
@@ -59,7 +59,8 @@ def refreshed(text: str, page: str) -> str:
         title = found["title"]
         if title != SUMMARY and title not in known:
             raise ValueError(f"bench: {title!r} is no table of {PAGE.name}: it has {', '.join(known)}")
-        return f"{found[1]}{_summary(known[BARS]) if title == SUMMARY else known[title]}{found[3]}"
+        table = _summary(known[BARS]) if title == SUMMARY else known[title]
+        return f"<!-- bench: {title} -->\n{table}\n<!-- /bench -->"
 
     return _BLOCK.sub(block, text)
 

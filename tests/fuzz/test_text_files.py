@@ -24,9 +24,9 @@ from targetdp.release.weights_file import read_weights
 from targetdp.table.source import open_source
 from targetdp.tradeoff.place import read_run
 
-TIMES = int(os.environ.get("TARGETDP_FUZZ", "60"))
+TIMES = int(os.environ.get("TARGETDP_FUZZ", "25"))
 QUIET = settings(
-    max_examples=TIMES, deadline=None, database=None, derandomize=TIMES == 60,
+    max_examples=TIMES, deadline=None, database=None, derandomize=TIMES == 25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 

@@ -349,7 +349,9 @@ CALLS: dict[str, Call] = {
         {
             "center": Argument(NOT_VECTORS),
             "scale": vector([1.0, 0.0], [-1.0, 1.0]),
-            "source": Argument(NOT_WORDS, "confidential, data, declared, private, sample, sample-declared, simulated"),
+            "source": Argument(
+                NOT_WORDS, "confidential, data, declared, private, sample, sample-declared, simulated"
+            ),
             "spent": instance(),
         },
     ),

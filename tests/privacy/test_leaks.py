@@ -17,7 +17,6 @@ import pytest
 from release_support import (
     ASKED,
     FEATURES,
-    NAMED,
     SCALES,
     cli,
     read_back,
@@ -142,4 +141,3 @@ def test_a_refusal_for_budget_tells_nothing_of_the_rows(
         assert ran.code == 2
         said.add(masked(ran.err))
     assert len(said) == 1
-    assert NAMED

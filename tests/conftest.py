@@ -1,17 +1,23 @@
 """What all tests share: one thread for linear algebra (small matrices crawl on two busy cores), own keys."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import hypothesis
 import pytest
 from threadpoolctl import threadpool_limits
 
 import remembering
+from steady_keys import SteadyKeys
 from targetdp.accounting import SphericalLaplaceLoss
 from zygote import Zygote
 
-hypothesis.settings.register_profile("no clock", deadline=None)  # no test asserts a time
-hypothesis.settings.load_profile("no clock")
+# No test asserts a time; and examples are the same each time, but where more of them are asked for.
+hypothesis.settings.register_profile(
+    "steady", deadline=None, derandomize="TARGETDP_FUZZ" not in os.environ, database=None
+)
+hypothesis.settings.load_profile("steady")
 
 
 FIRST = ("release/test_spark.py", "docs/test_readme.py", "test_demo.py")
@@ -32,6 +38,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def single_threaded_algebra() -> Iterator[None]:
     with threadpool_limits(1):
         yield
+
+
+KEYS = SteadyKeys()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def keys_are_steady() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("targetdp.words.fresh_key", KEYS.draw)
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """A fixture that tests share has keys of its own, whichever of them came first."""
+    with KEYS.of(f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param', '')!r}"):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    with KEYS.of(item.nodeid):
+        return (yield)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
 from support import FALSE_ALARM
 from targetdp import GaussianNoise
 from targetdp.typing import Words
-from targetdp.words import PublicWords, SecretWords, SimulatedWords, WordStream, word_stream
+from targetdp.words import PublicWords, SecretWords, SimulatedWords, WordStream, fresh_key, word_stream
 
 
 def draw(stream: WordStream, count: int) -> Words:
@@ -39,6 +40,16 @@ def test_a_stream_goes_on_where_it_stopped() -> None:
 def test_long_fills_cross_the_internal_chunk() -> None:
     words = draw(SecretWords(), (1 << 14) * 3 + 5)
     assert len(np.unique(words)) == len(words)
+
+
+def test_keys_are_the_operating_systems(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a secret stream is that of its key and of nothing else."""
+    assert len({fresh_key() for _ in range(100)}) == 100
+    monkeypatch.setattr(os, "urandom", bytes)
+    assert fresh_key() == bytes(32)
+    monkeypatch.setattr("targetdp.words.fresh_key", fresh_key)  # tests have steady ones instead
+    zeros = Cipher(algorithms.AES(bytes(32)), modes.CTR(bytes(16))).encryptor().update(bytes(800))
+    assert draw(SecretWords(), 100).tobytes() == zeros
 
 
 def test_secret_streams_never_repeat() -> None:

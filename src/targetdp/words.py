@@ -13,6 +13,11 @@ from targetdp.typing import Words
 _ZEROS = bytes(1 << 17)
 
 
+def fresh_key() -> bytes:
+    """A key of 256 bits from the operating system's generator: all secrets of a release begin here."""
+    return os.urandom(32)
+
+
 class WordStream(Protocol):
     """A source of uniform, independent 64-bit words."""
 
@@ -31,7 +36,7 @@ class SecretWords:
     """
 
     def __init__(self) -> None:
-        self._keystream = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(bytes(16))).encryptor()
+        self._keystream = Cipher(algorithms.AES(fresh_key()), modes.CTR(bytes(16))).encryptor()
         self._owner = (os.getpid(), threading.get_ident())
 
     def fill(self, out: Words) -> None:

@@ -6,7 +6,6 @@ in a file of its own, which counts only if the driver hears of it: whatever othe
 looked at.
 """
 
-import os
 import pickle
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +29,7 @@ from targetdp.scales import Bounds, ColumnScales
 from targetdp.table.ids import Sorted, buckets_of, sort_ids
 from targetdp.table.layout import columns_in_order, rows_in_order
 from targetdp.typing import Floats, Integers
-from targetdp.words import RowWords
+from targetdp.words import RowWords, fresh_key
 
 REPORT = "report"
 """The one column that a task hands to Spark: a pickled `Report`, one for each partition."""
@@ -62,8 +61,7 @@ class Secret:
 
 def draw_secret() -> Secret:
     """A secret from the operating system's generator."""
-    both = os.urandom(64)
-    return Secret(both[:32], both[32:])
+    return Secret(fresh_key(), fresh_key())
 
 
 @dataclass

@@ -20,8 +20,8 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("steady")
 
 
-FIRST = ("release/test_spark.py", "docs/test_readme.py", "test_demo.py")
-"""These share what is dear to make, a Spark session and a comparison: side by side, it is made once."""
+FIRST = ("release/test_spark.py", "docs/test_readme.py", "test_demo.py", "paper/test_findings.py")
+"""These share what is dear to make, a Spark session, a comparison, sweeps: side by side, it is made once."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

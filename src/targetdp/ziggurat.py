@@ -55,7 +55,17 @@ def _layers() -> tuple[Floats, Floats, Integers]:
     return x, y, inside
 
 
+def _trailing_zeros() -> Floats:
+    """How many zeros follow a power of two, by the six highest bits of its product with `_DE_BRUIJN`."""
+    counts = np.zeros(64)
+    for zeros in range(64):
+        counts[((int(_DE_BRUIJN) << zeros) % 2**64) >> 58] = zeros
+    return counts
+
+
 _NEXT_LAP = np.uint64(0x9E3779B97F4A7C15)
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # its shifts begin with 64 different patterns of six bits
+_TRAILING_ZEROS = _trailing_zeros()
 WIDTHS, HEIGHTS, INSIDE = _layers()
 BASE_BODY = int(INSIDE[0])  # below it a draw of the base layer is not in the tail
 INSIDE[0] = 0  # the base layer is never taken by the quick path
@@ -68,6 +78,8 @@ def word(words: Words, position: int) -> Any:
     What is drawn beyond the end is thrown away, but must come to an end: a rejection that came back to the
     same words would be repeated forever, so each lap reads other ones.
     """
+    if position < words.shape[0]:  # a division for every word would take as long as the rest of a draw
+        return words[position]
     lap = np.uint64(position // words.shape[0])
     return words[position & (words.shape[0] - 1)] + lap * _NEXT_LAP
 
@@ -144,10 +156,8 @@ def _halvings(words: Words, position: int) -> tuple[float, int]:
         halvings += 64.0
         w = word(words, position)
         position += 1
-    while w & np.uint64(1) == 0:
-        halvings += 1.0
-        w >>= np.uint64(1)
-    return halvings, position
+    lowest = w & (~w + np.uint64(1))
+    return halvings + _TRAILING_ZEROS[(lowest * _DE_BRUIJN) >> np.uint64(58)], position
 
 
 @kernel

@@ -193,6 +193,23 @@ def test_pieces_of_the_tail_join_without_gap_or_overlap(scale: float) -> None:
         assert Fraction(here) + Fraction(there - here) == Fraction(there)
 
 
+def test_halvings_are_the_zeros_at_the_end_of_a_word() -> None:
+    """Of one word, or, where it is zero, of as many as it takes."""
+    rng = np.random.default_rng(3)
+    for zeros in range(64):
+        above = int(rng.integers(2**63)) << zeros + 1
+        words = np.array([0, 0, (above | 1 << zeros) % 2**64, 1], dtype=np.uint64)
+        assert ziggurat._halvings(words, 2) == (zeros, 3)
+        assert ziggurat._halvings(words, 0) == (128 + zeros, 3)
+
+
+def test_words_beyond_the_end_differ_from_lap_to_lap() -> None:
+    words = np.arange(8, dtype=np.uint64)
+    first, *others = ([int(ziggurat.word(words, 8 * lap + i)) for i in range(8)] for lap in range(4))
+    assert first == list(range(8))
+    assert len({word for lap in others for word in lap} | set(first)) == 32
+
+
 @pytest.mark.parametrize(("B", "epsilon"), [(0.25, 1.0), (0.3, 0.1), (2.0, 4.0), (0.1, 12.0), (0.25, 30.0)])
 def test_staircases_have_whole_ends_that_doubles_hold(B: float, epsilon: float) -> None:
     law = Staircase(B=B, epsilon=epsilon).law()

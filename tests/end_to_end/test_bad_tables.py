@@ -180,6 +180,22 @@ def test_counts_are_of_the_whole_table_and_rows_are_numbered_from_its_start(
     assert "'calls' has 4 missing values (first in row 1000, 1001, 4322)" in refused(*released("bad.parquet"))
 
 
+def test_a_column_is_constant_only_if_all_batches_agree(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspection, "CELLS", 3 * 64)
+    table = table_of(5000)
+    for values, constant in (
+        ([1.5] * 5000, True),
+        ([1.5] * 4999 + [2.5], False),
+        ([float(i // 2500) for i in range(5000)], False),
+    ):
+        write_parquet(Path("bad.parquet"), table.set_column(1, "calls", [values]))
+        ran = cli("privatize", *released("bad.parquet", "--force"))
+        assert ("constant columns among the features: 'calls'" in words(ran.err)) == constant
+        assert ran.code == (2 if constant else 0)
+
+
 # Files
 
 

@@ -122,6 +122,7 @@ class _Work:
         self._tally = Tally()
         self._lowest: Floats | None = None
         self._highest: Floats | None = None
+        self._constants_are_possible = True
         self.rows = self.clipped = 0
 
     def __call__(self, item: tuple[int, pa.RecordBatch]) -> _Private:
@@ -132,7 +133,7 @@ class _Work:
         block = numbers_of(
             batch, settings.features, self._constants, tally, offset, self._room(batch.num_rows)
         )
-        lowest, highest = block.min(axis=1), block.max(axis=1)
+        extremes = self._constants_are_possible and (block.min(axis=1), block.max(axis=1))
         clipped, rows = 0, np.zeros((len(ids), len(settings.released)))
         if not tally.counts and self._terms.law is not None:
             rows, clipped = noisy_rows(block, self._scales, self._terms.law, self._words())
@@ -140,8 +141,8 @@ class _Work:
             rows, clipped = rows_in_ball(block, self._scales)
         with self._lock:
             self._tally.merge(tally)
-            self._lowest = lowest if self._lowest is None else np.minimum(self._lowest, lowest)
-            self._highest = highest if self._highest is None else np.maximum(self._highest, highest)
+            if extremes:
+                self._widen(*extremes)
             self.rows += len(ids)
             self.clipped += clipped
         others = {name: kept_column(batch.column(name), name, kind) for name, kind in self._kept.items()}
@@ -163,6 +164,12 @@ class _Work:
                 "try again when nobody writes to it"
             )
         refuse_constants(self._settings.features, self._lowest, self._highest)
+
+    def _widen(self, lowest: Floats, highest: Floats) -> None:
+        """Note a batch's extremes; once every column has two different values, more tell nothing new."""
+        self._lowest = lowest if self._lowest is None else np.minimum(self._lowest, lowest)
+        self._highest = highest if self._highest is None else np.maximum(self._highest, highest)
+        self._constants_are_possible = not bool((self._lowest < self._highest).all())
 
     def _room(self, rows: int) -> Floats:
         """Memory for a batch, used again by each thread: new pages each time cost as much as the sums."""

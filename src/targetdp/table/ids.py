@@ -55,25 +55,27 @@ class Splitters:
 
     def __init__(self, keep: int = 1 << 16) -> None:
         self._keep, self._stride, self._next = keep, 1, 0
-        self._seen: list[str] = []
+        self._seen = pa.array([], pa.string())
 
     def add(self, ids: pa.StringArray) -> None:
         """Look at the next ids of the stream."""
         while self._next < len(ids):
             room = 2 * self._keep - len(self._seen)
             places = np.arange(self._next, len(ids), self._stride)[:room]
-            self._seen += ids.take(pa.array(places)).to_pylist()
+            self._seen = pa.concat_arrays([self._seen, ids.take(pa.array(places))])
             self._next = int(places[-1]) + self._stride
             if len(self._seen) >= 2 * self._keep:
-                self._seen = self._seen[::2]
+                self._seen = self._seen.take(pa.array(np.arange(0, len(self._seen), 2)))
                 self._stride *= 2
         self._next -= len(ids)
 
     def cut(self, buckets: int) -> pa.StringArray:
         """Up to ``buckets`` − 1 different ids that cut what was seen into nearly equal parts."""
-        seen = sorted(self._seen, key=str.encode)
-        places = [len(seen) * b // buckets for b in range(1, buckets)]
-        return pa.array(sorted({seen[p] for p in places}, key=str.encode) if seen else [], pa.string())
+        if len(self._seen) == 0:
+            return self._seen
+        places = len(self._seen) * np.arange(1, buckets) // buckets
+        chosen = self._seen.take(pa.array(sort_ids(self._seen).order[places]))
+        return chosen.unique()  # which keeps their order
 
 
 def text_buffers(ids: pa.StringArray) -> tuple[Bytes, Offsets]:

@@ -66,26 +66,14 @@ def _gather(rows: Floats, order: NDArray[np.int64], out: Floats) -> None:
 def _fill_rows(columns: Floats, center: Floats, scale: Floats, rows: Floats, odd: NDArray[np.bool_]) -> int:
     """(x − center)/scale, then rows longer than 1 to length 1; marks rows that it must leave to others."""
     d, n = columns.shape
-    squares = np.empty(_TILE)
+    values, lengths = np.empty((d, _TILE)), np.empty(_TILE)
     clipped = 0
     for start in range(0, n, _TILE):
-        end = min(start + _TILE, n)
-        squares[:] = 0.0
-        for j in range(d):
-            for i in range(start, end):
-                value = (columns[j, i] - center[j]) / scale[j]
-                rows[i, j] = value
-                squares[i - start] += value * value
-        for i in range(start, end):
-            square = squares[i - start]
-            if square > 1.0:
-                clipped += 1
-            if not 1e-280 < square < 1e280:
-                odd[i] = True
-            elif square > 1.0:
-                length = np.sqrt(square)
-                for j in range(d):
-                    rows[i, j] = rows[i, j] / length
+        size = min(_TILE, n - start)
+        clipped += _scaled(columns, center, scale, start, size, values, lengths, odd)
+        for i in range(size):
+            for j in range(d):
+                rows[start + i, j] = values[j, i] / lengths[i]
     return clipped
 
 
@@ -95,30 +83,51 @@ def _fill_scores(
 ) -> int:
     """As `_fill_rows`, each row in turn becoming its sums."""
     d, n = columns.shape
-    values, squares = np.empty((_TILE, d)), np.empty(_TILE)
+    values, lengths, totals = np.empty((d, _TILE)), np.empty(_TILE), np.empty(_TILE)
     clipped = 0
     for start in range(0, n, _TILE):
-        end = min(start + _TILE, n)
-        squares[:] = 0.0
-        for j in range(d):
-            for i in range(start, end):
-                value = (columns[j, i] - center[j]) / scale[j]
-                values[i - start, j] = value
-                squares[i - start] += value * value
-        for i in range(start, end):
-            square = squares[i - start]
-            length = 1.0
-            if square > 1.0:
-                clipped += 1
-                length = np.sqrt(square)
-            if not 1e-280 < square < 1e280:
-                odd[i] = True
-                continue
-            for q in range(weights.shape[0]):
-                total = 0.0
-                for j in range(d):
-                    total += values[i - start, j] / length * weights[q, j]
-                scores[i, q] = total
+        size = min(_TILE, n - start)
+        clipped += _scaled(columns, center, scale, start, size, values, lengths, odd)
+        for q in range(weights.shape[0]):
+            totals[:] = 0.0
+            for j in range(d):
+                value, weight = values[j], weights[q, j]
+                for i in range(size):
+                    totals[i] += value[i] / lengths[i] * weight
+            for i in range(size):
+                scores[start + i, q] = totals[i]
+    return clipped
+
+
+@kernel
+def _scaled(
+    columns: Floats,
+    center: Floats,
+    scale: Floats,
+    start: int,
+    size: int,
+    values: Floats,
+    lengths: Floats,
+    odd: NDArray[np.bool_],
+) -> int:
+    """A tile of scaled values, column by column, and what to divide each row by; how many are clipped.
+
+    The loops run along a column, side by side in the processor: nothing is added up across rows.
+    """
+    lengths[:] = 0.0
+    for j in range(len(columns)):
+        column, value, middle, width = columns[j, start : start + size], values[j], center[j], scale[j]
+        for i in range(size):
+            x = (column[i] - middle) / width
+            value[i] = x
+            lengths[i] += x * x
+    clipped = 0
+    for i in range(size):
+        square = lengths[i]
+        if not 1e-280 < square < 1e280:
+            odd[start + i] = True
+        clipped += square > 1.0
+        lengths[i] = np.sqrt(square) if square > 1.0 else 1.0
     return clipped
 
 

@@ -18,7 +18,7 @@ PARTS, COLUMNS = 20, 1_000
 
 def measure(effort: Effort, say: Say) -> Section:
     """One release each way: time here, memory in a process of its own. No bar: reported."""
-    n = 5_000 if effort.quick else 100_000
+    n = 1_000 if effort.quick else 100_000
     with scratch() as folder:
         say(f"{n:,} × {COLUMNS:,}: writing CSV parts")
         source = _write_parts(folder / "features", n)

@@ -35,7 +35,7 @@ def _grow(
         sides[_side(FLOOR, shape)] = partial(rng.standard_normal, shape)
         for name, mechanism in _mechanisms(shape[0]).items():
             sides[_side(name, shape)] = partial(mechanism.privatize, X, rng)
-    times = in_turns(sides, rounds=2, seconds=effort.seconds / 4, say=say)
+    times = in_turns(sides, rounds=min(2, effort.rounds), seconds=effort.seconds / 4, say=say)
 
     table = new_table(
         f"Growth with the number of {title} (simulations): ns per value", "mechanism",

@@ -54,9 +54,9 @@ def measure(effort: Effort, say: Say) -> Section:
     for n, d in shapes:
         X = people(n, d)
         worst: dict[str, float | None] = {}
-        for release, X_priv in releases(X).items():
+        for release, X_priv in list(releases(X).items())[: 1 if effort.quick else None]:
             say(f"{n:,} × {d}, {release}")
-            theirs, reason = seconds_of_anonymeter(python, X, X_priv, 100 if effort.quick else 300)
+            theirs, reason = seconds_of_anonymeter(python, X, X_priv, 30 if effort.quick else 300)
             for label, h in known_columns(d).items():
                 ours = _ours(X, X_priv, h, effort.seconds)
                 name = f"{n:,} × {d}, {label} = {h}, {release}"

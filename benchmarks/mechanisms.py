@@ -37,7 +37,7 @@ def measure(effort: Effort, say: Say) -> Section:
         sides[f"{name}, {SIMULATION}"] = partial(mechanism.privatize, table, rng)
         if not isinstance(mechanism, Mondrian):
             sides[f"{name}, {RELEASE}"] = partial(mechanism.privatize, table)
-    times = in_turns(sides, rounds=effort.rounds - 1, seconds=effort.seconds / 2, say=say)
+    times = in_turns(sides, rounds=max(1, effort.rounds - 1), seconds=effort.seconds / 2, say=say)
 
     report = new_table(
         f"Seconds per million rows (measured at {n:,}), and how many times numpy's normals",

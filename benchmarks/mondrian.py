@@ -27,7 +27,7 @@ class Work:
 
 def measure(effort: Effort, say: Say) -> Section:
     """Both on one table; ours before and after anonypy."""
-    n = 1_000 if effort.quick else 4_201
+    n = 500 if effort.quick else 4_201
     X = people(n, COLUMNS)
     shape = f"{n:,} × {COLUMNS}"
     title = f"Mondrian at {shape}, group_size {GROUP_SIZE}: anonypy against ours"

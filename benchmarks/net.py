@@ -35,7 +35,7 @@ FIRST = next(iter(RELEASES))
 
 def measure(effort: Effort, say: Say) -> Section:
     """Against numpy, against cKDTree, and alone as n and d grow."""
-    n, d = (2_000, 15) if effort.quick else (20_788, 15)
+    n, d = (1_000, 15) if effort.quick else (20_788, 15)
     many = 5_000 if effort.quick else 100_000
     against = new_table(
         f"Net attack, {len(SIZES)} net sizes at once: same people singled out", "table and release",
@@ -52,7 +52,7 @@ def measure(effort: Effort, say: Say) -> Section:
             say(title)
             X = people(*shape)
             Z = release(X)
-            ours = best_call(lambda X=X, Z=Z: _ours(X, Z), 1.0, clock=time.perf_counter)  # type: ignore[misc]
+            ours = best_call(lambda X=X, Z=Z: _ours(X, Z), 10 * effort.seconds / 3, clock=time.perf_counter)  # type: ignore[misc]
             start = time.perf_counter()
             theirs = _tree(X, Z, np.inf)
             tree = time.perf_counter() - start

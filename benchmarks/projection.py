@@ -42,7 +42,7 @@ def _speed(effort: Effort, say: Say) -> Section:
         caption="CPU time of one thread: best call, and the range over rounds. A simulation draws a fresh R.",
     )  # fmt: skip
     bars, figures = [], {}
-    for n, d in SHAPES:
+    for n, d in SHAPES[: 1 if effort.quick else None]:
         shape, X, mechanism = f"{n:,} × {d}", people(n, d), paper_projection(n)
         rng = np.random.default_rng(1)
         sides: dict[str, Call] = {

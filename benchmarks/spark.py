@@ -16,7 +16,7 @@ BAR = "release, Spark local[2] / local engine"
 
 def measure(effort: Effort, say: Say) -> Section:
     """Both in turns on one table; without pyspark or Java the bar was not measured."""
-    n = 200_000 if effort.quick else 5_000_000
+    n = 100_000 if effort.quick else 5_000_000
     shape = f"{n:,} × 10"
     title = f"Spark against the local engine at {shape} (wall time, after start-up)"
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

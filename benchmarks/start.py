@@ -19,7 +19,7 @@ from benchmarks.timing import Say
 ALLOWED = 0.5
 """Seconds more than Python itself."""
 PYTHON, HELP, COMMAND, TAB = "python -c pass", "targetdp --help", "targetdp plan --help", "Tab"
-ROUNDS, QUICK_ROUNDS = 10, 3
+ROUNDS, QUICK_ROUNDS = 10, 2
 
 
 def measure(effort: Effort, say: Say) -> Section:

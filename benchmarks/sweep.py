@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.table import Table
@@ -41,14 +41,24 @@ from targetdp.typing import Floats
 LEAST = {"togo": 300.0, "nigeria": 500.0}
 """How many times faster the grid must be."""
 
-HANDFUL = {"togo": (2, 6), "nigeria": (1, 2)}
-"""Simulations of each cell in two short runs: the difference is what one more costs."""
+
+class Counts(NamedTuple):
+    """Simulations of each cell in two short runs: their difference is what one more costs.
+
+    ``queried`` people are attacked by Anonymeter, scaled to all; none, where that takes too long to start.
+    """
+
+    simulations: tuple[int, int]
+    queried: int
+
+
+COUNTS, QUICK_COUNTS = {"togo": Counts((2, 6), 200), "nigeria": Counts((1, 2), 200)}, Counts((1, 2), 0)
 
 SHOWN = (0.05, 0.25, 2.0)
 """B of the simulations that are timed part by part."""
 
 PARTS = ("privatize", "program", "singling out", "attribute inference")
-NET_SAMPLE, QUERY_SAMPLE = 200, 200
+NET_SAMPLE = 200
 
 
 @dataclass
@@ -71,17 +81,17 @@ def measure(effort: Effort, say: Say) -> Section:
     bars: list[Bar] = []
     figures: dict[str, Any] = {}
     for name in ("togo",) if effort.quick else tuple(LEAST):
-        sweep = built_in(name)
-        naive, reason = _naive(sweep, say)
+        sweep, counts = built_in(name), QUICK_COUNTS if effort.quick else COUNTS[name]
+        naive, reason = _naive(sweep, counts.queried, say)
         ours = {
             mechanism: _by_part(sweep, mechanism, f"{name}: ours, {mechanism}", say)
             for mechanism in (PROJECTION, LEAST_NOISE)
         }
-        fixed, each = _whole(sweep, HANDFUL[name], name, say)
+        fixed, each = _whole(sweep, counts.simulations, name, say)
         grid = fixed + SIMULATIONS * each
         paper = SIMULATIONS * sum(cell.mechanism == PROJECTION for cell in sweep.cells)
         theirs = None if reason else paper * sum(naive.values())
-        tables.append(_table(name, sweep.study, naive, ours, grid, theirs, paper, reason))
+        tables.append(_table(name, sweep.study, naive, ours, grid, theirs, paper, counts, reason))
         ratio = None if theirs is None else theirs / grid
         bars.append(
             Bar(f"whole paper grid, {name}, naive / ours", ratio, LEAST[name], "at least", not effort.quick)
@@ -143,7 +153,7 @@ def _ours(study: Study, cell: Cell, clock: Clock) -> None:
             attribute_inference(W, W_priv, H, rng=rng)
 
 
-def _naive(sweep: Sweep, say: Say) -> tuple[dict[str, float], str]:
+def _naive(sweep: Sweep, queried: int, say: Say) -> tuple[dict[str, float], str]:
     """What one simulation costs the naive stack, by part, or why there is no figure."""
     study, clock, rng = sweep.study, Clock(), np.random.default_rng(1)
     cell = next(one for one in sweep.cells if one.mechanism == PROJECTION and one.B == 0.25)
@@ -160,7 +170,9 @@ def _naive(sweep: Sweep, say: Say) -> tuple[dict[str, float], str]:
         W_priv = _literal(cell, study.X[working], rng)
     say(f"{study.name}: the naive stack, attribute inference")
     python = Path(os.environ.get(inference.PYTHON, inference.ROOT / ".venv-anonymeter" / "bin" / "python"))
-    seconds, reason = inference.seconds_of_anonymeter(python, study.X[working], W_priv, QUERY_SAMPLE)
+    if queried == 0:
+        return clock.seconds, "it takes too long to start for a quick run"
+    seconds, reason = inference.seconds_of_anonymeter(python, study.X[working], W_priv, queried)
     everyone = study.people / len(working)  # the holdout is attacked as well
     clock.seconds["attribute inference"] = study.dimensions * everyone * sum(seconds.values())
     return clock.seconds, reason
@@ -216,16 +228,16 @@ def _by_scikit_learn(study: Study, X: Floats) -> None:
 
 def _table(
     name: str, study: Study, naive: Mapping[str, float], ours: Mapping[str, Mapping[str, float]],
-    grid: float, theirs: float | None, paper: int, reason: str,
+    grid: float, theirs: float | None, paper: int, counts: Counts, reason: str,
 ) -> Table:  # fmt: skip
     table = new_table(
         f"The whole paper grid, {name} ({study.people:,} × {study.dimensions}): a simulation by part",
         "part", "naive", "ours, projection", "naive / ours", "ours, least noise",
         caption=f"Naive: Algorithm 1 to the letter, numpy boxes ({NET_SAMPLE} of them, scaled), Anonymeter "
-        f"({QUERY_SAMPLE} people, scaled to all, every column and h), scikit-learn; one simulation at "
+        f"({counts.queried} people, scaled to all, every column and h), scikit-learn; one simulation at "
         f"B = 0.25, multiplied by {paper:,}. Ours by part: the mean of one simulation each at B = "
         f"{', '.join(f'{B:g}' for B in SHOWN)}. Our grid: the sweep itself, writing and summary included, "
-        f"with {' and '.join(map(str, HANDFUL[name]))} simulations of each cell, multiplied to "
+        f"with {' and '.join(map(str, counts.simulations))} simulations of each cell, multiplied to "
         f"{SIMULATIONS}; cells equal in distribution are computed once. All: CPU time of one thread."
         + (f" Anonymeter did not run: {reason}." if reason else ""),
     )  # fmt: skip

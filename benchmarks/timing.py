@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 Call = Callable[[], object]
 Say = Callable[[str], None]
-CLOCK = time.thread_time
+CLOCK, WALL = time.thread_time, time.perf_counter
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,7 @@ def in_turns(
     seconds: float,
     say: Say,
     cold: Collection[str] = (),
+    clock: Callable[[], float] = CLOCK,
 ) -> Times:
     """Time the sides one after the other, round after round.
 
@@ -66,7 +67,7 @@ def in_turns(
     for number in range(1, rounds + 1):
         for name, call in sides.items():
             say(f"{name}: round {number} of {rounds}")
-            times[name].append(best_call(call, seconds, calls=1 if name in cold else 2))
+            times[name].append(best_call(call, seconds, calls=1 if name in cold else 2, clock=clock))
     return Times(times)
 
 

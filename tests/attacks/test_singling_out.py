@@ -85,6 +85,24 @@ def test_boxes_name_the_one_point(d: int) -> None:
         assert (inside.sum(axis=1) > 1).any()
 
 
+@pytest.mark.parametrize("magnitude", [1e-310, 1e-42, 1e-30, 1.0, 1e6, 3e7, 1e15, 3.3e38, 3.5e38, 1e300])
+def test_boxes_are_exact_where_single_precision_is_not(magnitude: float) -> None:
+    """Points at the very edge of a box, and one step beyond it, far from zero or next to it."""
+    rng = np.random.default_rng(5)
+    queries = magnitude * rng.uniform(-1, 1, size=(60, 3))
+    size = magnitude * 0.01
+    away = rng.choice([-1.0, 1.0], size=(60, 3)) * size
+    edge = np.where(rng.random((60, 3)) < 0.5, queries + away, queries)
+    points = np.concatenate([edge, np.nextafter(edge, edge + away), queries + 2 * away])
+    sizes = np.array([size * 0.5, size, np.nextafter(size, 2 * size), size * 1.5])
+    found = alone_in_boxes(points, queries, sizes, Silent())
+    apart = np.abs(points[None] - queries[:, None]).max(axis=2)
+    for column, c in zip(found.T, sizes, strict=True):
+        inside = apart <= c
+        alone = np.where(inside.sum(axis=1) == 1, inside.argmax(axis=1), -1)
+        np.testing.assert_array_equal(column, alone)
+
+
 def test_the_original_scores_its_share_of_rows_that_are_not_unique() -> None:
     rng = np.random.default_rng(1)
     X = np.concatenate([rng.standard_normal((60, 3)), np.repeat(rng.standard_normal((20, 3)), 2, axis=0)])

@@ -3,9 +3,13 @@
 A box of size c holds exactly one point if d₁ ≤ c < d₂, the two smallest distances (largest difference over
 columns) from the query. Only sizes below the second distance found so far can still do it, so a search never
 looks farther than the largest of those: closer than a search for the two neighbors themselves would.
+
+Most rows are ruled out in single precision, of which a processor compares twice as many at once, with the
+doubt on the side of looking closer: distances themselves are taken in full precision.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from targetdp.attacks.threads import in_threads
 from targetdp.attacks.tree import grow, homes
@@ -13,13 +17,19 @@ from targetdp.compiled import kernel
 from targetdp.progress import Progress
 from targetdp.typing import Floats, Integers
 
-LEAF = 128
+Rough = NDArray[np.float32]
+Marks = NDArray[np.int32]
+
+LEAF = 256
 """Rows in a leaf, at most."""
 
 PIECE = 2_000
 """Queries that a thread takes at a time."""
 
-GLANCE = 3
+_LARGEST = float(np.finfo(np.float32).max)
+"""What is larger is brought down to it, on both sides: no two values get farther apart."""
+
+GLANCE = 4
 """Columns that are compared before asking whether any row of a leaf is still in the box."""
 
 
@@ -28,10 +38,11 @@ def alone_in_boxes(points: Floats, queries: Floats, sizes: Floats, progress: Pro
     tree = grow(points, LEAF)
     order = homes(tree, queries)
     found = np.empty((len(queries), len(sizes)), dtype=np.int64)
-    rooms = (tree.values, tree.column_order, tree.begins, tree.sizes, tree.low, tree.high)
+    rough = np.clip(tree.values, -_LARGEST, _LARGEST).astype(np.float32)
+    rooms = (tree.values, rough, tree.column_order, tree.begins, tree.sizes, tree.low, tree.high)
 
     def work(begin: int, end: int) -> None:
-        outside = np.empty(tree.leaf_rows, dtype=np.int64)
+        outside = np.empty(tree.leaf_rows, dtype=np.int32)
         _search(queries, order[begin:end], *rooms, sizes, outside, found)
 
     in_threads(work, len(queries), PIECE, progress)
@@ -42,8 +53,8 @@ def alone_in_boxes(points: Floats, queries: Floats, sizes: Floats, progress: Pro
 
 @kernel
 def _search(  # noqa: PLR0912 (one walk through a tree)
-    queries: Floats, mine: Integers, values: Floats, column_order: Integers, begins: Integers,
-    lengths: Integers, low: Floats, high: Floats, sizes: Floats, outside: Integers, found: Integers,
+    queries: Floats, mine: Integers, values: Floats, rough: Rough, column_order: Integers, begins: Integers,
+    lengths: Integers, low: Floats, high: Floats, sizes: Floats, outside: Marks, found: Integers,
 ) -> None:  # fmt: skip
     d, first_leaf = queries.shape[1], len(begins) // 2
     stack, gaps = np.empty(128, dtype=np.int64), np.empty(128)
@@ -72,9 +83,9 @@ def _search(  # noqa: PLR0912 (one walk through a tree)
                 continue
             begin, columns = begins[node], column_order[node - first_leaf]
             rows = outside[: lengths[node]]
-            block = values[begin * d : (begin + len(rows)) * d]
-            if not _any_inside(query, block, columns, bound, rows):
+            if not _any_inside(query, rough[begin * d : (begin + len(rows)) * d], columns, bound, rows):
                 continue
+            block = values[begin * d : (begin + len(rows)) * d]
             for i in range(len(rows)):
                 if rows[i] == 0:
                     apart = 0.0
@@ -91,15 +102,21 @@ def _search(  # noqa: PLR0912 (one walk through a tree)
 
 
 @kernel
-def _any_inside(query: Floats, block: Floats, columns: Integers, bound: float, outside: Integers) -> bool:
-    """Mark the rows of a leaf that lie outside the box; stop as soon as all do."""
+def _any_inside(query: Floats, block: Rough, columns: Integers, bound: float, outside: Marks) -> bool:
+    """Mark rows of a leaf that lie outside the box; stop as soon as all do.
+
+    A value x in the box is at most |query| + bound, so that rounding both, and their difference, to 24 bits
+    moves the difference by less than 2⁻²² of |query| + bound: no row in the box is marked.
+    """
     d, m = len(columns), len(outside)
     outside[:] = 0
     for first in range(0, d, GLANCE):
         for place in range(first, min(first + GLANCE, d)):
             x, column = query[columns[place]], block[place * m : (place + 1) * m]
+            middle = np.float32(min(max(x, -_LARGEST), _LARGEST))
+            reach = np.float32(bound + 2.0**-21 * (abs(x) + bound) + 2.0**-140)
             for i in range(m):
-                outside[i] |= abs(column[i] - x) > bound
+                outside[i] |= abs(column[i] - middle) > reach
         inside = 0
         for i in range(m):
             inside += outside[i] == 0

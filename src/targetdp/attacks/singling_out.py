@@ -97,11 +97,18 @@ def _in_deviations(original: Floats, released: Floats) -> tuple[Floats, Floats]:
     """
     _, exponents = np.frexp(np.abs(released).max(axis=0))
     with np.errstate(over="ignore"):
-        original, released = np.ldexp(original, -exponents), np.ldexp(released, -exponents)
+        original, released = (_shifted(table, -exponents) for table in (original, released))
         center = np.median(released, axis=0)
         deviation = np.sqrt(((released - center - (released - center).mean(axis=0)) ** 2).mean(axis=0))
         points, queries = ((table - center) / deviation for table in (original, released))
     return np.clip(points, -_FARTHEST, _FARTHEST), np.clip(queries, -_FARTHEST, _FARTHEST)
+
+
+def _shifted(table: Floats, exponents: NDArray[np.int32]) -> Floats:
+    """Columns times powers of two; by a product, which takes less time, where the powers are floats."""
+    if np.abs(exponents).max(initial=0) < 1000:
+        return np.asarray(table * np.ldexp(1.0, exponents))
+    return np.asarray(np.ldexp(table, exponents))
 
 
 def identical_and_unique(original: Floats, released: Floats) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults lint types bench bench-quick docs wheel screenshot clean
+.PHONY: help demo test faults fuzz lint types bench bench-quick docs wheel screenshot clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,13 @@ FAULTS := tests/faults tests/end_to_end/test_killed.py tests/end_to_end/test_ful
 
 faults: $(VENV)/.ready  ## killed, full, damaged, crowded: every fault, in ten minutes (writes docs/reliability.md)
 	PYTHONPATH=tests TARGETDP_FAULTS=whole $(RUN) -m pytest -q -n auto -p faults_tally $(FAULTS)
+
+$(VENV)/.fuzz: $(VENV)/.ready
+	$(RUN) -m pip install --quiet --editable ".[fuzz]"
+	@touch $@
+
+fuzz: $(VENV)/.fuzz  ## everything that reads a file meets a million odd ones, some minutes
+	TARGETDP_REQUIRE_ATHERIS=1 TARGETDP_FUZZ_SECONDS=60 TARGETDP_FUZZ=1000 $(RUN) -m pytest -q -n auto tests/fuzz
 
 lint: $(VENV)/.ready  ## ruff: style and format
 	$(RUN) -m ruff check .

@@ -6,7 +6,6 @@ field names), of what it does not, and of bytes that are no text at all.
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,37 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from release_support import FEATURES
-from targetdp.programs.file import read_program_file
-from targetdp.release.ledger import Ledger
-from targetdp.release.scales_file import read_bounds, read_scales
-from targetdp.release.settings import make_settings, read_release_file
-from targetdp.release.verify import read_certificate
-from targetdp.release.weights_file import read_weights
-from targetdp.table.source import open_source
-from targetdp.tradeoff.place import read_run
+from fuzz_readers import READERS, TOML_READERS, file_of, only_value_errors
 
 TIMES = int(os.environ.get("TARGETDP_FUZZ", "25"))
 QUIET = settings(
     max_examples=TIMES, deadline=None, database=None, derandomize=TIMES == 25,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )  # fmt: skip
-
-TOML_READERS: dict[str, Callable[[Path], Any]] = {
-    "release": lambda path: make_settings(read_release_file(path)),
-    "program": read_program_file,
-    "scales": lambda path: read_scales(path, FEATURES),
-    "bounds": lambda path: read_bounds(path, FEATURES),
-    "weights": read_weights,
-}
-READERS: dict[str, Callable[[Path], Any]] = TOML_READERS | {
-    "certificate": read_certificate,
-    "ledger": lambda path: Ledger.existing(path).releases(),
-    "sweep": lambda path: read_run(path.parent),
-    "CSV": lambda path: [*open_source(path).batches(["name"], {}, 100)],
-    "Parquet": lambda path: [*open_source(path).batches(["name"], {}, 100)],
-}
-FILES = {"sweep": "run.json", "CSV": "table.csv", "Parquet": "table.parquet", "ledger": "ledger.db"}
 
 KNOWN = (
     "id", "features", "B", "epsilon", "delta", "mechanism", "scales", "scales_epsilon", "bounds", "keep",
@@ -106,15 +81,6 @@ def toml(value: Any) -> str:
 documents = st.dictionaries(st.sampled_from(KNOWN), values(), max_size=12)
 
 
-def only_value_errors(read: Callable[[Path], Any], path: Path) -> None:
-    try:
-        read(path)
-    except ValueError as error:
-        said = str(error)
-        assert said, "an error says something"
-        assert len(said) < 20_000, "and not the whole file"
-
-
 @pytest.mark.parametrize("name", TOML_READERS)
 @QUIET
 @given(document=documents)
@@ -128,7 +94,7 @@ def test_documents_of_known_names_and_odd_values(name: str, tmp_path: Path, docu
 @QUIET
 @given(document=documents)
 def test_json_of_known_names_and_odd_values(name: str, tmp_path: Path, document: dict[str, Any]) -> None:
-    path = tmp_path / FILES.get(name, "file.json")
+    path = tmp_path / file_of(name)
     path.write_text(json.dumps(document), encoding="utf-8")
     only_value_errors(READERS[name], path)
 
@@ -141,7 +107,7 @@ def test_json_of_known_names_and_odd_values(name: str, tmp_path: Path, document:
     )
 )
 def test_any_bytes(name: str, tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / FILES.get(name, "file.toml")
+    path = tmp_path / file_of(name)
     path.write_bytes(data)
     only_value_errors(READERS[name], path)
 
@@ -172,7 +138,7 @@ def test_bombs_are_refused_in_a_line(name: str, bomb: str, tmp_path: Path) -> No
 )
 @pytest.mark.parametrize("name", ["certificate", "sweep"])
 def test_json_bombs_are_refused_in_a_line(name: str, text: str, tmp_path: Path) -> None:
-    path = tmp_path / FILES.get(name, "file.json")
+    path = tmp_path / file_of(name)
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError) as found:  # noqa: PT011
         READERS[name](path)
@@ -182,7 +148,7 @@ def test_json_bombs_are_refused_in_a_line(name: str, text: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", READERS)
 def test_what_is_no_file_is_refused(name: str, tmp_path: Path) -> None:
     for what in ("missing", "folder"):
-        path = tmp_path / what / FILES.get(name, "file.toml")
+        path = tmp_path / what / file_of(name)
         if what == "folder":
             path.mkdir(parents=True)
         with pytest.raises((ValueError, FileNotFoundError), match=r"."):

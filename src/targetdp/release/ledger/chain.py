@@ -205,11 +205,14 @@ class Chain:
                     f"the ledger {self.path} is busy: another process has held it for {_BUSY_SECONDS:g} s; "
                     "try again when it is done"
                 ) from error
+            if code & 0xFF == sqlite3.SQLITE_ERROR:  # what is in it is wrong, not the disk
+                raise self._broken(error) from error
             raise OSError(f"the ledger {self.path} cannot be used: {error}") from error
         except sqlite3.DatabaseError as error:
-            raise ValueError(
-                f"{self.path} is not a ledger, or is broken ({error}): name another file"
-            ) from error
+            raise self._broken(error) from error
+
+    def _broken(self, error: sqlite3.Error) -> ValueError:
+        return ValueError(f"{self.path} is not a ledger, or is broken ({error}): name another file")
 
     def _entries(self, connection: sqlite3.Connection) -> tuple[Entry, ...]:
         if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:

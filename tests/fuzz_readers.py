@@ -1,0 +1,48 @@
+"""Everything that reads a file, by name, and what must hold whatever the file is."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from release_support import FEATURES
+from targetdp.programs.file import read_program_file
+from targetdp.release.ledger import Ledger
+from targetdp.release.scales_file import read_bounds, read_scales
+from targetdp.release.settings import make_settings, read_release_file
+from targetdp.release.verify import read_certificate
+from targetdp.release.weights_file import read_weights
+from targetdp.table.source import open_source
+from targetdp.tradeoff.place import read_run
+
+Reader = Callable[[Path], Any]
+
+TOML_READERS: dict[str, Reader] = {
+    "release": lambda path: make_settings(read_release_file(path)),
+    "program": read_program_file,
+    "scales": lambda path: read_scales(path, FEATURES),
+    "bounds": lambda path: read_bounds(path, FEATURES),
+    "weights": read_weights,
+}
+READERS: dict[str, Reader] = TOML_READERS | {
+    "certificate": read_certificate,
+    "ledger": lambda path: Ledger.existing(path).releases(),
+    "sweep": lambda path: read_run(path.parent),
+    "CSV": lambda path: [*open_source(path).batches(["name"], {}, 100)],
+    "Parquet": lambda path: [*open_source(path).batches(["name"], {}, 100)],
+}
+_FILES = {"sweep": "run.json", "CSV": "table.csv", "Parquet": "table.parquet", "ledger": "ledger.db"}
+
+
+def file_of(name: str) -> str:
+    """What a reader's file is called."""
+    return _FILES.get(name, "file.json" if name == "certificate" else "file.toml")
+
+
+def only_value_errors(read: Reader, path: Path) -> None:
+    """A value comes back, or a ValueError that says something, and not the whole file."""
+    try:
+        read(path)
+    except ValueError as error:
+        said = str(error)
+        assert said, "an error says something"
+        assert len(said) < 20_000, "and not the whole file"

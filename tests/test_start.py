@@ -11,7 +11,7 @@ import pytest
 from targetdp.attacks.panel import ATTACKS
 from targetdp.cli import completion
 from targetdp.mechanisms.choice import REGISTER
-from targetdp.release.settings import MECHANISMS
+from targetdp.release.settings import MECHANISMS, SCALES_WORDS
 from targetdp.tradeoff.programs import BUILT_IN
 
 SLOW = (
@@ -109,6 +109,9 @@ def offered(words: str, folder: Path) -> list[str]:
         ("targetdp ledger v", ["void", "verify"]),
         ("targetdp privatize people.parquet out.parquet --mechanism s", ["spherical-laplace", "staircase"]),
         ("targetdp privatize people.parquet out.parquet --tuned-on t", ["this-data"]),
+        ("targetdp privatize people.parquet out.parquet --scales ", ["private", "data", "mine.toml"]),
+        ("targetdp score people.parquet w.toml out.parquet --scales s", ["sample"]),
+        ("targetdp score people.parquet w.toml out.parquet --mechanism g", ["gaussian"]),
         ("targetdp attack a.parquet b.parquet --attacks linkage,li", ["linkage,linkability"]),
         ("targetdp tradeoff t", ["togo"]),
         ("targetdp tradeoff m", ["mine.toml"]),
@@ -128,6 +131,7 @@ def test_what_is_offered_is_what_is_taken() -> None:
     assert completion.RELEASED == MECHANISMS
     assert tuple(ATTACKS) == completion.ATTACKS
     assert tuple(BUILT_IN) == completion.PROGRAMS
+    assert set(completion.SCORE_SCALES) == SCALES_WORDS == {"sample", *completion.SCALES}
 
 
 def test_program_files_are_offered_with_their_folders(

@@ -20,6 +20,8 @@ ATTACKS = (
     "reconstruction",
 )
 PROGRAMS = ("togo", "nigeria")
+SCALES = ("private", "data")
+SCORE_SCALES = ("sample", *SCALES)
 
 
 def audited(incomplete: str) -> list[str]:
@@ -41,13 +43,28 @@ def attacks(incomplete: str) -> list[str]:
 
 
 def programs(incomplete: str) -> list[str]:
-    """Built-in programs, and the program files of the folder that is being typed."""
+    """Built-in programs, and program files."""
+    return _or_files(PROGRAMS, incomplete)
+
+
+def scales(incomplete: str) -> list[str]:
+    """Ways to get scales, and scales files."""
+    return _or_files(SCALES, incomplete)
+
+
+def score_scales(incomplete: str) -> list[str]:
+    """Ways to get scales for scores, and scales files."""
+    return _or_files(SCORE_SCALES, incomplete)
+
+
+def _or_files(names: Iterable[str], incomplete: str) -> list[str]:
+    """Names, and the TOML files of the folder that is being typed."""
     typed, folder = incomplete.rpartition("/")[2], incomplete.rpartition("/")[0]
     within = f"{folder}/" if "/" in incomplete else ""
     here = Path(within or ".")
     entries = sorted(here.iterdir()) if here.is_dir() else []
     found = [f"{within}{entry.name}{'/' * entry.is_dir()}" for entry in entries if _offered(entry, typed)]
-    return [*_beginning(PROGRAMS, incomplete), *found]
+    return [*_beginning(names, incomplete), *found]
 
 
 def _offered(entry: Path, typed: str) -> bool:

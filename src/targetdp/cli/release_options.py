@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from targetdp.cli import completion
 from targetdp.cli.words import Bar, PublishedError, emit, tell, warn
 
 Table = Annotated[Path, typer.Argument(help="Parquet or CSV: a file, or a directory of part files")]
@@ -17,7 +18,9 @@ Distance = Annotated[
 ]
 Epsilon = Annotated[float | None, typer.Option(help="ε of the guarantee")]
 Delta = Annotated[float | None, typer.Option(help="δ of the guarantee; default 1/(rows + 1)")]
-Scales = Annotated[str | None, typer.Option(help="scales file, or 'private', or 'data'")]
+Scales = Annotated[
+    str | None, typer.Option(help="scales file, or 'private', or 'data'", autocompletion=completion.scales)
+]
 Bounds = Annotated[Path | None, typer.Option(help="public bounds (TOML), for private scales")]
 ScalesEpsilon = Annotated[float | None, typer.Option(help="ε paid for private scales")]
 Keep = Annotated[str | None, typer.Option(help="columns to pass on, NOT protected: a,b or @FILE")]

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from targetdp.cli import completion
 from targetdp.cli import release_options as options
 from targetdp.cli.words import constants, names, tell
 
@@ -42,11 +43,18 @@ def score(
     epsilon: options.Epsilon = None,
     delta: options.Delta = None,
     scales: Annotated[
-        str | None, typer.Option(help="scales file, 'sample' (the sample's), 'private' or 'data'")
+        str | None,
+        typer.Option(
+            help="scales file, 'sample' (the sample's), 'private' or 'data'",
+            autocompletion=completion.score_scales,
+        ),
     ] = None,
     bounds: options.Bounds = None,
     scales_epsilon: options.ScalesEpsilon = None,
-    mechanism: Annotated[str | None, typer.Option(help="least-noise (default), or another by name")] = None,
+    mechanism: Annotated[
+        str | None,
+        typer.Option(help="least-noise (default), or another by name", autocompletion=completion.audited),
+    ] = None,
     keep: options.Keep = None,
     keep_order: options.KeepOrder = None,
     impute: options.Impute = None,

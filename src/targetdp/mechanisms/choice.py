@@ -85,8 +85,8 @@ class Choice:
         )  # fmt: skip
         refused = "; ".join(f"{name}: {reason}" for name, reason in self.refused.items())
         return (
-            f"{self.name} needs the least noise for {self.mechanism.guarantee} on {self.dimensions} columns: "
-            f"a deviation of {least:.4g} per coordinate"
+            f"{self.name} needs the least noise for {self.mechanism.guarantee} on {self.dimensions} "
+            f"column{'s' if self.dimensions > 1 else ''}: a deviation of {least:.4g} per coordinate"
             + (f"; the others would need {others}" if others else "")
             + (f" (not possible here: {refused})" if refused else "")
             + self._weaker()

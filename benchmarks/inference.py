@@ -39,7 +39,7 @@ LEAST = {"1": 500.0, "⌈d/2⌉": 100.0, "d-1": 400.0}
 def measure(effort: Effort, say: Say) -> Section:
     """Both on the same releases; then ours alone on larger tables."""
     shapes = [(1_000, 10)] if effort.quick else [(4_201, 10), (20_788, 15)]
-    python = Path(os.environ.get(PYTHON, ROOT / ".venv-anonymeter" / "bin" / "python"))
+    python = its_python()
     table = new_table(
         "Attribute inference: Anonymeter against ours, every column as the secret once",
         "rows × columns, known, release", "Anonymeter", "ours", "ratio", "one secret: Anonymeter", "ours",
@@ -112,6 +112,21 @@ def _ours(X: Floats, X_priv: Floats, h: int, seconds: float) -> dict[str, float]
             "one": best_call(one_secret, seconds, clock=time.process_time),
             "wall": wall,
         }
+
+
+def anonymeter_version() -> str | None:
+    """Of the one in its own environment."""
+    python = its_python()
+    if not python.exists():
+        return None
+    asked = [str(python), "-c", "from importlib.metadata import version; print(version('anonymeter'))"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603
+    return done.stdout.strip() or None
+
+
+def its_python() -> Path:
+    """The interpreter that has Anonymeter."""
+    return Path(os.environ.get(PYTHON, ROOT / ".venv-anonymeter" / "bin" / "python"))
 
 
 def seconds_of_anonymeter(

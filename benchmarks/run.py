@@ -67,7 +67,10 @@ SECTIONS: dict[str, Callable[[Effort, Say], Section]] = {
 }
 THOROUGH = Effort(quick=False, rounds=3, seconds=0.3)
 QUICK = Effort(quick=True, rounds=1, seconds=0.1)
-PACKAGES = ("targetdp", "numpy", "scipy", "numba", "cryptography", "pandas", "anonypy")
+PACKAGES = (
+    "targetdp", "numpy", "scipy", "numba", "cryptography", "pandas", "pyarrow", "pyspark", "scikit-learn",
+    "anonypy",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -161,7 +164,8 @@ def _record(
 
 
 def _machine() -> str:
-    versions = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
+    found = {name: _version(name) for name in PACKAGES} | {"anonymeter": inference.anonymeter_version()}
+    versions = ", ".join(f"{name} {number or 'not installed'}" for name, number in found.items())
     return f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}, {versions}."
 
 

@@ -6,12 +6,10 @@ scikit-learn fold by fold. It would take hours to weeks, so one simulation is ti
 hardly depends on B. Ours is the real sweep, writing and summary included, run with a handful of simulations.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,7 +167,7 @@ def _naive(sweep: Sweep, queried: int, say: Say) -> tuple[dict[str, float], str]
     with clock.part("privatize"):
         W_priv = _literal(cell, study.X[working], rng)
     say(f"{study.name}: the naive stack, attribute inference")
-    python = Path(os.environ.get(inference.PYTHON, inference.ROOT / ".venv-anonymeter" / "bin" / "python"))
+    python = inference.its_python()
     if queried == 0:
         return clock.seconds, "it takes too long to start for a quick run"
     seconds, reason = inference.seconds_of_anonymeter(python, study.X[working], W_priv, queried)

@@ -3,7 +3,8 @@
 A release draws its noise under fresh keys, so that a test which looks at noisy numbers would fail one day in
 a hundred or a thousand, and on whose machine, nobody could choose. Here a key follows from who asks (a test,
 or a fixture) and how often it asked before: never the same twice, whatever runs beside or before it.
-Processes that a test forks or starts draw real keys, and so does everything with TARGETDP_REAL_KEYS=1.
+Processes that a test forks or starts draw real keys, and so does everything with TARGETDP_REAL_KEYS=1. Of a
+table in many batches the keys are steady, but which thread, and so which key, gets a batch is a race.
 """
 
 import os
@@ -35,9 +36,11 @@ class SteadyKeys:
     @contextmanager
     def of(self, whose: str) -> Iterator[None]:
         """Keys of this name, from the first one."""
-        before = self._whose, self._count
-        self._whose, self._count = whose, 0
+        with self._lock:
+            before = self._whose, self._count
+            self._whose, self._count = whose, 0
         try:
             yield
         finally:
-            self._whose, self._count = before
+            with self._lock:
+                self._whose, self._count = before

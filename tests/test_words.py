@@ -17,6 +17,12 @@ from targetdp.typing import Words
 from targetdp.words import PublicWords, SecretWords, SimulatedWords, WordStream, fresh_key, word_stream
 
 
+@pytest.fixture(autouse=True)
+def real_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests have steady ones instead (tests/steady_keys.py)."""
+    monkeypatch.setattr("targetdp.words.fresh_key", fresh_key)
+
+
 def draw(stream: WordStream, count: int) -> Words:
     out = np.empty(count, dtype=np.uint64)
     stream.fill(out)
@@ -47,7 +53,6 @@ def test_keys_are_the_operating_systems(monkeypatch: pytest.MonkeyPatch) -> None
     assert len({fresh_key() for _ in range(100)}) == 100
     monkeypatch.setattr(os, "urandom", bytes)
     assert fresh_key() == bytes(32)
-    monkeypatch.setattr("targetdp.words.fresh_key", fresh_key)  # tests have steady ones instead
     zeros = Cipher(algorithms.AES(bytes(32)), modes.CTR(bytes(16))).encryptor().update(bytes(800))
     assert draw(SecretWords(), 100).tobytes() == zeros
 

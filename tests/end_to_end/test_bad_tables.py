@@ -180,6 +180,27 @@ def test_counts_are_of_the_whole_table_and_rows_are_numbered_from_its_start(
     assert "'calls' has 4 missing values (first in row 1000, 1001, 4322)" in refused(*released("bad.parquet"))
 
 
+@pytest.mark.parametrize("place", [7, 4990])
+@pytest.mark.parametrize("more", [(), ("--keep-order",), ("--pseudonymize", "secret.key")])
+def test_text_that_is_no_text_is_refused(folder: Path, more: tuple[str, ...], place: int) -> None:
+    """A Parquet file may say that any bytes are text."""
+    Path("secret.key").write_text(bytes(range(32)).hex())
+    Path("secret.key").chmod(0o600)
+    table = table_of(5000)
+    for wrong in (b"ab\xff\xfe7", b"\xed\xa0\x80x"):
+        names = [name.encode() for name in table["name"].to_pylist()]
+        names[place] = wrong
+        bad = pa.array(names, pa.binary()).view(pa.string())
+        write_parquet(Path("bad.parquet"), table.set_column(0, "name", bad))
+        assert "id column 'name' is damaged or holds text that is not UTF-8" in refused(
+            *released("bad.parquet", *more)
+        )
+        write_parquet(Path("bad.parquet"), table.append_column("village", bad))
+        assert "kept column 'village' is damaged or holds text that is not UTF-8" in refused(
+            *released("bad.parquet", "--keep", "village", *more)
+        )
+
+
 def test_a_column_is_constant_only_if_all_batches_agree(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

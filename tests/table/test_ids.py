@@ -124,9 +124,18 @@ def test_ranges_are_even_whatever_the_order_and_the_batches(order: str, size: in
 
 def test_memory_for_splitters_is_bounded_and_their_distances_even() -> None:
     splitters = stream([f"{i:06d}" for i in range(50_000)], 999, keep=64)
-    seen = [int(name) for name in splitters._seen]
+    seen = [int(name) for chunk in splitters._seen for name in chunk.to_pylist()]
     assert 64 <= len(seen) <= 128
     assert set(np.diff(seen)) == {splitters._stride}
+
+
+def test_long_ids_are_thinned_before_they_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One array of text has room for 2³¹ bytes."""
+    long = [f"{i:04d}" + "x" * 1000 for i in range(600)]
+    monkeypatch.setattr("targetdp.table.ids._MOST_BYTES", 50_000)
+    cuts = [int(name[:4]) for name in stream(long, 50, keep=2000).cut(4).to_pylist()]
+    np.testing.assert_allclose(cuts, [150, 300, 450], atol=20)
+    assert stream(["x" * 100_000], 1).cut(4).to_pylist() == ["x" * 100_000]
 
 
 def test_few_or_no_ids_give_few_or_no_cuts() -> None:

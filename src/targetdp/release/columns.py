@@ -79,6 +79,7 @@ def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:
             f"id column {name!r} has type {kind}: ids must be text or whole numbers; convert them first"
         )
     text = column if pa.types.is_string(kind) else column.cast(pa.string())
+    _must_be_unicode(text, f"id column {name!r}")
     empty = pc.or_kleene(pc.is_null(text), pc.equal(text, ""))
     if text.null_count or pc.any(empty).as_py():
         places = np.flatnonzero(np.asarray(pc.fill_null(empty, True).to_numpy(zero_copy_only=False)))
@@ -123,11 +124,23 @@ def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
-        return column if column.type == kind else column.cast(kind)
+        kept = column if column.type == kind else column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(
             f"kept column {name!r} is {column.type} in one part of the table and {kind} in another, and not "
             f"every value fits ({error}): give all parts one type"
+        ) from error
+    _must_be_unicode(kept, f"kept column {name!r}")
+    return kept
+
+
+def _must_be_unicode(values: pa.Array, what: str) -> None:
+    """A Parquet file may call bytes text that are none; whoever got them could not read the table."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"{what} is damaged or holds text that is not UTF-8: convert it first. Nothing was published"
         ) from error
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from targetdp import words
 from targetdp.mechanisms.law import NoiseLaw
 from targetdp.moments import Moments
 from targetdp.release.columns import Tally, ids_of, numbers_of
@@ -29,7 +30,7 @@ from targetdp.scales import Bounds, ColumnScales
 from targetdp.table.ids import Sorted, buckets_of, sort_ids
 from targetdp.table.layout import columns_in_order, rows_in_order
 from targetdp.typing import Floats, Integers
-from targetdp.words import RowWords, fresh_key
+from targetdp.words import RowWords
 
 REPORT = "report"
 """The one column that a task hands to Spark: a pickled `Report`, one for each partition."""
@@ -61,7 +62,7 @@ class Secret:
 
 def draw_secret() -> Secret:
     """A secret from the operating system's generator."""
-    return Secret(fresh_key(), fresh_key())
+    return Secret(words.fresh_key(), words.fresh_key())
 
 
 @dataclass

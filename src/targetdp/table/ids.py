@@ -18,6 +18,9 @@ Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int32]
 Places = NDArray[np.int64]
 
+_MOST_BYTES = 1 << 30
+"""Of ids that are sorted to find where to cut: one array holds no more than twice as many."""
+
 
 @dataclass(frozen=True)
 class Sorted:
@@ -55,27 +58,36 @@ class Splitters:
 
     def __init__(self, keep: int = 1 << 16) -> None:
         self._keep, self._stride, self._next = keep, 1, 0
-        self._seen = pa.array([], pa.string())
+        self._seen: list[pa.StringArray] = []
+        self._count = 0
 
     def add(self, ids: pa.StringArray) -> None:
         """Look at the next ids of the stream."""
         while self._next < len(ids):
-            room = 2 * self._keep - len(self._seen)
+            room = 2 * self._keep - self._count
             places = np.arange(self._next, len(ids), self._stride)[:room]
-            self._seen = pa.concat_arrays([self._seen, ids.take(pa.array(places))])
+            self._seen.append(ids.take(pa.array(places)))
+            self._count += len(places)
             self._next = int(places[-1]) + self._stride
-            if len(self._seen) >= 2 * self._keep:
-                self._seen = self._seen.take(pa.array(np.arange(0, len(self._seen), 2)))
+            if self._count >= 2 * self._keep:
+                self._thin()
                 self._stride *= 2
         self._next -= len(ids)
 
     def cut(self, buckets: int) -> pa.StringArray:
         """Up to ``buckets`` − 1 different ids that cut what was seen into nearly equal parts."""
-        if len(self._seen) == 0:
-            return self._seen
-        places = len(self._seen) * np.arange(1, buckets) // buckets
-        chosen = self._seen.take(pa.array(sort_ids(self._seen).order[places]))
-        return chosen.unique()  # which keeps their order
+        while sum(chunk.nbytes for chunk in self._seen) > _MOST_BYTES and self._count > 1:
+            self._thin()  # ids of many kilobytes each
+        if self._count == 0:
+            return pa.array([], pa.string())
+        seen = pa.concat_arrays(self._seen)
+        places = len(seen) * np.arange(1, buckets) // buckets
+        return seen.take(pa.array(sort_ids(seen).order[places])).unique()  # which keeps their order
+
+    def _thin(self) -> None:
+        """Every second of those that were kept."""
+        thinned = pa.chunked_array(self._seen).take(pa.array(np.arange(0, self._count, 2)))
+        self._seen, self._count = thinned.chunks, len(thinned)
 
 
 def text_buffers(ids: pa.StringArray) -> tuple[Bytes, Offsets]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from release_support import FEATURES
 from targetdp.programs.file import read_program_file
+from targetdp.release.columns import check_columns
 from targetdp.release.ledger import Ledger
 from targetdp.release.scales_file import read_bounds, read_scales
 from targetdp.release.settings import make_settings, read_release_file
@@ -15,6 +16,14 @@ from targetdp.table.source import open_source
 from targetdp.tradeoff.place import read_run
 
 Reader = Callable[[Path], Any]
+
+
+def _read_table(path: Path) -> list[Any]:
+    """As every command does."""
+    source = open_source(path)
+    check_columns(source.columns, f"input {path}", id=["name"])
+    return [*source.batches(["name"], {}, 100)]
+
 
 TOML_READERS: dict[str, Reader] = {
     "release": lambda path: make_settings(read_release_file(path)),
@@ -27,8 +36,8 @@ READERS: dict[str, Reader] = TOML_READERS | {
     "certificate": read_certificate,
     "ledger": lambda path: Ledger.existing(path).releases(),
     "sweep": lambda path: read_run(path.parent),
-    "CSV": lambda path: [*open_source(path).batches(["name"], {}, 100)],
-    "Parquet": lambda path: [*open_source(path).batches(["name"], {}, 100)],
+    "CSV": _read_table,
+    "Parquet": _read_table,
 }
 _FILES = {"sweep": "run.json", "CSV": "table.csv", "Parquet": "table.parquet", "ledger": "ledger.db"}
 

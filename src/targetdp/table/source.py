@@ -226,7 +226,8 @@ def _explained(file: Path, columns: Sequence[str] = ()) -> Iterator[None]:
         yield
     except TableError:
         raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    # A damaged file may name other columns in one place than in another: then a column is missing.
+    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
         reason = _ROW_SHOWN.sub(r"\1", " ".join(str(error).split()))
         wrong = _NO_NUMBER.search(reason)
         if wrong and int(wrong[1]) < len(columns):

@@ -201,6 +201,17 @@ def test_text_that_is_no_text_is_refused(folder: Path, more: tuple[str, ...], pl
         )
 
 
+def test_ids_that_a_spreadsheet_would_run_are_refused_in_csv_only(folder: Path) -> None:
+    """Marked, they would be out of order, or somebody else's, or nobody's."""
+    table = table_of(60)
+    names = [f"@p{i}" if i % 2 else str(70 + i) for i in range(60)]
+    write_parquet(Path("bad.parquet"), table.set_column(0, "name", [names]))
+    given = (*ASKED, "--scales", "scales.toml")
+    assert "30 ids that would be run as formulas" in refused("bad.parquet", "out.csv", *given)
+    assert cli("privatize", "bad.parquet", "out.parquet", *given).code == 0
+    assert cli("verify", "out.parquet").code == 0
+
+
 def test_a_column_is_constant_only_if_all_batches_agree(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

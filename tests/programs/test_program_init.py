@@ -111,7 +111,7 @@ def test_parts_and_currency_are_written_if_asked_for(table: Path, tmp_path: Path
     settings = read_program_file(out)
     assert isinstance(settings, LendingSettings)
     assert (settings.parts, settings.currency) == (6, "NGN")
-    with pytest.raises(ValueError, match="parts = 0: Input should be greater than or equal to 1"):
+    with pytest.raises(ValueError, match="parts = 0: must be greater than or equal to 1"):
         init(table, out, "--parts", "0", "--force", kind="lending")
 
 
@@ -269,7 +269,7 @@ def test_only_the_first_rows_are_looked_at(table: Path) -> None:
             ("--repaid", "yes"),
             "repaid = 'yes' is no finite number: target 'repaid' has numbers",
         ),
-        ({}, "aid", ("--quota", "1.5"), "quota = 1.5: Input should be less than 1"),
+        ({}, "aid", ("--quota", "1.5"), "quota = 1.5: must be less than 1"),
         (
             {},
             "aid",

@@ -89,11 +89,11 @@ def test_fields_that_do_not_agree_are_refused_with_a_remedy(given: dict[str, Any
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"B": 3.0}, "B = 3.0: Input should be less than or equal to 2"),
-        ({"B": 0.0}, "B = 0.0: Input should be greater than 0"),
+        ({"B": 3.0}, "B = 3.0: must be less than or equal to 2"),
+        ({"B": 0.0}, "B = 0.0: must be greater than 0"),
         ({"B": float("nan")}, "B = nan"),
-        ({"epsilon": -1.0}, "epsilon = -1.0: Input should be greater than 0"),
-        ({"delta": 1.0}, "delta = 1.0: Input should be less than 1"),
+        ({"epsilon": -1.0}, "epsilon = -1.0: must be greater than 0"),
+        ({"delta": 1.0}, "delta = 1.0: must be less than 1"),
         ({"delta": -0.1}, "delta = -0.1"),
         ({"partitions": 0}, "partitions = 0"),
         ({**MONDRIAN, "group_size": 1}, "group_size = 1"),

@@ -13,7 +13,7 @@ from targetdp.mechanisms import NoiseMechanism
 from targetdp.normalization import normalize
 from targetdp.report.page import answer
 from targetdp.report.page.labels import label
-from targetdp.report.page.numbers import about, money, of_100, safe_share, whole
+from targetdp.report.page.numbers import about, money, of_100, people, safe_share, whole
 from targetdp.report.page.profiles import profiles
 from targetdp.report.page.promise import at_distances
 from targetdp.report.page.subject import Subject, subject_of
@@ -47,6 +47,22 @@ def lending(unit: str = "$") -> Subject:
 )
 def test_three_digits_are_enough_for_people(value: float, said: str) -> None:
     assert about(value) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (52.5, "52"),
+        (-52.7, "-53"),
+        (9.5, "9.5"),
+        (0.4, "0.4"),
+        (4_949.6, "4,950"),
+        (math.nan, "nan"),
+        (0, "0"),
+    ],
+)
+def test_nobody_is_cut_in_parts(value: float, said: str) -> None:
+    assert people(value) == said
 
 
 def test_whole_numbers_and_money() -> None:

@@ -53,6 +53,23 @@ def test_csv_files_have_text_and_parquet_files_what_was_given(tmp_path: Path) ->
     assert pa.parquet.read_table(tmp_path / "out.parquet")["id"].to_pylist() == RUN
 
 
+@pytest.mark.parametrize("wrong", RUN)
+def test_an_id_that_is_a_formula_is_refused(wrong: str, tmp_path: Path) -> None:
+    """With a mark before it, it would be another id."""
+    table = pa.table({"id": ["a", wrong, wrong], "note": [wrong] * 3})
+    with (
+        Sink(tmp_path / "out.csv", "csv", table.schema, ids="id") as sink,
+        pytest.raises(ValueError, match=r"id column 'id' has 2 ids that would be run as formulas .*Parquet"),
+    ):
+        sink.write(table)
+    with Sink(tmp_path / "out.parquet", "parquet", table.schema, ids="id") as sink:
+        sink.write(table)
+        sink.finish()
+    with Sink(tmp_path / "good.csv", "csv", table.schema, ids="id") as sink:
+        sink.write(table.set_column(0, "id", pa.array(["a", "+4912", "-7"])))
+        sink.finish()
+
+
 def test_a_column_name_that_is_a_formula_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     refuse_formulas(["a", "+3", "b=c"])
     schema = pa.schema([("id", pa.string()), ("=cmd", pa.float64())])

@@ -115,7 +115,10 @@ def _save(table: Any, path: Path, kind: Any, *, force: bool) -> None:
     from targetdp.table.populations.whole_file import whole_file  # noqa: PLC0415
     from targetdp.table.sink import Sink  # noqa: PLC0415
 
-    with whole_file(path, force=force) as place, Sink(place, kind, table.schema) as sink:
+    with (
+        whole_file(path, force=force) as place,
+        Sink(place, kind, table.schema, ids=table.schema.names[0]) as sink,
+    ):
         for batch in table.to_batches(max_chunksize=1 << 20):
             sink.write(pa.Table.from_batches([batch]))
         sink.finish()

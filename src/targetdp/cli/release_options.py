@@ -111,7 +111,7 @@ def _say(done: Any) -> None:
             f"a signing key was made for you: keep it, and tell others its fingerprint {done.key.fingerprint}"
         )
     promise = "no guarantee" if c.guarantee is None else told(c.guarantee.value())
-    what = "columns" if c.scores is None else "score" if len(c.scores) == 1 else "scores"
+    what = ("column" if c.scores is None else "score") + "s" * (len(c.released) > 1)
     tell(f"{c.rows:,} rows, {len(c.released)} {what} → {done.path}: {promise}, on conditions")
     rounds = c.rounds()
     if rounds is not None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -70,10 +70,19 @@ def _parts(output: Path, c: Certificate) -> Iterator[Check]:
     yield Check("list of parts", good, f"not certified: {', '.join(extra)}" if extra else "complete")
 
 
+MOST_SHOWN = 8
+"""Columns that a check names."""
+
+
+def _shown(columns: Sequence[str]) -> str:
+    more = len(columns) - MOST_SHOWN
+    return ", ".join(columns[:MOST_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
 def _content(output: Path, c: Certificate) -> Iterator[Check]:
     source = open_source(output)
     columns = (c.id, *c.released, *c.not_protected)
-    yield Check("columns of the file", source.columns == columns, ", ".join(source.columns[:8]))
+    yield Check("columns of the file", source.columns == columns, _shown(source.columns))
     if source.columns != columns:
         return
     as_noise_leaves = _grid_test(c)

@@ -109,7 +109,8 @@ def _local(table: Source, target: Target, holder: Holder, progress: Progress) ->
     scales = holder.scales(inspection)
     terms = holder.terms(scales, inspection.rows)
     holder.check(terms, scales)
-    with Sink(target.table, target.kind, output_schema(settings, kept), parts=target.parts) as sink:
+    schema = output_schema(settings, kept)
+    with Sink(target.table, target.kind, schema, ids=settings.id, parts=target.parts) as sink:
         outcome = privatize_table(
             people,
             sink,

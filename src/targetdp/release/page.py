@@ -226,5 +226,10 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [
         f"| {' | '.join(heads)} |",
         f"|{'|'.join('---' if i == 0 else '---:' for i in range(len(heads)))}|",
-        *(f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |" for row in rows),
+        *(f"| {' | '.join(map(_plain, row))} |" for row in rows),
     ]
+
+
+def _plain(cell: str) -> str:
+    """Text that stays text in a table, wherever the page is shown."""
+    return cell.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "&#124;")

@@ -228,12 +228,19 @@ class Settings(BaseModel):
         return dict.fromkeys(self.features, self.impute)
 
 
+_REMEDIES = {
+    "id": "the column that identifies a person",
+    "features": "the columns to release",
+    "scales": "a scales file (targetdp scales makes one of public data), 'private', or 'data'",
+}
+
+
 def make_settings(given: Mapping[str, Any]) -> Settings:
     """Settings from plain data, or a ValueError that names every field that is wrong."""
     try:
         return Settings.model_validate(dict(given))
     except ValidationError as error:
-        raise ValueError(explain(error)) from error
+        raise ValueError(explain(error, _REMEDIES)) from error
 
 
 def read_release_file(path: Path) -> dict[str, Any]:

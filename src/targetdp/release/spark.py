@@ -125,7 +125,7 @@ def run(frame: DataFrame, target: Target, holder: Holder, progress: Progress) ->
         progress.advance(report.rows)
         gathered = Gathered(folder, report.pieces)
         schema = output_schema(settings, gathered.kept(settings.keep))
-        with Sink(target.table, target.kind, schema, parts=target.parts) as sink:
+        with Sink(target.table, target.kind, schema, ids=settings.id, parts=target.parts) as sink:
             ranges = len(inspection.splitters) + 1
             write_in_order(gathered.sorted_range, ranges, report.rows, schema, settings, sink, progress)
             written = sink.finish()

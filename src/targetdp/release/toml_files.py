@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -48,17 +49,17 @@ def _is_deep(found: dict[str, Any]) -> bool:
     return bool(level)
 
 
-def explain(error: ValidationError) -> str:
-    """One line for people from what pydantic found."""
+def explain(error: ValidationError, remedies: Mapping[str, str] = MappingProxyType({})) -> str:
+    """One line for people from what pydantic found; ``remedies`` say how to give what is missing."""
     found = []
     problems = error.errors()
     for problem in problems[:MOST_PROBLEMS]:
         place = ".".join(str(part) for part in problem["loc"])
-        message = problem["msg"].removeprefix("Value error, ")
+        message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
         if not place or message.startswith(place):
             found.append(message)
         elif problem["type"] == "missing":
-            found.append(f"{place} must be given")
+            found.append(f"{place} must be given" + (f": {remedies[place]}" if place in remedies else ""))
         else:
             found.append(f"{place} = {shown(problem.get('input'))}: {message}")
     if len(problems) > MOST_PROBLEMS:

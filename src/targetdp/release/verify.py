@@ -215,7 +215,7 @@ def _signature(c: Certificate, public_key: str | None) -> Iterator[Check]:
     if public_key is None:
         yield Check("signer", None, "compare the key with the data holder's, or give --public-key")
     else:
-        yield Check("signer", c.signature.key == public_key, "the key that was given")
+        yield Check("signer", c.signature.key == public_key, "the key that it is held against")
 
 
 def _page(output: Path, c: Certificate) -> Iterator[Check]:

@@ -14,7 +14,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from targetdp.table.source import Format
-from targetdp.table.spreadsheets import harmless, refuse_formulas
+from targetdp.table.spreadsheets import harmless, refuse_formula_ids, refuse_formulas
 
 ROWS_PER_PART = 2_000_000
 _SYNC_EVERY = 1 << 26
@@ -122,11 +122,14 @@ _sync = getattr(os, "fdatasync", os.fsync)
 class Sink:
     """Writes tables of one schema to a file, or to part files in a directory.
 
-    In CSV files text that a spreadsheet would run as a formula gets a quotation mark before it.
+    In CSV files text that a spreadsheet would run as a formula gets a quotation mark before it; in the column
+    ``ids`` it is refused, since others find people by them.
     """
 
-    def __init__(self, path: Path, kind: Format, schema: pa.Schema, *, parts: bool = False) -> None:
-        self._path, self._kind, self._schema, self._parts = path, kind, schema, parts
+    def __init__(
+        self, path: Path, kind: Format, schema: pa.Schema, *, ids: str | None = None, parts: bool = False
+    ) -> None:
+        self._path, self._kind, self._schema, self._parts, self._ids = path, kind, schema, parts, ids
         self._files: list[Written] = []
         self._file: HashedFile | None = None
         self._writer: Any = None
@@ -156,6 +159,8 @@ class Sink:
         if self._kind == "parquet":
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         else:
+            if self._ids is not None:
+                refuse_formula_ids(table.column(self._ids), self._ids)
             self._writer.write_table(harmless(table))
         self._rows += table.num_rows
         if self._parts and self._rows >= ROWS_PER_PART:  # whole groups only: they have a fixed size

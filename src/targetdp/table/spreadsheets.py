@@ -35,6 +35,18 @@ def harmless(table: pa.Table) -> pa.Table:
     return table
 
 
+def refuse_formula_ids(ids: pa.ChunkedArray | pa.Array, name: str) -> None:
+    """Ids must be text as they are: a changed one is nobody's, and nobody would be found by it."""
+    found = is_formula(ids)
+    if pc.any(found).as_py():
+        first = ids.filter(found)[0].as_py()
+        raise ValueError(
+            f"id column {name!r} has {pc.sum(found).as_py():,} ids that would be run as formulas where a CSV "
+            f"file is opened in a spreadsheet (first: {first[:40]!r}): write Parquet, or pseudonymize. "
+            "Nothing was published"
+        )
+
+
 def refuse_formulas(names: Sequence[str]) -> None:
     """Column names must be text as they are: a changed one would be another column."""
     found = is_formula(pa.array(names, pa.string())).to_pylist()

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from targetdp.programs.file import TWO_ROUNDS
-from targetdp.report.page.numbers import about, of_100, whole
+from targetdp.report.page.numbers import of_100, people, whole
 from targetdp.report.page.subject import Subject
 from targetdp.rounding import exact, up
 from targetdp.tradeoff.standing import Estimate
@@ -36,13 +36,13 @@ def _people_missed(chosen: Figures, today: Figures, population: float) -> str:
     )  # fmt: skip
     direction = "more" if mean >= 0 else "fewer"
     return (
-        f"About {about(abs(mean))} {direction} poor people would be missed{interval} out of "
-        f"{whole(population)} people; today {about(missed)} are missed."
+        f"About {people(abs(mean))} {direction} poor people would be missed{interval} out of "
+        f"{whole(population)} people; today {people(missed)} are missed."
     )
 
 
 def _signed(value: float) -> str:
-    return about(value) if value >= 0 else f"{about(-value)} fewer"
+    return people(value) if value >= 0 else f"{people(-value)} fewer"
 
 
 def _sentence_start(subject: Subject) -> str:

@@ -16,6 +16,11 @@ def about(value: float) -> str:
     return f"{round(value / 10**digits) * 10**digits:,.0f}"
 
 
+def people(value: float) -> str:
+    """A number of people, as `about` has it; nobody is cut in parts, but for the few of a small table."""
+    return about(round(value)) if abs(value) >= 10 and math.isfinite(value) else about(value)
+
+
 def whole(value: float) -> str:
     """All digits before the point."""
     return f"{value:,.0f}".replace("-0", "0") if abs(value) < 0.5 else f"{value:,.0f}"

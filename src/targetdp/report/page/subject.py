@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from targetdp.report.page.numbers import about, money
+from targetdp.report.page.numbers import money, people
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Subject:
 
     def told(self, value: float) -> str:
         """A value of the figure, for people."""
-        return about(value) if self.kind == "aid" else self.amount(value)
+        return people(value) if self.kind == "aid" else self.amount(value)
 
     def amount(self, value: float) -> str:
         """An amount in the program's unit, or a plain number where it has none."""

@@ -212,6 +212,13 @@ def test_ids_that_a_spreadsheet_would_run_are_refused_in_csv_only(folder: Path) 
     assert cli("verify", "out.parquet").code == 0
 
 
+def test_one_column_is_called_one(folder: Path) -> None:
+    ran = cli("privatize", "good.parquet", "one.parquet", *ASKED, "--features", "calls", "--scales", "data")
+    assert ran.code == 0, ran.err
+    assert "rows, 1 column →" in words(ran.err)
+    assert " on 1 column:" in words(ran.err)
+
+
 def test_a_column_is_constant_only_if_all_batches_agree(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

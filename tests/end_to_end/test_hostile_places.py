@@ -19,6 +19,7 @@ from release_support import (
     write_parquet,
     write_scales,
 )
+from targetdp.release.staging import page_path
 
 ODD = [
     "with space",
@@ -70,6 +71,7 @@ def test_any_name_of_a_column_works_or_is_refused_in_words(column: str, tmp_path
         if ran.code == 0:
             assert holds(output)
             assert set(read_back(output).column_names) == {"name", column, "texts", "topups"}
+            assert "<" not in page_path(output).read_text(encoding="utf-8")
         else:
             assert ran.code == 2
             assert not output.exists()

@@ -20,6 +20,8 @@ MONDRIAN = {"mechanism": "mondrian", "group_size": 5, "B": None, "epsilon": None
         ({"mechanism": "magic"}, "mechanism = 'magic' is not one of"),
         ({"B": None}, "B must be given: least-noise is calibrated to it"),
         ({"epsilon": None}, "epsilon must be given"),
+        ({"scales": None}, "scales must be given: a scales file (targetdp scales makes one)"),
+        ({"B": 3.0}, "B = 3.0: must be less than or equal to 2"),
         ({"B": None, "epsilon": None}, "B and epsilon must be given"),
         ({"group_size": 5}, "group_size is for mechanism = 'mondrian' only"),
         (MONDRIAN | {"group_size": None}, "'mondrian' needs group_size, 2 or more"),

@@ -22,6 +22,7 @@ from release_support import (
 )
 from targetdp import Guarantee, declared_scales, privatize_frame
 from targetdp.release.certificate import Certificate, Stated
+from targetdp.release.contents import _shown
 from targetdp.release.job import privatize_file
 from targetdp.release.keys import SigningKey
 from targetdp.release.ledger import Ledger
@@ -283,6 +284,12 @@ def test_values_that_the_noise_cannot_make_are_found(folder: Path, value: float)
 
 def test_a_column_more_is_found(folder: Path) -> None:
     assert "columns of the file" in forge(folder, lambda t: t.append_column("raw", [range(80)]))
+
+
+def test_columns_that_are_not_named_are_counted() -> None:
+    names = [f"c{j}" for j in range(11)]
+    assert _shown(names) == "c0, c1, c2, c3, c4, c5, c6, c7 and 3 more"
+    assert _shown(names[:8]) == "c0, c1, c2, c3, c4, c5, c6, c7"
 
 
 # Claims where there can be none

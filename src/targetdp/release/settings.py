@@ -68,7 +68,8 @@ class Settings(BaseModel):
     )
     scales: str = Field(
         min_length=1,
-        description="a scales file, 'private' (bounds, scales_epsilon), 'sample' (the sample's), or 'data'",
+        description="a scales file (targetdp scales makes one), 'private' (bounds, scales_epsilon), 'sample' "
+        "(the sample's), or 'data'",
     )
     bounds: Path | None = Field(None, description="file of public bounds, for private scales")
     scales_epsilon: _Number | None = Field(None, gt=0, description="ε paid for private scales")
@@ -228,19 +229,12 @@ class Settings(BaseModel):
         return dict.fromkeys(self.features, self.impute)
 
 
-_REMEDIES = {
-    "id": "the column that identifies a person",
-    "features": "the columns to release",
-    "scales": "a scales file (targetdp scales makes one of public data), 'private', or 'data'",
-}
-
-
 def make_settings(given: Mapping[str, Any]) -> Settings:
     """Settings from plain data, or a ValueError that names every field that is wrong."""
     try:
         return Settings.model_validate(dict(given))
     except ValidationError as error:
-        raise ValueError(explain(error, _REMEDIES)) from error
+        raise ValueError(explain(error, Settings)) from error
 
 
 def read_release_file(path: Path) -> dict[str, Any]:

@@ -5,10 +5,9 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 MOST_PROBLEMS = 8
 """How many problems a message names: a file of thousands of lines may have one in each."""
@@ -49,8 +48,8 @@ def _is_deep(found: dict[str, Any]) -> bool:
     return bool(level)
 
 
-def explain(error: ValidationError, remedies: Mapping[str, str] = MappingProxyType({})) -> str:
-    """One line for people from what pydantic found; ``remedies`` say how to give what is missing."""
+def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str:
+    """One line for people from what pydantic found; the ``model`` describes what is missing."""
     found = []
     problems = error.errors()
     for problem in problems[:MOST_PROBLEMS]:
@@ -59,7 +58,8 @@ def explain(error: ValidationError, remedies: Mapping[str, str] = MappingProxyTy
         if not place or message.startswith(place):
             found.append(message)
         elif problem["type"] == "missing":
-            found.append(f"{place} must be given" + (f": {remedies[place]}" if place in remedies else ""))
+            field = None if model is None else model.model_fields.get(place)
+            found.append(f"{place} must be given" + (f": {field.description}" if field is not None else ""))
         else:
             found.append(f"{place} = {shown(problem.get('input'))}: {message}")
     if len(problems) > MOST_PROBLEMS:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from outside import PAPER, needs, outside
+
 ROOT = Path(__file__).parents[2]
-PAPER = ROOT.parent / "shared" / "paper" / "paper.tex"
+SOURCE = outside(PAPER, "paper.tex")
 
 ITEMS = (
     [f"Definition {i}" for i in (1, 2)]
@@ -33,10 +35,9 @@ def test_every_item_of_the_paper_is_listed_once() -> None:
     assert [item for item in ITEMS if listed.count(item) != 1] == []
 
 
+@needs(SOURCE)
 def test_the_list_of_items_is_the_papers() -> None:
-    if not PAPER.exists():
-        pytest.skip("the paper's source is not beside the project: the list above is taken as it is")
-    text = PAPER.read_text(encoding="utf-8")
+    text = SOURCE.read_text(encoding="utf-8")
     count = {
         name: len(re.findall(rf"\\begin\{{{name}\}}", text)) for name in ("defn", "lem", "prop", "thm", "ex")
     }

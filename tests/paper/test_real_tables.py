@@ -4,26 +4,24 @@ The table (Vietnam Living Standards Survey 1997/98, R package Ecdat, VietNamH: 4
 is not part of this project: its license differs. Without it these tests are skipped, and say so.
 """
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 
+from outside import VIETNAM, needs
 from targetdp import Guarantee, data_scales, normalize
 from targetdp.mechanisms.choice import REGISTER
 from targetdp.typing import Floats
 
-TABLE = Path(__file__).parents[3] / "shared" / "data" / "vietnam_4201x10.parquet"
 QUOTA = 0.29
 
-pytestmark = pytest.mark.skipif(not TABLE.exists(), reason="the real table is not beside the project")
+pytestmark = needs(VIETNAM)
 
 
 def rows_and_target() -> tuple[Floats, Floats]:
     parquet = pytest.importorskip("pyarrow.parquet")
-    table = parquet.read_table(TABLE)
+    table = parquet.read_table(VIETNAM)
     names = [name for name in table.column_names if name != "y" and not name.startswith("g_")]
     X = np.column_stack([np.asarray(table[name], dtype=np.float64) for name in names])
     return normalize(X, data_scales(X)).X, np.asarray(table["y"], dtype=np.float64)

@@ -298,3 +298,54 @@ def test_features_of_other_people_are_refused() -> None:
         ten().judge(SCORES, rng=3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="metric = 'luck' is not one of accuracy"):
         ten().judge(SCORES)["luck"]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_quota_per_fold_makes_each_fold_a_program_of_its_own(weighted: bool) -> None:
+    rng = np.random.default_rng(4)
+    y, scores = rng.lognormal(size=103), rng.normal(size=103)
+    weights = rng.uniform(0.5, 2, 103) if weighted else None
+    sex = ["f" if x else "m" for x in rng.random(103) < 0.4]
+    folds, welfare = Folds(103, 4), Welfare(0.2)
+    aid = Aid(y, 0.3, 5_000, weights, {"sex": sex}, welfare=welfare, quota_rule="per fold")
+    found = aid.judge(scores, np.random.default_rng(0), folds)
+    alone, sizes = [], []
+    for _, members in folds:
+        share = 1.0 if weights is None else weights[members].sum() / weights.sum()
+        sizes.append(len(members) / 103 if weights is None else share)
+        alone.append(
+            Aid(
+                y[members], 0.3, 5_000 * sizes[-1], None if weights is None else weights[members],
+                {"sex": [sex[i] for i in members]}, welfare=welfare,
+            ).judge(scores[members])
+        )  # fmt: skip
+    for name in ("people", "population", "poor", "eligible", "exclusion_errors", "inclusion_errors"):
+        assert found[name] == pytest.approx(sum(one[name] for one in alone)), name
+        women = [one.by_group["sex"]["f"][name] for one in alone]
+        assert found.by_group["sex"]["f"][name] == pytest.approx(sum(women)), name
+    for name in ("accuracy", "recall", "precision", "false_positive_rate", "auc", "spearman", "welfare"):
+        assert found[name] == pytest.approx(np.mean([one[name] for one in alone])), name
+    assert found.decisions.sum() == sum(one.decisions.sum() for one in alone)
+    assert found["exclusion_errors"] == pytest.approx(
+        float((found.parts["exclusion_errors"].values * aid.people.weights).sum() * aid.people.each)
+    )
+
+
+def test_a_group_that_a_fold_lacks_is_counted_in_the_others() -> None:
+    folds = Folds(40, 4)
+    member = int(folds.order[0])  # alone in her group, and in one fold
+    aid = Aid(
+        np.arange(40.0),
+        0.25,
+        groups={"village": [str(i == member) for i in range(40)]},
+        quota_rule="per fold",
+    )
+    alone = aid.judge(np.arange(40.0), folds=folds).by_group["village"]["True"]
+    assert (alone["people"], alone["accuracy"]) == (1, 1.0)
+
+
+def test_a_quota_per_fold_needs_folds() -> None:
+    with pytest.raises(TypeError, match="folds"):
+        Aid(np.arange(10.0), 0.3, quota_rule="per fold").judge(np.arange(10.0))
+    with pytest.raises(ValueError, match="quota_rule = 'each' is not one of once, per fold"):
+        Aid(np.arange(10.0), 0.3, quota_rule="each")  # type: ignore[arg-type]

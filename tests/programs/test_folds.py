@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn.model_selection import KFold, ShuffleSplit
 
 from targetdp.programs.folds import Folds
 
@@ -43,3 +44,32 @@ def test_nobody_can_change_a_plan() -> None:
 def test_bad_numbers(people: int, k: int, seed: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Folds(people, k, seed)
+
+
+def test_a_splitters_plan_is_taken_as_it_is() -> None:
+    splitter = KFold(4, shuffle=True, random_state=3)
+    plan = Folds.of(splitter.split(np.zeros(10)), seed=8)
+    for (fitted, predicted), (train, test) in zip(plan, splitter.split(np.zeros(10)), strict=True):
+        assert (np.sort(fitted), np.sort(predicted)) == (pytest.approx(train), pytest.approx(test))
+    assert (plan.people, plan.k, plan.seed) == (10, 4, 8)
+    assert plan == Folds.of(splitter.split(np.zeros(10)), seed=8)
+    assert plan != Folds(10, 4, 8)
+    assert plan != Folds.of(KFold(4).split(np.zeros(10)), seed=8)
+    assert pickle.loads(pickle.dumps(plan)) == plan  # noqa: S301 (our own bytes)
+
+
+@pytest.mark.parametrize(
+    "splits",
+    [
+        [],
+        [([0, 1], [2, 3]), ([2, 3], [0])],  # somebody is predicted by nobody
+        [([0, 1], [2, 3]), ([2, 3], [0, 1, 2])],  # somebody twice
+        [([0, 1, 2], [2, 3]), ([2, 3], [0, 1])],  # somebody by a model that saw her
+        list(ShuffleSplit(3, random_state=0).split(np.zeros(10))),
+    ],
+)
+def test_plans_that_do_not_predict_everybody_once_are_refused(
+    splits: list[tuple[list[int], list[int]]],
+) -> None:
+    with pytest.raises(ValueError, match="do not predict everybody once"):
+        Folds.of(splits)

@@ -13,6 +13,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_predict
 
+from outside import CREDIT, VIETNAM, needs
 from targetdp import Guarantee
 from targetdp.mechanisms import least_noise
 from targetdp.mechanisms.choice import REGISTER
@@ -20,12 +21,7 @@ from targetdp.programs.file import make_program_settings
 from targetdp.programs.folds import Folds
 from targetdp.programs.opening import OpenProgram, opened
 
-FOLDER = Path(__file__).parents[3] / "shared" / "data"
-VIETNAM, CREDIT = FOLDER / "vietnam_4201x10.parquet", FOLDER / "credit_20788x15.parquet"
-
-pytestmark = pytest.mark.skipif(
-    not (VIETNAM.exists() and CREDIT.exists()), reason="the real tables are not beside the project"
-)
+pytestmark = needs(VIETNAM, CREDIT)
 
 
 def features(table: Path) -> list[str]:

@@ -71,6 +71,14 @@ def run(
     seed: Annotated[
         int | None, typer.Option(help="of noise and draws, not of folds; default: the program's")
     ] = None,
+    rows: Annotated[
+        Literal["clip", "largest", "unit"] | None,
+        typer.Option(help="how rows come into the unit ball; only clip has a guarantee; default: clip"),
+    ] = None,
+    quota_rule: Annotated[
+        Literal["once", "per fold"] | None,
+        typer.Option(help="one quota, or one in each fold as the paper's authors; default: once"),
+    ] = None,
     jobs: Annotated[int, typer.Option(help="simulations at once; -1: one for each processor")] = -1,
     backend: Annotated[
         Literal["loky", "threading", "dask", "ray", "spark"], typer.Option(help="who computes (joblib)")
@@ -87,7 +95,10 @@ def run(
     from targetdp.tradeoff.runner import run as run_sweep  # noqa: PLC0415
 
     with Bar(quiet=quiet, unit="simulations") as bar:
-        sweep = find_sweep(program, quick=quick, simulations=simulations, seed=seed, progress=bar)
+        sweep = find_sweep(
+            program, quick=quick, simulations=simulations, seed=seed, rows=rows, quota_rule=quota_rule,
+            progress=bar,
+        )  # fmt: skip
         try:
             done = run_sweep(sweep, out_folder, jobs=jobs, backend=backend, address=address, progress=bar)
         except (OSError, RuntimeError, KeyboardInterrupt) as error:

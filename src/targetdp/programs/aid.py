@@ -3,14 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from targetdp import check
 from targetdp.programs.base import Model, Part, Program, Result, ones, share
+from targetdp.programs.folds import Folds
 from targetdp.programs.people import People, people_of, values_of
-from targetdp.programs.ranking import Truths, at_or_below, lowest, places, rank_agreement, settled
+from targetdp.programs.ranking import Chosen, Truths, at_or_below, lowest, places, rank_agreement, settled
 from targetdp.programs.ridge import Ridge
 from targetdp.typing import Floats
 
@@ -18,6 +19,12 @@ QUOTA = 0.29
 """Of the paper: the budget of Togo's Novissi program."""
 TOGO_ADULTS = 4_950_000
 """People of at least 15 years in Togo, as the paper estimates them."""
+
+QuotaRule = Literal["once", "per fold"]
+"""Whether the quota holds for all people together, or in each part of the cross-validation by itself."""
+
+_COUNTS = ("people", "population", "poor", "eligible", "exclusion_errors", "inclusion_errors")
+"""Metrics that add up over parts of the people; all others are shares and ranks."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,51 @@ class AidResult(Result):
 
 
 @dataclass(frozen=True, eq=False)
+class _Poverty:
+    """Who is poor among some people, and what aid for the poorest of them would do."""
+
+    people: People
+    poor: Truths
+    weight: Floats
+    ranks: Floats
+    gains: Floats
+    best_gains: Floats
+
+    @classmethod
+    def among(cls, people: People, consumption: Floats, gains: Floats, quota: float) -> "_Poverty":
+        poor = at_or_below(consumption, quota, people)
+        gains = gains * people.weights
+        # Of people with equal consumption it does not matter who would be chosen by perfect targeting.
+        best = lowest(consumption, np.argsort(consumption), quota, people, np.random.default_rng(0)).who
+        return cls(
+            people, poor, people.weight_of(poor), places(consumption, people), gains,
+            people.groups.sums(gains * best),
+        )  # fmt: skip
+
+    def figures(self, scores: Floats, order: Any, eligible: Truths) -> dict[str, Floats]:
+        """Every metric of giving aid to the eligible, for everybody and each group."""
+        people, poor, each = self.people, self.poor, self.people.each
+        left_out, let_in = people.weight_of(poor & ~eligible), people.weight_of(eligible & ~poor)
+        everyone, helped = people.totals, np.maximum(self.weight - left_out, 0.0)
+        others_first, spearman = rank_agreement(scores, order, poor, self.ranks, people)
+        return {
+            "people": people.counts,
+            "population": everyone * each,
+            "poor": self.weight * each,
+            "eligible": (helped + let_in) * each,
+            "accuracy": share(everyone - left_out - let_in, everyone),
+            "false_positive_rate": share(let_in, everyone - self.weight),
+            "precision": share(helped, helped + let_in),
+            "recall": share(helped, self.weight),
+            "auc": 1 - others_first,
+            "spearman": spearman,
+            "exclusion_errors": left_out * each,
+            "inclusion_errors": let_in * each,
+            "welfare": share(people.groups.sums(self.gains * eligible), self.best_gains),
+        }
+
+
+@dataclass(frozen=True, eq=False)
 class Aid(Program):
     """Aid for the share ``quota`` of people who are predicted to be poorest.
 
@@ -113,6 +165,10 @@ class Aid(Program):
 
     ``population`` is how many people the table stands for, ``weights`` how many each person does, relative to
     the others (a survey's weights; they count in the fit, in the quota and in every metric).
+
+    With ``quota_rule="per fold"`` each part of the cross-validation has its own poverty line and its own
+    quota, as in the code that the paper's authors published: counts are summed over the parts, shares and
+    ranks are means over them. It is for comparisons with that code: a program has one budget, not five.
 
     ``chance`` is the accuracy of a lottery with the same quota: 1 − p − q + 2pq, p of the people being poor.
 
@@ -129,35 +185,30 @@ class Aid(Program):
     groups: Mapping[str, Sequence[Any]] | None = field(default=None, repr=False)
     model: Model = field(default_factory=Ridge)
     welfare: Welfare | None = None
+    quota_rule: QuotaRule = "once"
     people: People = field(init=False, repr=False)
     poor: Truths = field(init=False, repr=False)
     chance: float = field(init=False)
-    _poor_weight: Floats = field(init=False, repr=False)
-    _ranks: Floats = field(init=False, repr=False)
-    _gains: Floats | None = field(init=False, repr=False)
-    _best_gains: Floats = field(init=False, repr=False)
+    _gains: Floats = field(init=False, repr=False)
+    _poverty: _Poverty = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         y = values_of("consumption", self.consumption)
         quota = check.number("quota", self.quota, above=0, below=1, remedy="the share of people who get aid")
+        check.choice("quota_rule", self.quota_rule, get_args(QuotaRule))
         people = people_of(len(y), groups=self.groups, weights=self.weights, population=self.population)
-        poor = at_or_below(y, quota, people)
-        weight = people.weight_of(poor)
-        p = float(weight[0] / people.totals[0])
-        gains = np.zeros(len(y)) if self.welfare is None else self.welfare.gains(y) * people.weights
-        # Of people with equal consumption it does not matter who would be chosen by perfect targeting.
-        best = lowest(y, np.argsort(y), quota, people, np.random.default_rng(0)).who
+        gains = np.zeros(len(y)) if self.welfare is None else self.welfare.gains(y)
+        poverty = _Poverty.among(people, y, gains, quota)
+        p = float(poverty.weight[0] / people.totals[0])
         fields = {
             "consumption": y,
             "quota": quota,
             "population": None if self.population is None else people.population,
             "people": people,
-            "poor": poor,
+            "poor": poverty.poor,
             "chance": 1 - p - quota + 2 * p * quota,
-            "_poor_weight": weight,
-            "_ranks": places(y, people),
-            "_gains": None if self.welfare is None else gains,
-            "_best_gains": people.groups.sums(gains * best),
+            "_gains": gains,
+            "_poverty": poverty,
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -167,36 +218,25 @@ class Aid(Program):
         """Consumption."""
         return self.consumption
 
-    def judge(self, scores: Any, rng: np.random.Generator | None = None) -> AidResult:
-        """The result of giving aid to those with the lowest scores (predicted consumption)."""
-        people, poor = self.people, self.poor
+    def judge(
+        self, scores: Any, rng: np.random.Generator | None = None, folds: Folds | None = None
+    ) -> AidResult:
+        """The result of giving aid to those with the lowest scores (predicted consumption).
+
+        ``folds`` are needed only where the quota holds per fold.
+        """
+        people = self.people
         scores = settled(values_of("scores", scores, people.count))
         rng = check.generator(rng) or np.random.default_rng()
-        order = np.argsort(scores)
-        chosen = lowest(scores, order, self.quota, people, rng)
+        if self.quota_rule == "once":
+            poor = self.poor
+            chosen, figures = self._decide(self._poverty, scores, rng)
+        else:
+            poor, chosen, figures = self._decide_by_fold(scores, rng, folds)
+        if self.welfare is None:
+            del figures["welfare"]
         eligible = chosen.who
         out, wrong = poor & ~eligible, eligible & ~poor
-        everyone, are_poor, each = people.totals, self._poor_weight, people.each
-        left_out, let_in = people.weight_of(out), people.weight_of(wrong)
-        helped = np.maximum(are_poor - left_out, 0.0)
-        others_first, spearman = rank_agreement(scores, order, poor, self._ranks, people)
-        figures = {
-            "people": people.counts,
-            "population": everyone * each,
-            "poor": are_poor * each,
-            "eligible": (helped + let_in) * each,
-            "accuracy": share(everyone - left_out - let_in, everyone),
-            "false_positive_rate": share(let_in, everyone - are_poor),
-            "precision": share(helped, helped + let_in),
-            "recall": share(helped, are_poor),
-            "auc": 1 - others_first,
-            "spearman": spearman,
-            "exclusion_errors": left_out * each,
-            "inclusion_errors": let_in * each,
-        }
-        if self._gains is not None:
-            gained = people.groups.sums(self._gains * eligible)
-            figures["welfare"] = share(gained, self._best_gains)
         parts = {
             "eligible": Part(ones(eligible), np.ones(people.count)),
             "exclusion_errors": Part(ones(out), -ones(poor)),
@@ -213,3 +253,42 @@ class Aid(Program):
             quota=self.quota,
             chance=self.chance,
         )
+
+    def _decide(
+        self, among: _Poverty, scores: Floats, rng: np.random.Generator
+    ) -> tuple[Chosen, dict[str, Floats]]:
+        order = np.argsort(scores)
+        chosen = lowest(scores, order, self.quota, among.people, rng)
+        return chosen, among.figures(scores, order, chosen.who)
+
+    def _decide_by_fold(
+        self, scores: Floats, rng: np.random.Generator, folds: Folds | None
+    ) -> tuple[Truths, Chosen, dict[str, Floats]]:
+        """Who is poor, who is chosen, and the metrics, each fold being a program of its own."""
+        check.instance("folds", folds, Folds)
+        assert folds is not None  # noqa: S101 (just checked; mypy does not see it)
+        poor, who = np.zeros(len(scores), dtype=np.bool_), np.zeros(len(scores), dtype=np.bool_)
+        ties, near, by_fold = 0, [], []
+        for begin, end in folds.ranges():
+            members = folds.order[begin:end]
+            among = _Poverty.among(
+                self.people.subset(members), self.consumption[members], self._gains[members], self.quota
+            )
+            chosen, figures = self._decide(among, scores[members], rng)
+            poor[members], who[members] = among.poor, chosen.who
+            ties += chosen.ties
+            near.append(members[chosen.near])
+            by_fold.append(figures)
+        together = {
+            name: np.sum([one[name] for one in by_fold], axis=0) if name in _COUNTS
+            else _mean([one[name] for one in by_fold])
+            for name in by_fold[0]
+        }  # fmt: skip
+        return poor, Chosen(who, ties, np.concatenate(near)), together
+
+
+def _mean(values: Sequence[Floats]) -> Floats:
+    """Means over folds, without those in which a share is undefined; NaN where it is in all."""
+    stacked = np.stack(values)
+    known = np.isfinite(stacked)
+    return share(np.where(known, stacked, 0.0).sum(axis=0), ones(known).sum(axis=0))

@@ -112,8 +112,13 @@ class Program(ABC):
         """What is predicted."""
 
     @abstractmethod
-    def judge(self, scores: Any, rng: np.random.Generator | None = None) -> Result:
-        """The result of deciding by given scores; ``rng`` draws among people who are tied."""
+    def judge(
+        self, scores: Any, rng: np.random.Generator | None = None, folds: Folds | None = None
+    ) -> Result:
+        """The result of deciding by given scores; ``rng`` draws among people who are tied.
+
+        ``folds`` says who was predicted together, for programs that decide fold by fold.
+        """
 
     def evaluate(self, X: Any, folds: Folds, rng: np.random.Generator | None = None) -> Result:
         """Predict everyone's outcome from X by cross-validation, decide, and count what came of it."""
@@ -127,7 +132,7 @@ class Program(ABC):
                     "the same order"
                 )
         weights = self.people.weights if self.people.weighted else None
-        return self.judge(self.model.predict(rows, self.outcomes, folds, weights), rng)
+        return self.judge(self.model.predict(rows, self.outcomes, folds, weights), rng, folds)
 
 
 def ones(chosen: Truths) -> Floats:

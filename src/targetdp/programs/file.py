@@ -17,7 +17,8 @@ from pydantic import (
 
 from targetdp import check
 from targetdp.mechanisms.choice import REGISTER
-from targetdp.programs.aid import Welfare
+from targetdp.normalization import RowRule
+from targetdp.programs.aid import QuotaRule, Welfare
 from targetdp.programs.base import Model
 from targetdp.programs.comparison import GROUP_SIZES
 from targetdp.programs.estimator import Task, model_of
@@ -121,6 +122,12 @@ class ProgramSettings(_Strict):
         None, description="how many people the table stands for; default: its own"
     )
     scales: _Name = Field("data", description="'data' (means and deviations of the table) or a scales file")
+    rows: RowRule = Field(
+        "clip",
+        description="how rows come into the unit ball: clip (each that is longer than 1, as a release does), "
+        "largest (all by the longest row, as the paper's authors do) or unit (each by its own length); with "
+        "the last two a sweep states no guarantee and writes no release file",
+    )
     impute: float | dict[str, float] | None = Field(
         None, description="declared constants for missing features: one for all, or by name"
     )
@@ -204,6 +211,11 @@ class AidSettings(ProgramSettings):
 
     kind: Literal["aid"]
     quota: _Share = Field(description="the share of people who get aid")
+    quota_rule: QuotaRule = Field(
+        "once",
+        description="once: one quota for all people; per fold: one in each part of the cross-validation, as "
+        "the paper's authors do",
+    )
     estimator: _Name = Field("ridge", description="ridge, or the path of a scikit-learn regressor")
     weights: _Name | None = Field(None, description="the column of survey weights")
     welfare: WelfareTerms | None = Field(None, description="adds social welfare to the metrics")
@@ -268,9 +280,12 @@ def make_program_settings(given: Mapping[str, Any]) -> AnySettings:
         raise ValueError(explain(error)) from error
 
 
-def read_program_file(path: Path) -> AnySettings:
-    """The settings of a program file; paths in it are relative to the file."""
-    given = read_toml(path, "program file")
+def read_program_file(path: Path, instead: Mapping[str, Any] | None = None) -> AnySettings:
+    """The settings of a program file; paths in it are relative to the file.
+
+    Settings that ``instead`` names are taken from there.
+    """
+    given = read_toml(path, "program file") | dict(instead or {})
     if isinstance(given.get("table"), str):
         given["table"] = path.parent / given["table"]
     scales = given.get("scales")

@@ -8,6 +8,7 @@ import numpy as np
 
 from targetdp import check
 from targetdp.programs.base import Model, Part, Program, Result, ones, share
+from targetdp.programs.folds import Folds
 from targetdp.programs.logistic import Logistic
 from targetdp.programs.people import People, people_of, values_of
 from targetdp.programs.ranking import Truths, places, rank_agreement, settled
@@ -149,10 +150,16 @@ class Lending(Program):
         """Whether a loan was repaid."""
         return self.repaid
 
-    def judge(self, scores: Any, rng: np.random.Generator | None = None) -> LendingResult:
+    def judge(
+        self,
+        scores: Any,
+        rng: np.random.Generator | None = None,
+        folds: Folds | None = None,  # noqa: ARG002 (everybody is held against one threshold)
+    ) -> LendingResult:
         """The result of lending to those whose score (chance to repay) is above the threshold.
 
-        ``rng`` is not needed: someone exactly at the threshold is refused. ``ties`` counts those people.
+        Neither ``rng`` nor ``folds`` is needed: everybody is held against one threshold, and someone exactly
+        at it is refused. ``ties`` counts those people.
         """
         check.generator(rng)
         people, good, loans = self.people, self.low_risk, self.loans

@@ -31,8 +31,8 @@ MISSING = "(missing)"
 class OpenProgram:
     """A program with its people: row i of ``rows`` is the i-th person of ``program`` and of ``ids``.
 
-    ``rows`` are the features, scaled and clipped to the unit ball, as every mechanism takes them; ``raw`` are
-    those of the table. ``ids`` is None if the file names no id.
+    ``rows`` are the features, scaled and brought into the unit ball by the file's rule; ``raw`` are those of
+    the table. ``ids`` is None if the file names no id.
     """
 
     settings: AnySettings
@@ -86,7 +86,7 @@ def opened(settings: AnySettings, *, progress: Progress | None = None) -> OpenPr
         program=program,
         folds=Folds(len(raw), settings.folds, settings.seed),
         ids=found.ids,
-        rows=normalize(raw, scales).X,
+        rows=normalize(raw, scales, settings.rows).X,
         raw=raw,
         scales=scales,
     )
@@ -101,6 +101,7 @@ def _aid(settings: AidSettings, found: _Columns, groups: dict[str, list[str]]) -
         groups,
         settings.model(),
         settings.welfare_terms(),
+        settings.quota_rule,
     )
 
 

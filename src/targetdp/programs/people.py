@@ -1,7 +1,7 @@
 """Whom a program's figures are about: the people of the table, their groups, whom they stand for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -88,6 +88,13 @@ class People:
             and np.array_equal(self.weights, other.weights)
             and np.array_equal(ours.codes, theirs.codes)
         )
+
+    def subset(self, members: Integers) -> "People":
+        """Some of the people, in the same groups; they stand for their share of the population."""
+        weights = self.weights[members]
+        share, mean = float(weights.sum() / self.weights.sum()), float(weights.mean())
+        groups = replace(self.groups, codes=self.groups.codes[:, members])
+        return People(groups, _fixed(weights / mean), self.population * share, self.weighted)
 
     def weight_of(self, chosen: NDArray[np.bool_]) -> Floats:
         """The weight of some people, among everybody and in each group."""

@@ -22,6 +22,7 @@ from targetdp.mechanisms import (
 )
 from targetdp.mechanisms.choice import REGISTER
 from targetdp.mechanisms.partition import delta_per_part
+from targetdp.normalization import RowRule
 from targetdp.programs.file import SWEPT, TWO_ROUNDS
 from targetdp.programs.two_rounds.rounds import FEWEST_TO_DECIDE, Rounds
 
@@ -34,7 +35,9 @@ CLASSIC = 2.0
 class Cell:
     """One release of the grid; what does not apply to its mechanism is None.
 
-    ``same_as`` names an earlier cell that is equal in distribution: its simulations are this one's too.
+    ``rows`` is how its rows came into the unit ball: a release clips them, and of no other can anything be
+    promised. ``same_as`` names an earlier cell that is equal in distribution: its simulations are this
+    one's too.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Cell:
     k: int | None = None
     parts: int | None = None
     group_size: int | None = None
+    rows: RowRule = "clip"
     same_as: str | None = None
 
     @property
@@ -64,10 +68,10 @@ class Cell:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What a release of this cell promises; None for the status quo and k-anonymity."""
-        if self.B is None or self.epsilon is None or self.delta is None:
+        """What a release of this cell promises; None for the status quo, k-anonymity and unclipped rows."""
+        if self.epsilon is None or self.rows != "clip":
             return None
-        return Guarantee(self.B, self.epsilon, self.delta)
+        return self._calibrated_to()
 
     @property
     def experiment(self) -> str:
@@ -96,14 +100,14 @@ class Cell:
             return Mondrian(_given(self.group_size))
         if self.mechanism == PROJECTION:
             return self._projection()
-        asked = self._promised()
+        asked = self._calibrated_to()
         if self.mechanism in {LEAST_NOISE, TWO_ROUNDS}:
             return least_noise(asked, dimensions).mechanism
         return REGISTER[self.mechanism](asked)
 
     def rounds(self, dimensions: int) -> Rounds:
         """Both rounds, of a cell that has two. Nobody is in both, so that nobody spends more than one."""
-        return Rounds.of(self._promised(), self._promised(), dimensions)
+        return Rounds.of(self._calibrated_to(), self._calibrated_to(), dimensions)
 
     def noises(self, dimensions: int) -> tuple[NoiseMechanism, ...]:
         """Every noise that somebody's row may get in a release of this cell; none without a guarantee."""
@@ -112,10 +116,9 @@ class Cell:
         made = self.build(dimensions)
         return (made,) if isinstance(made, NoiseMechanism) else ()
 
-    def _promised(self) -> Guarantee:
-        asked = self.guarantee
-        assert asked is not None  # noqa: S101 (every noise mechanism of a grid has one)
-        return asked
+    def _calibrated_to(self) -> Guarantee:
+        """What its noise is for: a promise, if the rows are clipped."""
+        return Guarantee(_given(self.B), _given(self.epsilon), _given(self.delta))
 
     def _projection(self) -> NoiseMechanism:
         delta = _given(self.delta)
@@ -177,7 +180,7 @@ class Grid:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
-    def cells(self, people: int) -> tuple[Cell, ...]:
+    def cells(self, people: int, rows: RowRule = "clip") -> tuple[Cell, ...]:
         """Every cell, in a fixed order; those equal in distribution to an earlier one say so."""
         delta = self.delta_for(people)
         cells = [Cell(STATUS_QUO, STATUS_QUO)]
@@ -194,8 +197,8 @@ class Grid:
         ]  # fmt: skip
         first: dict[str, str] = {}
         return tuple(
-            cell if first.setdefault(cell.experiment, cell.name) == cell.name
-            else replace(cell, same_as=first[cell.experiment])
+            replace(cell, rows=rows) if first.setdefault(cell.experiment, cell.name) == cell.name
+            else replace(cell, rows=rows, same_as=first[cell.experiment])
             for cell in cells
         )  # fmt: skip
 

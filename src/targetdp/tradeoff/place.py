@@ -28,7 +28,7 @@ RESULTS, SUMMARY, TIMING = "results.parquet", "summary.parquet", "timing.parquet
 
 _SAID = {
     FINGERPRINT: str, SOURCE: str, MARK: bool, "program": str, "kind": str, "objective": dict, "people": int,
-    "features": list, "release": dict, "made_of": dict, "cells": list,
+    "rows": str, "features": list, "release": dict, "made_of": dict, "cells": list,
 }  # fmt: skip
 """What a run's record must say, for whoever reads it."""
 

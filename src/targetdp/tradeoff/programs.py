@@ -1,18 +1,20 @@
 """From a program's name or file to a sweep."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from targetdp.normalization import normalize
-from targetdp.programs.aid import QUOTA, TOGO_ADULTS, Aid
+from targetdp.normalization import RowRule, normalize
+from targetdp.programs.aid import QUOTA, TOGO_ADULTS, Aid, QuotaRule
 from targetdp.programs.base import Program
+from targetdp.programs.file import read_program_file
 from targetdp.programs.folds import Folds
 from targetdp.programs.lending import Lending, Loans
-from targetdp.programs.opening import OpenProgram, open_program
+from targetdp.programs.opening import OpenProgram, opened
 from targetdp.progress import Progress
 from targetdp.scales import data_scales
 from targetdp.table.example import draw
@@ -30,16 +32,21 @@ NIGERIA_PARTS = 6
 
 def find_sweep(
     program: str, *, quick: bool = False, simulations: int | None = None, seed: int | None = None,
-    progress: Progress | None = None,
+    rows: RowRule | None = None, quota_rule: QuotaRule | None = None, progress: Progress | None = None,
 ) -> Sweep:  # fmt: skip
     """The sweep of a built-in program (`togo`, `nigeria`) or of a program file.
 
     ``quick`` is a first look: a few cells, a few simulations. What is given here wins over the file.
     """
     if program in BUILT_IN:
-        found = built_in(program)
+        found = built_in(program, rows=rows or "clip", quota_rule=quota_rule)
     elif Path(program).exists():
-        found = sweep_of(open_program(Path(program), progress=progress), Path(program).stem)
+        path = Path(program)
+        asked = {"rows": rows, "quota_rule": quota_rule}
+        settings = read_program_file(
+            path, {name: value for name, value in asked.items() if value is not None}
+        )
+        found = sweep_of(opened(settings, progress=progress), path.stem)
     else:
         raise ValueError(
             f"program = {program!r} is neither a file nor one of {', '.join(BUILT_IN)}: check the name, or "
@@ -65,6 +72,7 @@ def sweep_of(program: OpenProgram, name: str) -> Sweep:
         release=_shared(settings),
         scales=program.scales,
         unit=settings.unit,
+        rows=settings.rows,
     )
     asked = settings.grid.model_dump()
     return Sweep(
@@ -73,21 +81,28 @@ def sweep_of(program: OpenProgram, name: str) -> Sweep:
     )  # fmt: skip
 
 
-def built_in(name: str) -> Sweep:
+def built_in(name: str, *, rows: RowRule = "clip", quota_rule: QuotaRule | None = None) -> Sweep:
     """The paper's case study on an invented population of the same size."""
     example = draw(name)
     program, parts = BUILT_IN[name](example)
+    if quota_rule is not None:
+        if not isinstance(program, Aid):
+            raise ValueError(
+                f"quota_rule = {quota_rule!r}: {name} has a threshold and no quota; leave it out"
+            )
+        program = replace(program, quota_rule=quota_rule)
     scales = data_scales(example.X)
     study = Study(
         name=name,
         source="synthetic",
         features=example.features,
-        X=normalize(example.X, scales).X,
+        X=normalize(example.X, scales, rows).X,
         program=program,
         folds=Folds(len(example.X)),
         release={"id": ID, "scales": "data"},
         scales=scales,
         unit="$" if example.money else "people",
+        rows=rows,
     )
     return Sweep(study, Grid(parts=parts), SIMULATIONS)
 

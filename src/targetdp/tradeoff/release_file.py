@@ -23,6 +23,9 @@ _LARGEST_EPSILON2, _RELEASED_K = 0.9999, 10_000
 CANNOT = f"privatize cannot make it: k is not {_RELEASED_K:,}"
 """Release settings have no k, and another k is other noise."""
 
+NOT_CLIPPED = "its rows are not clipped, as those of a release are"
+"""Why nothing is promised of such a cell, and nothing can be released like it."""
+
 
 IN_TWO_ROUNDS = (
     "Two rounds, with this one file and one scales file for both:",
@@ -40,8 +43,15 @@ FOR_A_LEDGER = "as in the sweep, and refused by a ledger; for a release put a fi
 
 
 def can_be_made(cell: Mapping[str, Any]) -> bool:
-    """Whether `targetdp privatize` can make a release with this cell's noise."""
-    return bool(cell["mechanism"] != PROJECTION or cell["k"] == _RELEASED_K)
+    """Whether `targetdp privatize` can make a release like this cell."""
+    return why_not(cell) is None
+
+
+def why_not(cell: Mapping[str, Any]) -> str | None:
+    """Why `targetdp privatize` cannot make a release like this cell, if it cannot."""
+    if cell["rows"] != "clip":
+        return NOT_CLIPPED
+    return CANNOT if cell["mechanism"] == PROJECTION and cell["k"] != _RELEASED_K else None
 
 
 def promise_of(cell: Mapping[str, Any]) -> Guarantee | None:
@@ -50,7 +60,7 @@ def promise_of(cell: Mapping[str, Any]) -> Guarantee | None:
     A projection's ε may be another than the cell's: a release splits its ε in the paper's proportion, and is
     asked for the total at which its ε₁, and so its noise, is the cell's.
     """
-    if cell["epsilon"] is None:
+    if cell["epsilon"] is None or cell["rows"] != "clip":
         return None
     epsilon = _projection_epsilon(cell) if cell["mechanism"] == PROJECTION else float(cell["epsilon"])
     return Guarantee(cell["B"], epsilon, cell["delta"])
@@ -89,8 +99,9 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any], *, recommended
     Guarantees: a release of a table of the same size has the noise that the sweep measured. A cell of which
     that cannot be said (a projection with another k than a release's) is refused.
     """
-    if not can_be_made(cell):
-        raise ValueError(f"cell {cell['name']!r}: {CANNOT}; sweep the grid with k = [{_RELEASED_K}]")
+    if (reason := why_not(cell)) is not None:
+        remedy = 'with rows = "clip"' if reason == NOT_CLIPPED else f"the grid with k = [{_RELEASED_K}]"
+        raise ValueError(f"cell {cell['name']!r}: {reason}; sweep {remedy}")
     given = {"scales": "data"} | run["release"]  # whoever does not say used the table's own
     notes: dict[str, str] = {}
     settings: dict[str, Any] = {"id": given.pop("id", "id"), "features": list(run["features"])}

@@ -80,7 +80,8 @@ def derive(cell: Cell, mechanism: Mechanism | None, dimensions: int) -> tuple[Fi
 
     For the paper's algorithm distinguishing protection also comes as printed and as corrected; the formula
     is the setting. Of two rounds the worse counts, of people inside the sample or outside it; each is told,
-    too. Without a guarantee (the status quo, k-anonymity) protection is 0 and ε infinite.
+    too. Without a guarantee (the status quo, k-anonymity, rows that are not clipped) protection is 0 and ε
+    infinite; the paper's formulas stay what they are.
     """
     formulas: tuple[Formula, ...] = ("exact",)
     if cell.mechanism == PROJECTION:
@@ -97,6 +98,8 @@ def derive(cell: Cell, mechanism: Mechanism | None, dimensions: int) -> tuple[Fi
         groups = zip((INSIDE, OUTSIDE), noises, strict=True)
         scores |= {who: distinguishing(noise, dimensions).score for who, noise in groups}
         scores["exact"] = min(scores.values())
+    if promise is None:
+        scores |= {setting: 0.0 for setting in scores if setting not in {"as_printed", "corrected"}}
     return (
         *(Figure("distinguishing", setting, score) for setting, score in scores.items()),
         Figure("exact_epsilon", "", epsilon),

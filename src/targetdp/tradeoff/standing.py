@@ -130,7 +130,7 @@ def _must_be_its_grid(run: Mapping[str, Any], folder: Path) -> None:
         raise ValueError(
             f"{folder}: run.json was made by another version of targetdp: run the sweep again in a new folder"
         )
-    cells = [asdict(cell) for cell in Grid(**made_of["grid"]).cells(run["people"])]
+    cells = [asdict(cell) for cell in Grid(**made_of["grid"]).cells(run["people"], run["rows"])]
     told = {name: run.get(name) for name in made_of["told"]}
     if run["cells"] != cells or run["release"] != made_of["release"] or told != made_of["told"]:
         raise ValueError(

@@ -10,6 +10,7 @@ import numpy as np
 
 from targetdp import check
 from targetdp.attacks.inference import HOLDOUT
+from targetdp.normalization import RowRule
 from targetdp.programs.base import Program, Result
 from targetdp.programs.file import Source
 from targetdp.programs.folds import Folds
@@ -25,9 +26,10 @@ class Study:
     """A program, and the normalized rows of its people in the same order.
 
     ``features`` name the columns of X. ``release`` are the settings that a release of this table would share
-    with it (its id column and scales), for `release.toml`. ``scales`` brought the rows into the unit ball, if
-    known: with them a distance can be told in the columns' own units. ``unit`` is that of the program's
-    figures, such as a currency. ``holdout`` people are kept out of a release to
+    with it (its id column and scales), for `release.toml`. ``scales`` brought the columns to one size, if
+    known: with them a distance can be told in the columns' own units. ``rows`` is the rule that then brought
+    the rows into the unit ball: a release clips them, so that others come without a guarantee. ``unit`` is
+    that of the program's figures, such as a currency. ``holdout`` people are kept out of a release to
     measure attribute inference: the paper's 500, or a quarter of a small table.
     """
 
@@ -41,12 +43,14 @@ class Study:
     holdout: int = 0
     scales: ColumnScales | None = field(default=None, repr=False)
     unit: str = "people"
+    rows: RowRule = "clip"
 
     def __post_init__(self) -> None:
         X = check.table(self.X)
         n, d = X.shape
         check.instance("program", self.program, Program)
         check.instance("folds", self.folds, Folds)
+        check.choice("rows", self.rows, get_args(RowRule))
         check.choice("source", self.source, get_args(Source))
         if len(self.features) != d or len(set(self.features)) < d:
             raise ValueError(
@@ -107,7 +111,7 @@ class Study:
         """Hashes of all that decides a sweep's figures: the rows, and the program with its outcomes."""
         return {
             "table": _digest((self.features, self.X)),
-            "program": _digest((self.program, self.folds.k, self.folds.seed, self.holdout)),
+            "program": _digest((self.program, self.folds.k, self.folds.seed, self.folds.given, self.holdout)),
         }
 
 

@@ -66,7 +66,7 @@ class Sweep:
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
         """All cells, in the order of the results."""
-        return self.grid.cells(self.study.people)
+        return self.grid.cells(self.study.people, self.study.rows)
 
     def times(self, cell: Cell) -> int:
         """How many simulations of a cell there are."""
@@ -118,6 +118,7 @@ class Sweep:
             "kind": study.program.kind,
             "objective": study.objective,
             "people": study.people,
+            "rows": study.rows,
             "chance": study.program.chance,
             "features": list(study.features),
         }

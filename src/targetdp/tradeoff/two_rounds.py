@@ -54,7 +54,7 @@ def in_two_rounds(
         Z = rounds.first.privatize(study.X, release)
     with timed(seconds, "program"):
         predicted = rounds.predict(program, study.X, Z, study.folds, rng("scores"))
-        figures = list(program_figures(program.judge(predicted, rng("program")), status_quo))
+        figures = list(program_figures(program.judge(predicted, rng("program"), study.folds), status_quo))
         learned = rounds.learn(Z, program)
     with timed(seconds, "privatize"):
         scores = rounds.release(study.X, learned, release)[:, None]

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from outside import CREDIT, VIETNAM, needs
 from targetdp import Guarantee
 from targetdp.normalization import normalize
 from targetdp.programs.aid import Aid
@@ -27,14 +28,10 @@ from targetdp.scales import data_scales
 from targetdp.table.example import draw
 from targetdp.typing import Floats
 
-FOLDER = Path(__file__).parents[4] / "shared" / "data"
-VIETNAM, CREDIT = FOLDER / "vietnam_4201x10.parquet", FOLDER / "credit_20788x15.parquet"
 QUOTA = 0.29
 PROMISE = Guarantee(0.25, 4.0)
 
-needs_real_tables = pytest.mark.skipif(
-    not (VIETNAM.exists() and CREDIT.exists()), reason="the real tables are not beside the project"
-)
+needs_real_tables = needs(VIETNAM, CREDIT)
 
 
 def half(people: int, seed: int) -> Any:
@@ -263,7 +260,7 @@ def test_other_programs_are_refused() -> None:
         def outcomes(self) -> Floats:
             return np.zeros(3_000)
 
-        def judge(self, scores: Any, rng: Any = None) -> Any:
+        def judge(self, scores: Any, rng: Any = None, folds: Any = None) -> Any:
             raise NotImplementedError
 
     with pytest.raises(TypeError, match="neither aid nor lending"):

@@ -14,7 +14,8 @@ from targetdp.programs.ranking import Truths
 def part_of(program: Program, who: Truths, *, whole: bool = False) -> Aid | Lending:
     """The same program for the people of ``who``: its quota, threshold, groups and money.
 
-    They stand for their share of the population or, with ``whole``, for all of it.
+    They stand for their share of the population or, with ``whole``, for all of it. A quota holds once among
+    them, whatever the program's rule: they are decided about together.
     """
     places = np.flatnonzero(check_mask(who, program.people.count))
     if not len(places):

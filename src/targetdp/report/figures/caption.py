@@ -12,11 +12,11 @@ _HOLDS = "A guarantee (B, ε, δ) is for a release, one row per person, between 
 
 def guarantees(shown: Sequence[Chosen]) -> str:
     """The ε and δ of each program, what the printed noise truly gives, and the conditions."""
-    parts = [_claim(one) for one in shown if one.epsilon is not None and one.delta is not None]
-    if not parts:
-        return ""
-    conditions = dict.fromkeys(one.program.condition for one in shown)
-    return " ".join([f"Claimed: {'; '.join(parts)}.", _HOLDS, *(text for text in conditions if text)])
+    noisy = [one for one in shown if one.epsilon is not None and one.delta is not None]
+    parts = [_claim(one) for one in noisy if one.program.rows == "clip"]
+    claimed = [f"Claimed: {'; '.join(parts)}.", _HOLDS] if parts else []
+    conditions = dict.fromkeys(one.program.condition for one in noisy)
+    return " ".join([*claimed, *(text for text in conditions if text)])
 
 
 def intervals(shown: Sequence[Chosen], *, attacks: bool) -> str:

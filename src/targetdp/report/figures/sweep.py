@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from targetdp.normalization import RowRule
+from targetdp.report.figures.style import printable
 from targetdp.scales import CONDITIONS
 from targetdp.tradeoff.grid import MONDRIAN, STATUS_QUO
 from targetdp.tradeoff.mark import MARK, SOURCE
@@ -38,7 +40,7 @@ class SweptProgram:
 
     ``metric`` is what the program is for, ``best`` says which of its values is, and ``unit`` what it is
     counted in. ``chance`` is the accuracy of deciding without looking at anyone, if known. ``scales`` names
-    where column scales came from, if known.
+    where column scales came from, if known. Of rows that are not clipped (``rows``) nothing is promised.
     """
 
     name: str
@@ -53,6 +55,7 @@ class SweptProgram:
     chance: float | None = None
     kind: str | None = None
     scales: str | None = None
+    rows: RowRule = "clip"
 
     @property
     def status_quo(self) -> Release:
@@ -76,7 +79,9 @@ class SweptProgram:
 
     @property
     def condition(self) -> str | None:
-        """What must be said beside a guarantee, by where the column scales came from."""
+        """What must be said of a guarantee, by how the rows and the column scales came about."""
+        if self.rows != "clip":
+            return f"{printable(self.name)}: rows are not clipped, so that no guarantee holds."
         if self.scales not in CONDITIONS:
             return None
         return CONDITIONS[self.scales][0] + (" Their ε comes on top." if self.scales == "private" else "")
@@ -103,5 +108,5 @@ def read_program(folder: Path) -> SweptProgram:
         name=run["program"], metric=run["objective"]["metric"], best=run["objective"]["best"],
         unit=str(made_of.get("unit", "")), people=run["people"], simulations=int(made_of["simulations"]),
         source=run[SOURCE], for_the_data_holder_only=run[MARK], releases=releases, chance=run.get("chance"),
-        kind=run.get("kind"), scales=(made_of.get("scales") or {}).get("source"),
+        kind=run.get("kind"), scales=(made_of.get("scales") or {}).get("source"), rows=run["rows"],
     )  # fmt: skip

@@ -1,0 +1,107 @@
+"""Sweeps of rows that are not clipped are for comparisons: nothing is promised, nothing can be released."""
+
+import math
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from release_support import cli
+from targetdp.programs.opening import open_program
+from targetdp.report.figures.caption import guarantees
+from targetdp.report.figures.choice import choose
+from targetdp.report.figures.sweep import read_program
+from targetdp.tradeoff.place import read_run
+from targetdp.tradeoff.programs import find_sweep
+from targetdp.tradeoff.recommend import recommend
+from targetdp.tradeoff.release_file import promise_of, release_text
+from targetdp.tradeoff.runner import run
+from targetdp.tradeoff.standing import Constraint
+from tradeoff_support import IN_TWO, SIMULATIONS, files, study, sweep
+
+
+@pytest.fixture(scope="module")
+def unclipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("largest")
+    run(sweep(study=study(rows="largest"), grid=IN_TWO, simulations=2), folder / "sweep", jobs=1)
+    return folder / "sweep"
+
+
+def figures(folder: Path, metric: str) -> dict[tuple[str, str], float]:
+    rows = pq.read_table(folder / "summary.parquet").to_pylist()
+    return {(row["cell"], row["setting"]): row["mean"] for row in rows if row["metric"] == metric}
+
+
+def test_no_cell_promises_anything(unclipped: Path) -> None:
+    cells = read_run(unclipped)["cells"]
+    assert {cell["rows"] for cell in cells} == {"largest"}
+    assert [promise_of(cell) for cell in cells] == [None] * len(cells)
+    assert all(value in {math.inf, None} for value in figures(unclipped, "exact_epsilon").values())
+    derived = figures(unclipped, "distinguishing")
+    assert derived
+    assert set(derived.values()) == {0.0}
+
+
+def test_the_same_sweep_of_clipped_rows_does_promise(tmp_path: Path) -> None:
+    run(sweep(grid=IN_TWO, simulations=1), tmp_path / "sweep", jobs=1)
+    promised = [promise_of(cell) for cell in read_run(tmp_path / "sweep")["cells"]]
+    assert sum(promise is not None for promise in promised) == 4
+    assert max(figures(tmp_path / "sweep", "distinguishing").values()) > 0
+
+
+def test_nothing_is_recommended_and_no_release_file_is_written(unclipped: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"rows = 'largest', and only clipped rows are released"):
+        recommend(unclipped, [Constraint("singling_out", at_least=0.1)])
+    record = read_run(unclipped)
+    noisy = next(cell for cell in record["cells"] if cell["epsilon"] is not None)
+    with pytest.raises(ValueError, match=r'its rows are not clipped.*sweep with rows = "clip"'):
+        release_text(record, noisy)
+    page = tmp_path / "page.html"
+    ran = cli("report", unclipped, "--out", page)
+    assert (ran.code, page.exists()) == (2, False)
+    assert "only clipped rows are released" in ran.err
+
+
+def test_figures_say_that_no_guarantee_holds(unclipped: Path, tmp_path: Path) -> None:
+    assert "small: rows are not clipped, so that no guarantee holds." in guarantees(
+        [choose(read_program(unclipped))]
+    )
+    assert "Claimed" not in guarantees([choose(read_program(unclipped))])
+    ran = cli("figures", unclipped, "--out", tmp_path / "figures")
+    assert ran.code == 0, ran.err
+
+
+def test_a_record_that_was_changed_to_clip_is_refused(unclipped: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    text = (unclipped / "run.json").read_text().replace('"rows": "largest"', '"rows": "clip"')
+    (copy / "run.json").write_text(text)
+    (copy / "summary.parquet").write_bytes((unclipped / "summary.parquet").read_bytes())
+    with pytest.raises(ValueError, match="do not agree"):
+        recommend(copy, [Constraint("singling_out", at_least=0.1)])
+
+
+@pytest.mark.parametrize("rule", ["largest", "unit"])
+def test_a_program_file_may_name_the_rule(tmp_path: Path, rule: str) -> None:
+    path = files(tmp_path, rows=rule, quota_rule="per fold")
+    opened = open_program(path)
+    lengths = np.linalg.norm(opened.rows, axis=1)
+    assert lengths.max() == pytest.approx(1)
+    assert (lengths.min() == pytest.approx(1)) == (rule == "unit")
+    assert opened.program.quota_rule == "per fold"  # type: ignore[attr-defined]
+    assert find_sweep(str(path)).study.rows == rule
+    assert find_sweep(str(path), rows="clip").study.rows == "clip"
+
+
+def test_the_command_takes_both_rules(tmp_path: Path) -> None:
+    given = ("--rows", "largest", "--quota-rule", "per fold", "--simulations", SIMULATIONS)
+    ran = cli("tradeoff", files(tmp_path), *given, "--out", tmp_path / "sweep")
+    assert ran.code == 0, ran.err
+    assert read_run(tmp_path / "sweep")["rows"] == "largest"
+    lending = find_sweep("nigeria", quick=True, rows="largest")
+    assert lending.study.rows == "largest"
+    with pytest.raises(ValueError, match="nigeria has a threshold and no quota"):
+        find_sweep("nigeria", quota_rule="per fold")
+    assert tomllib.loads((tmp_path / "program.toml").read_text()).get("rows") is None

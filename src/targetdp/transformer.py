@@ -10,12 +10,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from targetdp import check
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import least_noise
-from targetdp.mechanisms.choice import REGISTER
+from targetdp.mechanisms.choice import LEAST_NOISE, REGISTER
 from targetdp.normalization import normalize
 from targetdp.scales import data_scales
 from targetdp.typing import Floats
-
-LEAST_NOISE = "least-noise"
 
 
 class SimulatedPrivacy(TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -155,7 +155,7 @@ def test_a_bad_csv_is_refused_in_its_own_words(folder: Path, kind: str, suffix: 
 def test_duplicates_are_found_across_batches_and_ranges(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspection, "CELLS", 3 * 64)  # 64 rows in a batch
+    monkeypatch.setattr("targetdp.table.source.CELLS", 3 * 64)  # 64 rows in a batch
     monkeypatch.setattr(inspection, "GROUP_CELLS", 3 * 64, raising=False)
     ids = [f"{i:05d}" for i in np.random.default_rng(1).permutation(5000)]
     ids[4999] = ids[0]
@@ -171,7 +171,7 @@ def test_duplicates_are_found_across_batches_and_ranges(
 def test_counts_are_of_the_whole_table_and_rows_are_numbered_from_its_start(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspection, "CELLS", 3 * 64)
+    monkeypatch.setattr("targetdp.table.source.CELLS", 3 * 64)
     table = table_of(5000)
     calls = table["calls"].to_pylist()
     for place in (999, 1000, 4321, 4999):
@@ -222,7 +222,7 @@ def test_one_column_is_called_one(folder: Path) -> None:
 def test_a_column_is_constant_only_if_all_batches_agree(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspection, "CELLS", 3 * 64)
+    monkeypatch.setattr("targetdp.table.source.CELLS", 3 * 64)
     table = table_of(5000)
     for values, constant in (
         ([1.5] * 5000, True),

@@ -208,7 +208,7 @@ def test_a_kept_column_that_csv_cannot_hold_is_refused_by_name() -> None:
 
 def test_parts_of_a_directory_are_cut_and_sorted_across(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sink, "ROWS_PER_PART", 500)
-    monkeypatch.setattr("targetdp.release.inspection.CELLS", 3 * 64)
+    monkeypatch.setattr("targetdp.table.source.CELLS", 3 * 64)
     monkeypatch.setattr("targetdp.release.inspection.GROUP_CELLS", 3 * 64, raising=False)
     output = release(write_parquet(Path("in.parquet"), table_of(2000)), "out")
     names = sorted(p.name for p in output.iterdir())

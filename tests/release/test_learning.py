@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from targetdp.progress import Silent
-from targetdp.release.inspection import batch_rows
+from targetdp.table.source import batch_rows
 from targetdp.release.learning import learn_scales
 from targetdp.scales import ColumnScales
 from targetdp.typing import Floats

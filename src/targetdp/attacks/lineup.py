@@ -17,14 +17,13 @@ from targetdp.normalization import normalize
 from targetdp.progress import Progress
 from targetdp.release.certificate import Certificate
 from targetdp.release.columns import Tally, check_columns, ids_of, numbers_of
-from targetdp.release.inspection import batch_rows
 from targetdp.release.keys import pseudonym_key
 from targetdp.release.local import pseudonyms
 from targetdp.release.scales_file import read_scales
 from targetdp.release.staging import certificate_path
 from targetdp.release.verify import read_certificate, verify_release
 from targetdp.scales import ColumnScales, data_scales, declared_scales
-from targetdp.table.source import open_source
+from targetdp.table.source import batch_rows, open_source
 from targetdp.typing import Floats, Integers
 
 AS_THEY_ARE = (

@@ -4,44 +4,72 @@ from typing import Annotated, Any
 
 import typer
 
-from targetdp.cli import release_options as options
 from targetdp.cli.completion import released
+from targetdp.cli.release_options import (
+    AsJson,
+    Bounds,
+    Delta,
+    Distance,
+    Engine,
+    Epsilon,
+    Force,
+    Id,
+    Impute,
+    Keep,
+    KeepOrder,
+    Key,
+    Ledger,
+    MadeFor,
+    Output,
+    Override,
+    Part,
+    Population,
+    Pseudonymize,
+    Quiet,
+    ReleaseFile,
+    Scales,
+    ScalesEpsilon,
+    Table,
+    TunedOn,
+    given_by,
+    run,
+)
 from targetdp.cli.words import constants, names
 
 
 def privatize(
-    table: options.Table,
-    output: options.Output,
-    release: options.ReleaseFile = None,
-    id: options.Id = None,  # noqa: A002
+    table: Table,
+    output: Output,
+    release: ReleaseFile = None,
+    id: Id = None,  # noqa: A002
     features: Annotated[str | None, typer.Option(help="columns to release: a,b,c or @FILE")] = None,
-    B: options.Distance = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
-    scales: options.Scales = None,
-    bounds: options.Bounds = None,
-    scales_epsilon: options.ScalesEpsilon = None,
+    B: Distance = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    scales: Scales = None,
+    bounds: Bounds = None,
+    scales_epsilon: ScalesEpsilon = None,
     mechanism: Annotated[
         str | None,
         typer.Option(help="least-noise (default), another by name, or mondrian", autocompletion=released),
     ] = None,
     group_size: Annotated[int | None, typer.Option(help="rows that look alike, for mondrian")] = None,
     partitions: Annotated[int | None, typer.Option(help="the paper's random parts, which set δ")] = None,
-    keep: options.Keep = None,
-    keep_order: options.KeepOrder = None,
-    impute: options.Impute = None,
-    pseudonymize: options.Pseudonymize = None,
-    tuned_on: options.TunedOn = None,
-    ledger: options.Ledger = None,
-    population: options.Population = None,
-    part: options.Part = None,
-    override: options.Override = None,
-    key: options.Key = None,
-    engine: options.Engine = None,
-    made_for: options.MadeFor = None,
-    force: options.Force = False,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
+    keep: Keep = None,
+    keep_order: KeepOrder = None,
+    impute: Impute = None,
+    pseudonymize: Pseudonymize = None,
+    tuned_on: TunedOn = None,
+    ledger: Ledger = None,
+    population: Population = None,
+    part: Part = None,
+    override: Override = None,
+    key: Key = None,
+    engine: Engine = None,
+    made_for: MadeFor = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Release a private version of a table, with a certificate. Only the id and the features go out."""
     from targetdp.release.settings import make_settings  # noqa: PLC0415 (slow: keep --help quick)
@@ -53,7 +81,7 @@ def privatize(
         "pseudonymize": pseudonymize, "tuned_on": tuned_on, "ledger": ledger, "population": population,
         "part": part, "override": override, "key": key, "engine": engine, "for": made_for,
     }  # fmt: skip
-    given = options.given_by(release, flags)
+    given = given_by(release, flags)
     if given.get("weights") is not None:
         raise ValueError(f"release file {release} names weights: targetdp score makes scores of them")
-    options.run(table, output, make_settings(given), force=force, quiet=quiet, as_json=as_json)
+    run(table, output, make_settings(given), force=force, quiet=quiet, as_json=as_json)

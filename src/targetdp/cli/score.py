@@ -7,14 +7,41 @@ from typing import Annotated, Any
 import typer
 
 from targetdp.cli import completion
-from targetdp.cli import release_options as options
+from targetdp.cli.release_options import (
+    AsJson,
+    Bounds,
+    Delta,
+    Distance,
+    Engine,
+    Epsilon,
+    Force,
+    Id,
+    Impute,
+    Keep,
+    KeepOrder,
+    Key,
+    Ledger,
+    MadeFor,
+    Output,
+    Override,
+    Part,
+    Population,
+    Pseudonymize,
+    Quiet,
+    ReleaseFile,
+    ScalesEpsilon,
+    Table,
+    TunedOn,
+    given_by,
+    run,
+)
 from targetdp.cli.words import constants, names, tell
 
 
 def score(
-    table: options.Table,
+    table: Table,
     weights: Annotated[Path, typer.Argument(help="weights file (TOML), as targetdp learn writes it")],
-    output: options.Output,
+    output: Output,
     sample: Annotated[
         Path | None,
         typer.Option(help="the private sample that the weights were learned from: its people are left out"),
@@ -34,14 +61,14 @@ def score(
         bool | None,
         typer.Option("--yes", help="ask nothing: you know that weights single out a column, or who left"),
     ] = None,
-    release: options.ReleaseFile = None,
-    id: options.Id = None,  # noqa: A002
+    release: ReleaseFile = None,
+    id: Id = None,  # noqa: A002
     features: Annotated[
         str | None, typer.Option(help="columns that the scores are made of: a,b,c or @FILE")
     ] = None,
-    B: options.Distance = None,
-    epsilon: options.Epsilon = None,
-    delta: options.Delta = None,
+    B: Distance = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
     scales: Annotated[
         str | None,
         typer.Option(
@@ -49,27 +76,27 @@ def score(
             autocompletion=completion.score_scales,
         ),
     ] = None,
-    bounds: options.Bounds = None,
-    scales_epsilon: options.ScalesEpsilon = None,
+    bounds: Bounds = None,
+    scales_epsilon: ScalesEpsilon = None,
     mechanism: Annotated[
         str | None,
         typer.Option(help="least-noise (default), or another by name", autocompletion=completion.audited),
     ] = None,
-    keep: options.Keep = None,
-    keep_order: options.KeepOrder = None,
-    impute: options.Impute = None,
-    pseudonymize: options.Pseudonymize = None,
-    tuned_on: options.TunedOn = None,
-    ledger: options.Ledger = None,
-    population: options.Population = None,
-    part: options.Part = None,
-    override: options.Override = None,
-    key: options.Key = None,
-    engine: options.Engine = None,
-    made_for: options.MadeFor = None,
-    force: options.Force = False,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
+    keep: Keep = None,
+    keep_order: KeepOrder = None,
+    impute: Impute = None,
+    pseudonymize: Pseudonymize = None,
+    tuned_on: TunedOn = None,
+    ledger: Ledger = None,
+    population: Population = None,
+    part: Part = None,
+    override: Override = None,
+    key: Key = None,
+    engine: Engine = None,
+    made_for: MadeFor = None,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Release one private score for each person, or a few: weighted sums of the features, with noise.
 
@@ -87,12 +114,12 @@ def score(
         "tuned_on": tuned_on, "ledger": ledger, "population": population, "part": part, "override": override,
         "key": key, "engine": engine, "for": made_for,
     }  # fmt: skip
-    settings = _seen(make_settings(options.given_by(release, flags)), quiet=quiet)
+    settings = _seen(make_settings(given_by(release, flags)), quiet=quiet)
     try:
-        options.run(table, output, settings, force=force, quiet=quiet, as_json=as_json)
+        run(table, output, settings, force=force, quiet=quiet, as_json=as_json)
     except ManyMissingError as found:
         settings = _confirmed(found, settings, "accept_missing", "Have they all left?")
-        options.run(table, output, settings, force=force, quiet=quiet, as_json=as_json)
+        run(table, output, settings, force=force, quiet=quiet, as_json=as_json)
 
 
 def _seen(settings: Any, *, quiet: bool) -> Any:

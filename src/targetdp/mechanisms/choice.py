@@ -43,6 +43,9 @@ def _rest(total: float, part: float) -> float:
     return rest if rest + part <= total else math.nextafter(rest, 0.0)
 
 
+LEAST_NOISE = "least-noise"
+"""What stands for whichever of these needs the least noise."""
+
 REGISTER: dict[str, Callable[[Guarantee], NoiseMechanism]] = {
     "spherical-laplace": _laplace,
     "staircase": _staircase,

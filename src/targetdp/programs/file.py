@@ -16,13 +16,13 @@ from pydantic import (
 )
 
 from targetdp import check
-from targetdp.mechanisms.choice import REGISTER
+from targetdp.mechanisms.choice import LEAST_NOISE, REGISTER
 from targetdp.normalization import RowRule
 from targetdp.programs.aid import QuotaRule, Welfare
 from targetdp.programs.base import Model
 from targetdp.programs.comparison import GROUP_SIZES
 from targetdp.programs.estimator import Task, model_of
-from targetdp.release.settings import LEAST_NOISE, explain, read_toml
+from targetdp.release.toml_files import explain, read_toml
 
 Source = Literal["public", "synthetic", "confidential"]
 

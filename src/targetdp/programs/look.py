@@ -8,8 +8,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp.release.inspection import batch_rows
-from targetdp.table.source import Source, open_source
+from targetdp.table.source import Source, batch_rows, open_source
 
 LOOKED_AT = 1_000_000
 """Rows: a proposal needs no more."""

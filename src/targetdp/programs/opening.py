@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp.attacks.inference import HOLDOUT
 from targetdp.normalization import normalize
 from targetdp.programs.aid import Aid
 from targetdp.programs.base import Program
@@ -17,10 +16,9 @@ from targetdp.programs.gaps import must_be_whole
 from targetdp.programs.lending import Lending, Loans
 from targetdp.progress import Progress, Silent
 from targetdp.release.columns import Tally, check_columns, ids_of, numbers_of
-from targetdp.release.inspection import batch_rows
 from targetdp.release.scales_file import read_scales
 from targetdp.scales import ColumnScales, data_scales
-from targetdp.table.source import Source, open_source
+from targetdp.table.source import Source, batch_rows, open_source
 from targetdp.typing import Floats, Integers
 
 MISSING = "(missing)"
@@ -60,24 +58,23 @@ def open_program(path: Path, *, progress: Progress | None = None) -> OpenProgram
     """Read a program file and its table.
 
     Refuses, with the reason: columns that are not there, an id twice, missing or infinite values, a target
-    that does not fit, more parts than people.
+    that does not fit.
     """
     return opened(read_program_file(path), progress=progress)
 
 
 def opened(settings: AnySettings, *, progress: Progress | None = None) -> OpenProgram:
     """Read the table of a program whose settings are at hand."""
-    found = _read(settings, progress or Silent())
+    found = read_columns(settings, progress or Silent())
     raw = np.column_stack([found.numbers[name] for name in settings.features])
-    _parts_must_fit(settings, len(raw))
     given = None if settings.scales == "data" else Path(settings.scales)
     scales = data_scales(raw) if given is None else read_scales(given, settings.features)
     groups = {name: found.texts[name].to_pylist() for name in settings.groups}
     try:
         program = (
-            _aid(settings, found, groups)
+            aid_program(settings, found, groups)
             if isinstance(settings, AidSettings)
-            else _lending(settings, found, groups)
+            else lending_program(settings, found, groups)
         )
     except ValueError as error:
         raise ValueError(f"table {settings.table}: {error}") from error
@@ -92,7 +89,8 @@ def opened(settings: AnySettings, *, progress: Progress | None = None) -> OpenPr
     )
 
 
-def _aid(settings: AidSettings, found: _Columns, groups: dict[str, list[str]]) -> Aid:
+def aid_program(settings: AidSettings, found: _Columns, groups: dict[str, list[str]]) -> Aid:
+    """The aid program of columns that were read."""
     return Aid(
         found.numbers[settings.target],
         settings.quota,
@@ -105,7 +103,8 @@ def _aid(settings: AidSettings, found: _Columns, groups: dict[str, list[str]]) -
     )
 
 
-def _lending(settings: LendingSettings, found: _Columns, groups: dict[str, list[str]]) -> Lending:
+def lending_program(settings: LendingSettings, found: _Columns, groups: dict[str, list[str]]) -> Lending:
+    """The lending program of columns that were read."""
     name, value = settings.target, settings.repaid
     if isinstance(value, str):
         text = found.texts[name]
@@ -136,21 +135,8 @@ def _loans(settings: LendingSettings, found: _Columns, count: int) -> Loans:
     return Loans(amount, revenue, interest)
 
 
-def _parts_must_fit(settings: AnySettings, people: int) -> None:
-    """Every random part needs a person, also among those who are left when some are held out.
-
-    A trade-off holds people out to measure attribute inference: the paper's 500, or a quarter.
-    """
-    held_out = min(HOLDOUT, people // 4)
-    most = people - held_out
-    if settings.parts > most:
-        raise ValueError(
-            f"parts = {settings.parts} is outside 1 to {most}: table {settings.table} has {people:,} people, "
-            f"a trade-off holds out {held_out:,} of them, and every part needs someone; 1 is usual"
-        )
-
-
-def _read(settings: AnySettings, progress: Progress) -> _Columns:
+def read_columns(settings: AnySettings, progress: Progress) -> _Columns:
+    """The columns that a program names, from its table; all that is wrong with them in one message."""
     source = open_source(settings.table)
     numbers, texts = _needed(settings)
     wanted = {

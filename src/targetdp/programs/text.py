@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from targetdp.programs.aid import QUOTA
 from targetdp.programs.file import Grid, Source, make_program_settings
 from targetdp.programs.loan_guess import LoanGuess
 from targetdp.programs.look import Column, Look
@@ -42,7 +43,7 @@ class Terms:
         return f"  # {found}" if found else ""
 
 
-QUOTA, REVENUE, INTEREST = 0.29, 0.15, 0.02
+REVENUE, INTEREST = 0.15, 0.02
 """Where nobody said otherwise; of these the paper prints only the quota."""
 
 

@@ -15,8 +15,7 @@ from targetdp.moments import Moments
 from targetdp.release.certificate import Certificate, list_hash, noise_of
 from targetdp.release.findings import Check
 from targetdp.release.frame_content import is_certified
-from targetdp.release.inspection import batch_rows
-from targetdp.table.source import open_source
+from targetdp.table.source import batch_rows, open_source
 from targetdp.typing import Floats
 
 _ON_GRID = (GaussianLaw, SphericalLaplaceLaw, StaircaseLaw)

@@ -12,11 +12,9 @@ from targetdp.release.columns import Tally, ids_of, numbers_of
 from targetdp.release.settings import Settings
 from targetdp.scales import Bounds
 from targetdp.table.ids import Splitters
+from targetdp.table.source import batch_rows
 from targetdp.table.spill import MAX_BUCKETS
 from targetdp.typing import Floats, Integers
-
-CELLS = 1_000_000
-"""Values in a batch: 100,000 rows of ten columns. A few batches are in memory at once."""
 
 GROUP_CELLS = 2_500_000
 """Values in a range of ids, about, and exactly in a row group of the output."""
@@ -88,11 +86,6 @@ def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress
     return Inspection(
         seen, _hash_splitters(buckets) if pseudonymous else splitters.cut(buckets), moments, sums
     )
-
-
-def batch_rows(features: int) -> int:
-    """How many rows of so many features make a batch."""
-    return max(64, CELLS // features)
 
 
 def group_rows(released: int) -> int:

@@ -17,14 +17,11 @@ from pydantic import (
 )
 
 from targetdp import check
-from targetdp.mechanisms.choice import REGISTER
+from targetdp.mechanisms.choice import LEAST_NOISE, REGISTER
 from targetdp.release.ledger.entries import LONGEST_NAME, LONGEST_REASON
 from targetdp.release.toml_files import explain, read_toml
 from targetdp.release.weights_file import Weights, must_differ, read_weights
 
-__all__ = ["LEAST_NOISE", "MECHANISMS", "MONDRIAN", "Settings", "TunedOn", "explain", "read_toml"]
-
-LEAST_NOISE = "least-noise"
 MONDRIAN = "mondrian"
 MECHANISMS = (LEAST_NOISE, *REGISTER, MONDRIAN)
 SCALES_WORDS = frozenset({"private", "sample", "data"})

@@ -21,7 +21,6 @@ from targetdp import words
 from targetdp.mechanisms.law import NoiseLaw
 from targetdp.moments import Moments
 from targetdp.release.columns import Tally, ids_of, numbers_of
-from targetdp.release.inspection import batch_rows
 from targetdp.release.local import pseudonyms
 from targetdp.release.noisy_rows import noisy_rows
 from targetdp.release.row_tags import tags_of
@@ -29,6 +28,7 @@ from targetdp.release.settings import Settings
 from targetdp.scales import Bounds, ColumnScales
 from targetdp.table.ids import Sorted, buckets_of, sort_ids
 from targetdp.table.layout import columns_in_order, rows_in_order
+from targetdp.table.source import batch_rows
 from targetdp.typing import Floats, Integers
 from targetdp.words import RowWords
 

@@ -40,28 +40,6 @@ def scores_in_ball(columns: Floats, scales: ColumnScales, weights: Floats) -> tu
     return scores, clipped
 
 
-def columns_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
-    """The rows of a table in another order, column by column (d×n)."""
-    columns = np.empty(rows.shape[::-1])
-    _fill_columns(rows, order, columns)
-    return columns
-
-
-def rows_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
-    """The rows of a table in another order."""
-    out = np.empty_like(rows)
-    _gather(rows, order, out)
-    return out
-
-
-@kernel
-def _gather(rows: Floats, order: NDArray[np.int64], out: Floats) -> None:
-    for i in range(len(order)):
-        row = order[i]
-        for j in range(rows.shape[1]):
-            out[i, j] = rows[row, j]
-
-
 @kernel
 def _fill_rows(columns: Floats, center: Floats, scale: Floats, rows: Floats, odd: NDArray[np.bool_]) -> int:
     """(x − center)/scale, then rows longer than 1 to length 1; marks rows that it must leave to others."""
@@ -129,14 +107,3 @@ def _scaled(
         clipped += square > 1.0
         lengths[i] = np.sqrt(square) if square > 1.0 else 1.0
     return clipped
-
-
-@kernel
-def _fill_columns(rows: Floats, order: NDArray[np.int64], columns: Floats) -> None:
-    d, n = columns.shape
-    for start in range(0, n, _TILE):
-        end = min(start + _TILE, n)
-        for i in range(start, end):
-            row = order[i]
-            for j in range(d):
-                columns[j, i] = rows[row, j]

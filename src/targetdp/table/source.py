@@ -238,3 +238,12 @@ def _explained(file: Path, columns: Sequence[str] = ()) -> Iterator[None]:
         if "Empty CSV" in reason:
             raise TableError(f"input {file} is empty or has no rows: there is nothing to read") from error
         raise TableError(f"input {file} cannot be read ({reason}): the file may be damaged") from error
+
+
+CELLS = 1_000_000
+"""Values in a batch: 100,000 rows of ten columns. A few batches are in memory at once."""
+
+
+def batch_rows(features: int) -> int:
+    """How many rows of so many features make a batch."""
+    return max(64, CELLS // features)

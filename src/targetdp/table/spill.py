@@ -15,12 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from targetdp.compiled import kernel
 from targetdp.table.ids import Sorted, buckets_of, sort_ids, text_buffers
-from targetdp.table.layout import columns_in_order, rows_in_order
 from targetdp.typing import Floats, Integers
 
 MAX_BUCKETS = 1024
 _LONGEST_TEXT = 2**31 - 1
+_TILE = 32
+"""Rows handled together: their part of every column stays in the processor's cache."""
 
 
 @dataclass(frozen=True)
@@ -153,3 +155,36 @@ def _span(ends: Integers, number: int) -> tuple[int, int]:
 
 def _bytes(values: NDArray[Any]) -> memoryview:
     return values.reshape(-1).view(np.uint8).data
+
+
+def columns_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
+    """The rows of a table in another order, column by column (d×n)."""
+    columns = np.empty(rows.shape[::-1])
+    _fill_columns(rows, order, columns)
+    return columns
+
+
+def rows_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
+    """The rows of a table in another order."""
+    out = np.empty_like(rows)
+    _gather(rows, order, out)
+    return out
+
+
+@kernel
+def _gather(rows: Floats, order: NDArray[np.int64], out: Floats) -> None:
+    for i in range(len(order)):
+        row = order[i]
+        for j in range(rows.shape[1]):
+            out[i, j] = rows[row, j]
+
+
+@kernel
+def _fill_columns(rows: Floats, order: NDArray[np.int64], columns: Floats) -> None:
+    d, n = columns.shape
+    for start in range(0, n, _TILE):
+        end = min(start + _TILE, n)
+        for i in range(start, end):
+            row = order[i]
+            for j in range(d):
+                columns[j, i] = rows[row, j]

@@ -20,13 +20,13 @@ from targetdp.mechanisms import (
     PrivateProjection,
     least_noise,
 )
-from targetdp.mechanisms.choice import REGISTER
+from targetdp.mechanisms.choice import LEAST_NOISE, REGISTER
 from targetdp.mechanisms.partition import delta_per_part
 from targetdp.normalization import RowRule
 from targetdp.programs.file import SWEPT, TWO_ROUNDS
 from targetdp.programs.two_rounds.rounds import FEWEST_TO_DECIDE, Rounds
 
-STATUS_QUO, MONDRIAN, PROJECTION, LEAST_NOISE = "status quo", "mondrian", "projection", "least-noise"
+STATUS_QUO, MONDRIAN, PROJECTION = "status quo", "mondrian", "projection"
 CLASSIC = 2.0
 """B of classic differential privacy: no two people are farther apart."""
 

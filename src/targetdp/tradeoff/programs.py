@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from targetdp.attacks.inference import HOLDOUT
 from targetdp.normalization import RowRule, normalize
 from targetdp.programs.aid import QUOTA, TOGO_ADULTS, Aid, QuotaRule
 from targetdp.programs.base import Program
-from targetdp.programs.file import read_program_file
+from targetdp.programs.file import AnySettings, read_program_file
 from targetdp.programs.folds import Folds
 from targetdp.programs.lending import Lending, Loans
 from targetdp.programs.opening import OpenProgram, opened
@@ -62,6 +63,7 @@ def find_sweep(
 def sweep_of(program: OpenProgram, name: str) -> Sweep:
     """The sweep that a program file asks for, under a name."""
     settings = program.settings
+    _parts_must_fit(settings, len(program.rows))
     study = Study(
         name=name,
         source=settings.source,
@@ -131,3 +133,17 @@ def _shared(settings: Any) -> dict[str, Any]:
     scales = settings.scales if settings.scales == "data" else str(Path(settings.scales).resolve())
     shared = {"id": settings.id, "scales": scales, "impute": settings.impute}
     return {name: value for name, value in shared.items() if value is not None}
+
+
+def _parts_must_fit(settings: AnySettings, people: int) -> None:
+    """Every random part needs a person, also among those who are left when some are held out.
+
+    A trade-off holds people out to measure attribute inference: the paper's 500, or a quarter.
+    """
+    held_out = min(HOLDOUT, people // 4)
+    most = people - held_out
+    if settings.parts > most:
+        raise ValueError(
+            f"parts = {settings.parts} is outside 1 to {most}: table {settings.table} has {people:,} people, "
+            f"a trade-off holds out {held_out:,} of them, and every part needs someone; 1 is usual"
+        )

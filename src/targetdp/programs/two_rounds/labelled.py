@@ -13,7 +13,7 @@ from targetdp.mechanisms.laws import law_of
 from targetdp.programs.aid import Aid
 from targetdp.programs.file import AidSettings, AnySettings
 from targetdp.programs.lending import Lending
-from targetdp.programs.opening import _aid, _lending, _read
+from targetdp.programs.opening import aid_program, lending_program, read_columns
 from targetdp.programs.two_rounds.learning import FEWEST, Weights, learn_weights
 from targetdp.programs.two_rounds.parts import part_of
 from targetdp.programs.two_rounds.released import ReleasedRows, certified, read_released
@@ -82,9 +82,13 @@ def read_labelled(
             "population": settings.population or OF_EACH,
         }
     )  # fmt: skip
-    found = _read(given, watch)
+    found = read_columns(given, watch)
     try:
-        program = _aid(given, found, {}) if isinstance(given, AidSettings) else _lending(given, found, {})
+        program = (
+            aid_program(given, found, {})
+            if isinstance(given, AidSettings)
+            else lending_program(given, found, {})
+        )
     except ValueError as error:
         raise ValueError(f"labels {labels}: {error}") from error
     places = pc.index_in(found.ids, value_set=ids)

@@ -10,10 +10,9 @@ import pyarrow.compute as pc
 from targetdp.progress import Progress
 from targetdp.release.certificate import Certificate
 from targetdp.release.columns import Tally, check_columns, ids_of, numbers_of
-from targetdp.release.inspection import batch_rows
 from targetdp.release.staging import certificate_path
 from targetdp.release.verify import read_certificate, verify_release
-from targetdp.table.source import open_source
+from targetdp.table.source import batch_rows, open_source
 from targetdp.typing import Floats
 
 

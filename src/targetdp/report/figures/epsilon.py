@@ -80,7 +80,7 @@ def epsilon_figure(curves: EpsilonCurves, *, marked: bool = False) -> Figure:
             f"claimed {epsilon_words(g.epsilon)}", (0, g.epsilon), xytext=(4, 3), fontsize=SMALL,
             textcoords="offset points", ha="left", va="bottom",
         )  # fmt: skip
-        finish(sheet, legend=_key(curves), note=_note(curves), marked=marked)
+        finish(sheet, legend=_key(curves), note=_epsilon_note(curves), marked=marked)
         return sheet.figure
 
 
@@ -95,7 +95,7 @@ def _key(curves: EpsilonCurves) -> list[Line2D]:
     ]  # fmt: skip
 
 
-def _note(curves: EpsilonCurves) -> str:
+def _epsilon_note(curves: EpsilonCurves) -> str:
     g = curves.guarantee
     return (
         f"Every mechanism is calibrated to one claim: B = {g.B:g}, {epsilon_words(g.epsilon)}, "

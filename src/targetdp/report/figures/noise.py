@@ -76,11 +76,11 @@ def noise_figure(compared: NoiseComparison, *, marked: bool = False) -> Figure:
             0.98, 0.03, "lower: less noise, for the same guarantee", transform=panel.transAxes, ha="right",
             fontsize=SMALL,
         )  # fmt: skip
-        finish(sheet, legend=handles, note=_note(compared), marked=marked)
+        finish(sheet, legend=handles, note=_noise_note(compared), marked=marked)
         return sheet.figure
 
 
-def _note(compared: NoiseComparison) -> str:
+def _noise_note(compared: NoiseComparison) -> str:
     g = compared.guarantee
     runs: list[str] = []
     for d, name in zip(compared.columns, compared.quietest, strict=True):

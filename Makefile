@@ -36,7 +36,7 @@ $(VENV)-peers/.ready: benchmarks/peers.txt
 	@touch $@
 
 demo: $(VENV)/.ready  ## the whole tour on invented people; what it makes is in demo/
-	@$(RUN) -m targetdp.demo demo
+	@$(RUN) -m examples.tour demo
 
 test: $(VENV)/.ready lint types  ## lint, type-check and run every test
 	$(RUN) -m pytest -q -n auto

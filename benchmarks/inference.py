@@ -20,13 +20,18 @@ from benchmarks.people import EPSILON, B, paper_delta, paper_projection, people
 from benchmarks.release import scratch
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, best_call, figure
-from targetdp.attacks.guess_rules import near, near_by_anonymeter, zero_tolerances
-from targetdp.attacks.inference import attribute_inference
-from targetdp.attacks.nearest_known import Sides, nearest, nearest_leaving_one_out, prepare
-from targetdp.attacks.threads import at_most, processors
+from targetdp._core import Floats, Silent, at_most, processors
+from targetdp.attacks import (
+    Searched,
+    attribute_inference,
+    near,
+    near_by_anonymeter,
+    nearest,
+    nearest_leaving_one_out,
+    prepare,
+    zero_tolerances,
+)
 from targetdp.mechanisms import SphericalLaplace
-from targetdp.progress import Silent
-from targetdp.typing import Floats
 
 ROOT = Path(__file__).parents[1]
 PYTHON = "ANONYMETER_PYTHON"
@@ -202,11 +207,11 @@ def _growth(effort: Effort, say: Say) -> tuple[Table, dict[str, Any]]:
     return table, figures
 
 
-def _half(tables: Callable[[], Sides], h: int) -> None:
+def _half(tables: Callable[[], Searched], h: int) -> None:
     nearest(tables(), range(h), Silent())
 
 
-def _all_but_one(tables: Callable[[], Sides]) -> None:
+def _all_but_one(tables: Callable[[], Searched]) -> None:
     nearest_leaving_one_out(tables(), Silent())
 
 

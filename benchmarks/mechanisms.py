@@ -7,15 +7,8 @@ import numpy as np
 from benchmarks.people import EPSILON, B, paper_delta, paper_projection, people
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Call, Say, in_turns
-from targetdp.mechanisms import (
-    GaussianNoise,
-    Mechanism,
-    Mondrian,
-    Partitioned,
-    SphericalLaplace,
-    Staircase,
-)
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.mechanisms import GaussianNoise, Mechanism, Mondrian, Partitioned, SphericalLaplace, Staircase
 
 COLUMNS = 10
 MOST_OVER_FLOOR = 3.0

@@ -7,8 +7,8 @@ import numpy as np
 from benchmarks.people import people
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import CLOCK, Say, best_call, figure
+from targetdp._core import Floats
 from targetdp.mechanisms import Mondrian
-from targetdp.typing import Floats
 
 GROUP_SIZE = 2
 COLUMNS = 10

@@ -14,10 +14,9 @@ from scipy.spatial import cKDTree
 from benchmarks.people import paper_delta, paper_projection, people
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import WALL, Call, Say, best_call, figure, in_turns
-from targetdp.attacks.singling_out import NET_SIZES, isolated_by_nets
+from targetdp._core import Floats, Silent
+from targetdp.attacks import NET_SIZES, isolated_by_nets
 from targetdp.mechanisms import SphericalLaplace
-from targetdp.progress import Silent
-from targetdp.typing import Floats
 
 SIZES = np.array(NET_SIZES)
 NUMPY_BAR, TREE_BAR, MILLION_SECONDS = 500.0, 5.0, 60.0

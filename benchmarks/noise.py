@@ -6,8 +6,7 @@ import numpy as np
 
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Call, Say, in_turns
-from targetdp.noise import add_gaussian, grid_for
-from targetdp.words import SecretWords
+from targetdp.noise import SecretWords, add_gaussian, grid_for
 
 MOST_OVER_NUMPY = 1.0
 OURS, NUMPY = "add_gaussian", "numpy"

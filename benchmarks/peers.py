@@ -20,11 +20,9 @@ from sklearn.model_selection import cross_val_predict
 from benchmarks.people import people
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Call, Say, best_call, figure, in_turns
-from targetdp.noise import add_gaussian, grid_for
-from targetdp.programs.folds import Folds
-from targetdp.programs.logistic import Logistic
-from targetdp.programs.ridge import Ridge as OurRidge
-from targetdp.words import SecretWords
+from targetdp.noise import SecretWords, add_gaussian, grid_for
+from targetdp.programs import Folds, Logistic
+from targetdp.programs import Ridge as OurRidge
 
 PYTHON = "TARGETDP_PEERS"
 """Names the Python of an environment with the peers; without it, the one in .venv-peers is used."""

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from targetdp.mechanisms import PrivateProjection
-from targetdp.mechanisms.projection import Calibration
+from targetdp._core import Floats
+from targetdp.mechanisms import Calibration, PrivateProjection
 from targetdp.normalization import clip_rows
-from targetdp.typing import Floats
 
 B = 0.25
 EPSILON1, EPSILON2 = 3.0, 0.9999

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.people import paper_projection, people
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Call, Say, Times, best_call, figure, in_turns
-from targetdp.mechanisms.literal import literal_private_projection
+from targetdp.mechanisms import literal_private_projection
 
 SHAPES = ((4_201, 10), (20_788, 15))
 LEAST_SPEEDUP = 500.0

@@ -14,21 +14,18 @@ from benchmarks.people import EPSILON, B, paper_delta, people
 from benchmarks.release import release, scratch
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say
-from targetdp.attacks.inference import attribute_inference
-from targetdp.attacks.linkage import linkage
-from targetdp.attacks.membership import membership
-from targetdp.attacks.reconstruction import reconstruction
-from targetdp.attacks.score_inference import row_inference
-from targetdp.attacks.singling_out import singling_out
-from targetdp.mechanisms import SphericalLaplace
-from targetdp.programs.aid import Aid
-from targetdp.programs.file import TWO_ROUNDS
-from targetdp.programs.folds import Folds
-from targetdp.tradeoff.grid import LEAST_NOISE, Cell, Grid
-from targetdp.tradeoff.seeds import generator
-from targetdp.tradeoff.simulation import simulate
-from targetdp.tradeoff.study import Study
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.attacks import (
+    attribute_inference,
+    linkage,
+    membership,
+    reconstruction,
+    row_inference,
+    singling_out,
+)
+from targetdp.mechanisms import LEAST_NOISE, SphericalLaplace
+from targetdp.programs import TWO_ROUNDS, Aid, Folds
+from targetdp.tradeoff import Cell, Grid, Study, generator, simulate
 
 HOLDOUT = 500
 MATCHING, MATCHED = "linkage, one-to-one ways as well", 25_000

@@ -117,8 +117,7 @@ def _in_turns(source: Path, features: int, folder: Path, rounds: int, say: Say) 
 
 def release(source: Path, out: Path, features: int, *, keep_order: bool = False, **more: Any) -> Any:
     """One release of a crowd, as `targetdp privatize` does it."""
-    from targetdp.release.job import privatize_file  # noqa: PLC0415 (imported where its memory counts)
-    from targetdp.release.settings import make_settings  # noqa: PLC0415
+    from targetdp.release import make_settings, privatize_file  # noqa: PLC0415 (imported where it is timed)
 
     given = {
         "id": ID, "features": [FEATURE.format(j) for j in range(features)], "B": 0.25, "epsilon": 4.0,

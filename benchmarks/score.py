@@ -18,7 +18,7 @@ from benchmarks.crowd import FEATURE, ID, write_crowd
 from benchmarks.release import in_mebibytes, peak_memory, release, scratch
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, Times
-from targetdp.release.weights_file import weights_text
+from targetdp.release import weights_text
 
 PLAIN, SCORED, LEFT_OUT = "plain read and write", "score", "score, sample left out"
 FEATURES, SAMPLE = 10, 5_000

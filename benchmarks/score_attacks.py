@@ -14,21 +14,22 @@ import numpy as np
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say
 from benchmarks.two_rounds import EPSILON, VIETNAM, cases
-from targetdp.attacks.distinguishing import distinguishing
-from targetdp.attacks.exact_scores import in_scores
-from targetdp.attacks.inference import split_holdout
-from targetdp.attacks.linkage import linkage
-from targetdp.attacks.protection import Protection, worst_of_means
-from targetdp.attacks.score_inference import row_inference, score_inference
-from targetdp.attacks.singling_out import singling_out
+from targetdp._core import Floats
+from targetdp.attacks import (
+    Protection,
+    distinguishing,
+    in_scores,
+    linkage,
+    row_inference,
+    score_inference,
+    singling_out,
+    split_holdout,
+    worst_of_means,
+)
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms.base import NoiseMechanism
-from targetdp.mechanisms.choice import least_noise
-from targetdp.mechanisms.linear import Scores
-from targetdp.programs.aid import QUOTA
-from targetdp.programs.base import Program
-from targetdp.programs.two_rounds.protocol import ONE_ROUND, TWO_ROUNDS, Simulated, protocol
-from targetdp.typing import Floats
+from targetdp.mechanisms import NoiseMechanism, Scores, least_noise
+from targetdp.programs import QUOTA, Program
+from targetdp.targeting import ONE_ROUND, TWO_ROUNDS, Simulated, protocol
 
 TABLES = ("Togo, invented", VIETNAM)
 GRID = (0.05, 0.1, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)

@@ -22,19 +22,11 @@ from benchmarks import inference
 from benchmarks.release import scratch
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, figure
-from targetdp.attacks.inference import attribute_inference, split_holdout
-from targetdp.attacks.singling_out import NET_SIZES, singling_out
-from targetdp.attacks.threads import at_most
-from targetdp.mechanisms import Partitioned, PrivateProjection
-from targetdp.mechanisms.literal import literal_private_projection
-from targetdp.programs.aid import Aid
-from targetdp.programs.lending import Lending
-from targetdp.tradeoff.grid import LEAST_NOISE, PROJECTION, Cell, Grid
-from targetdp.tradeoff.programs import built_in
-from targetdp.tradeoff.runner import run
-from targetdp.tradeoff.study import Study
-from targetdp.tradeoff.sweep import SIMULATIONS, Sweep
-from targetdp.typing import Floats
+from targetdp._core import Floats, at_most
+from targetdp.attacks import NET_SIZES, attribute_inference, singling_out, split_holdout
+from targetdp.mechanisms import LEAST_NOISE, Partitioned, PrivateProjection, literal_private_projection
+from targetdp.programs import Aid, Lending
+from targetdp.tradeoff import PROJECTION, SIMULATIONS, Cell, Grid, Study, Sweep, built_in, run
 
 LEAST = {"togo": 300.0, "nigeria": 500.0}
 """How many times faster the grid must be."""

@@ -14,15 +14,12 @@ from scipy.special import stdtrit
 
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say
+from targetdp._core import Floats
 from targetdp.guarantee import Guarantee
-from targetdp.normalization import normalize
-from targetdp.programs.aid import QUOTA, TOGO_ADULTS, Aid
-from targetdp.programs.lending import Lending, Loans, loans_at_rates
-from targetdp.programs.two_rounds.protocol import ONE_ROUND, TWO_ROUNDS, WITHOUT_PRIVACY, protocol
-from targetdp.scales import data_scales
-from targetdp.table.example import draw
-from targetdp.table.populations import REAL
-from targetdp.typing import Floats
+from targetdp.normalization import data_scales, normalize
+from targetdp.populations import REAL, draw
+from targetdp.programs import QUOTA, TOGO_ADULTS, Aid, Lending, Loans, loans_at_rates
+from targetdp.targeting import ONE_ROUND, TWO_ROUNDS, WITHOUT_PRIVACY, protocol
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 VIETNAM = "Vietnam, 4,201 households"

@@ -46,7 +46,7 @@ KEYS = SteadyKeys()
 @pytest.fixture(autouse=True, scope="session")
 def keys_are_steady() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("targetdp.words.fresh_key", KEYS.draw)
+        patch.setattr("targetdp.noise._random_words.fresh_key", KEYS.draw)
         yield
 
 
@@ -88,7 +88,7 @@ def charts_are_remembered(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     """In tests of the decision page, but for those that ask for ``charts_anew``."""
     if "report" in request.path.parts and "charts_anew" not in request.fixturenames:
         for name, remembered in remembering.charts().items():
-            monkeypatch.setattr(f"targetdp.report.page.charts.{name}", remembered)
+            monkeypatch.setattr(f"targetdp.report._page._charts.{name}", remembered)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from targetdp.demo.comparison import Line, compare
+from examples.tour.comparison import Line, compare
 
 
 @cache

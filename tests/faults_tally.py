@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from faults_support import FAULTS, TALLY, WHOLE
-from targetdp.version import __version__
+from targetdp._core import __version__
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 TABLE = re.compile(r"(?<=<!-- written by make faults -->\n).*(?=<!-- until here -->)", re.DOTALL)

@@ -5,15 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from release_support import FEATURES
-from targetdp.programs.file import read_program_file
-from targetdp.release.columns import check_columns
-from targetdp.release.ledger import Ledger
-from targetdp.release.scales_file import read_bounds, read_scales
-from targetdp.release.settings import make_settings, read_release_file
-from targetdp.release.verify import read_certificate
-from targetdp.release.weights_file import read_weights
-from targetdp.table.source import open_source
-from targetdp.tradeoff.place import read_run
+from targetdp.normalization import read_bounds, read_scales
+from targetdp.programs import read_program_file
+from targetdp.release import Ledger, make_settings, read_certificate, read_release_file
+from targetdp.release._weights_file import read_weights
+from targetdp.table import check_columns, open_source
+from targetdp.tradeoff import read_run
 
 Reader = Callable[[Path], Any]
 

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from release_support import CENTERS, FEATURES, SCALES, settings, write_csv, write_parquet, write_scales
-from targetdp.release.job import Released, privatize_file
+from targetdp.release import privatize_file
+from targetdp.release._job import Released
 
 EVERYBODY, SAMPLED = 900, 400
 LOANS = {"amount": "amount", "revenue": 0.3, "interest": 0.02}

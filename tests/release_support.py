@@ -17,12 +17,16 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from targetdp._core import Floats
 from targetdp.cli import main
-from targetdp.release.certificate import Certificate
-from targetdp.release.settings import Settings, make_settings
-from targetdp.release.staging import certificate_path
-from targetdp.release.verify import read_certificate, verify_release
-from targetdp.typing import Floats
+from targetdp.release import (
+    Certificate,
+    Settings,
+    certificate_path,
+    make_settings,
+    read_certificate,
+    verify_release,
+)
 
 FEATURES = ("calls", "texts", "topups")
 CENTERS = (10.0, 5.0, 1.0)

@@ -24,8 +24,8 @@ def curves() -> dict[str, Callable[..., Any]]:
 
 @cache
 def charts() -> dict[str, Callable[..., Any]]:
-    """Functions of `targetdp.report.page.charts`: each chart takes altair a fifth of a second."""
-    from targetdp.report.page import charts as drawing  # noqa: PLC0415 (slow to import)
+    """Functions of `targetdp.report._page._charts`: each chart takes altair a fifth of a second."""
+    from targetdp.report._page import _charts as drawing
 
     return {name: _once(getattr(drawing, name)) for name in CHARTS}
 

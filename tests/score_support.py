@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from release_support import FEATURES, settings, table_of, write_parquet, write_scales
-from targetdp.release.job import Released, privatize_file
-from targetdp.release.settings import Settings
-from targetdp.release.weights_file import weights_text
+from targetdp.release import Settings, privatize_file, weights_text
+from targetdp.release._job import Released
 
 WEIGHTS = (1.0, 2.0, -1.0)
 TWO = ((1.0, -1.0, 0.0), (1.0, 1.0, -2.0))

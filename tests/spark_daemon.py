@@ -7,7 +7,7 @@ of a processor each time. Spark starts this by the setting ``spark.python.daemon
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
-import targetdp.release.spark_tasks  # noqa: F401
+import targetdp.release._engine._spark_tasks  # noqa: F401
 from zygote import load_kernels
 
 if __name__ == "__main__":

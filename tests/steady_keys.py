@@ -26,7 +26,7 @@ class SteadyKeys:
         self._lock = threading.Lock()
 
     def draw(self) -> bytes:
-        """In place of `targetdp.words.fresh_key`."""
+        """In place of `targetdp.noise._random_words.fresh_key`."""
         if os.getpid() != self._process or os.environ.get(REAL):
             return os.urandom(32)
         with self._lock:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from targetdp.typing import Floats
+from targetdp._core import Floats
 
 FALSE_ALARM = 1e-6
 """Of every single comparison below; seeds are fixed where the source of noise allows it."""

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from targetdp import check
-from targetdp.typing import Floats
+from targetdp._core import Floats, check
 
 NOT_NUMBERS: list[Any] = [
     None,

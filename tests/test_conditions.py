@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from targetdp.conditions import accuracy_ceiling, is_ruled_out, largest_B
 from targetdp.guarantee import Guarantee, steps
+from targetdp.theorem1 import accuracy_ceiling, is_ruled_out, largest_B
 
 steady = settings(derandomize=True, deadline=None, max_examples=200)
 

@@ -8,14 +8,14 @@ import pytest
 from rich.console import Console
 
 from demo_support import compared
+from examples.tour import _tour as tour
+from examples.tour import comparison as demo
+from examples.tour._tour import steps
+from examples.tour.comparison import Line, compare, render
 from targetdp import Guarantee, SphericalLaplace, least_noise
-from targetdp.demo import comparison as demo
-from targetdp.demo import tour
-from targetdp.demo.comparison import Line, compare, render
-from targetdp.demo.tour import steps
-from targetdp.mechanisms.choice import REGISTER
-from targetdp.report.figures.noise import compare_noise
-from targetdp.table.populations import POPULATIONS
+from targetdp.mechanisms import noise_mechanisms
+from targetdp.populations import POPULATIONS
+from targetdp.report import compare_noise
 
 PEOPLE, FEATURES = 4_201, 10
 PROMISE = Guarantee(B=0.25, epsilon=3.9999, delta=1 / (PEOPLE + 1))
@@ -30,9 +30,9 @@ MONDRIAN = "Mondrian, groups of 2 or more"
 NAMES = [STATUS_QUO, PRINTED, EXACT, GAUSSIAN, PURE, LEAST, MONDRIAN]
 
 MECHANISMS = {
-    PRINTED: REGISTER["projection"](PROMISE),
-    EXACT: REGISTER["projection-exact"](PROMISE),
-    GAUSSIAN: REGISTER["gaussian"](PROMISE),
+    PRINTED: noise_mechanisms()["projection"](PROMISE),
+    EXACT: noise_mechanisms()["projection-exact"](PROMISE),
+    GAUSSIAN: noise_mechanisms()["gaussian"](PROMISE),
     PURE: SphericalLaplace(B=PROMISE.B, epsilon=PROMISE.epsilon),
     LEAST: least_noise(PROMISE, FEATURES).mechanism,
 }
@@ -183,9 +183,9 @@ def test_every_step_of_the_tour_works_and_leaves_what_it_says(
     monkeypatch.setattr(demo, "SIMULATIONS", 1)
     monkeypatch.setattr(tour, "steps", lighter)
     # Figures are tested by themselves: here one format, and no noise of a thousand columns.
-    monkeypatch.setattr("targetdp.report.figures.saving.FORMATS", ("png",))
+    monkeypatch.setattr("targetdp.report._figures._drawing.FORMATS", ("png",))
     monkeypatch.setattr(
-        "targetdp.report.figures.drawing.compare_noise", lambda: compare_noise(columns=(2, 10, 50))
+        "targetdp.report._figures._drawing.compare_noise", lambda: compare_noise(columns=(2, 10, 50))
     )
     folder = tmp_path / "demo"
     tour.tour(folder)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from targetdp.moments import Moments
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.normalization import Moments
 
 VALUES = st.lists(st.tuples(*[st.floats(-1e6, 1e6)] * 2), min_size=1, max_size=30)
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from targetdp import GaussianNoise, PrivateProjection, SphericalLaplace, Staircase, noise
-from targetdp.mechanisms.base import NoiseMechanism
-from targetdp.typing import Words
-from targetdp.words import SimulatedWords
+from targetdp import GaussianNoise, PrivateProjection, SphericalLaplace, Staircase
+from targetdp._core import Words
+from targetdp.mechanisms import NoiseMechanism
+from targetdp.noise import _sampler as noise
+from targetdp.noise._random_words import SimulatedWords
 
 MECHANISMS: list[NoiseMechanism] = [
     GaussianNoise(B=0.25, epsilon=4, delta=1e-5),

@@ -27,13 +27,13 @@ from targetdp import (
     private_scales,
     sequential,
 )
-from targetdp.mechanisms import Mechanism
-from targetdp.mechanisms.base import SIMULATION
-from targetdp.mechanisms.linear import Scores
+from targetdp._core import Floats
+from targetdp.mechanisms import Mechanism, Scores
+from targetdp.mechanisms._base import SIMULATION
 from targetdp.noise import row_growth
-from targetdp.normalization import ROW_CONDITIONS, RowRule, clip_rows, shrink_rows, unit_rows
-from targetdp.scales import Source
-from targetdp.typing import Floats
+from targetdp.normalization import RowRule, clip_rows
+from targetdp.normalization._ball import ROW_CONDITIONS, shrink_rows, unit_rows
+from targetdp.normalization._scales import Source
 
 steady = settings(derandomize=True, deadline=None, max_examples=400)
 

@@ -4,7 +4,8 @@ import pytest
 
 from release_support import cli
 from targetdp import Guarantee, accuracy_ceiling, largest_B, least_noise
-from targetdp.plan import PAPER_GRID, plan
+from targetdp.mechanisms import plan
+from targetdp.mechanisms._plan import PAPER_GRID
 
 
 def test_a_plan_says_what_the_library_says() -> None:

@@ -10,18 +10,12 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from targetdp import (
-    ColumnScales,
-    Guarantee,
-    check,
-    data_scales,
-    declared_scales,
-    noise,
-    private_scales,
-    scales,
-)
-from targetdp.attacks.audit import Audit, lower_bound
-from targetdp.typing import Floats
+from targetdp import ColumnScales, Guarantee, data_scales, declared_scales, private_scales
+from targetdp._core import Floats, check
+from targetdp.attacks import Audit
+from targetdp.attacks._audit import lower_bound
+from targetdp.noise import _sampler as noise
+from targetdp.normalization import _scales as scales
 
 PAID = Guarantee(2, 1.0, 2.0**-90)
 

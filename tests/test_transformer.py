@@ -13,13 +13,11 @@ from sklearn.utils import Tags
 from sklearn.utils.estimator_checks import check_estimator
 
 from targetdp import SimulatedPrivacy
-from targetdp.mechanisms import NoiseMechanism
-from targetdp.mechanisms.choice import REGISTER
-from targetdp.normalization import normalize
-from targetdp.scales import data_scales
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.mechanisms import NoiseMechanism, noise_mechanisms
+from targetdp.normalization import data_scales, normalize
 
-NAMES = ["least-noise", *REGISTER]
+NAMES = ["least-noise", *noise_mechanisms()]
 
 REPEATS = {"check_pipeline_consistency", "check_transformer_data_not_an_array", "check_transformer_general"}
 """Checks that call twice and compare: scikit-learn itself skips them for what says it is random."""
@@ -129,8 +127,8 @@ def test_it_is_scaling_clipping_and_the_mechanism(name: str) -> None:
     assert X.tobytes() == before
     assert estimator.mechanism_.guarantee.B == 0.5
     assert estimator.mechanism_.guarantee.epsilon == pytest.approx(4.0)
-    if name in REGISTER:
-        assert type(estimator.mechanism_) is type(REGISTER[name](estimator.mechanism_.guarantee))
+    if name in noise_mechanisms():
+        assert type(estimator.mechanism_) is type(noise_mechanisms()[name](estimator.mechanism_.guarantee))
 
 
 def test_scales_are_those_of_the_training_rows() -> None:

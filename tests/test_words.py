@@ -13,14 +13,15 @@ from scipy import stats
 
 from support import FALSE_ALARM
 from targetdp import GaussianNoise
-from targetdp.typing import Words
-from targetdp.words import PublicWords, SecretWords, SimulatedWords, WordStream, fresh_key, word_stream
+from targetdp._core import Words
+from targetdp.noise import PublicWords, SecretWords, WordStream, word_stream
+from targetdp.noise._random_words import SimulatedWords, fresh_key
 
 
 @pytest.fixture(autouse=True)
 def real_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Other tests have steady ones instead (tests/steady_keys.py)."""
-    monkeypatch.setattr("targetdp.words.fresh_key", fresh_key)
+    monkeypatch.setattr("targetdp.noise._random_words.fresh_key", fresh_key)
 
 
 def draw(stream: WordStream, count: int) -> Words:

@@ -10,18 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_info
 
-from targetdp.attacks.threads import processors
-from targetdp.normalization import normalize
-from targetdp.programs.aid import Aid
-from targetdp.programs.base import Program
-from targetdp.programs.file import Source
-from targetdp.programs.folds import Folds
-from targetdp.programs.lending import Lending, loans_at_rates
-from targetdp.scales import data_scales
-from targetdp.tradeoff.grid import Grid
-from targetdp.tradeoff.study import Study
-from targetdp.tradeoff.sweep import Sweep
-from targetdp.typing import Floats
+from targetdp._core import Floats, processors
+from targetdp.normalization import data_scales, normalize
+from targetdp.programs import Aid, Folds, Lending, Program, Source, loans_at_rates
+from targetdp.tradeoff import Grid, Study, Sweep
 
 PEOPLE, FEATURES = 150, ("calls", "texts", "topups", "contacts")
 GRID = Grid(

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from targetdp import Guarantee, least_noise
-from targetdp.mechanisms.base import NoiseMechanism
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.mechanisms import NoiseMechanism
 
 SLOPES = np.array([1.0, -0.5, 0.25, 0.0])
 DEVIATIONS = np.array([0.15, 0.12, 0.1, 0.08])

@@ -171,12 +171,16 @@ def _serve() -> None:
 
 def load_kernels() -> None:
     """Compiled code is loaded once and not by every child. No thread is started: a fork would lose it."""
-    import numpy as np  # noqa: PLC0415
-    import pyarrow as pa  # noqa: PLC0415
+    import numpy as np
+    import pyarrow as pa
 
-    from targetdp import GaussianNoise, SphericalLaplace, declared_scales  # noqa: PLC0415
-    from targetdp.table.layout import rows_in_ball  # noqa: PLC0415
-    from targetdp.table.spill import Spill  # noqa: PLC0415
+    from targetdp import (
+        GaussianNoise,
+        SphericalLaplace,
+        declared_scales,
+    )
+    from targetdp.normalization import rows_in_ball
+    from targetdp.table import Spill
 
     rows, _ = rows_in_ball(np.ones((3, 4)), declared_scales(np.zeros(3), np.ones(3)))
     GaussianNoise(B=0.25, epsilon=4.0, delta=0.1).privatize(rows)

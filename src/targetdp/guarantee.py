@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from targetdp import check
+from targetdp._core import check
 
 _LARGEST = sys.float_info.max
 

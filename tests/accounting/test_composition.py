@@ -14,6 +14,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from scipy import special, stats
 
+from targetdp._core import Floats, Integers
 from targetdp.accounting import (
     GaussianLoss,
     Imperfection,
@@ -25,7 +26,6 @@ from targetdp.accounting import (
     compose,
 )
 from targetdp.guarantee import Guarantee
-from targetdp.typing import Floats, Integers
 
 Curve = Callable[[Floats], Floats]
 

@@ -15,6 +15,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from scipy import integrate, stats
 
+from targetdp._core import Floats
 from targetdp.accounting import (
     GaussianLoss,
     Imperfection,
@@ -25,10 +26,9 @@ from targetdp.accounting import (
     StatedLoss,
     compose,
 )
-from targetdp.accounting.loss import NEGLIGIBLE
+from targetdp.accounting._loss import NEGLIGIBLE
 from targetdp.mechanisms import GaussianNoise, PrivateProjection, SphericalLaplace, Staircase
-from targetdp.mechanisms.staircase import best_step
-from targetdp.typing import Floats
+from targetdp.mechanisms._staircase import best_step
 
 FALSE_ALARM = 1e-6
 """Of each Monte Carlo comparison: the probability, over seeds, that right code is called wrong."""

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from targetdp.accounting import GaussianLoss
-from targetdp.accounting.gaussian import largest_mu
+from targetdp.accounting import GaussianLoss, largest_mu
 
 steady = settings(derandomize=True, deadline=None, max_examples=200)
 

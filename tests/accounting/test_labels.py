@@ -12,16 +12,8 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from targetdp import (
-    GaussianNoise,
-    Guarantee,
-    PrivateProjection,
-    SphericalLaplace,
-    Staircase,
-    least_noise,
-)
-from targetdp.mechanisms.base import NoiseMechanism
-from targetdp.mechanisms.projection import Calibration, printed_step3_sigma, printed_step4_sigma
+from targetdp import GaussianNoise, Guarantee, PrivateProjection, SphericalLaplace, Staircase, least_noise
+from targetdp.mechanisms import Calibration, NoiseMechanism, printed_step3_sigma, printed_step4_sigma
 
 steady = settings(derandomize=True, deadline=None, max_examples=80)
 DIGITS = 40

@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from targetdp.accounting import GaussianLoss, SphericalLaplaceLoss
-from targetdp.accounting.laplace import largest_shift, spherical_laplace_delta
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.accounting import GaussianLoss, SphericalLaplaceLoss, largest_shift
+from targetdp.accounting._laplace import spherical_laplace_delta
 
 DIGITS = 30
 PAPER = (3.9999, 1 / 4202)

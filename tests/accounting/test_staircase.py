@@ -6,10 +6,9 @@ import mpmath  # type: ignore[import-untyped, unused-ignore]
 import numpy as np
 import pytest
 
+from targetdp._core import Floats, Integers
 from targetdp.accounting import StaircaseLoss, compose
-from targetdp.mechanisms.law import staircase_variance
-from targetdp.mechanisms.staircase import best_step
-from targetdp.typing import Floats, Integers
+from targetdp.mechanisms._staircase import best_step, staircase_variance
 
 CELLS = 200
 """Steps and shifts are multiples of 1/200 here, so sums over cells are exact integrals."""

@@ -23,13 +23,12 @@ from targetdp import (
     SphericalLaplace,
     Staircase,
 )
-from targetdp.attacks.audit import Audit, audit, audit_rows, audit_tables, lower_bound
-from targetdp.mechanisms.base import NoiseMechanism
-from targetdp.mechanisms.law import GaussianLaw
+from targetdp._core import Floats, Silent
+from targetdp.attacks import Audit, audit, audit_rows, audit_tables
+from targetdp.attacks._audit import lower_bound
+from targetdp.mechanisms import GaussianLaw, NoiseMechanism
+from targetdp.noise import WordStream
 from targetdp.normalization import clip_rows
-from targetdp.progress import Silent
-from targetdp.typing import Floats
-from targetdp.words import WordStream
 
 CONFIDENCE = 1 - 1e-5
 RUNS = 200_000
@@ -247,7 +246,7 @@ def test_a_simulated_audit_keeps_the_public_projection(monkeypatch: pytest.Monke
     def another(*_: object) -> None:
         raise AssertionError("a fresh R was drawn")
 
-    monkeypatch.setattr("targetdp.mechanisms.projection.draw_projection", another)
+    monkeypatch.setattr("targetdp.mechanisms._projection.draw_projection", another)
     assert audit(mechanism, dimensions=4, runs=2000, rng=np.random.default_rng(2)).holds
     with pytest.raises(AssertionError, match="a fresh R"):
         mechanism.privatize(np.zeros((1, 4)), np.random.default_rng(2))
@@ -358,7 +357,7 @@ def test_what_was_found_can_be_read_and_written() -> None:
 
 
 def test_memory_is_bounded_and_every_run_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("targetdp.attacks.audit._VALUES_AT_ONCE", 3 * 700)
+    monkeypatch.setattr("targetdp.attacks._audit._VALUES_AT_ONCE", 3 * 700)
     counted, sizes = Counted(), []
 
     @dataclass(frozen=True, init=False)

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from targetdp.attacks.counting import LEAF, count_within, squared_distances
-from targetdp.attacks.tree import grow
-from targetdp.progress import Silent
-from targetdp.typing import Floats
+from targetdp._core import Floats, Silent
+from targetdp.attacks._search._counting import LEAF, count_within, squared_distances
+from targetdp.attacks._search._tree import grow
 
 
 def all_pairs(points: Floats, queries: Floats) -> Floats:

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from targetdp import GaussianNoise, Mondrian, PrivateProjection, SphericalLaplace
-from targetdp.attacks.criteria import ANSWERS, QUESTIONS, Answer, meaning
-from targetdp.attacks.distinguishing import distinguishing
-from targetdp.attacks.protection import Protection, Setting, worst
+from targetdp.attacks import ANSWERS, QUESTIONS, Answer, Protection, Setting, distinguishing, meaning, worst
 
 SOURCE = Path(__file__).parents[2] / "src" / "targetdp" / "attacks"
 SHARES = ("singling_out", "linkage", "linkability")
@@ -41,7 +39,7 @@ def test_every_attack_has_its_answer() -> None:
     attacks = {
         name.split(".")[1]
         for name, returns in functions().items()
-        if returns == "Protection" and not name.startswith("protection.")
+        if returns == "Protection" and not name.startswith("_protection.")
     }
     assert "distinguishing" in attacks
     assert attacks | {"neighborhood"} == set(ANSWERS)

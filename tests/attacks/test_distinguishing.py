@@ -19,10 +19,9 @@ from targetdp import (
     SphericalLaplace,
     Staircase,
 )
-from targetdp.attacks.distinguishing import corrected_loss, distinguishing, printed_loss, score_of
-from targetdp.mechanisms.base import NoiseMechanism
-from targetdp.mechanisms.laws import law_of
-from targetdp.mechanisms.projection import printed_step3_sigma, printed_step4_sigma
+from targetdp.attacks import distinguishing, printed_loss
+from targetdp.attacks._distinguishing import corrected_loss, score_of
+from targetdp.mechanisms import NoiseMechanism, law_of, printed_step3_sigma, printed_step4_sigma
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "attacks.md"
 FALSE_ALARM = 1e-6
@@ -300,7 +299,7 @@ def test_the_reading_with_a_capped_delta_and_a_switched_epsilon_is_no_bound() ->
 
 
 def test_a_formula_that_claims_too_much_would_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("targetdp.attacks.distinguishing.printed_loss", lambda *budget: 0.01)
+    monkeypatch.setattr("targetdp.attacks._distinguishing.printed_loss", lambda *budget: 0.01)
     found = distinguishing(togo(0.25), 10, formula="as_printed")
     assert "claims more protection than the exact score of 0.4690" in found.detail["notes"][-1]
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from targetdp import GaussianNoise, SphericalLaplace, Staircase, linkage, membership, singling_out
-from targetdp.attacks.exact_scores import in_scores
-from targetdp.attacks.linkage import LIKELIEST, NEAREST
-from targetdp.mechanisms.linear import Scores
+from targetdp._core import Floats
+from targetdp.attacks import in_scores
+from targetdp.attacks._linkage import LIKELIEST, NEAREST
+from targetdp.mechanisms import Scores
 from targetdp.normalization import clip_rows
-from targetdp.typing import Floats
 
 NOISES = (
     Staircase(B=0.25, epsilon=4),

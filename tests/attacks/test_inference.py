@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from targetdp.attacks.guess_rules import zero_tolerances
-from targetdp.attacks.inference import attribute_inference, split_holdout
-from targetdp.attacks.intervals import ratio_interval, share_interval
-from targetdp.attacks.known_columns import searches
-from targetdp.attacks.protection import Protection
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.attacks import Protection, attribute_inference, share_interval, split_holdout, zero_tolerances
+from targetdp.attacks._attribute_inference import searches
+from targetdp.attacks._protection import ratio_interval
 
 FALSE_ALARM = 1e-6
 

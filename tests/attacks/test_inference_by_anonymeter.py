@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from targetdp.attacks.guess_rules import near, near_by_anonymeter
-from targetdp.attacks.inference import attribute_inference
-from targetdp.attacks.nearest_known import nearest, prepare
-from targetdp.progress import Silent
+from targetdp._core import Silent
+from targetdp.attacks import attribute_inference, near, near_by_anonymeter, nearest, prepare
 
 RECORDED = sorted((Path(__file__).parent / "anonymeter").glob("*.npz"))
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from targetdp.attacks.intervals import highest_share, lowest_share, ratio_interval, share_interval
-from targetdp.attacks.protection import Interval
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.attacks import share_interval
+from targetdp.attacks._protection import Interval, highest_share, lowest_share, ratio_interval
 
 TOTALS = (1, 2, 7, 50, 500, 20_788)
 

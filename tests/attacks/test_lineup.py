@@ -9,10 +9,10 @@ import pytest
 
 from release_support import FEATURES, cli, read_back, table_of, write_csv, write_parquet, write_scales
 from targetdp import data_scales, normalize
-from targetdp.attacks.lineup import AS_THEY_ARE, Sides, line_up
-from targetdp.progress import Silent
-from targetdp.release.scales_file import read_scales
-from targetdp.typing import Floats
+from targetdp._core import Floats, Silent
+from targetdp.attacks import JoinedTables, line_up
+from targetdp.attacks._on_release import AS_THEY_ARE
+from targetdp.normalization import read_scales
 
 ROWS = 60
 ASKED = ("--id", "name", "--features", ",".join(FEATURES), "--B", "0.25", "--epsilon", "4")
@@ -33,7 +33,7 @@ def release(folder: Path, *more: Any, scales: str = "scales.toml", output: str =
     return path
 
 
-def lined_up(folder: Path, released: Path, **more: Any) -> Sides:
+def lined_up(folder: Path, released: Path, **more: Any) -> JoinedTables:
     return line_up(folder / "original.parquet", released, "name", progress=Silent(), **more)
 
 

@@ -8,13 +8,11 @@ import pytest
 
 from release_support import FEATURES, read_back, table_of, write_parquet
 from score_support import EVERYBODY, SAMPLED, TWO, first_round, second_round, two_tables, write_weights
-from targetdp.attacks.lineup import SAMPLE_ASIDE, line_up
-from targetdp.attacks.panel import run_attacks
-from targetdp.mechanisms.linear import LinearLaw
-from targetdp.normalization import normalize
-from targetdp.progress import Silent
-from targetdp.release.scales_file import read_scales
-from targetdp.typing import Floats
+from targetdp._core import Floats, Silent
+from targetdp.attacks import line_up, run_attacks
+from targetdp.attacks._on_release import SAMPLE_ASIDE
+from targetdp.mechanisms import LinearLaw
+from targetdp.normalization import normalize, read_scales
 
 
 @pytest.fixture

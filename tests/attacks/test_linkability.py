@@ -9,9 +9,10 @@ from scipy.stats import binom
 from sklearn.linear_model import Ridge
 
 from targetdp import Mondrian, PrivateProjection, SphericalLaplace
-from targetdp.attacks.linkability import _PENALTIES, LEARNED, SHARED, _ridge, linkability
+from targetdp._core import Floats
+from targetdp.attacks import linkability
+from targetdp.attacks._linkability import _PENALTIES, LEARNED, SHARED, _ridge
 from targetdp.normalization import clip_rows
-from targetdp.typing import Floats
 
 NOISE = SphericalLaplace(B=0.1, epsilon=4)
 UNEVEN = PrivateProjection(

@@ -10,23 +10,13 @@ from scipy.special import logsumexp
 from scipy.stats import binom, multivariate_normal
 
 from targetdp import GaussianNoise, Mondrian, Partitioned, PrivateProjection, SphericalLaplace, Staircase
-from targetdp.attacks.linkage import (
-    ASSIGNED,
-    LIKELIEST,
-    NEAREST,
-    SCALED,
-    SEEN,
-    SOFT,
-    linkage,
-    staircase_ranks,
-)
-from targetdp.attacks.noise_shape import StaircaseShape, covariance_of, shape_of
-from targetdp.attacks.one_to_one import assign, log_sums
-from targetdp.mechanisms.base import NoiseMechanism
+from targetdp._core import Floats, Silent
+from targetdp.attacks import covariance_of, density_of, linkage
+from targetdp.attacks._linkage import ASSIGNED, LIKELIEST, NEAREST, SCALED, SEEN, SOFT, staircase_ranks
+from targetdp.attacks._match._one_to_one import assign, log_sums
+from targetdp.mechanisms import NoiseMechanism, StaircaseDensity
+from targetdp.noise._random_words import SimulatedWords
 from targetdp.normalization import clip_rows
-from targetdp.progress import Silent
-from targetdp.typing import Floats
-from targetdp.words import SimulatedWords
 
 LAPLACE = SphericalLaplace(B=0.25, epsilon=4)
 GAUSSIAN = GaussianNoise(B=0.25, epsilon=4, delta=1e-4)
@@ -129,7 +119,7 @@ def test_the_assignment_is_the_likeliest_of_all(noise: NoiseMechanism | None, eq
             X[1] = X[0]
             X[4] = X[3] = X[2]
             X_priv[2] = X_priv[0]
-        shape = shape_of(noise, 2)
+        shape = density_of(noise, 2)
         costs = squares(X_priv, X)
         if isinstance(noise, SphericalLaplace):
             costs = np.sqrt(costs)
@@ -148,7 +138,7 @@ def test_people_on_the_edge_of_a_step_are_on_the_lower_one(rank: int) -> None:
     """All numbers are eighths, so that many are exactly on an edge."""
     rng = np.random.default_rng(6)
     x, z = rng.integers(-8, 9, 80) / 8, rng.integers(-16, 17, 80) / 8
-    shape = StaircaseShape(period=0.5, inner=0.125, level=1.0)
+    shape = StaircaseDensity(period=0.5, inner=0.125, level=1.0)
     apart = np.abs(z[:, None] - x)
     down = np.where(apart < 0.125, 0, 1 + (apart - 0.125) // 0.5)
     found = staircase_ranks(x, z, shape).found(rank).mean()
@@ -171,7 +161,7 @@ def test_soft_matching_is_two_rounds_of_sinkhorn(mechanism: NoiseMechanism) -> N
     X = people(150, 3)
     X[7] = X[8]
     X_priv = release(mechanism, X)
-    shape = shape_of(mechanism, 3)
+    shape = density_of(mechanism, 3)
     assert shape is not None
     logs = shape.log_density(squares(X_priv, X))
     weights = np.zeros(len(X))
@@ -193,7 +183,7 @@ def test_log_sums_are_scipys(mechanism: NoiseMechanism, points: int) -> None:
         rng.normal(size=(points, d)),
         99 * rng.normal(size=points),
     )
-    shape = shape_of(mechanism, d)
+    shape = density_of(mechanism, d)
     assert shape is not None
     expected = logsumexp(shape.log_density(squares(queries, others)) + weights, axis=1)
     assert np.allclose(log_sums(queries, others, shape, weights, Silent()), expected, rtol=1e-13, atol=1e-12)

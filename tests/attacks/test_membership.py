@@ -11,14 +11,19 @@ from scipy.stats import binom, norm
 from sklearn.metrics import roc_auc_score
 
 from targetdp import GaussianNoise, Mondrian, PrivateProjection, SphericalLaplace, Staircase
-from targetdp.attacks import membership as attack
-from targetdp.attacks.membership import EXPLAINED, LIKELIHOOD, NEAREST, NO_PROMISE, membership
-from targetdp.attacks.noise_shape import shape_of
-from targetdp.attacks.roc import area_under_curve, true_positives
-from targetdp.mechanisms.base import NoiseMechanism
+from targetdp._core import Floats, Silent
+from targetdp.attacks import _membership as attack
+from targetdp.attacks import density_of, membership
+from targetdp.attacks._membership import (
+    EXPLAINED,
+    LIKELIHOOD,
+    NEAREST,
+    NO_PROMISE,
+    area_under_curve,
+    true_positives,
+)
+from targetdp.mechanisms import NoiseMechanism
 from targetdp.normalization import clip_rows
-from targetdp.progress import Silent
-from targetdp.typing import Floats
 
 NOISE = SphericalLaplace(B=0.1, epsilon=4)
 GAUSSIAN = GaussianNoise(B=0.1, epsilon=4, delta=1e-4)
@@ -43,7 +48,7 @@ def test_statistics_are_those_of_the_slow_twin(mechanism: NoiseMechanism) -> Non
     d = 1 if isinstance(mechanism, Staircase) else 4
     X = people(150, d)
     released = release(X[:100], mechanism)
-    shape = shape_of(mechanism, d)
+    shape = density_of(mechanism, d)
     assert shape is not None
     found = attack._statistics(X, released, shape, Silent())
     away = np.square(X[:, None, :] - released[None, :, :]).sum(axis=2)
@@ -223,7 +228,7 @@ def test_the_same_doubt_is_shared_and_scores_are_what_the_text_says() -> None:
     assert one.interval == pytest.approx((2 - 2 * area.interval[1], 2 - 2 * area.interval[0]))
     other = found.settings[f"{EXPLAINED}: true positives"]
     assert other.score == pytest.approx(1 - (alarms.value - 0.05) / 0.95)
-    values = attack._statistics(X, release(X[:300]), shape_of(NOISE, 3), Silent())[EXPLAINED]
+    values = attack._statistics(X, release(X[:300]), density_of(NOISE, 3), Silent())[EXPLAINED]
     assert area == area_under_curve(values[:300], values[300:], 0.1 / 6)
     assert alarms == true_positives(values[:300], values[300:], 0.1 / 6)
     assert json.loads(json.dumps(found.record()))["detail"]["members"] == 300

@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from targetdp.attacks.nearest_known import nearest, nearest_leaving_one_out, prepare
-from targetdp.attacks.row_blocks import BLOCK, arrange, grid_for, marks, parts, widest_signs
-from targetdp.progress import Silent
-from targetdp.typing import Floats, Integers
+from targetdp._core import Floats, Integers, Silent
+from targetdp.attacks import nearest, nearest_leaving_one_out, prepare
+from targetdp.attacks._search._row_blocks import BLOCK, arrange, grid_for, marks, parts, widest_signs
 
 Tables = Callable[[np.random.Generator, int, int, int], tuple[Floats, Floats]]
 

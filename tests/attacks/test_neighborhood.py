@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from targetdp import data_scales, normalize
-from targetdp.attacks.neighborhood import Neighborhood, in_a_sentence, neighborhood
+from targetdp.attacks import Neighborhood, in_a_sentence, neighborhood
 
 
 def test_by_hand() -> None:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from targetdp import GaussianNoise, SphericalLaplace, Staircase
-from targetdp.attacks.noise_on_record import FEWEST_TO_JUDGE, must_differ_by_noise
-from targetdp.attacks.noise_shape import StaircaseShape, shape_of
+from targetdp.attacks import density_of
+from targetdp.attacks._on_release import FEWEST_TO_JUDGE, must_differ_by_noise
+from targetdp.mechanisms import StaircaseDensity
 
 NOISES = [
     *((Staircase(B=0.25, epsilon=epsilon), 1) for epsilon in (0.5, 4, 8, 14)),
@@ -42,8 +43,8 @@ def test_too_few_people_or_no_law_are_not_judged() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 9.0])
 def test_shares_of_the_staircase_are_its_integral(epsilon: float) -> None:
-    shape = shape_of(Staircase(B=0.3, epsilon=epsilon), 1)
-    assert isinstance(shape, StaircaseShape)
+    shape = density_of(Staircase(B=0.3, epsilon=epsilon), 1)
+    assert isinstance(shape, StaircaseDensity)
     grid = np.linspace(0, 40 * shape.period / min(1, epsilon), 2_000_001)
     density = np.exp(shape.log_density(np.square(grid)))
     integral = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from targetdp.attacks.intervals import share_interval
-from targetdp.attacks.protection import Protection, Setting, worst, worst_of_means
+from targetdp.attacks import Protection, Setting, share_interval, worst, worst_of_means
 
 SETTINGS = {
     "small net": Setting(0.9, (0.8, 0.95)),

@@ -15,11 +15,12 @@ from scipy.special import logsumexp
 from scipy.stats import binom, multivariate_normal
 
 from targetdp import GaussianNoise, Mondrian, Partitioned, PrivateProjection, SphericalLaplace, Staircase
-from targetdp.attacks import expectation as expectation_module
-from targetdp.attacks import prior as prior_module
-from targetdp.attacks.expectation import Mixture, expectation
-from targetdp.attacks.known_noise import KnownNoise, _gamma
-from targetdp.attacks.prior import (
+from targetdp._core import Floats, at_most
+from targetdp.attacks import estimate, reconstruction
+from targetdp.attacks._guess import _mixture as expectation_module
+from targetdp.attacks._guess import _prior as prior_module
+from targetdp.attacks._guess._mixture import Mixture, expectation
+from targetdp.attacks._guess._prior import (
     _as_in_the_ball,
     _improved,
     _start,
@@ -27,12 +28,11 @@ from targetdp.attacks.prior import (
     linear_prior,
     posterior,
 )
-from targetdp.attacks.reconstruction import AS_RELEASED, LINEAR, MIXTURE, _ratio, estimate, reconstruction
-from targetdp.attacks.threads import at_most
-from targetdp.mechanisms.base import NoiseMechanism
+from targetdp.attacks._match._units import KnownNoise, _gamma
+from targetdp.attacks._reconstruction import AS_RELEASED, LINEAR, MIXTURE, _ratio
+from targetdp.mechanisms import NoiseMechanism
+from targetdp.noise._random_words import SimulatedWords
 from targetdp.normalization import clip_rows
-from targetdp.typing import Floats
-from targetdp.words import SimulatedWords
 
 LAPLACE = SphericalLaplace(B=0.25, epsilon=4)
 GAUSSIAN = GaussianNoise(B=0.25, epsilon=4, delta=1e-4)

@@ -10,22 +10,26 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from targetdp import GaussianNoise, Mondrian, PrivateProjection, SphericalLaplace, Staircase
-from targetdp.attacks.criteria import meaning
-from targetdp.attacks.failed_guesses import rule_of
-from targetdp.attacks.guess_rules import near, zero_tolerances
-from targetdp.attacks.informed_guesses import BY_HINDSIGHT, GUESSES, WELL_INFORMED, WITH, Few
-from targetdp.attacks.intervals import ratio_interval
-from targetdp.attacks.known_columns import searches
-from targetdp.attacks.linear_guess import Knowing, Moments, Shown
-from targetdp.attacks.lineup import Sides
-from targetdp.attacks.noise_shape import shape_of
-from targetdp.attacks.panel import run_attacks
-from targetdp.attacks.protection import Protection
-from targetdp.attacks.score_inference import row_inference, score_inference
-from targetdp.mechanisms.linear import Scores
+from targetdp._core import Floats
+from targetdp.attacks import (
+    JoinedTables,
+    Protection,
+    density_of,
+    meaning,
+    near,
+    row_inference,
+    run_attacks,
+    score_inference,
+    zero_tolerances,
+)
+from targetdp.attacks._attribute_inference import searches
+from targetdp.attacks._guess._failed_guesses import rule_of
+from targetdp.attacks._guess._informed_guesses import BY_HINDSIGHT, GUESSES, WELL_INFORMED, WITH, Few
+from targetdp.attacks._guess._linear_guess import Knowing, Moments, Shown
+from targetdp.attacks._protection import ratio_interval
+from targetdp.mechanisms import Scores
+from targetdp.noise._random_words import SimulatedWords
 from targetdp.normalization import clip_rows
-from targetdp.typing import Floats
-from targetdp.words import SimulatedWords
 
 LOUD = Staircase(B=2, epsilon=1e-3)
 
@@ -95,7 +99,7 @@ def slow_guess(
             return 0.0
         row = x.copy()
         row[j] = value
-        shape = shape_of(noise, len(A))
+        shape = density_of(noise, len(A))
         assert shape is not None
         return float(shape.log_density(np.atleast_1d(np.square(z - A @ row).sum()))[0])
 
@@ -305,7 +309,7 @@ def test_a_clipped_row_leaves_only_the_sign() -> None:
     mechanism = Scores(w, noise)
     s, W = mechanism.privatize(X, rng), np.array(mechanism.weights)[0]
     found = score_inference(X[:1_000], s[:1_000], W, noise, X[1_000:], population=X, known=[4])
-    shape = shape_of(noise, 1)
+    shape = density_of(noise, 1)
     assert shape is not None
     C, mean = np.cov(X.T, bias=True), X.mean(axis=0)
     for j in range(5):
@@ -343,7 +347,7 @@ def test_a_column_of_two_values_is_one_of_them(B: float) -> None:
     mechanism = Scores([0.6, 0.5, 0.3, 0.5], noise)
     s, W = mechanism.privatize(X, np.random.default_rng(22)), np.array(mechanism.weights)[0]
     found = score_inference(X[:1_000], s[:1_000], W, noise, X[1_000:], population=X)
-    shape = shape_of(noise, 1)
+    shape = density_of(noise, 1)
     assert shape is not None
     # Two groups of people with means of their own and a covariance in common: Fisher's discriminant.
     groups = {a: X[X[:, 0] == a][:, 1:] for a in (-0.25, 0.25)}
@@ -495,7 +499,7 @@ def test_the_commonest_value_is_right_for_most(seed: int) -> None:
 @pytest.mark.parametrize("columns", [1, 2])
 def test_singling_out_by_one_number_is_said_not_to_be_informative(columns: int) -> None:
     X = some_people(300, columns, 27)
-    (found,) = run_attacks(Sides(("a", "b")[:columns], X, X + 0.01), ["singling_out"], seed=1)
+    (found,) = run_attacks(JoinedTables(("a", "b")[:columns], X, X + 0.01), ["singling_out"], seed=1)
     assert ("not informative for one number" in found.meaning) == (columns == 1)
     assert found.meaning.startswith(meaning("singling_out", cast("Protection", found.protection)))
 

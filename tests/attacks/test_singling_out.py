@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from targetdp import GaussianNoise
-from targetdp.attacks.net import LEAF, alone_in_boxes
-from targetdp.attacks.protection import worst_of_means
-from targetdp.attacks.singling_out import NET_SIZES, identical_and_unique, name_of, singling_out
-from targetdp.progress import Silent
-from targetdp.typing import Floats
+from targetdp._core import Floats, Silent
+from targetdp.attacks import NET_SIZES, singling_out, worst_of_means
+from targetdp.attacks._search._net import LEAF, alone_in_boxes
+from targetdp.attacks._singling_out import identical_and_unique, name_of
 
 
 def brute_force(X: Floats, X_priv: Floats, sizes: tuple[float, ...]) -> dict[str, int]:

@@ -6,8 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from targetdp.attacks.threads import in_threads
-from targetdp.progress import Silent
+from targetdp._core import Silent, in_threads
 
 
 class Counted(Silent):

@@ -8,11 +8,9 @@ from scipy import stats
 
 from support import assert_scale, follows
 from targetdp import GaussianNoise, Partitioned, PrivateProjection, SphericalLaplace, Staircase
-from targetdp.mechanisms.base import NoiseMechanism
-from targetdp.mechanisms.projection import Calibration
-from targetdp.mechanisms.ternary import draw_projection
-from targetdp.typing import Floats
-from targetdp.words import SimulatedWords
+from targetdp._core import Floats
+from targetdp.mechanisms import Calibration, NoiseMechanism, draw_projection
+from targetdp.noise._random_words import SimulatedWords
 
 SEED = 11
 ROWS = 30_000

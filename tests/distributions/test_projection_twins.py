@@ -8,8 +8,8 @@ import pytest
 
 from support import means_agree, same_distribution
 from targetdp import PrivateProjection
-from targetdp.mechanisms.literal import literal_private_projection
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.mechanisms import literal_private_projection
 
 SPLIT: dict[str, Any] = {"B": 1.0, "epsilon1": 3.0, "epsilon2": 0.9, "delta1": 1e-2, "delta2": 1e-2}
 
@@ -82,7 +82,7 @@ def test_the_literal_algorithm_is_a_printed_simulation_only() -> None:
 def test_row_batches_do_not_change_what_the_literal_algorithm_draws_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from targetdp.mechanisms import literal  # noqa: PLC0415
+    from targetdp.mechanisms import _literal as literal
 
     mechanism = PrivateProjection(**SPLIT, k=7)
     X = np.random.default_rng(1).standard_normal((40, 3))

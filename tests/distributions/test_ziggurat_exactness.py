@@ -9,9 +9,11 @@ import pytest
 from scipy import stats
 
 from support import FALSE_ALARM, follows
-from targetdp import Staircase, noise, ziggurat
-from targetdp.typing import Words
-from targetdp.words import SimulatedWords
+from targetdp import Staircase
+from targetdp._core import Words
+from targetdp.noise import _sampler as noise
+from targetdp.noise import _ziggurat as ziggurat
+from targetdp.noise._random_words import SimulatedWords
 
 mpmath.mp.dps = 60
 X, Y, INSIDE = ziggurat.WIDTHS, ziggurat.HEIGHTS, ziggurat.INSIDE

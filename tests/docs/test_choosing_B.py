@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from docs_support import DOCS, blocks, differences, printed_by
 from targetdp.cli import app
-from targetdp.report.page.promise import at_distances
-from targetdp.tradeoff.grid import Grid
+from targetdp.report import at_distances
+from targetdp.tradeoff import Grid
 
 GUIDE = "choosing_B.md"
 A_FEW_PEOPLE = 5 * 4_950_000 / 4_201

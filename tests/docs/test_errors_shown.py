@@ -20,11 +20,10 @@ from docs_support import DOCS
 from release_support import ASKED, FEATURES, Ran, cli, read_back, table_of, words, write_parquet
 from score_support import two_tables, write_weights
 from targetdp.mechanisms import GaussianNoise
-from targetdp.release.charge import Charge
-from targetdp.release.keys import SigningKey, default_key_path
-from targetdp.release.ledger import Ledger
-from targetdp.release.local import privatize_table
-from targetdp.release.staging import Staging
+from targetdp.release import Ledger, SigningKey, default_key_path
+from targetdp.release._certificate._charge import Charge
+from targetdp.release._engine._local import privatize_table
+from targetdp.release._staging import Staging
 
 ROOT = DOCS.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
@@ -110,7 +109,7 @@ def changing(folder: Path, patch: Patch) -> Ran:
         write_parquet(Path("in.parquet"), table_of(60, seed=5))
         return privatize_table(*arguments)
 
-    patch.setattr("targetdp.release.job.privatize_table", late)
+    patch.setattr("targetdp.release._job.privatize_table", late)
     return privatize()
 
 

@@ -14,23 +14,21 @@ import pytest
 
 from docs_support import DOCS, blocks, differences, printed_by
 from targetdp import Guarantee, Protection, SphericalLaplace, audit
-from targetdp.attacks import criteria, panel
-from targetdp.attacks.audit import audit_rows
-from targetdp.attacks.lineup import Sides
-from targetdp.mechanisms import NoiseMechanism
-from targetdp.mechanisms.choice import REGISTER
-from targetdp.mechanisms.laws import LAWS, law_of
+from targetdp.attacks import JoinedTables, audit_rows
+from targetdp.attacks import _criteria as criteria
+from targetdp.attacks import _panel as panel
+from targetdp.mechanisms import NoiseMechanism, _base, _law, law_of, noise_mechanisms
 
 PAGE = "extending.md"
-MECHANISM, REGISTERS = 0, 3
-"""Which blocks of the page are the mechanism's file, and its lines in the registers."""
+MECHANISM = 0
+"""Which block of the page is the mechanism's file."""
 Attack = Callable[..., Protection]
 
 
 @pytest.fixture(scope="module")
 def page() -> Iterator[dict[str, Any]]:
     """Everything that the page defines; each block has printed what the page shows."""
-    registers: list[dict[str, Any]] = [REGISTER, LAWS]
+    registers: list[dict[str, Any]] = [_base._BUILDERS, _law._LAWS]
     before, names = [dict(one) for one in registers], dict[str, Any](__name__="extending")
     found = blocks(PAGE, "python")
     assert len(found) > 7
@@ -125,7 +123,7 @@ def test_bad_doublings_are_refused(page: dict[str, Any], doublings: tuple[Any, .
 
 
 def test_its_law_can_be_written_down_and_read_back(page: dict[str, Any]) -> None:
-    law = REGISTER["careful"](Guarantee(0.25, 4, 1e-5)).law(4)
+    law = noise_mechanisms()["careful"](Guarantee(0.25, 4, 1e-5)).law(4)
     assert law_of(json.loads(json.dumps(law.record()))) == law
     assert json.loads(json.dumps(law.record())) == law.record()
 
@@ -134,7 +132,7 @@ def test_it_is_released_and_verified_from_a_file_that_registers_it(tmp_path: Pat
     """As the page says: the mechanism's file, the registers' lines, and the command line behind them."""
     code = blocks(PAGE, "python")
     (last,) = (part for part in _plain_blocks() if "from targetdp.cli import main" in part)
-    (tmp_path / "mine.py").write_text(code[MECHANISM].text + code[REGISTERS].text + last, encoding="utf-8")
+    (tmp_path / "mine.py").write_text(code[MECHANISM].text + last, encoding="utf-8")
     rows = np.random.default_rng(8).normal(size=(50, 3))
     lines = (f"p{i},{','.join(map(str, row))}" for i, row in enumerate(rows.round(3).tolist()))
     (tmp_path / "people.csv").write_text("name,a,b,c\n" + "\n".join(lines) + "\n", encoding="utf-8")
@@ -167,7 +165,9 @@ def test_it_runs_in_the_panel_with_its_three_entries(
     monkeypatch.setattr(panel, "ANSWERS", criteria.ANSWERS)
     _add(monkeypatch, criteria, "_MEANINGS", page["meanings"])
     X, X_priv = page["X"], page["X_priv"]
-    plain = panel.run_attacks(Sides(tuple("abcd"), X, X_priv), ["by_direction", "singling_out"], seed=1)
+    plain = panel.run_attacks(
+        JoinedTables(tuple("abcd"), X, X_priv), ["by_direction", "singling_out"], seed=1
+    )
     finding = plain[0]
     assert finding.protection == page["by_direction"](X, X_priv)
     assert finding.meaning.endswith("of 100 people could not be recognized by the direction of their row.")
@@ -234,7 +234,7 @@ def _noisy() -> tuple[Any, Any]:
 
 
 def _words(seed: int) -> Any:
-    from targetdp.words import word_stream  # noqa: PLC0415
+    from targetdp.noise import word_stream
 
     return word_stream(np.random.default_rng(seed))
 

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from benchmarks.quoted import FASTER, PAGE, SLOWER, pages, refreshed
 
 QUOTING = [path for path in pages() if "<!-- bench: " in path.read_text(encoding="utf-8")]

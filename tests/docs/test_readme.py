@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from demo_support import compared
-from targetdp.demo.comparison import ADULTS, cells
+from examples.tour.comparison import ADULTS, cells
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

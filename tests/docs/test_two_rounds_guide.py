@@ -11,8 +11,8 @@ import pytest
 from docs_support import DOCS, Block, printed_by
 from release_support import cli, words
 from targetdp import Guarantee, Staircase
-from targetdp.conditions import accuracy_ceiling
-from targetdp.rounding import up
+from targetdp._core import up
+from targetdp.theorem1 import accuracy_ceiling
 
 TEXT = (DOCS / "two_rounds.md").read_text(encoding="utf-8")
 

@@ -9,8 +9,7 @@ import pytest
 
 from release_support import FEATURES, Ran, cli, command, table_of, words, write_parquet, write_scales
 from score_support import write_weights
-from targetdp.attacks.criteria import ANSWERS
-from targetdp.attacks.panel import ATTACKS
+from targetdp.attacks import ANSWERS, ATTACKS
 
 ROWS = 600
 

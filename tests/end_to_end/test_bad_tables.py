@@ -27,9 +27,9 @@ from release_support import (
     write_parquet,
     write_scales,
 )
-from targetdp.release import inspection
-from targetdp.release.ledger import Ledger
-from targetdp.release.local import privatize_table
+from targetdp.release import Ledger
+from targetdp.release._engine import _inspection as inspection
+from targetdp.release._engine._local import privatize_table
 
 LEDGER = ("--ledger", "ledger.db", "--population", "people")
 
@@ -155,7 +155,7 @@ def test_a_bad_csv_is_refused_in_its_own_words(folder: Path, kind: str, suffix: 
 def test_duplicates_are_found_across_batches_and_ranges(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("targetdp.table.source.CELLS", 3 * 64)  # 64 rows in a batch
+    monkeypatch.setattr("targetdp.table._source.CELLS", 3 * 64)  # 64 rows in a batch
     monkeypatch.setattr(inspection, "GROUP_CELLS", 3 * 64, raising=False)
     ids = [f"{i:05d}" for i in np.random.default_rng(1).permutation(5000)]
     ids[4999] = ids[0]
@@ -171,7 +171,7 @@ def test_duplicates_are_found_across_batches_and_ranges(
 def test_counts_are_of_the_whole_table_and_rows_are_numbered_from_its_start(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("targetdp.table.source.CELLS", 3 * 64)
+    monkeypatch.setattr("targetdp.table._source.CELLS", 3 * 64)
     table = table_of(5000)
     calls = table["calls"].to_pylist()
     for place in (999, 1000, 4321, 4999):
@@ -222,7 +222,7 @@ def test_one_column_is_called_one(folder: Path) -> None:
 def test_a_column_is_constant_only_if_all_batches_agree(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("targetdp.table.source.CELLS", 3 * 64)
+    monkeypatch.setattr("targetdp.table._source.CELLS", 3 * 64)
     table = table_of(5000)
     for values, constant in (
         ([1.5] * 5000, True),
@@ -358,7 +358,7 @@ def test_a_table_that_changes_while_it_is_read_is_refused(
 
     for rows, said in ((61, "changed"), (60, "changed while it was read")):
         write_parquet(Path("changing.parquet"))
-        monkeypatch.setattr("targetdp.release.job.privatize_table", rewritten(rows))
+        monkeypatch.setattr("targetdp.release._job.privatize_table", rewritten(rows))
         ran = cli("privatize", *released("changing.parquet"))
         assert ran.code == 2
         assert said in words(ran.err)

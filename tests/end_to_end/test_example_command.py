@@ -7,9 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from release_support import cli, read_back, words
-from targetdp.table.example import draw
-from targetdp.table.populations import POPULATIONS, REAL
-from targetdp.table.sink import Sink
+from targetdp.populations import POPULATIONS, REAL, draw
+from targetdp.table import Sink
 
 
 @pytest.mark.parametrize(("name", "shape"), [("togo", (4_201, 14)), ("nigeria", (20_788, 22))])

@@ -23,7 +23,7 @@ from release_support import (
     write_parquet,
     write_scales,
 )
-from targetdp.release.ledger import Ledger
+from targetdp.release import Ledger
 
 
 @pytest.fixture

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from release_support import ASKED, cli, holds, table_of, write_parquet, write_scales
-from targetdp.release.holder import Holder
-from targetdp.release.keys import SigningKey, default_key_path
-from targetdp.release.ledger import Ledger
-from targetdp.release.staging import Staging, certificate_path
+from targetdp.release import Ledger, SigningKey, certificate_path, default_key_path
+from targetdp.release._holder import Holder
+from targetdp.release._staging import Staging
 
 BOOK = ("--ledger", "ledger.db", "--population", "people")
 RUN = ("privatize", "in.parquet", "out.parquet", *ASKED, "--scales", "scales.toml", *BOOK)
@@ -52,7 +51,7 @@ def test_a_summary_that_cannot_be_printed_is_not_a_failure_to_publish(
     def broken(text: str) -> None:
         raise error
 
-    monkeypatch.setattr("targetdp.cli.release_options.emit", broken)
+    monkeypatch.setattr("targetdp.cli._privatize.emit", broken)
     ran = cli(*RUN, "--json")
     assert (ran.code, "IS published" in ran.err) == (4, True)
     assert holds(folder / "out.parquet")

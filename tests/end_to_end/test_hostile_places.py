@@ -19,7 +19,7 @@ from release_support import (
     write_parquet,
     write_scales,
 )
-from targetdp.release.staging import page_path
+from targetdp.release._staging import page_path
 
 ODD = [
     "with space",

@@ -21,12 +21,11 @@ from release_support import (
     words,
 )
 from targetdp import Guarantee
-from targetdp.conditions import accuracy_ceiling
-from targetdp.programs.two_rounds.expectation import Difference
-from targetdp.programs.two_rounds.learning import Weights
-from targetdp.release.job import privatize_file
-from targetdp.release.keys import SigningKey, default_key_path
-from targetdp.release.weights_file import read_weights
+from targetdp.release import SigningKey, default_key_path, privatize_file
+from targetdp.release._weights_file import read_weights
+from targetdp.targeting._expect import Difference
+from targetdp.targeting._learn import Weights
+from targetdp.theorem1 import accuracy_ceiling
 
 QUICK = ("--program", "program.toml", "--out", "weights.toml")
 

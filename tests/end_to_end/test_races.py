@@ -13,7 +13,7 @@ from release_support import (
     write_parquet,
     write_scales,
 )
-from targetdp.release.ledger import Ledger
+from targetdp.release import Ledger
 from zygote import Zygote
 
 

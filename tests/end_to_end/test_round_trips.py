@@ -38,11 +38,10 @@ from release_support import (
     write_scales,
 )
 from support import assert_scale, same_distribution
-from targetdp.release.frame import privatize_frame
-from targetdp.release.ledger import Ledger
-from targetdp.scales import declared_scales
-from targetdp.table import sink
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.normalization import declared_scales
+from targetdp.release import Ledger, privatize_frame
+from targetdp.table import _sink as sink
 
 IDS = [
     "007",
@@ -208,8 +207,8 @@ def test_a_kept_column_that_csv_cannot_hold_is_refused_by_name() -> None:
 
 def test_parts_of_a_directory_are_cut_and_sorted_across(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sink, "ROWS_PER_PART", 500)
-    monkeypatch.setattr("targetdp.table.source.CELLS", 3 * 64)
-    monkeypatch.setattr("targetdp.release.inspection.GROUP_CELLS", 3 * 64, raising=False)
+    monkeypatch.setattr("targetdp.table._source.CELLS", 3 * 64)
+    monkeypatch.setattr("targetdp.release._engine._inspection.GROUP_CELLS", 3 * 64, raising=False)
     output = release(write_parquet(Path("in.parquet"), table_of(2000)), "out")
     names = sorted(p.name for p in output.iterdir())
     assert len(names) >= 3

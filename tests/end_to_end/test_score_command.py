@@ -26,8 +26,8 @@ from release_support import (
     write_parquet,
 )
 from score_support import two_tables, write_weights
-from targetdp.release.keys import SigningKey, default_key_path
-from targetdp.release.staging import certificate_path, page_path
+from targetdp.release import SigningKey, certificate_path, default_key_path
+from targetdp.release._staging import page_path
 
 LEDGER = ("--ledger", "ledger.db", "--population", "people")
 
@@ -146,7 +146,7 @@ def test_where_nobody_can_be_asked_yes_must_be_given(folder: Path) -> None:
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 2), ("", 2)])
 def test_the_answer_decides(folder: Path, monkeypatch: pytest.MonkeyPatch, answer: str, code: int) -> None:
     write_weights(folder / "weights.toml", [0.0, 1.0, 0.1])
-    monkeypatch.setattr("targetdp.cli.score._at_a_terminal", lambda: True)
+    monkeypatch.setattr("targetdp.cli._privatize._at_a_terminal", lambda: True)
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
     ran = score()
     assert ran.code == code
@@ -209,7 +209,7 @@ def test_at_a_terminal_that_is_asked(
 ) -> None:
     sampled(folder)
     spelled_otherwise(folder, 3)
-    monkeypatch.setattr("targetdp.cli.score._at_a_terminal", lambda: True)
+    monkeypatch.setattr("targetdp.cli._privatize._at_a_terminal", lambda: True)
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{answer}\n"))
     ran = score("--sample", "sample.parquet", "--some-have-left")
     assert ran.code == code

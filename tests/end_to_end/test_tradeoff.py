@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from release_support import Ran, cli, words
-from targetdp.programs.file import MARK
-from targetdp.release.settings import make_settings
+from targetdp.programs import MARK
+from targetdp.release import make_settings
 from tradeoff_support import files, finished_bytes
 
 EASY = ("--singling-out", "0.1")

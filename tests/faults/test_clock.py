@@ -8,9 +8,7 @@ import pytest
 
 from faults_support import count, some, times
 from release_support import ASKED, certificate_of, cli, table_of, words, write_parquet, write_scales
-from targetdp.release.ledger import Ledger
-from targetdp.release.staging import certificate_path
-from targetdp.release.verify import verify_in_ledger, verify_release
+from targetdp.release import Ledger, certificate_path, verify_in_ledger, verify_release
 
 JUMPS = {
     "back a second": timedelta(seconds=-1),
@@ -28,7 +26,7 @@ def move(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta, timedelta], No
     """Move the clock for certificates and for the ledger, each by its own."""
 
     def by(certificate: timedelta, ledger: timedelta) -> None:
-        for module, jump in (("certificate", certificate), ("ledger.chain", ledger)):
+        for module, jump in (("_certificate._certificate", certificate), ("_ledger._chain", ledger)):
 
             class Clock(datetime):
                 _jump = jump

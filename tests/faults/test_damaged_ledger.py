@@ -11,9 +11,8 @@ from faults_support import count, mutated, some, times
 from release_support import cli
 from staged_support import RUN, clean_up, place, put_back
 from targetdp.mechanisms import GaussianNoise
-from targetdp.release.charge import Charge
-from targetdp.release.keys import SigningKey, default_key_path
-from targetdp.release.ledger import Ledger
+from targetdp.release import Ledger, SigningKey, default_key_path
+from targetdp.release._certificate._charge import Charge
 from zygote import Zygote
 
 BOOK = ("--ledger", "ledger.db")

@@ -7,7 +7,8 @@ import pytest
 
 from faults_support import count, mutated, times
 from release_support import ASKED, cli, table_of, write_parquet, write_scales
-from targetdp.release.staging import certificate_path, page_path
+from targetdp.release import certificate_path
+from targetdp.release._staging import page_path
 from zygote import Zygote
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from faults_support import count, mutated, times
 from release_support import cli
-from targetdp.tradeoff.runner import run
-from targetdp.tradeoff.standing import read_figures
+from targetdp.tradeoff import read_figures, run
 from tradeoff_support import TINY, finished_bytes, sweep
 
 

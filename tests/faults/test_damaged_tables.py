@@ -29,8 +29,8 @@ from release_support import (
     write_scales,
 )
 from staged_support import forget
-from targetdp.release.verify import verify_release
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.release import verify_release
 from zygote import Zygote
 
 LOUD = (*NAMED, "--B", "0.0001", "--epsilon", "100", "--delta", "1e-6", "--scales", "scales.toml")

@@ -15,8 +15,8 @@ import pytest
 from faults_support import FAULTS, WHOLE, count, some, times
 from staged_support import LIMIT, RUN, clean_up, place, put_back, release_that_is_there
 from targetdp.guarantee import Guarantee
-from targetdp.release.ledger import Ledger
-from targetdp.tradeoff.runner import run
+from targetdp.release import Ledger
+from targetdp.tradeoff import run
 from tradeoff_support import TINY, finished_bytes, sweep
 from zygote import Ended, Harm, Zygote
 

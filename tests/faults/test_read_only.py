@@ -14,7 +14,7 @@ import pytest
 from faults_support import count
 from release_support import ASKED, nothing_changes
 from staged_support import LIMIT, RUN, place
-from targetdp.release.ledger import Ledger
+from targetdp.release import Ledger
 from tradeoff_support import files
 from zygote import Harm, Zygote
 

@@ -16,7 +16,7 @@ import pytest
 from fuzz_readers import READERS, file_of, only_value_errors
 from release_support import ASKED, FEATURES, cli, table_of, write_csv, write_parquet, write_scales
 from score_support import write_weights
-from targetdp.release.staging import certificate_path
+from targetdp.release import certificate_path
 from tradeoff_support import files
 
 pytestmark = pytest.mark.skipif(

@@ -9,19 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from targetdp import GaussianNoise, Guarantee, SphericalLaplace, Staircase, least_noise
-from targetdp.attacks.audit import audit
-from targetdp.mechanisms.linear import (
-    MOST_SCORES,
-    LinearLaw,
-    Scores,
-    norm_bound,
-    rounding,
-    unit_map,
-    weights_matrix,
-)
-from targetdp.mechanisms.product import row_product
+from targetdp._core import Floats, row_product
+from targetdp.attacks import audit
+from targetdp.mechanisms import MOST_SCORES, LinearLaw, Scores, norm_bound, rounding, unit_map, weights_matrix
 from targetdp.normalization import clip_rows
-from targetdp.typing import Floats
 
 PROMISE = Guarantee(0.25, 4.0, 1e-5)
 

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from targetdp import check
-from targetdp.mechanisms import mondrian
-from targetdp.mechanisms.mondrian import Mondrian, Value
+from targetdp._core import Floats, Integers, check
+from targetdp.mechanisms import Mondrian
+from targetdp.mechanisms import _mondrian as mondrian
+from targetdp.mechanisms._mondrian import Value
 from targetdp.normalization import clip_rows
-from targetdp.typing import Floats, Integers
 
 fixed = settings(derandomize=True, deadline=None)
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from targetdp import GaussianNoise, Mondrian, Partitioned, PrivateProjection, SphericalLaplace, Staircase
-from targetdp.mechanisms.partition import random_order
-from targetdp.words import SecretWords, SimulatedWords
+from targetdp.mechanisms._partition import random_order
+from targetdp.noise import SecretWords
+from targetdp.noise._random_words import SimulatedWords
 
 QUIET = GaussianNoise(B=1e-4, epsilon=4, delta=1e-5)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from targetdp import PrivateProjection
-from targetdp.mechanisms.covariance import _exact_gram
-from targetdp.mechanisms.literal import literal_private_projection
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.mechanisms import literal_private_projection
+from targetdp.mechanisms._projection_steps import _exact_gram
 
 SPLIT: dict[str, Any] = {"B": 0.25, "epsilon1": 3.0, "epsilon2": 0.9999, "delta1": 1e-4, "delta2": 5e-5}
 
@@ -102,7 +102,7 @@ def test_the_gram_matrix_is_exact_and_independent_of_row_order() -> None:
 
 def test_a_projection_on_which_the_claim_fails_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = PrivateProjection(**SPLIT)
-    monkeypatch.setattr("targetdp.mechanisms.projection.printed_step3_sigma", lambda *_: 1e-4)
+    monkeypatch.setattr("targetdp.mechanisms._projection.printed_step3_sigma", lambda *_: 1e-4)
     with pytest.raises(RuntimeError, match=r"projection_seed = 0 .* does not hold"):
         mechanism.privatize(some_rows())
 

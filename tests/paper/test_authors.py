@@ -19,13 +19,12 @@ from sklearn.model_selection import KFold
 
 from outside import AUTHORS, needs, outside
 from targetdp import Guarantee, least_noise
-from targetdp.attacks.inference import attribute_inference, split_holdout
-from targetdp.attacks.singling_out import singling_out
-from targetdp.mechanisms import PrivateProjection
-from targetdp.mechanisms.base import Mechanism
-from targetdp.normalization import clip_rows, shrink_rows
+from targetdp._core import Floats
+from targetdp.attacks import attribute_inference, singling_out, split_holdout
+from targetdp.mechanisms import Mechanism, PrivateProjection
+from targetdp.normalization import clip_rows
+from targetdp.normalization._ball import shrink_rows
 from targetdp.programs import Aid, Folds
-from targetdp.typing import Floats
 
 TABLE = outside(AUTHORS, "replication_input.csv")
 PAGE = Path(__file__).parents[2] / "docs" / "reproduction.md"
@@ -169,10 +168,10 @@ def risks(X: Floats, private: Any, known: int, seed: int) -> Floats:
         X[working], private(X[working], rng), X[holdout], known=[known], people=500,
         compatibility="anonymeter", rng=rng,
     ).detail  # fmt: skip
-    inside, outside = (
+    inside, beyond = (
         np.array([wilson(p, 500) for p in found[side].values()]) for side in ("p_release", "p_holdout")
     )
-    return np.maximum((inside - outside) / (1 - outside), 0.0)
+    return np.asarray(np.maximum((inside - beyond) / (1 - beyond), 0.0))
 
 
 STYLES = {"one": 1, "half": 5, "all_but_one": 9, "but_one": 9}

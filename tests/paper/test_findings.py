@@ -12,26 +12,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from targetdp.attacks.inference import attribute_inference, split_holdout
-from targetdp.attacks.protection import Protection, worst_of_means
+from targetdp._core import Floats
+from targetdp.attacks import Protection, attribute_inference, split_holdout, worst_of_means
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import Mechanism, Mondrian, least_noise
-from targetdp.mechanisms.choice import REGISTER
-from targetdp.mechanisms.partition import delta_per_part
-from targetdp.normalization import normalize
-from targetdp.programs.aid import QUOTA, TOGO_ADULTS, Aid
-from targetdp.programs.base import Program, Result
-from targetdp.programs.folds import Folds
-from targetdp.programs.lending import Lending, Loans
-from targetdp.scales import data_scales
-from targetdp.table.example import draw
-from targetdp.tradeoff.grid import LEAST_NOISE, MONDRIAN, PROJECTION, STATUS_QUO, Grid
-from targetdp.tradeoff.programs import NIGERIA_PARTS, built_in
-from targetdp.tradeoff.runner import run
-from targetdp.tradeoff.standing import Estimate
-from targetdp.tradeoff.study import Study
-from targetdp.tradeoff.sweep import Sweep
-from targetdp.typing import Floats
+from targetdp.mechanisms import (
+    LEAST_NOISE,
+    Mechanism,
+    Mondrian,
+    delta_per_part,
+    least_noise,
+    noise_mechanisms,
+)
+from targetdp.normalization import data_scales, normalize
+from targetdp.populations import draw
+from targetdp.programs import QUOTA, TOGO_ADULTS, Aid, Folds, Lending, Loans, Program, Result
+from targetdp.tradeoff import MONDRIAN, PROJECTION, STATUS_QUO, Estimate, Grid, Study, Sweep, built_in, run
+from targetdp.tradeoff._programs import NIGERIA_PARTS
 
 DISTANCES = (0.05, 0.1, 0.25, 1.0, 2.0)
 NOISY = (PROJECTION, LEAST_NOISE)
@@ -96,7 +92,7 @@ def tables() -> dict[str, Floats]:
     ways: dict[str, Mechanism] = {
         "least noise 0.05": least_noise(promises[0.05], 10).mechanism,
         "least noise 0.1": least_noise(promises[0.1], 10).mechanism,
-        "projection 0.05": REGISTER[PROJECTION](promises[0.05]),
+        "projection 0.05": noise_mechanisms()[PROJECTION](promises[0.05]),
         MONDRIAN: Mondrian(2),
     }
     found: dict[str, list[float]] = {name: [] for name in ways}
@@ -262,7 +258,7 @@ def test_by_anonymeters_rule_it_stays_farther_from_1(togo: Found) -> None:
     left are half as many, and the worst of 30 ratios of them is taken.
     """
     study = built_in("togo").study
-    mechanism = REGISTER[PROJECTION](Guarantee(2.0, 3.9999, delta_per_part(study.people, 1)))
+    mechanism = noise_mechanisms()[PROJECTION](Guarantee(2.0, 3.9999, delta_per_part(study.people, 1)))
     scores: dict[str, list[Protection]] = {"ours": [], "anonymeter": []}
     for simulation in range(6):
         rng = np.random.default_rng(simulation)

@@ -7,13 +7,12 @@ import pytest
 from scipy.optimize import minimize
 
 from targetdp import Guarantee, PrivateProjection, SphericalLaplace, Staircase, largest_B, least_noise
-from targetdp.mechanisms.covariance import covariance_sensitivity
-from targetdp.mechanisms.partition import delta_per_part
-from targetdp.mechanisms.projection import printed_step3_sigma, printed_step4_sigma
-from targetdp.mechanisms.ternary import draw_projection, ternary
+from targetdp._core import Floats
+from targetdp.mechanisms import delta_per_part, draw_projection, printed_step3_sigma, printed_step4_sigma
+from targetdp.mechanisms._projection_steps import covariance_sensitivity, ternary
+from targetdp.noise import PublicWords
+from targetdp.noise._random_words import SimulatedWords
 from targetdp.normalization import clip_rows
-from targetdp.typing import Floats
-from targetdp.words import PublicWords, SimulatedWords
 
 DELTA = 1 / 4202
 """δ = 1/(n + 1) for the 4,201 people of the Togolese case study (Methods, Constructing TDP datasets)."""

@@ -11,8 +11,8 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from outside import VIETNAM, needs
 from targetdp import Guarantee, data_scales, normalize
-from targetdp.mechanisms.choice import REGISTER
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.mechanisms import noise_mechanisms
 
 QUOTA = 0.29
 
@@ -42,7 +42,7 @@ def test_accuracy_of_targeting_at_one_guarantee(mechanism: str, expected: float)
     X, y = rows_and_target()
     rng = np.random.default_rng(1)
     promise = Guarantee(0.25, 3.9999, 1 / (len(X) + 1))
-    mean = np.mean([accuracy(REGISTER[mechanism](promise).privatize(X, rng), y) for _ in range(10)])
+    mean = np.mean([accuracy(noise_mechanisms()[mechanism](promise).privatize(X, rng), y) for _ in range(10)])
     assert mean == pytest.approx(expected, abs=0.008)
 
 

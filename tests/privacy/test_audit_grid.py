@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from targetdp import Guarantee, PrivateProjection
-from targetdp.attacks.audit import audit, audit_rows
-from targetdp.mechanisms.base import NoiseMechanism
-from targetdp.mechanisms.choice import REGISTER
-from targetdp.mechanisms.linear import Scores
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.attacks import audit, audit_rows
+from targetdp.mechanisms import NoiseMechanism, Scores, noise_mechanisms
 
 TOTAL = 1e-4
 """The chance that any of these tests fails although every claim is true."""
@@ -36,12 +34,12 @@ class Claim:
     def mechanism(self) -> NoiseMechanism:
         asked = Guarantee(self.B, self.epsilon, DELTA)
         if self.name == "scores":
-            return Scores(np.eye(1, self.d) + 0.5, REGISTER["spherical-laplace"](asked))
-        return REGISTER[self.name](asked)
+            return Scores(np.eye(1, self.d) + 0.5, noise_mechanisms()["spherical-laplace"](asked))
+        return noise_mechanisms()[self.name](asked)
 
 
 def claims() -> Iterator[Claim]:
-    for name in (*REGISTER, "scores"):
+    for name in (*noise_mechanisms(), "scores"):
         for epsilon in EPSILONS:
             for d in COLUMNS:
                 if name != "staircase" or d == 1:
@@ -54,11 +52,11 @@ GRID = tuple(claims())
 
 
 def test_the_grid_has_every_mechanism() -> None:
-    assert {claim.name for claim in GRID} == {*REGISTER, "scores"}
+    assert {claim.name for claim in GRID} == {*noise_mechanisms(), "scores"}
     assert len(GRID) >= 100
 
 
-@pytest.mark.parametrize("name", [*REGISTER, "scores"])
+@pytest.mark.parametrize("name", [*noise_mechanisms(), "scores"])
 def test_no_claim_of_the_grid_is_refuted(name: str) -> None:
     seen = []
     for claim in GRID:
@@ -71,7 +69,7 @@ def test_no_claim_of_the_grid_is_refuted(name: str) -> None:
     assert max(seen) > 0.5
 
 
-@pytest.mark.parametrize("name", [*REGISTER, "scores"])
+@pytest.mark.parametrize("name", [*noise_mechanisms(), "scores"])
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_a_twin_with_less_noise_is_caught(name: str, share: float) -> None:
     """Everything as before, but for the noise: a tenth of it, or a half."""

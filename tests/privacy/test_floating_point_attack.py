@@ -11,9 +11,8 @@ import pytest
 from scipy.stats import binomtest
 
 from targetdp import Guarantee
-from targetdp.mechanisms.base import NoiseMechanism
-from targetdp.mechanisms.choice import REGISTER
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.mechanisms import NoiseMechanism, noise_mechanisms
 
 LOUD = 100.0
 """Scale of the naive noise: by the theory the two values below differ by ε = 0.005, next to nothing."""
@@ -61,10 +60,10 @@ def test_it_succeeds_against_a_textbook_sampler() -> None:
     assert told_apart(outputs, LOUD) > 0.6
 
 
-@pytest.mark.parametrize("name", sorted(REGISTER))
+@pytest.mark.parametrize("name", sorted(noise_mechanisms()))
 def test_it_fails_against_every_mechanism_of_ours(name: str) -> None:
     """The textbook's attack, with the true scale of the noise, is a coin within what the guarantee allows."""
-    mechanism: NoiseMechanism = REGISTER[name](Guarantee(B=0.5, epsilon=0.05, delta=1e-3))
+    mechanism: NoiseMechanism = noise_mechanisms()[name](Guarantee(B=0.5, epsilon=0.05, delta=1e-3))
     outputs = np.array([mechanism.privatize(np.full((RUNS, 1), value))[:, 0] for value in VALUES])
     scale = mechanism.law(1).deviation_per_column / np.sqrt(2)
     found = told_apart(outputs, scale)
@@ -72,13 +71,13 @@ def test_it_fails_against_every_mechanism_of_ours(name: str) -> None:
     assert binomtest(round(found * outputs.size), outputs.size, allowed, alternative="greater").pvalue > 1e-6
 
 
-@pytest.mark.parametrize("name", sorted(set(REGISTER) - {"projection", "projection-exact"}))
+@pytest.mark.parametrize("name", sorted(set(noise_mechanisms()) - {"projection", "projection-exact"}))
 def test_every_output_lies_on_one_public_grid_whatever_the_value(name: str) -> None:
     """So no output rules a value out: the grid depends on the guarantee alone.
 
     A projection multiplies such points by its public matrix: which float comes out depends on the point only.
     """
-    mechanism: NoiseMechanism = REGISTER[name](Guarantee(B=0.5, epsilon=0.05, delta=1e-3))
+    mechanism: NoiseMechanism = noise_mechanisms()[name](Guarantee(B=0.5, epsilon=0.05, delta=1e-3))
     grid = mechanism.law(1).grid
     for value in (0.0, 0.5, 1 / 3, -0.999_999_999, 5e-324):
         steps = mechanism.privatize(np.full((500, 1), value)) / grid

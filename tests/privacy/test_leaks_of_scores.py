@@ -8,7 +8,8 @@ import pytest
 from leaks_support import masked, tables, without_own
 from release_support import ASKED, cli, read_back, write_parquet, write_scales
 from score_support import write_weights
-from targetdp.release.staging import certificate_path, page_path
+from targetdp.release import certificate_path
+from targetdp.release._staging import page_path
 
 SAMPLED = 20
 ROWS = 60

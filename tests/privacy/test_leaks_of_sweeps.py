@@ -11,8 +11,8 @@ import pytest
 
 from leaks_support import masked
 from release_support import cli
-from targetdp.programs.file import MARK
-from targetdp.tradeoff.mark import MARK as FIELD
+from targetdp.programs import MARK
+from targetdp.tradeoff import MARK as FIELD
 from tradeoff_support import FEATURES, files
 
 EXTREMES = {"as it is": None, "a neighbor": 0.1, "extreme": 1e12}

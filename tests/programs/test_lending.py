@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from targetdp.programs.folds import Folds
-from targetdp.programs.lending import Lending, LendingResult, Loans, loans_at_rates
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.programs import Folds, Lending, LendingResult, Loans, loans_at_rates
 
 REPAID = np.array([0.0, 1.0, 0.0, 1.0])
 MONEY = Loans(

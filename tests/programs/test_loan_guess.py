@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from targetdp.programs.look import look_at
-from targetdp.programs.proposal import Proposal, propose
-from targetdp.programs.text import Terms, program_text
-from targetdp.table.example import write
+from targetdp.populations import write
+from targetdp.programs import Terms, propose
+from targetdp.programs._proposal import Proposal
+from targetdp.programs._template import program_text
+from targetdp.table import look_at
 
 ROWS = 40
 ONES = [0, 1, 1, 1] * (ROWS // 4)

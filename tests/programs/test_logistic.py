@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from targetdp.programs.folds import Folds
-from targetdp.programs.logistic import Logistic
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.programs import Folds, Logistic
 
 
 def slow(X: Floats, y: Floats, folds: Folds, C: float, weights: Floats | None = None) -> Floats:

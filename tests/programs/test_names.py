@@ -2,7 +2,7 @@
 
 import pytest
 
-from targetdp.programs.names import is_known_afterwards, is_of_codes, one_means_repaid, words_of
+from targetdp.programs._column_names import is_known_afterwards, is_of_codes, one_means_repaid, words_of
 
 
 def test_words() -> None:

@@ -10,11 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from targetdp import data_scales, normalize
-from targetdp.programs.aid import Aid, Welfare
-from targetdp.programs.file import make_program_settings
-from targetdp.programs.lending import Lending
-from targetdp.programs.opening import OpenProgram, open_program, opened
-from targetdp.tradeoff.programs import sweep_of
+from targetdp.programs import Aid, Lending, OpenProgram, Welfare, open_program, opened
+from targetdp.programs._settings import make_program_settings
+from targetdp.tradeoff._programs import sweep_of
 
 
 def columns(n: int = 30) -> dict[str, Any]:
@@ -76,7 +74,6 @@ def test_a_file_becomes_a_program(tmp_path: Path) -> None:
     assert found.ids.to_pylist() == data["name"]
     assert found.rows == pytest.approx(normalize(X, data_scales(X)).X)
     assert (found.raw == X).all()
-    assert found.unclipped == pytest.approx((X - X.mean(axis=0)) / X.std(axis=0))
     assert found.folds.people == 30
     program = found.program
     assert isinstance(program, Aid)
@@ -219,14 +216,14 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("rows", "most"), [(30, 23), (2_100, 1_600)])
 def test_every_part_needs_a_person_also_when_some_are_held_out(tmp_path: Path, rows: int, most: int) -> None:
-    """Said when the file is opened, not in the middle of a sweep."""
+    """Said when the sweep is put together, not in the middle of it."""
     table = tmp_path / "people.parquet"
     pq.write_table(pa.table(columns(rows)), table)
     said = (
         f"parts = {most + 1} is outside 1 to {most}: table .*people.parquet has {rows:,} people, a trade-off"
     )
     with pytest.raises(ValueError, match=said):
-        aid(table, parts=most + 1)
+        sweep_of(aid(table, parts=most + 1), "more")
     found = aid(table, parts=most)
     study = sweep_of(found, "most").study
     assert study.people - study.holdout == most, "so many are left where attribute inference is measured"

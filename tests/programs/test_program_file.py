@@ -9,15 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from targetdp.programs.file import (
-    MARK,
-    AidSettings,
-    LendingSettings,
-    ProgramFile,
-    make_program_settings,
-    read_program_file,
-)
-from targetdp.programs.ridge import Ridge
+from targetdp.programs import MARK, AidSettings, ProgramFile, Ridge, read_program_file
+from targetdp.programs._settings import LendingSettings, make_program_settings
 
 AID: dict[str, Any] = {
     "kind": "aid", "table": "people.parquet", "source": "public", "features": ["calls", "texts"],

@@ -12,12 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from targetdp.cli.program import app
-from targetdp.programs.file import MARK, AidSettings, LendingSettings, ProgramFile, read_program_file
-from targetdp.programs.lending import Lending
-from targetdp.programs.look import look_at
-from targetdp.programs.opening import open_program
-from targetdp.programs.proposal import propose
+from targetdp.cli import _program
+from targetdp.programs import (
+    MARK,
+    AidSettings,
+    Lending,
+    ProgramFile,
+    open_program,
+    propose,
+    read_program_file,
+)
+from targetdp.programs._settings import LendingSettings
+from targetdp.table import look_at
 
 ROWS = 60
 
@@ -50,7 +56,9 @@ def table(tmp_path: Path) -> Path:
 def init(table: Path, out: Path, *arguments: str, kind: str = "aid") -> str:
     """What was said; errors are raised."""
     result = CliRunner().invoke(
-        app, ["init", str(table), "--kind", kind, "--out", str(out), *arguments], catch_exceptions=False
+        _program.app,
+        ["init", str(table), "--kind", kind, "--out", str(out), *arguments],
+        catch_exceptions=False,
     )
     assert result.exit_code == 0, result.output
     return result.output
@@ -207,7 +215,7 @@ def test_a_file_written_meanwhile_is_not_replaced(
         out.write_text("theirs", encoding="utf-8")
         return look_at(path)
 
-    monkeypatch.setattr("targetdp.programs.look.look_at", look_and_dawdle)
+    monkeypatch.setattr("targetdp.table.look_at", look_and_dawdle)
     with pytest.raises(ValueError, match="exists: choose another name"):
         init(table, out)
     assert out.read_text(encoding="utf-8") == "theirs"

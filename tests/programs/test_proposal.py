@@ -9,11 +9,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from targetdp.programs.file import make_program_settings
-from targetdp.programs.look import Look, look_at
-from targetdp.programs.opening import opened
-from targetdp.programs.proposal import propose
-from targetdp.programs.text import Terms, program_text
+from targetdp.programs import Terms, opened, propose
+from targetdp.programs._settings import make_program_settings
+from targetdp.programs._template import program_text
+from targetdp.table import Look, look_at
 
 ROWS = 60
 

@@ -5,9 +5,10 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
-from targetdp.programs.people import People, people_of
-from targetdp.programs.ranking import at_or_below, lowest, places, rank_agreement, settled
-from targetdp.typing import Floats, Integers
+from targetdp._core import Floats, Integers
+from targetdp.programs import people_of
+from targetdp.programs._people import People
+from targetdp.programs._ranking import at_or_below, lowest, places, rank_agreement, settled
 
 
 def chosen(scores: list[float], quota: float, seed: int = 0, weights: list[float] | None = None) -> list[int]:

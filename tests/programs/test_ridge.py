@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge as Slow
 
-from targetdp.programs.folds import Folds
-from targetdp.programs.ridge import Ridge
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.programs import Folds, Ridge
 
 
 def slow(X: Floats, y: Floats, folds: Folds, alpha: float, weights: Floats | None = None) -> Floats:

@@ -12,21 +12,14 @@ import pytest
 from scipy import integrate, stats
 
 from release_support import CENTERS, FEATURES, SCALES, settings, table_of, write_parquet, write_scales
-from targetdp.release.caveats import NO_LEDGER
-from targetdp.release.certificate import (
-    Certificate,
-    File,
-    LedgerMark,
-    Output,
-    list_hash,
-    make_certificate,
-    output_of,
-)
-from targetdp.release.job import privatize_file
-from targetdp.release.keys import SigningKey, is_signed
-from targetdp.release.terms import make_terms
-from targetdp.scales import ColumnScales, confidential_scales, declared_scales
-from targetdp.table.sink import Written
+from targetdp.normalization import ColumnScales, confidential_scales, declared_scales
+from targetdp.release import Certificate, SigningKey, privatize_file
+from targetdp.release._certificate._caveats import NO_LEDGER
+from targetdp.release._certificate._certificate import list_hash, make_certificate, output_of
+from targetdp.release._certificate._parts import File, LedgerMark, Output
+from targetdp.release._keys import is_signed
+from targetdp.release._terms import make_terms
+from targetdp.table import Written
 
 PUBLIC = declared_scales(CENTERS, SCALES)
 OUTPUT = Output(format="parquet", files=(File(name="x", size=1, sha256="0" * 64),), sha256="0" * 64)
@@ -133,7 +126,7 @@ def test_classic_privacy_is_the_lemma_s_and_the_noise_s_own() -> None:
 
 
 def test_private_scales_are_added_up() -> None:
-    from targetdp.guarantee import Guarantee  # noqa: PLC0415
+    from targetdp.guarantee import Guarantee
 
     paid = ColumnScales(np.zeros(3), np.ones(3), "private", Guarantee(2, 0.5, 1e-20))
     c, without = certificate(paid, epsilon=1.0), certificate(epsilon=1.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from targetdp.release.columns import Tally, check_columns, ids_of, numbers_of
+from targetdp.table import Tally, check_columns, ids_of, numbers_of
 
 
 def ids(values: Any, kind: pa.DataType | None = None) -> tuple[list[str], Tally]:

@@ -12,12 +12,17 @@ import pytest
 
 from release_support import CENTERS, FEATURES, SCALES, people, write_scales
 from targetdp.guarantee import Guarantee
-from targetdp.release.frame import ReleasedFrame, privatize_frame
-from targetdp.release.frame_content import is_certified
-from targetdp.release.keys import SigningKey, default_key_path
-from targetdp.release.ledger import Ledger, LimitExceeded
-from targetdp.release.verify import verify_guarantee
-from targetdp.scales import declared_scales
+from targetdp.normalization import declared_scales
+from targetdp.release import (
+    Ledger,
+    LimitExceeded,
+    ReleasedFrame,
+    SigningKey,
+    default_key_path,
+    privatize_frame,
+)
+from targetdp.release._certificate._contents import is_certified
+from targetdp.release._certificate._verify import verify_guarantee
 
 PUBLIC = declared_scales(CENTERS, SCALES)
 KINDS: dict[str, tuple[Callable[..., Any], type]] = {

@@ -19,7 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from targetdp.release.keys import SigningKey, default_key_path, fingerprint_of, is_signed, pseudonym_key
+from targetdp.release import SigningKey, default_key_path, pseudonym_key
+from targetdp.release._keys import fingerprint_of, is_signed
 
 MESSAGE = b"what was said"
 

@@ -7,11 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from targetdp.progress import Silent
-from targetdp.table.source import batch_rows
-from targetdp.release.learning import learn_scales
-from targetdp.scales import ColumnScales
-from targetdp.typing import Floats
+from targetdp._core import Floats, Silent
+from targetdp.normalization import ColumnScales
+from targetdp.release import learn_scales
+from targetdp.table import batch_rows
 
 NAMES = ("a", "b", "c")
 
@@ -35,7 +34,7 @@ def learn(table: Path, fit: float | None = None, impute: float | None = None) ->
 def test_they_are_the_tables_means_and_deviations(
     table: Path, values: Floats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("targetdp.release.learning.batch_rows", lambda _: 300)
+    monkeypatch.setattr("targetdp.release._learning.batch_rows", lambda _: 300)
     learned = learn(table)
     assert learned.center == pytest.approx(values.mean(axis=0), rel=1e-12)
     assert learned.scale == pytest.approx(values.std(axis=0), rel=1e-12)

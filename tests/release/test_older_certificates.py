@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from targetdp.release.certificate import Certificate
-from targetdp.release.staging import certificate_path
-from targetdp.release.verify import read_certificate, verify_release
-from targetdp.version import __version__
+from targetdp._core import __version__
+from targetdp.release import Certificate, certificate_path, read_certificate, verify_release
 
 TABLE = '"name","calls"\n"a",-1.0418251156806946\n"b",-0.9542417526245117\n"c",-0.8713439106941223\n'
 DIGEST = "2c417358e0c7462ed5711f6f1771e76e383c3ec5b5f6c849b94316a092645ef3"

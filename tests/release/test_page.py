@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from release_support import settings
+from targetdp._core import percent_up, up
 from targetdp.guarantee import Guarantee
-from targetdp.release.certificate import Certificate, LedgerMark, Output, make_certificate, stated
-from targetdp.release.keys import SigningKey
-from targetdp.release.page import page
-from targetdp.release.terms import make_terms
-from targetdp.rounding import percent_up, up
-from targetdp.scales import ColumnScales, confidential_scales, declared_scales
+from targetdp.normalization import ColumnScales, confidential_scales, declared_scales
+from targetdp.release import Certificate, SigningKey
+from targetdp.release._certificate._certificate import make_certificate, stated
+from targetdp.release._certificate._page import page
+from targetdp.release._certificate._parts import LedgerMark, Output
+from targetdp.release._terms import make_terms
 
 PUBLIC = declared_scales([1234.5, 2.0, 3.0], [67.25, 1.0, 1.0])
 MARK = LedgerMark(

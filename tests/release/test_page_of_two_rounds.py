@@ -6,10 +6,8 @@ import pytest
 
 from release_support import certificate_of, write_scales
 from score_support import first_round, second_round, two_tables
-from targetdp.release.certificate import Certificate
-from targetdp.release.page import page
-from targetdp.release.score_checks import against_sample
-from targetdp.release.verify import verify_release
+from targetdp.release import Certificate, against_sample, verify_release
+from targetdp.release._certificate._page import page
 
 ALONE = "This is for this release alone. People of the sample are in two releases, which add up"
 

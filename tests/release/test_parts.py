@@ -11,9 +11,7 @@ import pytest
 from release_support import nothing_changes, read_back, write_parquet
 from score_support import charged, first_round, second_round, two_tables, write_weights
 from targetdp.guarantee import Guarantee
-from targetdp.release.keys import SigningKey
-from targetdp.release.ledger import Head, Ledger, LimitExceeded
-from targetdp.release.verify import verify_in_ledger
+from targetdp.release import Head, Ledger, LimitExceeded, SigningKey, verify_in_ledger
 
 LIMIT = Guarantee(0.25, 6.0, 1e-6)
 """One round of ε = 4 fits, and two do not, unless nobody is in both."""

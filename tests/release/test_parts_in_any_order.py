@@ -8,9 +8,7 @@ import pytest
 from release_support import nothing_changes, read_back, write_parquet
 from score_support import charged, first_round, second_round, two_tables, write_weights
 from targetdp.guarantee import Guarantee
-from targetdp.release.holder import PublishedButUnsettledError
-from targetdp.release.keys import SigningKey
-from targetdp.release.ledger import Head, Ledger
+from targetdp.release import Head, Ledger, PublishedButUnsettledError, SigningKey
 
 
 @pytest.fixture

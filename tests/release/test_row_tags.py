@@ -6,8 +6,8 @@ import pyarrow as pa
 from cryptography.hazmat.primitives.ciphers import algorithms
 from cryptography.hazmat.primitives.cmac import CMAC
 
-from targetdp.release.row_tags import tags_of
-from targetdp.words import RowWords
+from targetdp.noise import RowWords
+from targetdp.release._engine._row_tags import tags_of
 
 KEY = bytes(range(32))
 

@@ -12,11 +12,15 @@ import pytest
 
 from release_support import FEATURES, nothing_changes, read_back, write_parquet, write_scales
 from score_support import EVERYBODY, SAMPLED, first_round, in_folder, second_round, two_tables, write_weights
-from targetdp.release.certificate import Certificate
-from targetdp.release.job import privatize_file
-from targetdp.release.keys import SigningKey, new_pseudonym_key, pseudonym_key
-from targetdp.release.sample import ManyMissingError
-from targetdp.release.staging import certificate_path
+from targetdp.release import (
+    Certificate,
+    ManyMissingError,
+    SigningKey,
+    certificate_path,
+    privatize_file,
+    pseudonym_key,
+)
+from targetdp.release._keys import new_pseudonym_key
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from targetdp.release.scales_file import Origin, read_bounds, read_scales, scales_text
-from targetdp.scales import declared_scales
+from targetdp.normalization import declared_scales, read_bounds, read_scales, scales_text
+from targetdp.normalization._scales_file import Origin
 
 ODD = (
     "plain", 'with "quotes"', "it's", "a.b.c", "naïve — 名前 🙂", "tab\tand\nbreak", "back\\slash",

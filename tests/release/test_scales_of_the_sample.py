@@ -13,18 +13,21 @@ from release_support import FEATURES, certificate_of, values_of, write_parquet
 from score_support import charged, first_round, in_folder, second_round, two_tables, write_weights
 from targetdp import sequential
 from targetdp.accounting import StatedLoss, compose
-from targetdp.mechanisms.laws import law_of
-from targetdp.mechanisms.linear import LinearLaw, rounding
-from targetdp.release.certificate import Certificate
-from targetdp.release.frame import privatize_frame
-from targetdp.release.holder import Holder
-from targetdp.release.keys import SigningKey
-from targetdp.release.ledger import Ledger
-from targetdp.release.page import page
-from targetdp.release.score_checks import against_sample
-from targetdp.release.staging import certificate_path, page_path
-from targetdp.release.verify import verify_in_ledger, verify_release
-from targetdp.scales import ColumnScales, private_scales
+from targetdp.mechanisms import LinearLaw, law_of, rounding
+from targetdp.normalization import ColumnScales, private_scales
+from targetdp.release import (
+    Certificate,
+    Ledger,
+    SigningKey,
+    against_sample,
+    certificate_path,
+    privatize_frame,
+    verify_in_ledger,
+    verify_release,
+)
+from targetdp.release._certificate._page import page
+from targetdp.release._holder import Holder
+from targetdp.release._staging import page_path
 
 PAID = 20.0
 

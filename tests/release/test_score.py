@@ -27,18 +27,14 @@ from release_support import (
 )
 from score_support import TWO, WEIGHTS, first_round, in_folder, second_round, two_tables, write_weights
 from targetdp import privatize_frame
+from targetdp._core import Floats
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms.laws import law_of
-from targetdp.mechanisms.linear import LinearLaw
-from targetdp.release.frame_content import is_certified
-from targetdp.release.job import privatize_file
-from targetdp.release.keys import SigningKey
-from targetdp.release.page import page
-from targetdp.release.settings import make_settings, read_release_file
-from targetdp.release.staging import page_path
-from targetdp.release.telling import SingledOutError
-from targetdp.scales import declared_scales
-from targetdp.typing import Floats
+from targetdp.mechanisms import LinearLaw, law_of
+from targetdp.normalization import declared_scales
+from targetdp.release import SigningKey, SingledOutError, make_settings, privatize_file, read_release_file
+from targetdp.release._certificate._contents import is_certified
+from targetdp.release._certificate._page import page
+from targetdp.release._staging import page_path
 
 
 @pytest.fixture

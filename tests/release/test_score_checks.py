@@ -12,16 +12,21 @@ import pytest
 from release_support import certificate_of
 from score_support import TWO, charged, first_round, in_folder, second_round, two_tables, write_weights
 from targetdp import GaussianNoise, Guarantee
-from targetdp.release.caveats import Facts, conditions_of
-from targetdp.release.certificate import Certificate
-from targetdp.release.charge import Charge
-from targetdp.release.job import privatize_file
-from targetdp.release.keys import SigningKey
-from targetdp.release.page import page
-from targetdp.release.score_checks import against_sample
-from targetdp.release.staging import certificate_path, page_path
-from targetdp.release.two_rounds import FirstRound, TwoRounds
-from targetdp.release.verify import verify_in_ledger, verify_release
+from targetdp.release import (
+    Certificate,
+    Facts,
+    SigningKey,
+    against_sample,
+    certificate_path,
+    conditions_of,
+    privatize_file,
+    verify_in_ledger,
+    verify_release,
+)
+from targetdp.release._certificate._charge import Charge
+from targetdp.release._certificate._page import page
+from targetdp.release._certificate._rounds import FirstRound, TwoRounds
+from targetdp.release._staging import page_path
 
 Plain = dict[str, Any]
 

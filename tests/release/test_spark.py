@@ -35,17 +35,22 @@ from release_support import (
 from score_support import TWO, first_round, two_tables, write_weights
 from support import means_agree, same_distribution
 from targetdp import Staircase
-from targetdp.mechanisms.law import SphericalLaplaceLaw
-from targetdp.mechanisms.linear import LinearLaw
+from targetdp._core import Floats
+from targetdp.mechanisms import LinearLaw, SphericalLaplaceLaw
 from targetdp.noise import grid_for
-from targetdp.release.job import privatize_file
-from targetdp.release.ledger import Ledger
-from targetdp.release.sample import ManyMissingError
-from targetdp.release.spark_tasks import REPORT, Gathered, Measure, Privatize, Report, Secret, draw_secret
-from targetdp.release.staging import certificate_path, page_path
-from targetdp.scales import Bounds, declared_scales
-from targetdp.table.source import Source
-from targetdp.typing import Floats
+from targetdp.normalization import Bounds, declared_scales
+from targetdp.release import Ledger, ManyMissingError, certificate_path, privatize_file
+from targetdp.release._engine._spark_tasks import (
+    REPORT,
+    Gathered,
+    Measure,
+    Privatize,
+    Report,
+    Secret,
+    draw_secret,
+)
+from targetdp.release._staging import page_path
+from targetdp.table import Source
 
 _NO_JAVA = shutil.which("java") is None and "JAVA_HOME" not in os.environ
 if _NO_JAVA and os.environ.get("TARGETDP_REQUIRE_SPARK") != "1":
@@ -69,8 +74,8 @@ def spark(events: Path) -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         os.environ["PYSPARK_PYTHON"] = sys.executable
-        from pyspark import cloudpickle  # noqa: PLC0415
-        from pyspark.sql import SparkSession  # noqa: PLC0415
+        from pyspark import cloudpickle
+        from pyspark.sql import SparkSession
 
         # Workers cannot import this module.
         cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
@@ -105,7 +110,7 @@ def frame_of(spark: Any, table: pa.Table, partitions: int = 3) -> Any:
 
 def engine() -> Any:
     """Imported late: a machine without Spark skips these tests."""
-    from targetdp.release import spark  # noqa: PLC0415
+    from targetdp.release._engine import _spark as spark
 
     return spark
 
@@ -281,7 +286,7 @@ def test_the_public_frame_reads_back_with_spark_as_a_directory(spark: Any, tmp_p
 
 def test_many_ranges_and_pseudonyms(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine(), "group_rows", lambda _: 64)
-    monkeypatch.setattr("targetdp.release.ordered.group_rows", lambda _: 64)
+    monkeypatch.setattr("targetdp.release._engine._ordered.group_rows", lambda _: 64)
     table = table_of(1000)
     release(frame_of(spark, table), tmp_path / "plain.parquet")
     release(frame_of(spark, table), tmp_path / "hidden.parquet", pseudonymize=tmp_path / "key")

@@ -13,10 +13,12 @@ from unittest import mock
 import pytest
 
 from release_support import hidden, settings, snapshot
-from targetdp.release.certificate import Certificate, File, Output, make_certificate
-from targetdp.release.staging import Staging, certificate_path, page_path
-from targetdp.release.terms import make_terms
-from targetdp.scales import declared_scales
+from targetdp.normalization import declared_scales
+from targetdp.release import Certificate, certificate_path
+from targetdp.release._certificate._certificate import make_certificate
+from targetdp.release._certificate._parts import File, Output
+from targetdp.release._staging import Staging, page_path
+from targetdp.release._terms import make_terms
 
 CALLS = ("rename", "replace", "unlink", "mkdir", "rmdir", "fsync", "open", "close")
 """Every way in which staging touches the disk; the moment before each is one to die at."""

@@ -11,10 +11,10 @@ from release_support import FEATURES, settings
 from score_support import TWO, write_weights
 from targetdp import least_noise
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms.linear import LinearLaw
-from targetdp.release.caveats import ALWAYS, NO_GUARANTEE
-from targetdp.release.terms import Terms, default_delta, make_terms
-from targetdp.scales import ColumnScales, confidential_scales, declared_scales
+from targetdp.mechanisms import LinearLaw
+from targetdp.normalization import ColumnScales, confidential_scales, declared_scales
+from targetdp.release._certificate._caveats import ALWAYS, NO_GUARANTEE
+from targetdp.release._terms import Terms, default_delta, make_terms
 
 PUBLIC = declared_scales([0.0, 0.0, 0.0], [1.0, 1.0, 1.0])
 PAID = Guarantee(2, 0.1, 1e-20)

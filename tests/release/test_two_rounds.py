@@ -7,10 +7,11 @@ import pytest
 
 from targetdp import GaussianNoise, Guarantee, SphericalLaplace, Staircase, sequential
 from targetdp.accounting import compose
-from targetdp.mechanisms.linear import Scores
-from targetdp.release.charge import Charge
-from targetdp.release.two_rounds import FirstRound, TwoRounds, two_rounds
-from targetdp.scales import ColumnScales, confidential_scales, declared_scales
+from targetdp.mechanisms import Scores
+from targetdp.normalization import ColumnScales, confidential_scales, declared_scales
+from targetdp.release import two_rounds
+from targetdp.release._certificate._charge import Charge
+from targetdp.release._certificate._rounds import FirstRound, TwoRounds
 
 FIRST = GaussianNoise(B=0.25, epsilon=2.0, delta=1e-4)
 NOISE = GaussianNoise(B=0.5, epsilon=3.0, delta=1e-5)

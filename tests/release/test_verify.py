@@ -21,20 +21,22 @@ from release_support import (
     write_scales,
 )
 from targetdp import Guarantee, declared_scales, privatize_frame
-from targetdp.release.certificate import Certificate, Stated
-from targetdp.release.contents import _shown
-from targetdp.release.job import privatize_file
-from targetdp.release.keys import SigningKey
-from targetdp.release.ledger import Ledger
-from targetdp.release.page import page
-from targetdp.release.staging import certificate_path, page_path
-from targetdp.release.verify import (
+from targetdp.release import (
+    Certificate,
+    Ledger,
+    SigningKey,
     Verification,
+    certificate_path,
+    privatize_file,
     read_certificate,
-    verify_guarantee,
     verify_in_ledger,
     verify_release,
 )
+from targetdp.release._certificate._contents import _shown
+from targetdp.release._certificate._page import page
+from targetdp.release._certificate._parts import Stated
+from targetdp.release._certificate._verify import verify_guarantee
+from targetdp.release._staging import page_path
 
 Plain = dict[str, Any]
 
@@ -250,7 +252,7 @@ def test_no_stranger_s_key_is_taken_for_the_holder_s(released: Path, tmp_path: P
 def forge(folder: Path, change: Callable[[pa.Table], pa.Table]) -> set[str]:
     output = folder / "one.parquet"
     pq.write_table(change(read_back(output)), output)
-    import hashlib  # noqa: PLC0415
+    import hashlib
 
     digest = hashlib.sha256(output.read_bytes()).hexdigest()
 

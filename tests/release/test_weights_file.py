@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from targetdp.mechanisms.linear import MOST_SCORES
-from targetdp.release.weights_file import LARGEST_FILE, Weights, must_differ, read_weights, weights_text
+from targetdp.mechanisms import MOST_SCORES
+from targetdp.release import weights_text
+from targetdp.release._weights_file import LARGEST_FILE, Weights, must_differ, read_weights
 
 GOOD = """
 scores = ["poverty", "need"]

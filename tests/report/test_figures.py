@@ -23,21 +23,28 @@ from PIL import Image
 
 from release_support import cli, words
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms.choice import REGISTER
-from targetdp.programs.file import MARK
-from targetdp.report.figures import drawing, saving
-from targetdp.report.figures.accuracy import accuracy_figure
-from targetdp.report.figures.choice import choose
-from targetdp.report.figures.drawing import Drawn, draw_all
-from targetdp.report.figures.epsilon import EpsilonCurves, epsilon_curves, epsilon_figure
-from targetdp.report.figures.noise import TOGO, NoiseComparison, compare_noise, noise_figure
-from targetdp.report.figures.rounding import delta_words, epsilon_words, short
-from targetdp.report.figures.saving import FORMATS, rendered, save_figures
-from targetdp.report.figures.style import SMALL, WHITE, printable, style
-from targetdp.report.figures.sweep import Release, SweptProgram, read_program
-from targetdp.report.figures.tradeoff import tradeoff_figure
-from targetdp.tradeoff.runner import run
-from targetdp.tradeoff.standing import Estimate
+from targetdp.mechanisms import noise_mechanisms
+from targetdp.programs import MARK
+from targetdp.report import (
+    FORMATS,
+    accuracy_figure,
+    choose,
+    compare_noise,
+    draw_all,
+    epsilon_curves,
+    epsilon_figure,
+    noise_figure,
+    read_program,
+    save_figures,
+    tradeoff_figure,
+)
+from targetdp.report._figures import _drawing as drawing
+from targetdp.report._figures import _drawing as saving
+from targetdp.report._figures._choice import Release, SweptProgram
+from targetdp.report._figures._curves import TOGO, EpsilonCurves, NoiseComparison
+from targetdp.report._figures._drawing import Drawn, rendered
+from targetdp.report._figures._style import SMALL, WHITE, delta_words, epsilon_words, printable, short, style
+from targetdp.tradeoff import Estimate, run
 from tradeoff_support import TINY, study, sweep
 
 GRID = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
@@ -435,7 +442,9 @@ def test_noise_is_the_mechanisms_own(noise: NoiseComparison) -> None:
 
 def test_wide_tables_are_compared_too() -> None:
     wide = compare_noise(columns=(201,))
-    assert wide.noise["projection"][0] == pytest.approx(REGISTER["projection"](TOGO).noise_sd(201) / TOGO.B)
+    assert wide.noise["projection"][0] == pytest.approx(
+        noise_mechanisms()["projection"](TOGO).noise_sd(201) / TOGO.B
+    )
 
 
 def test_epsilon_is_the_mechanisms_own_and_the_claim_at_B(curves: EpsilonCurves) -> None:
@@ -693,7 +702,7 @@ def test_a_record_of_another_version_is_refused_in_words(
     def old(folder: Path) -> Any:
         raise KeyError("release")
 
-    monkeypatch.setattr("targetdp.report.figures.sweep.read_figures", old)
+    monkeypatch.setattr("targetdp.report._figures._choice.read_figures", old)
     with pytest.raises(ValueError, match="lacks 'release', so it was made by another version"):
         read_program(swept[0])
 

@@ -12,20 +12,17 @@ import pytest
 from typer.testing import CliRunner
 
 from targetdp.cli import app
-from targetdp.conditions import accuracy_ceiling
 from targetdp.guarantee import Guarantee
-from targetdp.programs.file import MARK
-from targetdp.release.settings import make_settings
-from targetdp.report.page.audience import OVERRIDES
-from targetdp.report.page.ceiling import EPSILONS, ceiling_curves
-from targetdp.report.page.content import FEATURES_LINE, Content, content, usual_limits
-from targetdp.report.page.render import LARGEST, page
-from targetdp.scales import confidential_scales, data_scales, declared_scales
-from targetdp.tradeoff.grid import Grid
-from targetdp.tradeoff.recommend import recommend
-from targetdp.tradeoff.release_file import release_text
-from targetdp.tradeoff.runner import run
-from targetdp.tradeoff.standing import Constraint, read_figures
+from targetdp.normalization import confidential_scales, data_scales, declared_scales
+from targetdp.programs import MARK
+from targetdp.release import make_settings
+from targetdp.report import Content, content, page, usual_limits
+from targetdp.report._page._conditions import OVERRIDES
+from targetdp.report._page._content import FEATURES_LINE
+from targetdp.report._page._promise import EPSILONS, ceiling_curves
+from targetdp.report._page._render import LARGEST
+from targetdp.theorem1 import accuracy_ceiling
+from targetdp.tradeoff import Constraint, Grid, read_figures, recommend, release_text, run
 from tradeoff_support import GRID, people, study, sweep
 
 RELEASABLE = Grid(B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5, 0.9), group_sizes=(2, 5))
@@ -109,7 +106,7 @@ def test_curves_are_never_below_what_was_computed(folder: Path, made: Content) -
 
 
 def test_groups_change_as_the_summary_says(folder: Path, made: Content) -> None:
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    import pyarrow.parquet as pq
 
     rows = pq.read_table(folder / "summary.parquet").to_pylist()
     wanted = {

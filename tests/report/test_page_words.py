@@ -9,18 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from targetdp._core import up
 from targetdp.mechanisms import NoiseMechanism
-from targetdp.normalization import normalize
-from targetdp.report.page import answer
-from targetdp.report.page.labels import label
-from targetdp.report.page.numbers import about, money, of_100, people, safe_share, whole
-from targetdp.report.page.profiles import profiles
-from targetdp.report.page.promise import at_distances
-from targetdp.report.page.subject import Subject, subject_of
-from targetdp.rounding import up
-from targetdp.scales import declared_scales
-from targetdp.tradeoff.grid import Cell, Grid
-from targetdp.tradeoff.standing import Estimate
+from targetdp.normalization import declared_scales, normalize
+from targetdp.report import at_distances, profiles
+from targetdp.report._page import _answer as answer
+from targetdp.report._page._answer import Subject, subject_of
+from targetdp.report._page._words import about, label, money, of_100, people, safe_share, whole
+from targetdp.tradeoff import Cell, Estimate, Grid
 
 
 def aid() -> Subject:

@@ -12,11 +12,11 @@ from scipy.stats import skew
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 
-from targetdp.normalization import normalize
-from targetdp.scales import data_scales
-from targetdp.table.example import DEFAULT_SEED, MOST_ROWS, draw
-from targetdp.table.populations import POPULATIONS, Example, Population, draws
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.normalization import data_scales, normalize
+from targetdp.populations import DEFAULT_SEED, POPULATIONS, Example, Population, draw
+from targetdp.populations import _population as draws
+from targetdp.populations._tables import MOST_ROWS
 
 BOTH = pytest.mark.parametrize("population", POPULATIONS.values(), ids=POPULATIONS)
 PAGE = Path(__file__).parents[2] / "docs" / "populations.md"

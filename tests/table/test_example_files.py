@@ -16,11 +16,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from targetdp.table import example
-from targetdp.table.example import Beside, draw, write
-from targetdp.table.populations import POPULATIONS, tables
-from targetdp.table.sink import Sink
-from targetdp.table.source import open_source
+from targetdp.populations import POPULATIONS, Beside, draw, write
+from targetdp.populations import _tables as example
+from targetdp.populations import _tables as tables
+from targetdp.table import Sink, open_source
 
 
 class Told:
@@ -176,7 +175,7 @@ def test_two_runs_for_one_name_do_not_meet(tmp_path: Path) -> None:
 def test_a_killed_run_leaves_no_file_and_the_next_cleans_up(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
     script = (
-        "import sys; from pathlib import Path; from targetdp.table.example import write; "
+        "import sys; from pathlib import Path; from targetdp.populations._tables import write; "
         "write('togo', Path(sys.argv[1]), rows=5_000_000)"
     )
     run = subprocess.Popen([sys.executable, "-c", script, path])  # noqa: S603

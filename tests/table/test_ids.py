@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from targetdp.table.ids import Splitters, buckets_of, sort_ids
+from targetdp.table import Splitters, buckets_of, sort_ids
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 ALIKE = st.builds(
@@ -132,7 +132,7 @@ def test_memory_for_splitters_is_bounded_and_their_distances_even() -> None:
 def test_long_ids_are_thinned_before_they_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
     """One array of text has room for 2³¹ bytes."""
     long = [f"{i:04d}" + "x" * 1000 for i in range(600)]
-    monkeypatch.setattr("targetdp.table.ids._MOST_BYTES", 50_000)
+    monkeypatch.setattr("targetdp.table._ids._MOST_BYTES", 50_000)
     cuts = [int(name[:4]) for name in stream(long, 50, keep=2000).cut(4).to_pylist()]
     np.testing.assert_allclose(cuts, [150, 300, 450], atol=20)
     assert stream(["x" * 100_000], 1).cut(4).to_pylist() == ["x" * 100_000]

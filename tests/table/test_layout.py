@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from targetdp.normalization import normalize
-from targetdp.scales import declared_scales
-from targetdp.table.layout import columns_in_order, rows_in_ball
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.normalization import declared_scales, normalize, rows_in_ball
+from targetdp.table import columns_in_order
 
 ANY = st.floats(allow_nan=False, allow_infinity=False)
 

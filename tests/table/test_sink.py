@@ -11,9 +11,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from targetdp.table import sink as sink_module
-from targetdp.table.sink import HashedFile, Sink
-from targetdp.table.source import Format
+from targetdp.table import Format, Sink
+from targetdp.table import _sink as sink_module
+from targetdp.table._sink import HashedFile
 
 SCHEMA = pa.schema(
     [pa.field("name", pa.string(), nullable=False), pa.field("x", pa.float64(), nullable=False)]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from targetdp.table.spill import Spill
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.table import Spill
 
 
 def collected(spill: Spill) -> tuple[list[str], Floats, dict[str, list[object]], int]:

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
 
-from targetdp.table.sink import Sink
-from targetdp.table.spreadsheets import harmless, refuse_formulas
+from targetdp.table import Sink, refuse_formulas
+from targetdp.table._sink import harmless
 
 RUN = [
     "=1+1",

@@ -91,7 +91,7 @@ def main(place: Path, kills_at_random: int) -> None:
 
 
 if __name__ == "__main__":
-    from targetdp.tradeoff.runner import run
+    from targetdp.tradeoff import run
     from tradeoff_support import TINY, sweep
 
     folder = Path(sys.argv[1])

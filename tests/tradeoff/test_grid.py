@@ -11,11 +11,11 @@ from targetdp.mechanisms import (
     NoiseMechanism,
     Partitioned,
     PrivateProjection,
+    Scores,
     SphericalLaplace,
     Staircase,
 )
-from targetdp.mechanisms.linear import Scores
-from targetdp.tradeoff.grid import Cell, Grid
+from targetdp.tradeoff import Cell, Grid
 
 TOGO, NIGERIA = 4_201, 20_788
 

@@ -10,13 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from faults_support import count, times
-from targetdp.tradeoff.runner import run
+from targetdp.tradeoff import run
 from tradeoff_support import TINY, finished_bytes, sweep
 
 TESTS = Path(__file__).parents[1]
 SIMULATIONS = 12
 SCRIPT = (
-    "import sys\nfrom pathlib import Path\nfrom targetdp.tradeoff.runner import run\n"
+    "import sys\nfrom pathlib import Path\nfrom targetdp.tradeoff._run import run\n"
     "from tradeoff_support import sweep\n"
     f"run(sweep(simulations={SIMULATIONS}), Path(sys.argv[1]), jobs=2)\n"
 )

@@ -5,10 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from targetdp.programs.aid import Aid
-from targetdp.programs.lending import Lending
-from targetdp.tradeoff.grid import Grid
-from targetdp.tradeoff.programs import find_sweep
+from targetdp.programs import Aid, Lending
+from targetdp.tradeoff import Grid, find_sweep
 from tradeoff_support import FEATURES, GRID, PEOPLE, files, people
 
 

@@ -10,16 +10,13 @@ import pyarrow as pa
 import pytest
 
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import PrivateProjection
-from targetdp.mechanisms.choice import REGISTER
-from targetdp.programs.file import MARK
-from targetdp.release.settings import make_settings
-from targetdp.tradeoff.grid import Grid
-from targetdp.tradeoff.mark import metadata
-from targetdp.tradeoff.place import Place, sealed
-from targetdp.tradeoff.recommend import Recommendation, _one_of_each, recommend
-from targetdp.tradeoff.release_file import release_text
-from targetdp.tradeoff.standing import Constraint, Estimate, shown
+from targetdp.mechanisms import PrivateProjection, noise_mechanisms
+from targetdp.programs import MARK
+from targetdp.release import make_settings
+from targetdp.tradeoff import Constraint, Estimate, Grid, Recommendation, recommend, release_text, shown
+from targetdp.tradeoff._mark import metadata
+from targetdp.tradeoff._recommend import _one_of_each
+from targetdp.tradeoff._sweep_folder import Place, sealed
 from tradeoff_support import FEATURES, GRID, study, sweep
 
 SMALL, CLASSIC = "least-noise B=0.25 epsilon=3.5", "least-noise B=2 epsilon=3.5"
@@ -238,7 +235,7 @@ def test_a_projection_is_asked_for_with_the_cells_noise(e1: float, e2: float) ->
     settings = make_settings(tomllib.loads(text := release_text(run_record(), made)))
     assert settings.epsilon is not None
     assert settings.delta is not None
-    released = REGISTER["projection"](Guarantee(0.25, settings.epsilon, settings.delta))
+    released = noise_mechanisms()["projection"](Guarantee(0.25, settings.epsilon, settings.delta))
     assert isinstance(released, PrivateProjection)
     wanted = PrivateProjection(
         B=0.25, epsilon1=e1, epsilon2=e2, delta1=settings.delta * 2 / 3, delta2=settings.delta / 3

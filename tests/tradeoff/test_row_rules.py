@@ -9,16 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from release_support import cli
-from targetdp.programs.opening import open_program
-from targetdp.report.figures.caption import guarantees
-from targetdp.report.figures.choice import choose
-from targetdp.report.figures.sweep import read_program
-from targetdp.tradeoff.place import read_run
-from targetdp.tradeoff.programs import find_sweep
-from targetdp.tradeoff.recommend import recommend
-from targetdp.tradeoff.release_file import promise_of, release_text
-from targetdp.tradeoff.runner import run
-from targetdp.tradeoff.standing import Constraint
+from targetdp.programs import open_program
+from targetdp.report import choose, read_program
+from targetdp.report._figures._caption import guarantees
+from targetdp.tradeoff import Constraint, find_sweep, promise_of, read_run, recommend, release_text, run
 from tradeoff_support import IN_TWO, SIMULATIONS, files, study, sweep
 
 

@@ -12,13 +12,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from targetdp.programs.estimator import Imported
-from targetdp.programs.folds import Folds
-from targetdp.programs.ridge import Ridge
-from targetdp.progress import Silent
-from targetdp.tradeoff import sweep as sweep_module
-from targetdp.tradeoff.grid import Grid
-from targetdp.tradeoff.runner import Finished, run
+from targetdp._core import Silent
+from targetdp.programs import Folds, Imported, Ridge
+from targetdp.tradeoff import Finished, Grid, run
+from targetdp.tradeoff import _sweep as sweep_module
 from tradeoff_support import GRID, SIMULATIONS, finished_bytes, study, sweep
 
 
@@ -143,8 +140,8 @@ def test_what_is_missing_or_damaged_is_computed_again(
     foreign = {path.name: path for path in (other.folder / "parts").iterdir()}
     mine = next(path for path in parts[3:] if path.name in foreign)
     shutil.copy(foreign[mine.name], mine)
-    (copied / "parts" / ".half.parquet.new").write_bytes(b"half")
-    (copied / ".results.parquet.new").write_bytes(b"half")
+    (copied / "parts" / ".half.parquet.0123456789ab.new").write_bytes(b"half")
+    (copied / ".results.parquet.0123456789ab.new").write_bytes(b"half")
     watch = Counted()
     again = run(sweep(), copied, progress=watch)
     assert 0 < again.computed <= 4 * SIMULATIONS

@@ -6,14 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from targetdp.attacks.distinguishing import distinguishing
-from targetdp.attacks.inference import attribute_inference, split_holdout
-from targetdp.attacks.singling_out import singling_out
-from targetdp.tradeoff.figure import Figure, Simulated
-from targetdp.tradeoff.grid import Cell, Grid
-from targetdp.tradeoff.seeds import Use, generator
-from targetdp.tradeoff.simulation import derive, simulate
-from targetdp.tradeoff.study import Study
+from targetdp.attacks import attribute_inference, distinguishing, singling_out, split_holdout
+from targetdp.tradeoff import Cell, Grid, Study, generator, simulate
+from targetdp.tradeoff._simulation import Figure, Simulated, derive
+from targetdp.tradeoff._sweep import Use
 from tradeoff_support import FEATURES, GRID, PEOPLE, study
 
 CELLS = {cell.name: cell for cell in GRID.cells(PEOPLE)}

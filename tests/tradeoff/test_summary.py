@@ -7,10 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from targetdp.tradeoff.figure import Figure, Simulated
-from targetdp.tradeoff.results import derived, part_of
-from targetdp.tradeoff.summary import summarize
-from targetdp.tradeoff.sweep import Unit
+from targetdp.tradeoff._results import derived, part_of, summarize
+from targetdp.tradeoff._simulation import Figure, Simulated
+from targetdp.tradeoff._sweep import Unit
 from tradeoff_support import GRID, PEOPLE
 
 CELL = GRID.cells(PEOPLE)[1]

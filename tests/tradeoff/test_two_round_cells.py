@@ -9,23 +9,21 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from targetdp.attacks.inference import attribute_inference, split_holdout
-from targetdp.attacks.protection import Protection
-from targetdp.attacks.score_inference import row_inference, score_inference
-from targetdp.attacks.singling_out import singling_out
-from targetdp.mechanisms.linear import Scores
-from targetdp.programs.base import Program
-from targetdp.programs.two_rounds.learning import learn_weights
-from targetdp.programs.two_rounds.parts import part_of
-from targetdp.release.settings import make_settings
-from targetdp.tradeoff.grid import Cell, Grid
-from targetdp.tradeoff.recommend import recommend
-from targetdp.tradeoff.runner import run
-from targetdp.tradeoff.seeds import generator
-from targetdp.tradeoff.simulation import derive, simulate
-from targetdp.tradeoff.standing import Constraint
-from targetdp.tradeoff.study import Study
-from targetdp.tradeoff.sweep import Sweep
+from targetdp.attacks import (
+    Protection,
+    attribute_inference,
+    row_inference,
+    score_inference,
+    singling_out,
+    split_holdout,
+)
+from targetdp.mechanisms import Scores
+from targetdp.programs import Program
+from targetdp.release import make_settings
+from targetdp.targeting import learn_weights
+from targetdp.targeting._rounds import part_of
+from targetdp.tradeoff import Cell, Constraint, Grid, Study, Sweep, generator, recommend, run, simulate
+from targetdp.tradeoff._simulation import derive
 from tradeoff_support import FEATURES, IN_TWO, PEOPLE, files, study, sweep
 
 CELLS = {cell.name: cell for cell in IN_TWO.cells(PEOPLE)}
@@ -177,7 +175,7 @@ def test_one_release_file_serves_both_rounds(finished: Path) -> None:
 
 
 def test_a_program_file_may_name_them(tmp_path: Path) -> None:
-    from targetdp.tradeoff.programs import find_sweep  # noqa: PLC0415
+    from targetdp.tradeoff import find_sweep
 
     path = files(tmp_path)
     text = path.read_text(encoding="utf-8").replace('["projection", "least-noise"]', '["two-rounds"]')

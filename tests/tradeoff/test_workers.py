@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from targetdp.attacks.threads import at_most, in_threads, processors
-from targetdp.progress import Silent
-from targetdp.tradeoff.runner import run
-from targetdp.tradeoff.workers import Backend, as_they_come
+from targetdp._core import Silent, at_most, in_threads, processors
+from targetdp.tradeoff import run
+from targetdp.tradeoff._run import Backend, as_they_come
 from tradeoff_support import TINY, finished_bytes, look, sweep
 
 
@@ -36,7 +35,7 @@ def two_algebra_threads() -> Iterator[None]:
 def test_every_task_is_done_once_and_alone(
     jobs: int, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import numpy  # noqa: F401, ICN001, PLC0415 (its linear algebra is looked at)
+    import numpy  # noqa: F401, ICN001 (its linear algebra is looked at)
 
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
@@ -63,7 +62,7 @@ def test_the_first_error_is_raised(jobs: int) -> None:
 
 def test_a_backend_that_hands_back_everything_at_once_works_in_rounds() -> None:
     done = list(as_they_come(look, list(range(25)), jobs=2, backend="threading"))
-    import joblib  # noqa: PLC0415
+    import joblib
 
     with pytest.MonkeyPatch.context() as patch:
         backend = joblib.parallel.BACKENDS["threading"]
@@ -109,7 +108,7 @@ def test_dask_gives_the_same_bytes(tmp_path: Path) -> None:
     assert finished_bytes(together.folder) == finished_bytes(alone.folder)
 
 
-# Threads of one piece of work: `targetdp.attacks.threads`
+# Threads of one piece of work: `targetdp._core._kernels`
 
 
 def test_threads_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,23 +1,5 @@
-"""Mechanisms: one file each. A noise mechanism also has a line in `choice.REGISTER`."""
+"""Mechanisms: from rows of the unit ball to private rows, each with the law of its noise. One file each."""
 
-from targetdp.mechanisms.base import Mechanism, NoiseMechanism
-from targetdp.mechanisms.choice import Choice, least_noise
-from targetdp.mechanisms.gaussian import GaussianNoise
-from targetdp.mechanisms.laplace import SphericalLaplace
-from targetdp.mechanisms.mondrian import Mondrian
-from targetdp.mechanisms.partition import Partitioned
-from targetdp.mechanisms.projection import PrivateProjection
-from targetdp.mechanisms.staircase import Staircase
+from targetdp._core import lazy_door
 
-__all__ = [
-    "Choice",
-    "GaussianNoise",
-    "Mechanism",
-    "Mondrian",
-    "NoiseMechanism",
-    "Partitioned",
-    "PrivateProjection",
-    "SphericalLaplace",
-    "Staircase",
-    "least_noise",
-]
+__getattr__, __dir__ = lazy_door(__name__, __file__)

@@ -1,38 +1,5 @@
-"""Programs: what a table is used for, and what a release in its place costs people. One file each."""
+"""Programs: what a table is used for, and what a release in its place costs people."""
 
-from targetdp.programs.aid import TOGO_ADULTS, Aid, AidResult, Welfare
-from targetdp.programs.base import Model, Program, Result
-from targetdp.programs.comparison import Comparison, Entry, baselines, classic, compare
-from targetdp.programs.cost import Change, Changes, changes
-from targetdp.programs.estimator import Imported, model_of
-from targetdp.programs.folds import Folds
-from targetdp.programs.lending import Lending, LendingResult, Loans, loans_at_rates
-from targetdp.programs.logistic import Logistic
-from targetdp.programs.ridge import Ridge
+from targetdp._core import lazy_door
 
-__all__ = [
-    "TOGO_ADULTS",
-    "Aid",
-    "AidResult",
-    "Change",
-    "Changes",
-    "Comparison",
-    "Entry",
-    "Folds",
-    "Imported",
-    "Lending",
-    "LendingResult",
-    "Loans",
-    "Logistic",
-    "Model",
-    "Program",
-    "Result",
-    "Ridge",
-    "Welfare",
-    "baselines",
-    "changes",
-    "classic",
-    "compare",
-    "loans_at_rates",
-    "model_of",
-]
+__getattr__, __dir__ = lazy_door(__name__, __file__)

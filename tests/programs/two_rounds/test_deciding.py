@@ -11,11 +11,11 @@ import pytest
 from learn_support import EVERYBODY, SAMPLED, first_round, labels, population, write_program
 from release_support import read_back, settings, write_csv
 from targetdp import Staircase
-from targetdp.programs.file import read_program_file
-from targetdp.programs.two_rounds.deciding import Decisions, PrivateScores, decide, highest, read_scores
-from targetdp.programs.two_rounds.labelled import LabelledSample, read_labelled
-from targetdp.release.job import privatize_file
-from targetdp.release.weights_file import weights_text
+from targetdp.programs import read_program_file
+from targetdp.release import privatize_file, weights_text
+from targetdp.targeting import decide, read_labelled, read_scores
+from targetdp.targeting._allocate import Decisions, PrivateScores, highest
+from targetdp.targeting._labelled import LabelledSample
 
 NOISE = Staircase(B=0.25, epsilon=4.0).noise_sd(1)
 

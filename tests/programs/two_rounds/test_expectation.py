@@ -7,15 +7,14 @@ import pytest
 from scipy.special import expit
 
 from targetdp import Guarantee, least_noise
-from targetdp.mechanisms.linear import Scores
+from targetdp._core import Floats
+from targetdp.mechanisms import Scores
 from targetdp.normalization import clip_rows
-from targetdp.programs.aid import Aid
-from targetdp.programs.lending import Lending, loans_at_rates
-from targetdp.programs.two_rounds.expectation import Difference, Expectation, expect
-from targetdp.programs.two_rounds.learning import Weights, learn_weights
-from targetdp.programs.two_rounds.reading import chances_of_scores
-from targetdp.programs.two_rounds.score_noise import ScoreNoise
-from targetdp.typing import Floats
+from targetdp.programs import Aid, Lending, loans_at_rates
+from targetdp.targeting import chances_of_scores, expect, learn_weights
+from targetdp.targeting._expect import Difference, Expectation
+from targetdp.targeting._learn import Weights
+from targetdp.targeting._score_noise import ScoreNoise
 from two_rounds_support import crowd, noisy
 
 SAMPLES, MISSED = 60, 9

@@ -10,11 +10,9 @@ import pytest
 from learn_support import SAMPLED, first_round, labels, population, write_program
 from release_support import FEATURES, read_back, values_of, write_csv, write_parquet
 from targetdp import Guarantee
-from targetdp.programs.aid import Aid
-from targetdp.programs.file import read_program_file
-from targetdp.programs.lending import Lending
-from targetdp.programs.two_rounds.labelled import OF_EACH, LabelledSample, read_labelled
-from targetdp.programs.two_rounds.offers import offer, offers
+from targetdp.programs import Aid, Lending, read_program_file
+from targetdp.targeting import offer, offers, read_labelled
+from targetdp.targeting._labelled import OF_EACH, LabelledSample
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from targetdp import Guarantee
-from targetdp.programs.aid import Aid
-from targetdp.programs.lending import Lending, loans_at_rates
-from targetdp.programs.two_rounds.learning import Weights, learn_weights
-from targetdp.programs.two_rounds.pictures import Drawn, Wrong, counted
-from targetdp.programs.two_rounds.score_noise import ScoreNoise
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.programs import Aid, Lending, loans_at_rates
+from targetdp.targeting import learn_weights
+from targetdp.targeting._learn import Weights
+from targetdp.targeting._score_models import Drawn, Wrong, counted
+from targetdp.targeting._score_noise import ScoreNoise
 from two_rounds_support import crowd, noisy
 
 STEP = 0.01

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from targetdp.programs.aid import Aid, Welfare
-from targetdp.programs.lending import Lending, loans_at_rates
-from targetdp.programs.two_rounds.parts import part_of
+from targetdp.programs import Aid, Lending, Welfare, loans_at_rates
+from targetdp.targeting._rounds import part_of
 
 
 def test_aid_for_some() -> None:

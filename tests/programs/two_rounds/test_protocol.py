@@ -11,22 +11,12 @@ import pytest
 
 from outside import CREDIT, VIETNAM, needs
 from targetdp import Guarantee
-from targetdp.normalization import normalize
-from targetdp.programs.aid import Aid
-from targetdp.programs.base import Program
-from targetdp.programs.lending import Lending, Loans, loans_at_rates
-from targetdp.programs.two_rounds.parts import part_of
-from targetdp.programs.two_rounds.protocol import (
-    ONE_ROUND,
-    TWO_ROUNDS,
-    WITHOUT_PRIVACY,
-    Simulated,
-    protocol,
-)
-from targetdp.programs.two_rounds.rounds import poverty_line
-from targetdp.scales import data_scales
-from targetdp.table.example import draw
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.normalization import data_scales, normalize
+from targetdp.populations import draw
+from targetdp.programs import Aid, Lending, Loans, Program, loans_at_rates
+from targetdp.targeting import ONE_ROUND, TWO_ROUNDS, WITHOUT_PRIVACY, Simulated, protocol
+from targetdp.targeting._rounds import part_of, poverty_line
 
 QUOTA = 0.29
 PROMISE = Guarantee(0.25, 4.0)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from targetdp import GaussianNoise, Guarantee, SphericalLaplace, Staircase, least_noise
-from targetdp.mechanisms.base import NoiseMechanism
-from targetdp.mechanisms.linear import Scores
-from targetdp.programs.two_rounds.score_noise import ScoreNoise
+from targetdp.mechanisms import NoiseMechanism, Scores
+from targetdp.targeting._score_noise import ScoreNoise
 
 MECHANISMS = [
     Staircase(B=0.25, epsilon=4.0),

@@ -7,12 +7,13 @@ import pytest
 from scipy.special import expit
 
 from targetdp import Guarantee, least_noise
-from targetdp.mechanisms.linear import Scores
-from targetdp.programs.folds import Folds
-from targetdp.programs.two_rounds.learning import Weights, learn_weights
-from targetdp.programs.two_rounds.reading import chances_of_rows, chances_of_scores
-from targetdp.programs.two_rounds.score_noise import ScoreNoise
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.mechanisms import Scores
+from targetdp.programs import Folds
+from targetdp.targeting import chances_of_scores, learn_weights
+from targetdp.targeting._learn import Weights
+from targetdp.targeting._reading import chances_of_rows
+from targetdp.targeting._score_noise import ScoreNoise
 from two_rounds_support import crowd, noisy
 
 QUOTA = 0.3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from targetdp import Guarantee
-from targetdp.programs.two_rounds.signal import plausible, signal_of
+from targetdp.targeting._signal import plausible, signal_of
 from two_rounds_support import covariance, crowd, noisy
 
 

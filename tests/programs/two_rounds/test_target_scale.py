@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from targetdp.programs.two_rounds.target_scale import AS_GIVEN, TargetScale, scale_of
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.targeting._signal import AS_GIVEN, TargetScale, scale_of
 
 
 def consumption(seed: int = 0) -> Floats:

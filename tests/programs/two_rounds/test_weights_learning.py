@@ -8,8 +8,9 @@ from scipy.special import expit
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from targetdp import Guarantee
-from targetdp.programs.two_rounds.learning import FEWEST, learn_weights
-from targetdp.typing import Floats
+from targetdp._core import Floats
+from targetdp.targeting import learn_weights
+from targetdp.targeting._learn import FEWEST
 from two_rounds_support import best_direction, covariance, crowd, noisy, true_correlation, unit
 
 NONE = np.zeros((4, 4))

@@ -21,11 +21,9 @@ import pytest
 from faults_support import count, times
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise, SphericalLaplace
-from targetdp.release.charge import Charge
-from targetdp.release.keys import SigningKey
-from targetdp.release.ledger import Ledger, LedgerDamaged, LimitExceeded, ReleaseRow
-from targetdp.release.ledger import chain as chain_module
-from targetdp.release.ledger.entries import Entry, Head
+from targetdp.release import Entry, Head, Ledger, LedgerDamaged, LimitExceeded, ReleaseRow, SigningKey
+from targetdp.release._certificate._charge import Charge
+from targetdp.release._ledger import _chain as chain_module
 
 LIMIT = Guarantee(0.25, 8.0, 1e-5)
 SHA = hashlib.sha256(b"released").hexdigest()
@@ -686,9 +684,8 @@ import os, signal, sys
 from pathlib import Path
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise
-from targetdp.release.charge import Charge
-from targetdp.release.keys import SigningKey
-from targetdp.release.ledger import Ledger, LimitExceeded
+from targetdp.release import Ledger, LimitExceeded, SigningKey
+from targetdp.release._certificate._charge import Charge
 
 path, key_path, folder = map(Path, sys.argv[1:])
 charge = Charge(law=GaussianNoise(B=0.25, epsilon=float(os.environ["EPSILON"]), delta=1e-5).law(3))

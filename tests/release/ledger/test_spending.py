@@ -7,10 +7,10 @@ from scipy import optimize, stats
 
 from targetdp.accounting import StatedLoss, compose
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import GaussianNoise, SphericalLaplace, Staircase
-from targetdp.mechanisms.law import GaussianLaw
-from targetdp.release.charge import Charge
-from targetdp.release.ledger.spending import LimitExceeded, Spending, measure
+from targetdp.mechanisms import GaussianLaw, GaussianNoise, SphericalLaplace, Staircase
+from targetdp.release import LimitExceeded, Spending
+from targetdp.release._certificate._charge import Charge
+from targetdp.release._ledger._spending import measure
 
 LIMIT = Guarantee(0.25, 8.0, 1e-5)
 D = 10

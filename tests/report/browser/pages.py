@@ -10,20 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from targetdp.normalization import normalize
-from targetdp.programs.aid import Aid
-from targetdp.programs.folds import Folds
-from targetdp.programs.lending import Lending, loans_at_rates
-from targetdp.report.page.content import content, usual_limits
-from targetdp.report.page.render import page
-from targetdp.scales import data_scales
-from targetdp.tradeoff.grid import Grid
-from targetdp.tradeoff.mark import metadata
-from targetdp.tradeoff.place import RUN, SUMMARY, Place, sealed
-from targetdp.tradeoff.runner import run
-from targetdp.tradeoff.standing import Constraint
-from targetdp.tradeoff.study import Study
-from targetdp.tradeoff.sweep import Sweep
+from targetdp.normalization import data_scales, normalize
+from targetdp.programs import Aid, Folds, Lending, loans_at_rates
+from targetdp.report import content, page, usual_limits
+from targetdp.tradeoff import SUMMARY, Constraint, Grid, Study, Sweep, run
+from targetdp.tradeoff._mark import metadata
+from targetdp.tradeoff._sweep_folder import RUN, Place, sealed
 from tradeoff_support import people, study
 
 GRID = Grid(B=(0.25, 0.5, 2.0), epsilon1=(1.0, 3.0), epsilon2=(0.3, 0.9), group_sizes=(2, 5))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from targetdp.report.page.labels import label
-from targetdp.tradeoff.standing import PROTECTIONS, read_figures
+from targetdp.report._page._words import label
+from targetdp.tradeoff import PROTECTIONS, read_figures
 
 from .conftest import Opened, Recipe
 

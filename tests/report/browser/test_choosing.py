@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from targetdp.release.settings import make_settings
-from targetdp.tradeoff.recommend import Recommendation, recommend
-from targetdp.tradeoff.release_file import can_be_made, release_text
-from targetdp.tradeoff.standing import PROTECTIONS, Constraint, read_figures
+from targetdp.release import make_settings
+from targetdp.tradeoff import (
+    PROTECTIONS,
+    Constraint,
+    Recommendation,
+    can_be_made,
+    read_figures,
+    recommend,
+    release_text,
+)
 
 from .conftest import Opened, Recipe
 from .pages import Made
@@ -37,7 +43,7 @@ SET = """([id, value]) => {
 @pytest.fixture(autouse=True)
 def figures_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """`recommend` reads its folder anew every time; here it is asked very often."""
-    monkeypatch.setattr("targetdp.tradeoff.recommend.read_figures", cache(read_figures))
+    monkeypatch.setattr("targetdp.tradeoff._recommend.read_figures", cache(read_figures))
 
 
 def main_limit(metric: str, value: float) -> Constraint:

@@ -10,10 +10,9 @@ from playwright.sync_api import Page
 from typer.testing import CliRunner
 
 from targetdp.cli import app
-from targetdp.programs.file import MARK
-from targetdp.report.page.render import LARGEST
-from targetdp.tradeoff.recommend import recommend
-from targetdp.tradeoff.standing import Constraint
+from targetdp.programs import MARK
+from targetdp.report._page._render import LARGEST
+from targetdp.tradeoff import Constraint, recommend
 
 from .conftest import Opened, Recipe
 from .pages import HOSTILE

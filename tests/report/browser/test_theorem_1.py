@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from targetdp.conditions import accuracy_ceiling
 from targetdp.guarantee import Guarantee
+from targetdp.theorem1 import accuracy_ceiling
 
 from .conftest import Opened, Recipe
 

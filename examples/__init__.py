@@ -1,0 +1,1 @@
+"""Examples of use: the tour of `make demo`."""

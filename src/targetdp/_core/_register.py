@@ -1,0 +1,43 @@
+"""Things that declare themselves: a room finds them by importing its own files, and keeps no list in step."""
+
+import re
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+
+
+@cache
+def import_all(room: str) -> None:
+    """Import every file of a room, so that whatever declares itself there has done so.
+
+    Args:
+        room: The room's name, such as ``"targetdp.mechanisms"``.
+
+    Example:
+        >>> import_all("targetdp.accounting")
+    """
+    for module in iter_modules(import_module(room).__path__):
+        import_module(f"{room}.{module.name}")
+
+
+def declared(room: str, pattern: str) -> tuple[str, ...]:
+    r"""Names that the files of a room declare, sorted; read off their text, so that nothing slow is imported.
+
+    Args:
+        room: The room's name, such as ``"targetdp.mechanisms"``.
+        pattern: A regular expression with one group, the name, that is looked for line by line.
+
+    Returns:
+        Every match of the group.
+
+    Example:
+        >>> declared("targetdp.mechanisms", r'^@named\("(g[^"]+)"')
+        ('gaussian',)
+    """
+    spec = find_spec(room)
+    folders = () if spec is None else spec.submodule_search_locations or ()
+    files = (path for folder in folders for path in sorted(Path(folder).glob("_*.py")))
+    texts = (path.read_text(encoding="utf-8") for path in files)
+    return tuple(sorted(name for text in texts for name in re.findall(pattern, text, re.MULTILINE)))

@@ -1,0 +1,210 @@
+"""The only place that validates arguments.
+
+Each function returns the validated value in one standard form, or raises a `ValueError` (a
+`TypeError` for what is not even of the right kind) that says name, value, range and remedy.
+"""
+
+import math
+import operator
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import numpy as np
+
+from targetdp._core._types import Floats
+
+MAX_COLUMNS = 16_384
+"""The widest table that the noise arguments of `docs/noise.md` cover."""
+
+
+_NOT_A_NUMBER = (bool, np.bool_, str, bytes, np.complexfloating, np.ndarray, np.timedelta64, np.void)
+
+
+def number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+    remedy: str = "",
+) -> float:
+    """A finite real number in an interval that is open (above, below) or closed (at_least, at_most)."""
+    interval = (
+        f"{'(' if at_least is None else '['}{_bound(above, at_least, '-inf')}, "
+        f"{_bound(below, at_most, 'inf')}{')' if at_most is None else ']'}"
+    )
+    other_kind = isinstance(value, _NOT_A_NUMBER)
+    if other_kind or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} = {value!r} is not a number: it must lie in {interval}{_tail(remedy)}")
+    try:
+        with np.errstate(over="ignore"):  # a long double may not fit: it is then refused as infinite
+            x = float(value)
+    except OverflowError as error:
+        raise ValueError(f"{name} = {value!r} is outside {interval}{_tail(remedy)}") from error
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{name} = {value!r} is not one number: it must lie in {interval}{_tail(remedy)}"
+        ) from error
+    inside = (
+        math.isfinite(x)
+        and (above is None or x > above)
+        and (at_least is None or x >= at_least)
+        and (below is None or x < below)
+        and (at_most is None or x <= at_most)
+    )
+    if not inside:
+        raise ValueError(f"{name} = {x!r} is outside {interval}{_tail(remedy)}")
+    return x
+
+
+def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None, remedy: str = "") -> int:
+    """A whole number in a closed interval. Booleans and floats are refused."""
+    interval = f"{at_least} to {'any' if at_most is None else at_most}"
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} = {value!r} is not a whole number: give {interval}{_tail(remedy)}")
+    try:
+        n = operator.index(value)
+    except TypeError as error:
+        raise TypeError(
+            f"{name} = {value!r} is not a whole number: give {interval}{_tail(remedy)}"
+        ) from error
+    if n < at_least or (at_most is not None and n > at_most):
+        raise ValueError(f"{name} = {n} is outside {interval}{_tail(remedy)}")
+    return n
+
+
+def instance(name: str, value: Any, kind: type) -> None:
+    """A value of one of our own types."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} = {value!r} is not a {kind.__name__}: give a {kind.__name__}")
+
+
+def choice(name: str, value: Any, options: Collection[str]) -> str:
+    """One of several words."""
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name} = {value!r} is not one of {', '.join(sorted(options))}")
+    return value
+
+
+def several(name: str, values: Any, remedy: str) -> list[Any]:
+    """A list, whatever it was given as; one thing alone, a text included, is refused."""
+    if not isinstance(values, str | bytes):
+        try:
+            return list(values)
+        except TypeError:
+            pass
+    raise TypeError(f"{name} = {values!r} is not a list: {remedy}")
+
+
+def text(name: str, value: Any, *, longest: int) -> str:
+    """Words on one line: what looks empty, or like another text, is refused."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} = {value!r} is not text: give 1 to {longest} characters")
+    if not value.strip() or value != value.strip() or len(value) > longest or not value.isprintable():
+        raise ValueError(
+            f"{name} = {value[:longest]!r} is outside 1 to {longest} printable characters "
+            "without space at the ends: give it a plain name or reason"
+        )
+    # One name, one spelling: an accent may be a letter or a mark of its own.
+    return unicodedata.normalize("NFC", value)
+
+
+def distance(value: Any, name: str = "distance") -> float:
+    """A distance between two rows of the unit ball: (0, 2]."""
+    return number(
+        name, value, above=0, at_most=2, remedy="rows lie in the unit ball, so no two are farther than 2"
+    )
+
+
+def dimensions(value: Any, name: str = "dimensions") -> int:
+    """A number of columns."""
+    return integer(name, value, at_least=1, at_most=MAX_COLUMNS)
+
+
+def table(X: Any, name: str = "X", *, columns: int | None = None) -> Floats:
+    """A non-empty table of finite numbers as a C-contiguous float64 array.
+
+    It may share the caller's memory: nobody here writes to it. Integers and narrower floats are widened.
+    One-dimensional input is refused, since a row and a column would look alike.
+    """
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise ValueError(f"{name} has masked values: impute or drop them first")
+    array = _array(name, X)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(
+            f"{name} has dtype {array.dtype}: it must hold numbers; encode or drop other columns first"
+        )
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {array.shape}: it must be a table of rows and columns; "
+            f"use {name}.reshape(-1, 1) for one column"
+        )
+    if array.shape[0] == 0 or array.shape[1] == 0:
+        raise ValueError(f"{name} has shape {array.shape}: it must have at least one row and one column")
+    if columns is not None and array.shape[1] != columns:
+        raise ValueError(f"{name} has {array.shape[1]} columns: exactly {columns} are needed")
+    dimensions(array.shape[1], f"{name}'s number of columns")
+    widened = np.ascontiguousarray(array, dtype=np.float64)
+    finite = np.isfinite(widened)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise ValueError(
+            f"{name} has {int((~finite).sum())} values that are NaN or infinite "
+            f"(first: row {row}, column {column}): impute or drop them first"
+        )
+    return widened
+
+
+def vector(name: str, values: Any, *, length: int, above: float | None = None) -> Floats:
+    """A one-dimensional array of finite numbers of a known length."""
+    array = _array(name, values)
+    if array.dtype.kind not in "iuf" or array.shape != (length,):
+        raise ValueError(
+            f"{name} has shape {array.shape} and dtype {array.dtype}: "
+            f"give one number for each of the {length} columns"
+        )
+    widened = np.array(array, dtype=np.float64)
+    wrong = ~np.isfinite(widened)
+    if above is not None:
+        wrong |= ~(widened > above)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        limit = "finite" if above is None else f"finite and above {above:g}"
+        raise ValueError(f"{name}[{at}] = {float(widened[at])!r} is not {limit}")
+    widened.setflags(write=False)
+    return widened
+
+
+def generator(rng: Any) -> np.random.Generator | None:
+    """None (a release: the operating system's entropy) or a numpy generator (a simulation)."""
+    if rng is None or isinstance(rng, np.random.Generator):
+        return rng
+    raise TypeError(
+        f"rng = {rng!r} is not a numpy Generator: pass np.random.default_rng(seed) to simulate, "
+        "or nothing to draw a release's noise, which cannot be seeded"
+    )
+
+
+def _array(name: str, values: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a regular array ({error}): give rows of equal length") from error
+
+
+def _bound(open_end: float | None, closed_end: float | None, infinite: str) -> str:
+    end = closed_end if open_end is None else open_end
+    return infinite if end is None else f"{end:g}"
+
+
+def _tail(remedy: str) -> str:
+    return f": {remedy}" if remedy else ""
+
+
+def twice(names: Iterable[str]) -> list[str]:
+    """Names that occur more than once, in order."""
+    return sorted(name for name, times in Counter(names).items() if times > 1)

@@ -1,0 +1,13 @@
+from targetdp._files._atomic import append_line as append_line
+from targetdp._files._atomic import create_new as create_new
+from targetdp._files._atomic import remove_drafts as remove_drafts
+from targetdp._files._atomic import sync_folder as sync_folder
+from targetdp._files._atomic import take_name as take_name
+from targetdp._files._atomic import write_new as write_new
+from targetdp._files._atomic import write_whole as write_whole
+from targetdp._files._toml import MOST_PROBLEMS as MOST_PROBLEMS
+from targetdp._files._toml import explain as explain
+from targetdp._files._toml import read_toml as read_toml
+from targetdp._files._toml import shown as shown
+from targetdp._files._toml import toml_key as toml_key
+from targetdp._files._toml import toml_value as toml_value

@@ -1,0 +1,10 @@
+from targetdp.accounting._composition import compose as compose
+from targetdp.accounting._gaussian import GaussianLoss as GaussianLoss
+from targetdp.accounting._gaussian import largest_mu as largest_mu
+from targetdp.accounting._laplace import SphericalLaplaceLoss as SphericalLaplaceLoss
+from targetdp.accounting._laplace import largest_shift as largest_shift
+from targetdp.accounting._loss import ImperfectLoss as ImperfectLoss
+from targetdp.accounting._loss import Imperfection as Imperfection
+from targetdp.accounting._loss import PrivacyLoss as PrivacyLoss
+from targetdp.accounting._loss import StatedLoss as StatedLoss
+from targetdp.accounting._staircase import StaircaseLoss as StaircaseLoss

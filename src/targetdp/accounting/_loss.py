@@ -1,0 +1,207 @@
+"""What a real sampler adds to the curve of an ideal one."""
+
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from targetdp._core import check
+from targetdp.guarantee import Guarantee
+
+# What every privacy loss can do.
+
+NEGLIGIBLE = 2.0**-64
+"""Probability of an event that a mean loss may leave out: more than any sampler here needs (2⁻⁸³)."""
+
+
+class PrivacyLoss(ABC):
+    """The privacy loss of one release between two tables that differ in one row.
+
+    Guarantees: ``delta(ε)`` is never below the true sup over events of P(E) − e^ε·Q(E), in both
+    directions; ``epsilon(δ)`` is never below the smallest ε with that δ.
+    """
+
+    @abstractmethod
+    def delta(self, epsilon: float) -> float:
+        """The smallest δ, up to a safe rounding, with which ε ≥ 0 holds."""
+
+    @abstractmethod
+    def reach(self) -> float:
+        """A loss that is exceeded with negligible probability (to choose a resolution by)."""
+
+    def largest(self) -> float:
+        """A loss that is *never* exceeded; infinite if there is none."""
+        return math.inf
+
+    @abstractmethod
+    def expected(self) -> float:
+        """The mean of the loss in nats (a Kullback-Leibler divergence), the worse of both directions.
+
+        Never below the truth, up to an event of probability `NEGLIGIBLE`: what happens beyond a sampler's
+        tail might give a row away entirely, which no finite mean could cover. Infinite where an event that
+        is likelier than that might, or where the loss has no mean.
+        """
+
+    @abstractmethod
+    def distribution(self, interval: float) -> Any:
+        """A pessimistic dp-accounting PrivacyLossDistribution with that resolution."""
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest ε, up to a safe rounding, that holds with this δ; infinite if none does."""
+        delta = check.number("delta", delta, at_least=0, below=1)
+        if self.delta(0.0) <= delta:
+            return 0.0
+        high = max(1e-6, self.reach())
+        while self.delta(high) > delta:
+            high *= 2
+            if high > 1e9:
+                return math.inf
+        return last_true(lambda epsilon: self.delta(epsilon) <= delta, high, 0.0)
+
+
+def last_true(holds: Callable[[float], bool], true_end: float, false_end: float) -> float:
+    """Bisect between a point where a monotone condition holds and one where it does not.
+
+    Returns a point where it *does* hold, within 10⁻¹³ (relative) of the border.
+    """
+    for _ in range(200):
+        if abs(true_end - false_end) <= 1e-13 * abs(true_end):
+            break
+        middle = 0.5 * (true_end + false_end)
+        if holds(middle):
+            true_end = middle
+        else:
+            false_end = middle
+    return true_end
+
+
+# A release of which only a stated (ε, δ) is known.
+
+
+@dataclass(frozen=True)
+class StatedLoss(PrivacyLoss):
+    """The worst mechanism that a stated (ε, δ) admits: randomized response that fails with probability δ.
+
+    δ(e) = δ + (1 − δ)·(e^ε − e^e)₊/(1 + e^ε) (Kairouz, Oh and Viswanath 2015).
+    """
+
+    stated_epsilon: float
+    stated_delta: float
+
+    def __post_init__(self) -> None:
+        epsilon = check.number("stated_epsilon", self.stated_epsilon, at_least=0)
+        delta = check.number("stated_delta", self.stated_delta, at_least=0, at_most=1)
+        object.__setattr__(self, "stated_epsilon", epsilon)
+        object.__setattr__(self, "stated_delta", delta)
+
+    @classmethod
+    def of(cls, guarantee: Guarantee, *, distance: float) -> "StatedLoss":
+        """What a stated guarantee leaves at a distance, by the switch lemma (Lemma 4)."""
+        there = guarantee.at_distance(distance)
+        return cls(there.epsilon, there.delta)
+
+    def delta(self, epsilon: float) -> float:
+        """See `PrivacyLoss.delta`."""
+        gap = max(0.0, -math.expm1(epsilon - self.stated_epsilon)) if epsilon < self.stated_epsilon else 0.0
+        advantage = gap / (1 + math.exp(-self.stated_epsilon))
+        return min(1.0, self.stated_delta + (1 - self.stated_delta) * advantage)
+
+    def reach(self) -> float:
+        """See `PrivacyLoss.reach`."""
+        return self.stated_epsilon
+
+    def largest(self) -> float:
+        """See `PrivacyLoss.largest`."""
+        return self.stated_epsilon if self.stated_delta == 0 else math.inf
+
+    def expected(self) -> float:
+        """See `PrivacyLoss.expected`: ε·tanh(ε/2), the mean of randomized response; infinite with a real δ.
+
+        No (ε, 0) mechanism has more: each is randomized response, post-processed, which only lowers it.
+        """
+        if self.stated_delta > NEGLIGIBLE:
+            return math.inf
+        mean = self.stated_epsilon * math.tanh(self.stated_epsilon / 2)
+        return mean * (1 + 2.0**-50) + (sys.float_info.min if self.stated_epsilon > 0 else 0.0)
+
+    def distribution(self, interval: float) -> Any:
+        """See `PrivacyLoss.distribution`."""
+        from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415
+
+        return privacy_loss_distribution.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(self.stated_epsilon, self.stated_delta),
+            value_discretization_interval=interval,
+        )
+
+
+@dataclass(frozen=True)
+class Imperfection:
+    """How far the noise of one row, as drawn, is from ideal noise, for two neighboring rows.
+
+    Outside an event of probability ``tail`` (under either row's noise, as drawn), every outcome has its
+    ideal probability up to a factor e^±``log_error``, under *both* rows' noise: also where an outcome that
+    is likely for one row lies far out in the other's tail. So it depends on how far apart the rows are.
+    A bound on the total variation would not do: it would have to be multiplied by e^ε before it could be
+    added to δ, and would promise nothing at large ε.
+    """
+
+    log_error: float
+    tail: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "log_error", check.number("log_error", self.log_error, at_least=0))
+        object.__setattr__(self, "tail", check.number("tail", self.tail, at_least=0, at_most=1))
+
+    def __add__(self, other: "Imperfection") -> "Imperfection":
+        return Imperfection(self.log_error + other.log_error, self.tail + other.tail)
+
+
+@dataclass(frozen=True)
+class ImperfectLoss(PrivacyLoss):
+    """The loss of a mechanism whose noise is drawn with an imperfection.
+
+    P′(E) ≤ e^{ε + 2η}·Q′(E) + e^η·δ(ε) + τ: write P′ ≤ e^η·P and Q ≤ e^η·Q′ on the good event.
+    """
+
+    ideal: PrivacyLoss
+    imperfection: Imperfection
+
+    def __post_init__(self) -> None:
+        check.instance("ideal", self.ideal, PrivacyLoss)
+        check.instance("imperfection", self.imperfection, Imperfection)
+
+    def delta(self, epsilon: float) -> float:
+        """See `PrivacyLoss.delta`."""
+        eta, tail = self.imperfection.log_error, self.imperfection.tail
+        # Where no ideal ε ≥ 0 is left, step over δ(0) by the worst that 2η can add.
+        over = math.expm1(min(1.0, 2 * eta)) if epsilon < 2 * eta else 0.0
+        ideal = self.ideal.delta(max(0.0, epsilon - 2 * eta))
+        # In logarithms, since e^η may leave the range of floats; their rounding is paid for.
+        grown = math.exp(min(0.0, eta + math.log(ideal))) * (1 + 2.0**-40) if ideal > 0 else 0.0
+        return min(1.0, grown + over + tail)
+
+    def reach(self) -> float:
+        """See `PrivacyLoss.reach`."""
+        return self.ideal.reach() + 2 * self.imperfection.log_error
+
+    def expected(self) -> float:
+        """See `PrivacyLoss.expected`: e^η·E + 2(e^η − 1) + 3η + τ, with E the ideal mean.
+
+        On the good event A, L′ ≤ L + 2η and P′ is P up to e^±η, so the drawn mean over A is at most
+        E_P[L; A] + (e^η − 1)·E_P|L| + 2η. There E_P|L| ≤ E + 2, because P·ln(Q/P) ≤ Q − P where L < 0;
+        and what A leaves out of E is P·ln(P/Q) over its complement, at least P(Aᶜ) − Q(Aᶜ) ≥ −(τ + η).
+
+        Does not guarantee: anything about the event of probability τ itself, where an outcome may be
+        possible for one row only. It is infinite where τ is more than `NEGLIGIBLE`.
+        """
+        eta, tail = self.imperfection.log_error, self.imperfection.tail
+        if tail > NEGLIGIBLE or eta > 1:
+            return math.inf
+        mean = self.ideal.expected() * math.exp(eta) + 2 * math.expm1(eta) + 3 * eta + tail
+        return mean * (1 + 2.0**-40)
+
+    def distribution(self, interval: float) -> Any:  # noqa: ARG002
+        """Not defined: `compose` composes the ideal losses and adds up the imperfections."""
+        raise TypeError("an imperfect loss has no distribution of its own: compose it with `compose`")

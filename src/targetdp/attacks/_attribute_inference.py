@@ -1,0 +1,251 @@
+"""Attribute inference (Methods, Privacy Attacks; Supplement, relative protection score).
+
+An adversary knows some columns of a person's original row, looks for the released row that is nearest on
+them, and takes its other values for the person's. The same is tried on people who are not in the release:
+what succeeds there too was learnt about people in general, not about a person.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from targetdp._core import Floats, Integers, Progress, Silent, check
+from targetdp.attacks._guess._failed_guesses import (
+    Rule,
+    column_names,
+    notes_on,
+    relative,
+    rule_of,
+    sampled_note,
+)
+from targetdp.attacks._match._units import shared_note
+from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, worst
+from targetdp.attacks._search._nearest_known import Searched, nearest, nearest_leaving_one_out, prepare
+
+# Which columns an adversary knows, and which are then the secrets.
+#
+# One draw for a number h of known columns: the columns are put in random order, as on a circle, and each
+# window of d-h neighbors on it is missing once, one window after the other, until every column has been
+# missing. So ⌈d/(d-h)⌉ searches make every column a secret, where one search for each would need d.
+# If the last window reaches around to columns that were secrets already, they do not count again.
+# The order is uniform, and what a column's own place says about the others is symmetric in them, so each
+# secret's known columns are a uniform h-subset of the other columns.
+
+
+@dataclass(frozen=True)
+class Window:
+    """The ``known`` columns, in ascending order, and the ``secrets`` that they are used to guess."""
+
+    known: tuple[int, ...]
+    secrets: tuple[int, ...]
+
+
+def known_counts(values: Sequence[int] | None, columns: int) -> tuple[int, ...]:
+    """The numbers of known columns: what the caller asks for, or the paper's 1, ⌈d/2⌉ and d-1."""
+    if columns < 2:
+        raise ValueError(
+            f"X has {columns} column: attribute inference needs at least 2, one that the adversary knows "
+            "and one that is guessed"
+        )
+    if values is None:
+        return tuple(sorted({1, -(-columns // 2), columns - 1}))
+    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        raise TypeError(f"known = {values!r} is not a list: give numbers of known columns, such as [1, 5]")
+    given: list[Any] = list(values)
+    counts = [check.integer(f"known[{i}]", h, at_least=1, at_most=columns - 1) for i, h in enumerate(given)]
+    if not counts or len(set(counts)) < len(counts):
+        raise ValueError(f"known = {given!r} is not a list of distinct numbers: give each of them once")
+    return tuple(counts)
+
+
+def one_draw(columns: int, h: int, rng: np.random.Generator) -> Iterator[Window]:
+    """The windows of one draw: each column is a secret in exactly one of them."""
+    missing = columns - h
+    circle = rng.permutation(columns)
+    for begin in range(0, columns, missing):
+        window = circle[np.arange(begin, begin + missing) % columns]
+        known = np.setdiff1d(circle, window)
+        yield Window(tuple(known.tolist()), tuple(window[: columns - begin].tolist()))
+
+
+def searches(columns: int, h: int, draws: int, rng: np.random.Generator) -> list[Window]:
+    """The windows of several draws, those with the same known columns joined: one search serves them all.
+
+    A column that is the secret for the same known columns in several draws is listed as often. With all
+    columns known but one there is nothing to draw: one draw stands for all.
+    """
+    secrets: dict[tuple[int, ...], list[int]] = {}
+    for _ in range(1 if h == columns - 1 else draws):
+        for window in one_draw(columns, h, rng):
+            secrets.setdefault(window.known, []).extend(window.secrets)
+    return [Window(known, tuple(found)) for known, found in secrets.items()]
+
+
+HOLDOUT = 500
+"""The paper's number of people who are kept out of the release."""
+
+
+def split_holdout(
+    X: Any, holdout: int = HOLDOUT, rng: np.random.Generator | None = None
+) -> tuple[Integers, Integers]:
+    """Choose people at random who stay out of the release: row numbers of the working set and of the holdout.
+
+    Privatize X[working] only, then attack with `attribute_inference(X[working], X_priv, X[holdout])`.
+    """
+    n = len(check.table(X))
+    holdout = check.integer(
+        "holdout", holdout, at_least=1, at_most=n - 1, remedy="somebody must be left to release"
+    )
+    order = (check.generator(rng) or np.random.default_rng()).permutation(n)
+    return np.sort(order[holdout:]), np.sort(order[:holdout])
+
+
+def attribute_inference(
+    X: Any,
+    X_priv: Any,
+    holdout: Any = None,
+    *,
+    known: Sequence[int] | None = None,
+    draws: int = 1,
+    tolerance: float = 0.05,
+    zero_tolerance: float | None = None,
+    people: int | None = None,
+    columns: Sequence[str] | None = None,
+    compatibility: Literal["anonymeter"] | None = None,
+    confidence: float = CONFIDENCE,
+    rng: np.random.Generator | None = None,
+    progress: Progress | None = None,
+) -> Protection:
+    """Attribute inference protection: how often guesses fail, relative to people outside the release.
+
+    For each number h of ``known`` columns (by default 1, ⌈d/2⌉ and d-1) and each column as the secret, p is
+    the share of people for whom the guess fails: it is not within ``tolerance``·|actual|, or within
+    ``zero_tolerance`` where the actual value is exactly 0 (by default tolerance times the median size of the
+    column's other values). The score of a setting is p(people in the release) / p(holdout); without a
+    holdout it is p itself, which is never above the ratio. The score is the worst over columns and h.
+
+    ``X`` are the originals of people in the release, ``X_priv`` the released rows; their order and number
+    need not agree. ``holdout`` are people who are not in the release, see `split_holdout`. Known columns are
+    drawn at random, ``draws`` times (`known_columns`); p is then a mean over draws. ``people`` attacks a
+    random sample of so many of X. ``columns`` are names for the settings.
+    Distances are L1, with columns divided by their deviation in the release (1 for a constant); of several
+    nearest rows one is taken at random (the first in a random order; `nearest_known`). With
+    ``compatibility="anonymeter"`` columns are divided by their range over released rows and attacked people,
+    for people in and outside the release apart, and Anonymeter's test of success is used, which counts every
+    negative guess as right: for comparisons only.
+
+    Guarantees: the guesses are those of comparing every person with every released row.
+    Does not guarantee: that no cleverer adversary guesses better (an upper bound on protection). The
+    intervals are about other people like these, for the columns that were drawn and this one release.
+    Edges: where no guess fails on either side, nothing is learnt from being in the release: the ratio counts
+    as 1, and a note says which values are open to everyone. Where none fails on the holdout only, it is
+    infinite. Ratios above 1 stay in the detail; the score is capped.
+    """
+    original = check.table(X)
+    d = original.shape[1]
+    released = check.table(X_priv, "X_priv", columns=d)
+    outside = np.empty((0, d)) if holdout is None else check.table(holdout, "holdout", columns=d)
+    counts = known_counts(known, d)
+    draws = check.integer("draws", draws, at_least=1)
+    confidence = check.number("confidence", confidence, above=0, below=1)
+    names = column_names(columns, d)
+    rule = rule_of(original, tolerance, zero_tolerance, compatibility)
+    rng = check.generator(rng) or np.random.default_rng()
+    sample = np.arange(len(original))
+    if people is not None:
+        people = check.integer("people", people, at_least=1, at_most=len(original))
+        sample = np.sort(rng.choice(len(original), people, replace=False))
+
+    inside = original[sample]
+    own_rows = sample if len(original) == len(released) else np.full(len(sample), -1)
+    plan = {h: searches(d, h, draws, rng) for h in counts}
+    if compatibility is None:
+        # The first of several nearest rows is taken: in a random order that favors nobody.
+        order = rng.permutation(len(released))
+        released, place = released[order], np.argsort(order)
+        own_rows = np.where(own_rows < 0, own_rows, place[own_rows])
+    sides = _sides(inside, outside, released, own_rows, rule)
+    actual = np.concatenate([inside, outside])
+    watcher = progress or Silent()
+    watcher.phase("attribute inference", len(actual) * sum(len(windows) for windows in plan.values()))
+    settings: dict[str, Setting] = {}
+    shares: dict[str, tuple[float, float]] = {}
+    doubt = (1 - confidence) / (d * len(counts))
+    for h, windows in plan.items():
+        failed = np.zeros((d, 2))
+        for secret, rows in _nearest_rows(sides, windows, d, watcher):
+            wrong = ~rule.right(released[rows, secret], actual[:, secret], secret)
+            failed[secret] += wrong[: len(inside)].sum(), wrong[len(inside) :].sum()
+        failed /= 1 if h == d - 1 else draws
+        for name, (of_inside, of_outside) in zip(names, failed.tolist(), strict=True):
+            setting = f"h={h}, {name}"
+            settings[setting] = relative(of_inside, len(inside), of_outside, len(outside), doubt)
+            shares[setting] = (of_inside / len(inside), of_outside / max(1, len(outside)))
+    zeros = rule.zeros(actual, names)
+    return worst(
+        settings,
+        "upper",
+        confidence=confidence,
+        p_release={setting: p for setting, (p, _) in shares.items()},
+        p_holdout={setting: p for setting, (_, p) in shares.items()} if len(outside) else None,
+        people=len(inside),
+        holdout=len(outside),
+        draws=draws,
+        tolerance=rule.tolerance,
+        zeros=zeros,
+        compatibility=compatibility,
+        notes=(
+            *notes_on(shares, len(outside), zeros),
+            *_by_anonymeter(rule),
+            *(shared_note(original, outside) if len(outside) else ()),
+            *sampled_note(len(inside), len(original)),
+        ),
+    )
+
+
+def _by_anonymeter(rule: Rule) -> list[str]:
+    if rule.zero_tolerances is not None:
+        return []
+    return [
+        "Anonymeter's test of success divides by the signed guess, so every negative guess counts as right: "
+        "for comparisons with it only."
+    ]
+
+
+def _sides(
+    inside: Floats, outside: Floats, released: Floats, own_rows: Integers, rule: Rule
+) -> list[Searched]:
+    """People and release on one scale; for Anonymeter those in and outside the release on scales apart."""
+    nobody = np.full(len(outside), -1)
+    if rule.zero_tolerances is not None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            deviation = released.std(axis=0)
+        # A constant's deviation may come out as a rounding error instead of 0.
+        usable = (deviation > 0) & np.isfinite(deviation) & (released.max(axis=0) > released.min(axis=0))
+        scale = np.where(usable, deviation, 1.0)
+        everyone = np.concatenate([inside, outside])
+        return [prepare(everyone, released, scale, np.concatenate([own_rows, nobody]))]
+    sides = []
+    for group, first_guess in ((inside, own_rows), (outside, nobody)):
+        if len(group):
+            lowest = np.minimum(released.min(axis=0), group.min(axis=0))
+            with np.errstate(over="ignore"):
+                width = np.maximum(released.max(axis=0), group.max(axis=0)) - lowest
+            scale = np.where((width > 0) & np.isfinite(width), width, 1.0)
+            sides.append(prepare(group, released, scale, first_guess))
+    return sides
+
+
+def _nearest_rows(
+    sides: list[Searched], windows: list[Window], d: int, progress: Progress
+) -> Iterator[tuple[int, Integers]]:
+    """Each secret with the nearest released row of every person, as often as it was drawn."""
+    if len(windows[0].known) == d - 1 > 1:
+        yield from enumerate(np.hstack([nearest_leaving_one_out(side, progress) for side in sides]))
+        return
+    for window in windows:
+        rows = np.concatenate([nearest(side, window.known, progress) for side in sides])
+        for secret in window.secrets:
+            yield secret, rows

@@ -1,0 +1,1 @@
+"""Guesses at a hidden value, and when they fail."""

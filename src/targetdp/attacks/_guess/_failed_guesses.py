@@ -1,0 +1,158 @@
+"""Failed guesses at a value: when a guess fails, and the score that follows, in and outside a release."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from targetdp._core import Floats, check
+from targetdp.attacks._protection import Setting, ratio_interval, share_interval
+
+# When a guess of a number counts as right: our rule, and Anonymeter's for comparisons.
+
+
+def near(guess: Floats, actual: Floats, tolerance: float, zero_tolerance: float) -> NDArray[np.bool_]:
+    """|guess - actual| ≤ tolerance·|actual|; for an actual value of exactly 0, ≤ zero_tolerance."""
+    return np.asarray(
+        np.abs(guess - actual) <= np.where(actual == 0, zero_tolerance, tolerance * np.abs(actual))
+    )
+
+
+def near_by_anonymeter(guess: Floats, actual: Floats, tolerance: float) -> NDArray[np.bool_]:
+    """|guess - actual| / (guess + 10⁻¹²) ≤ tolerance, as Anonymeter 1.0 and 1.1 have it.
+
+    The guess is divided by with its sign: every negative guess counts as right, whatever the actual value.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.asarray(np.abs(guess - actual) / (guess + 1e-12) <= tolerance)
+
+
+def zero_tolerances(table: Floats, tolerance: float) -> Floats:
+    """For each column ``tolerance`` times the median size of its values that are not 0.
+
+    Edges: 0 for a column of zeros: there a guess must be exact.
+    """
+    sizes = np.abs(table)
+    return np.array([tolerance * float(np.median(size[size > 0])) if size.any() else 0.0 for size in sizes.T])
+
+
+Shares = Mapping[str, tuple[float, float]]
+"""By setting: the shares of guesses that failed for people in the release, and for people outside it."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When a guess is right; ``zero_tolerances`` is None for Anonymeter's rule, which has none."""
+
+    tolerance: float
+    zero_tolerances: Floats | None
+
+    def right(self, guess: Floats, actual: Floats, column: int) -> NDArray[np.bool_]:
+        """For each person whether the guess at a column is right."""
+        if self.zero_tolerances is None:
+            return near_by_anonymeter(guess, actual, self.tolerance)
+        return near(guess, actual, self.tolerance, float(self.zero_tolerances[column]))
+
+    def commonest(self, table: Floats) -> Floats:
+        """For each column the one guess that is right for most rows, by our rule.
+
+        Each value is guessed from a stretch around it; the guess is the middle of where most of them overlap.
+        """
+        at_zero = np.zeros(1) if self.zero_tolerances is None else self.zero_tolerances
+        # A little shorter than they are: where two stretches only touch, rounding would decide.
+        reach = np.where(table == 0, at_zero, self.tolerance * np.abs(table)) * (1 - 1e-9)
+        guesses = np.empty(table.shape[1])
+        ends = zip(np.sort(table - reach, axis=0).T, np.sort(table + reach, axis=0).T, strict=True)
+        for j, (begin, end) in enumerate(ends):
+            ended = np.searchsorted(end, begin, "left")
+            best = int((np.searchsorted(begin, begin, "right") - ended).argmax())
+            guesses[j] = (begin[best] + end[ended[best]]) / 2
+        return guesses
+
+    def zeros(self, actual: Floats, names: Sequence[str]) -> dict[str, dict[str, float]]:
+        """Columns with values of exactly 0: how many, and how near a guess must be there."""
+        if self.zero_tolerances is None:
+            return {}
+        numbers = (actual == 0).sum(axis=0).tolist()
+        return {
+            name: {"values": number, "tolerance": float(tolerance)}
+            for name, number, tolerance in zip(names, numbers, self.zero_tolerances, strict=True)
+            if number
+        }
+
+
+def rule_of(
+    original: Floats, tolerance: Any, zero_tolerance: Any = None, compatibility: str | None = None
+) -> Rule:
+    """The rule that a caller asks for, checked."""
+    tolerance = check.number("tolerance", tolerance, at_least=0)
+    if zero_tolerance is not None:
+        zero_tolerance = check.number("zero_tolerance", zero_tolerance, at_least=0)
+    if compatibility is None:
+        if zero_tolerance is None:
+            return Rule(tolerance, zero_tolerances(original, tolerance))
+        return Rule(tolerance, np.full(original.shape[1], zero_tolerance))
+    check.choice("compatibility", compatibility, ("anonymeter",))
+    if zero_tolerance is not None:
+        raise ValueError(
+            f"zero_tolerance = {zero_tolerance!r} has no place in Anonymeter's rule: leave one of them out"
+        )
+    return Rule(tolerance, None)
+
+
+def relative(failed: float, people: int, failed_outside: float, outside: int, doubt: float) -> Setting:
+    """The share of failed guesses relative to people outside; without any of those, the share itself.
+
+    Edges: where no guess fails on either side, the ratio counts as 1; where none fails outside only, it is
+    infinite.
+    """
+    if not outside:
+        return Setting(failed / people, share_interval(failed, people, doubt))
+    interval = ratio_interval(failed, people, failed_outside, outside, doubt)
+    if failed_outside > 0:
+        return Setting((failed / people) / (failed_outside / outside), interval)
+    return Setting(math.inf if failed > 0 else 1.0, interval)
+
+
+def column_names(columns: Sequence[str] | None, d: int) -> list[str]:
+    """Names for the settings: the caller's, or numbers."""
+    if columns is None:
+        return [f"column {j}" for j in range(d)]
+    names = [] if isinstance(columns, str) or not hasattr(columns, "__iter__") else list(columns)
+    if len(names) != d or not all(isinstance(name, str) for name in names) or len(set(names)) < d:
+        raise ValueError(f"columns = {columns!r} does not name the {d} columns: give {d} different names")
+    return names
+
+
+def notes_on(shares: Shares, outside: int, zeros: dict[str, dict[str, float]]) -> Iterator[str]:
+    """What a reader of the score should know."""
+    if not outside:
+        yield (
+            "There is no holdout: the score is the share of failed guesses itself, which is never above the "
+            "relative score, and counts what anyone could have guessed against the release."
+        )
+    if zeros:
+        total = sum(int(zero["values"]) for zero in zeros.values())
+        yield (
+            f"{total} attacked values are exactly 0, where a relative tolerance has no meaning: guesses of "
+            f"them count within an absolute tolerance, given under zeros ({', '.join(zeros)})."
+        )
+    opened = [setting for setting, (p, q) in shares.items() if outside and p == q == 0]
+    if opened:
+        yield (
+            f"No guess failed, in the release or outside it, for {'; '.join(opened)}: these values are open "
+            "to everyone, and being in the release adds nothing (the ratio counts as 1)."
+        )
+    endless = [setting for setting, (p, q) in shares.items() if outside and p > 0 == q]
+    if endless:
+        yield f"No guess failed outside the release for {'; '.join(endless)}: the ratio is infinite."
+
+
+def sampled_note(attacked: int, people: int) -> list[str]:
+    """What to say if not everybody was attacked."""
+    if attacked == people:
+        return []
+    return [f"{attacked:,} of {people:,} people were attacked, drawn at random."]

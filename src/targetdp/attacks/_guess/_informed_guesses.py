@@ -1,0 +1,225 @@
+"""Guesses by an adversary who lacks nothing but the secret: how often they fail, in and outside a release."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from targetdp._core import Floats, Progress, check
+from targetdp.attacks._attribute_inference import Window
+from targetdp.attacks._guess._failed_guesses import Rule, notes_on, relative, rule_of, sampled_note
+from targetdp.attacks._guess._linear_guess import Belief, Knowing, Moments, Shown
+from targetdp.attacks._linkage import same_people
+from targetdp.attacks._match._known_density import in_unit_ball
+from targetdp.attacks._match._units import shared_note
+from targetdp.attacks._protection import Protection, Setting, worst
+
+WITH = ("linear guess", "outward guess", "likeliest of few values", "likelier sign")
+WITHOUT = (*(f"{name} without the release" for name in WITH), "commonest value")
+GUESSES = (*WITH, *WITHOUT)
+"""All that are tried on people in the release; outside it, only what needs no release.
+
+A column with no few values, and a sign where the size of a value does not follow, are guessed by the linear
+guess, which comes first and so is never named by another's name.
+"""
+
+COMMON = 0.01
+"""Share of people who have a value, or lie on the sphere, from which on somebody reckons with it."""
+AT_LEAST = 5
+MOST_VALUES = 16
+"""People whom a common value has at least, and how many such values of a column are told apart."""
+_ON_SPHERE = 1 - 1e-6
+
+WELL_INFORMED = (
+    "The adversary is taken to know what the very people who are attacked are like in general: a real one "
+    "knows less."
+)
+BY_HINDSIGHT = (
+    "In each setting the strongest guess counts, chosen by hindsight: the score errs to the side of less "
+    "protection."
+)
+
+
+@dataclass(frozen=True)
+class Few:
+    """The common ``values`` of a column, and how much more often they occur than a normal one would.
+
+    So the posterior of the normal belief, times these ``log_odds``, is that of the values' own frequencies.
+    """
+
+    values: Floats
+    log_odds: Floats
+
+    @classmethod
+    def of(cls, column: Floats) -> "Few | None":
+        """The common values of a column of people at large; None where there are not two of them."""
+        values, counts = np.unique(np.round(column, 10), return_counts=True)
+        common = np.flatnonzero(counts >= max(AT_LEAST, COMMON * len(column)))
+        common = np.sort(common[np.argsort(-counts[common], kind="stable")[:MOST_VALUES]])
+        if len(common) < 2:
+            return None
+        values, counts = values[common], counts[common]
+        return cls(values, np.log(counts) + np.square(values - column.mean()) / (2 * column.var()))
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """People in a release and what it shows of them, people outside it, and what is known of people at large.
+
+    ``usual`` has the commonest value of each column, ``few`` its common values, if it has several;
+    ``on_sphere`` says that rows of length 1 are common, as after clipping: there the size of the last value
+    follows from all others. ``everyone`` counts the people of whom those attacked are a sample.
+    """
+
+    rows: Floats = field(repr=False)
+    released: Floats = field(repr=False)
+    outside: Floats = field(repr=False)
+    shown: Shown
+    moments: Moments
+    usual: Floats
+    few: tuple[Few | None, ...]
+    on_sphere: bool
+    rule: Rule
+    everyone: int
+    well_informed: bool
+
+    @classmethod
+    def of(
+        cls, X: Floats, released: Any, name: str, shown: Shown, holdout: Any, population: Any, tolerance: Any
+    ) -> "Attacked":
+        """Everybody, checked; ``name`` is what the released table is called."""
+        d = X.shape[1]
+        private = check.table(released, name, columns=len(shown.map))
+        same_people(X, "X", private, name)
+        outside = np.empty((0, d)) if holdout is None else check.table(holdout, "holdout", columns=d)
+        general = X if population is None else check.table(population, "population", columns=d)
+        for table, called in ((X, "X"), (outside, "holdout"), (general, "population")):
+            if len(table):
+                in_unit_ball(table, called)
+        rule = rule_of(X, tolerance)
+        few, long = tuple(map(Few.of, general.T)), np.linalg.norm(general, axis=1) > _ON_SPHERE
+        return cls(
+            X, private, outside, shown, Moments.of(general), rule.commonest(general), few,
+            float(long.mean()) >= COMMON, rule, len(X), population is None,
+        )  # fmt: skip
+
+    def failures(self, windows: Sequence[Window], progress: Progress) -> tuple[Floats, Floats]:
+        """By column: failures of each of `GUESSES` in the release, and of each of `WITHOUT` outside it."""
+        d = self.rows.shape[1]
+        inside, beyond = np.zeros((d, len(GUESSES))), np.zeros((d, len(WITHOUT)))
+        for window in windows:
+            knowing = Knowing.of(self.moments, window.known)
+            told = knowing.with_release(self.rows, self.released, self.shown)
+            general, of_others = knowing.alone(self.rows), knowing.alone(self.outside)
+            for secret in window.secrets:
+                place = knowing.rest.index(secret)
+                alone = self._guesses(general, self.rows, secret, place)
+                guesses = (*self._told(told, general, secret, place), *alone)
+                inside[secret] += self._failed(guesses, self.rows, secret)
+                controls = self._guesses(of_others, self.outside, secret, place)
+                beyond[secret] += self._failed(controls, self.outside, secret)
+            progress.advance(1)
+        return inside, beyond
+
+    def _guesses(self, belief: Belief, rows: Floats, secret: int, place: int) -> tuple[Floats, ...]:
+        """The guesses at a column that follow from known columns alone, as `WITH` has them."""
+        linear, drawn = belief.guesses(place)
+        few, signs = self.few[secret], self._signs(belief, rows)
+        value = linear if few is None else belief.likeliest(place, few.values, few.log_odds)
+        return linear, drawn, value, linear if signs is None else belief.likeliest(place, signs)
+
+    def _told(self, told: Belief, general: Belief, secret: int, place: int) -> tuple[Floats, ...]:
+        """The same with what the release shows of the people in it.
+
+        Where nothing is unknown but the secret, few values are weighed by the noise's own density: it is not
+        normal, and for some laws far from it.
+        """
+        linear, drawn = told.guesses(place)
+        few, signs = self.few[secret], self._signs(general, self.rows)
+        value = sign = linear
+        if few is not None and len(told.columns) > 1:
+            value = told.likeliest(place, few.values, few.log_odds)
+        elif few is not None:
+            value = general.likeliest(place, few.values, few.log_odds + self._density(secret, few.values))
+        if signs is not None:
+            sign = general.likeliest(place, signs, self._density(secret, signs))
+        return linear, drawn, value, sign
+
+    def _signs(self, belief: Belief, rows: Floats) -> Floats | None:
+        """The two values of the one column that is not known with which a row has length 1."""
+        if len(belief.columns) > 1 or not self.on_sphere:
+            return None
+        known = np.delete(rows, belief.columns[0], axis=1)
+        size = np.sqrt(np.maximum(0.0, 1 - np.einsum("ij,ij->i", known, known)))
+        return np.stack([size, -size], axis=1)
+
+    def _density(self, secret: int, values: Floats) -> Floats:
+        return self.shown.log_density(self.rows, self.released, secret, values)
+
+    def _failed(self, guesses: Sequence[Floats], actual: Floats, secret: int) -> list[int]:
+        """How many fail, of each of these guesses and of the commonest value."""
+        tried = (*guesses, np.full(len(actual), self.usual[secret]))
+        return [len(actual) - int(self.rule.right(g, actual[:, secret], secret).sum()) for g in tried]
+
+    def protection(
+        self, plan: Mapping[int, Sequence[Window]], names: Sequence[str], draws: int, confidence: float,
+        progress: Progress,
+    ) -> Protection:  # fmt: skip
+        """The strongest guess at each column, for each number of known columns and its windows."""
+        progress.phase("attribute inference", sum(len(windows) for windows in plan.values()))
+        n, m, d = len(self.rows), len(self.outside), len(names)
+        settings: dict[str, Setting] = {}
+        shares: dict[str, tuple[float, float]] = {}
+        without: dict[str, float] = {}
+        outside: dict[str, float] = {}
+        strongest: dict[str, str] = {}
+        doubt = (1 - confidence) / (d * len(plan) * len(GUESSES))
+        for h, windows in plan.items():
+            inside, beyond = (
+                failed / (1 if h == d - 1 else draws) for failed in self.failures(windows, progress)
+            )
+            for name, tried, others in zip(names, inside, beyond, strict=True):
+                # The control is the guess that is best without the release. It is tried on everybody, in the
+                # release and outside: a few hundred people outside alone leave rare failures to luck, and the
+                # worst of many ratios would then look like a leak where there is none.
+                best = int(tried[-len(WITHOUT) :].argmin())
+                setting, same = f"h={h}, {name}", float(tried[len(WITH) + best])
+                control, everyone = (same + float(others[best]), n + m) if m else (0.0, 0)
+                settings[setting] = _lowest([relative(float(p), n, control, everyone, doubt) for p in tried])
+                shares[setting] = (float(tried.min()) / n, control / max(1, everyone))
+                without[setting], outside[setting] = same / n, float(others[best]) / max(1, m)
+                strongest[setting] = GUESSES[int(tried.argmin())]
+        zeros = self.rule.zeros(np.concatenate([self.rows, self.outside]), names)
+        return worst(
+            settings,
+            "upper",
+            confidence=confidence,
+            p_release={setting: p for setting, (p, _) in shares.items()},
+            p_without=without,
+            p_holdout=outside if m else None,
+            p_control={setting: p for setting, (_, p) in shares.items()} if m else None,
+            guess=strongest,
+            people=n,
+            holdout=m,
+            draws=draws,
+            tolerance=self.rule.tolerance,
+            zeros=zeros,
+            notes=(BY_HINDSIGHT, *self._notes(), *notes_on(shares, m, zeros)),
+        )
+
+    def _notes(self) -> list[str]:
+        return [
+            *([WELL_INFORMED] if self.well_informed else []),
+            *(shared_note(self.rows, self.outside) if len(self.outside) else []),
+            *([self.shown.note] if self.shown.note else []),
+            *sampled_note(len(self.rows), self.everyone),
+        ]
+
+
+def _lowest(tried: list[Setting]) -> Setting:
+    """The lowest of several scores; if all their intervals hold, so does the one of their lowest ends."""
+    return Setting(
+        min(one.score for one in tried),
+        (min(one.interval[0] for one in tried), min(one.interval[1] for one in tried)),
+    )

@@ -1,0 +1,195 @@
+"""Linkability: two releases, or two sets of columns, about the same people, matched to each other.
+
+The adversary holds no original row: only both releases. Article 29 WP 216 asks whether records of one person
+can be linked.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from targetdp._core import Floats, Integers, Progress, Silent, check, row_product
+from targetdp.attacks._linkage import same_people
+from targetdp.attacks._match._known_density import Noise, covariance_of
+from targetdp.attacks._match._pairs import checked_ranks, nearest_ranks, setting_of, shares
+from targetdp.attacks._match._units import must_have_squares
+from targetdp.attacks._protection import CONFIDENCE, Protection, worst
+
+SHARED, LEARNED = "shared columns", "learned from known pairs"
+STANDARDIZED = "shared columns, each in its own deviations"
+
+_PENALTIES = np.geomspace(1e-6, 1e2, 17)
+"""Of the ridge, per known pair, in units of the columns' variance."""
+_LEAST = 1e-10
+"""Share of a column's variance below which what is left of it is rounding."""
+
+
+def linkability(
+    release_a: Any,
+    release_b: Any,
+    *,
+    shared: Sequence[tuple[int, int]] | None = None,
+    seeds: int | Sequence[int] | Integers | None = None,
+    noise_a: Noise | None = None,
+    noise_b: Noise | None = None,
+    ranks: Sequence[int] = (1, 10),
+    confidence: float = CONFIDENCE,
+    rng: np.random.Generator | None = None,
+    progress: Progress | None = None,
+) -> Protection:
+    """Share of people whose row in release b is *not* recognized as belonging to their row in release a.
+
+    Row i is about the same person in both; the adversary gets them in unknown order, and puts for each row
+    of b the rows of a in order:
+
+    - by distance, if there are columns in common: ``shared``, pairs of their positions in a and b (all, if
+      both have as many columns and nothing is given). Units are the noise of both together if ``noise_a`` and
+      ``noise_b`` are known, else each column's own deviation from its mean.
+    - by likelihood, if there are ``seeds``, people whose pairs the adversary already knows (how many, drawn
+      at random, or which): a linear map from a to b and the spread around it are learned from them. Known
+      pairs are taken out before anything is matched, in both ways.
+
+    The score is 1 − the share linked at rank 1 by the better of the two. ``detail["shares"]`` has each one's
+    share at each of the ``ranks`` beside chance. Ties count as if they stood in random order.
+
+    Does not guarantee: that no cleverer matching links more (the score is an upper bound).
+    Edges: two sets of columns that happen to be equally many are no shared columns: say ``shared=()``.
+    """
+    a, b = check.table(release_a, "release_a"), check.table(release_b, "release_b")
+    n = same_people(a, "release_a", b, "release_b")
+    must_have_squares(a)
+    must_have_squares(b)
+    pairs = _shared_columns(shared, a.shape[1], b.shape[1])
+    asked = checked_ranks(ranks)
+    confidence = check.number("confidence", confidence, above=0, below=1)
+    chance = check.generator(rng) or np.random.default_rng()
+    known = _known_pairs(seeds, n, chance)
+    told = Silent() if progress is None else progress
+    if not len(pairs) and not len(known):
+        raise ValueError(
+            f"release_a has {a.shape[1]} columns and release_b {b.shape[1]}, none shared, and seeds = None: "
+            "there is nothing to link by; name pairs of columns in shared=, or give seeds=, people whose "
+            "pairs the adversary knows"
+        )
+    rest = np.setdiff1d(np.arange(n), known)
+    ways: dict[str, tuple[Floats, Floats]] = {}
+    notes = []
+    if len(pairs):
+        deviations = _noise_deviations(noise_a, noise_b, pairs, a.shape[1], b.shape[1])
+        ways[SHARED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], deviations)
+        known_noise = (
+            "of the noise of both releases" if deviations is not None else "of the columns' deviations"
+        )
+        notes.append(f"Distances over {len(pairs)} shared columns are in units {known_noise}.")
+        if deviations is not None:  # the two releases may have been scaled differently
+            ways[STANDARDIZED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], None)
+    if len(known):
+        ways[LEARNED] = _learned(a, b, known)
+        notes.append(f"{len(known)} known pairs were learned from, and taken out before matching.")
+    doubt = (1 - confidence) / len(ways)
+    settings, details = {}, {}
+    for name, (from_a, from_b) in ways.items():
+        told.phase(name, len(rest))
+        points, queries = np.ascontiguousarray(from_a[rest]), np.ascontiguousarray(from_b[rest])
+        found = nearest_ranks(queries, points, asked[-1], told)
+        settings[name] = setting_of(found.found(1), doubt)
+        details[name] = shares({rank: found.found(rank) for rank in asked}, len(rest), doubt)
+    return worst(
+        settings, "upper", confidence=confidence,
+        people=len(rest), known_pairs=len(known), shares=details, notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _shared_columns(shared: Any, columns_a: int, columns_b: int) -> Integers:
+    """Pairs of positions, one row each."""
+    if shared is None:
+        same = columns_a == columns_b
+        return np.repeat(np.arange(columns_a if same else 0)[:, None], 2, axis=1)
+    pairs = []
+    for pair in check.several("shared", shared, "give pairs of column positions, (in a, in b)"):
+        if not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2:
+            raise ValueError(f"shared has {pair!r}: give pairs of column positions, (in a, in b)")
+        in_a = check.integer("shared", pair[0], at_least=0, at_most=columns_a - 1, remedy="a column of a")
+        in_b = check.integer("shared", pair[1], at_least=0, at_most=columns_b - 1, remedy="a column of b")
+        pairs.append((in_a, in_b))
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+
+def _known_pairs(seeds: Any, n: int, rng: np.random.Generator) -> Integers:
+    """The people whose pairs are known: at least 2, and 2 are left to match."""
+    if seeds is None:
+        return np.empty(0, dtype=np.int64)
+    remedy = "2 or more to learn from, and 2 or more left to match"
+    if np.ndim(seeds) == 0:
+        count = check.integer("seeds", seeds, at_least=2, at_most=n - 2, remedy=remedy)
+        return np.sort(rng.choice(n, count, replace=False))
+    rows = np.array([check.integer("seeds", row, at_least=0, at_most=n - 1) for row in seeds], dtype=np.int64)
+    if len(np.unique(rows)) != len(rows):
+        raise ValueError(f"seeds names {len(rows) - len(np.unique(rows))} people twice: give each once")
+    check.integer("number of seeds", len(rows), at_least=2, at_most=n - 2, remedy=remedy)
+    return np.sort(rows)
+
+
+def _noise_deviations(
+    noise_a: Noise | None, noise_b: Noise | None, pairs: Integers, columns_a: int, columns_b: int
+) -> Floats | None:
+    """Of each shared column, both noises together; None if they are not both known."""
+    variances = []
+    for noise, columns, name, place in (
+        (noise_a, columns_a, "noise_a", 0),
+        (noise_b, columns_b, "noise_b", 1),
+    ):
+        if noise is not None:
+            variances.append(np.diag(covariance_of(noise, columns, name))[pairs[:, place]])
+    return np.sqrt(sum(variances)) if len(variances) == 2 else None
+
+
+def _comparable(a: Floats, b: Floats, deviations: Floats | None) -> tuple[Floats, Floats]:
+    """Shared columns in units that can be compared; one without any spread tells nobody apart."""
+    if deviations is not None:
+        units = np.where(deviations > 0, deviations, 1.0)
+        return a / units, b / units
+    return _standardized(a), _standardized(b)
+
+
+def _standardized(columns: Floats) -> Floats:
+    center, deviation = columns.mean(axis=0), columns.std(axis=0)
+    constant = columns.min(axis=0) == columns.max(axis=0)
+    return np.where(constant, 0.0, (columns - center) / np.where(constant, 1.0, deviation))
+
+
+def _learned(a: Floats, b: Floats, known: Integers) -> tuple[Floats, Floats]:
+    """What the known pairs let one expect of b given a, and b itself, in units of the spread around it.
+
+    Ridge regression on standardized columns; its penalty has the least error when each pair is left out. The
+    spread is the covariance of these left-out errors, drawn towards its diagonal while pairs are few.
+    Products are taken row by row, so that equal rows stay equal.
+    """
+    before, after = _standardized(a), _standardized(b)
+    expected, errors = _ridge(before[known], after[known], before)
+    k, d = errors.shape
+    spread = errors.T @ errors / k
+    spread = (k * spread + d * np.diag(np.diag(spread))) / (k + d)
+    values, vectors = np.linalg.eigh(spread)
+    whiten = vectors / np.sqrt(np.maximum(values, _LEAST))
+    return row_product(expected, whiten), row_product(after, whiten)
+
+
+def _ridge(inputs: Floats, outputs: Floats, everybody: Floats) -> tuple[Floats, Floats]:
+    """Predictions for everybody, and the errors for the known pairs when each is left out."""
+    center, level = inputs.mean(axis=0), outputs.mean(axis=0)
+    left, lengths, right = np.linalg.svd(inputs - center, full_matrices=False)
+    turned = left.T @ (outputs - level)
+    k = len(inputs)
+    best: tuple[float, Floats, Floats] | None = None
+    for penalty in _PENALTIES:
+        kept = lengths**2 / (lengths**2 + penalty * k)
+        leverage = np.einsum("ij,j,ij->i", left, kept, left) + 1 / k
+        errors = (outputs - level - left @ (kept[:, None] * turned)) / np.maximum(1 - leverage, 1e-6)[:, None]
+        size = float(np.square(errors).sum())
+        if best is None or size < best[0]:
+            factors = np.where(lengths > 0, kept / np.where(lengths > 0, lengths, 1.0), 0.0)
+            best = size, right.T @ (factors[:, None] * turned), errors
+    assert best is not None  # noqa: S101 (there are penalties)
+    return level + row_product(everybody - center, best[1]), best[2]

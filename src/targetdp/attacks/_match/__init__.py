@@ -1,0 +1,1 @@
+"""Matching rows to people: all pairs, one to one, in units of the noise."""

@@ -1,0 +1,298 @@
+"""Membership: whether a person was in the table at all.
+
+Targeted differential privacy promises nothing here: it hides which of the rows within B a person has, not
+that there is one. So a score near 0 breaks no promise; it says what the promise leaves open.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import bdtr, ndtri
+
+from targetdp._core import Floats, Progress, Silent, check
+from targetdp.attacks._match._known_density import Noise, density_of, in_unit_ball
+from targetdp.attacks._match._one_to_one import log_sums
+from targetdp.attacks._match._pairs import over_pairs
+from targetdp.attacks._match._units import must_have_squares, shared_note, units_of
+from targetdp.attacks._protection import (
+    CONFIDENCE,
+    Interval,
+    Protection,
+    Setting,
+    highest_share,
+    lowest_share,
+    worst,
+)
+from targetdp.mechanisms import NoiseDensity
+
+# How well a statistic tells members from outsiders: area under the curve, and true positives at few alarms.
+#
+# Intervals take both groups as samples of people. They are tested to cover on separated, mixed, tied and
+# alike groups.
+
+ALARMS = 10
+"""Outsiders above the threshold: with fewer, the rate that they stand for would be too uncertain."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and its interval."""
+
+    value: float
+    interval: Interval
+
+
+def area_under_curve(members: Floats, outsiders: Floats, doubt: float) -> Estimate:
+    """The chance that a member's statistic is above an outsider's (ties count half).
+
+    The interval is the wider, at either end, of two: DeLong, DeLong and Clarke-Pearson's (1988) on the logit
+    scale, which holds for groups of any shape but collapses where they are almost separated; and
+    Newcombe's (2006, method 5), whose variance depends on the hypothesis, which holds there.
+    """
+    m, n = len(members), len(outsiders)
+    above, below = _share_below(members, outsiders), 1 - _share_below(outsiders, members)
+    area = float(above.mean())
+    variance = float(above.var(ddof=1)) / m + float(below.var(ddof=1)) / n
+    z = float(-ndtri(doubt / 2))
+    ends = [_hypothesis(area, m, n, z)]
+    if 0 < area < 1:
+        reach = z * math.sqrt(variance) / (area * (1 - area))
+        center = math.log(area / (1 - area))
+        ends.append((_expit(center - reach), _expit(center + reach)))
+    return Estimate(area, (min(low for low, _ in ends), max(high for _, high in ends)))
+
+
+def _share_below(values: Floats, others: Floats) -> Floats:
+    """For each value the share of others below it, ties by half."""
+    ordered = np.sort(others)
+    places = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
+    return np.asarray(places / (2 * len(others)))
+
+
+def _expit(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
+
+
+def _hypothesis(area: float, m: int, n: int, z: float) -> Interval:
+    """The areas from which the one found is no farther than z of their own deviations."""
+    pairs, more = m * n, (m + n) / 2 - 1
+
+    def gap(theta: float) -> float:
+        spread = theta * (1 - theta) * (1 + more * ((1 - theta) / (2 - theta) + theta / (1 + theta))) / pairs
+        return abs(theta - area) - z * math.sqrt(max(0.0, spread))
+
+    inside = min(max(area, 1e-12), 1 - 1e-12)  # at 0 and 1 themselves nothing varies
+    low = float(brentq(gap, 0.0, inside)) if gap(0.0) > 0 else 0.0
+    high = float(brentq(gap, inside, 1.0)) if gap(1.0) > 0 else 1.0
+    return low, high
+
+
+def true_positives(members: Floats, outsiders: Floats, doubt: float) -> Estimate:
+    """The share of members above the threshold that a share of 10/|H| of outsiders is above.
+
+    The threshold is the outsiders' tenth value from above (and for 10/|H| of its weight the eleventh: the
+    chance of another outsider to be above the k-th of m is k/(m + 1), so that the mean rate is 10/m exactly).
+    Chosen so it neither flatters nor harms: if both groups are alike, the mean of the share is that rate.
+    The interval knows that the threshold is uncertain too: half of the doubt goes to the rank at which the
+    true quantile lies, half to the count of members above it. It is exact, and a little wide.
+    """
+    m = len(outsiders)
+    rate = false_alarms(m)
+    share = ALARMS / m
+    value = (1 - share) * _above(members, outsiders, ALARMS) + share * _above(members, outsiders, ALARMS + 1)
+    fewest, most = _quantile_ranks(m, rate, doubt / 2)
+    low = lowest_share(len(members) * _above(members, outsiders, fewest), len(members), doubt / 4)
+    high = highest_share(len(members) * _above(members, outsiders, most), len(members), doubt / 4)
+    return Estimate(value, (float(low), float(high)))
+
+
+def false_alarms(outsiders: int) -> float:
+    """The smallest rate of false alarms that so many outsiders can resolve."""
+    return ALARMS / outsiders
+
+
+def _above(members: Floats, outsiders: Floats, rank: int) -> float:
+    """The share of members above the outsiders' ``rank``-th value from above, ties in random order.
+
+    Of members tied with e outsiders each is above the r-th of these with a chance of r/(e + 1).
+    """
+    if rank < 1:
+        return 0.0
+    if rank > len(outsiders):
+        return 1.0
+    threshold = np.sort(outsiders)[-rank]
+    first = rank - int((outsiders > threshold).sum())
+    tied = int((outsiders == threshold).sum())
+    equal = float((members == threshold).mean())
+    return float((members > threshold).mean()) + equal * first / (tied + 1)
+
+
+def _quantile_ranks(m: int, rate: float, doubt: float) -> tuple[int, int]:
+    """Ranks between whose values the threshold with this true rate lies, but for a doubt.
+
+    How many of m outsiders are above it is binomial: it lies below the k-th value if at least k are.
+    """
+    ranks = np.arange(0, m + 1)
+    at_most = bdtr(ranks, m, rate)  # P(count ≤ k)
+    fewest = int(np.searchsorted(at_most, doubt / 2, side="right"))
+    most = int(np.searchsorted(at_most, 1 - doubt / 2, side="left")) + 1
+    return fewest, most
+
+
+NEAREST = "distance to the nearest released row"
+LIKELIHOOD = "likelihood under the release"
+EXPLAINED = "released rows that the person explains"
+
+FEWEST_OUTSIDERS = 20
+_RESOLVES = 100
+"""Outsiders from which on the rate of false alarms is a tenth or less."""
+
+NO_PROMISE = "Targeted differential privacy promises nothing about membership: a low score breaks no promise."
+
+
+def membership(
+    X: Any,
+    X_priv: Any,
+    holdout: Any,
+    noise: Noise | None = None,
+    *,
+    most_pairs: int = 1_000_000_000,
+    confidence: float = CONFIDENCE,
+    rng: np.random.Generator | None = None,
+    progress: Progress | None = None,
+) -> Protection:
+    """How little a release tells members (rows of X) from outsiders of the same population (the holdout).
+
+    Three statistics of a person compete: the distance to the nearest released row; with known ``noise`` the
+    likelihood, log Σⱼ p(zⱼ | x); and how many released rows the person explains, Σⱼ p(zⱼ | x) / Σᵢ p(zⱼ | xᵢ)
+    over all candidates i, members and outsiders alike. The last one's adversary holds a list of candidates
+    with everybody on it, and does not know who of them were in the table.
+
+    Each gives two settings: 1 − (2·AUC − 1), from the area under the curve; and 1 − (TPR − FPR)/(1 − FPR),
+    from the share of members above the threshold that FPR = 10/|holdout| of the outsiders are above. 1 means
+    no better than chance. ``detail["statistics"]`` has the areas and rates themselves.
+
+    Every person meets every released row; where that is more than ``most_pairs``, a random sample of members
+    and outsiders is attacked instead, and a note says so.
+
+    Does not guarantee: anything if the holdout is of another population: then the two are told apart whatever
+    was released. Take it at random from the table before the release, as `attribute_inference` does.
+    """
+    table = check.table(X)
+    released = check.table(X_priv, "X_priv", columns=table.shape[1])
+    outside = check.table(holdout, "holdout", columns=table.shape[1])
+    if len(outside) < FEWEST_OUTSIDERS:
+        raise ValueError(
+            f"holdout has {len(outside)} rows: at least {FEWEST_OUTSIDERS} are needed to tell a rate of "
+            "false alarms; hold out 500 people before the release"
+        )
+    if len(table) < 2:
+        raise ValueError("X has 1 row: at least 2 members are needed to compare them with outsiders")
+    must_have_squares(table, released, outside)
+    most_pairs = check.integer("most_pairs", most_pairs, at_least=1)
+    confidence = check.number("confidence", confidence, above=0, below=1)
+    shape = density_of(noise, table.shape[1])
+    if shape is not None:
+        in_unit_ball(table, "X")
+        in_unit_ball(outside, "holdout")
+    chance = check.generator(rng) or np.random.default_rng()
+    told = Silent() if progress is None else progress
+
+    table, outside, sampled = _sample(table, outside, most_pairs // len(released), chance)
+    notes = [NO_PROMISE, *_resolution(len(outside)), *sampled, *shared_note(table, outside)]
+    if shape is None:
+        units = units_of(released)  # no column may count for its unit alone
+        table, released, outside = table / units, released / units, outside / units
+        notes.append("The noise is not known: only distances were used.")
+    elif shape.note:
+        notes.append(shape.note)
+    m = len(table)
+    statistics = _statistics(np.concatenate([table, outside]), released, shape, told)
+    settings: dict[str, Setting] = {}
+    details: dict[str, Any] = {}
+    doubt = (1 - confidence) / (2 * len(statistics))
+    for name, values in statistics.items():
+        area = area_under_curve(values[:m], values[m:], doubt)
+        found = true_positives(values[:m], values[m:], doubt)
+        rate = false_alarms(len(outside))
+        settings[f"{name}: area under the curve"] = _setting(area, 0.5)
+        settings[f"{name}: true positives"] = _setting(found, rate)
+        details[name] = {"area_under_curve": area, "true_positives": found, "false_positives": rate}
+    return worst(
+        settings, "upper", confidence=confidence,
+        members=m, outsiders=len(outside), statistics=details, notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _setting(estimate: Estimate, guessing: float) -> Setting:
+    """1 where the figure is what guessing gives, 0 where it is 1."""
+
+    def score(value: float) -> float:
+        return 1 - (value - guessing) / (1 - guessing)
+
+    low, high = estimate.interval
+    return Setting(score(estimate.value), (score(high), score(low)))
+
+
+def _resolution(outsiders: int) -> list[str]:
+    if outsiders >= _RESOLVES:
+        return []
+    return [
+        f"{outsiders} outsiders cannot resolve false alarms below {ALARMS}/{outsiders} = "
+        f"{false_alarms(outsiders):.2g}: nothing is said about an adversary who is more careful."
+    ]
+
+
+def _sample(
+    table: Floats, outside: Floats, most: int, rng: np.random.Generator
+) -> tuple[Floats, Floats, list[str]]:
+    """As many members and outsiders as may be compared, at random."""
+    if len(table) + len(outside) <= most:
+        return table, outside, []
+    # Outsiders are kept first, to a half: their number limits how small a rate can be resolved.
+    kept = max(FEWEST_OUTSIDERS, min(len(outside), most // 2))
+    members = min(len(table), max(FEWEST_OUTSIDERS, most - kept))
+    note = (
+        f"{members} of {len(table)} members and {kept} of {len(outside)} outsiders were attacked, drawn at "
+        "random (most_pairs). An adversary whose list has everybody may tell more."
+    )
+    return (
+        rng.choice(table, members, replace=False),
+        rng.choice(outside, kept, replace=False),
+        [note],
+    )
+
+
+def _statistics(
+    people: Floats, released: Floats, shape: NoiseDensity | None, progress: Progress
+) -> dict[str, Floats]:
+    """Each person's statistics: the higher, the more likely a member."""
+    progress.phase(NEAREST, len(people))
+    statistics = {NEAREST: -_nearest(people, released, progress)}
+    if shape is not None:
+        white, rows = shape.whitened(people), shape.whitened(released)
+        progress.phase(LIKELIHOOD, len(people))
+        statistics[LIKELIHOOD] = _tidy(log_sums(white, rows, shape, None, progress))
+        progress.phase(EXPLAINED, len(rows) + len(people))
+        everybody = log_sums(rows, white, shape, None, progress)
+        statistics[EXPLAINED] = _tidy(log_sums(white, rows, shape, -everybody, progress))
+    return statistics
+
+
+def _tidy(logs: Floats) -> Floats:
+    """Without the last digits: equal people must not be told apart by how sums were rounded."""
+    return np.round(logs, 9)
+
+
+def _nearest(people: Floats, released: Floats, progress: Progress) -> Floats:
+    """Squared distance to the nearest released row."""
+    nearest = np.full(len(people), math.inf)
+
+    def look(queries: slice, points: slice, squared: Floats) -> None:  # noqa: ARG001
+        np.minimum(nearest[queries], squared.min(axis=1), out=nearest[queries])
+
+    over_pairs(people, released, look, progress)
+    return nearest

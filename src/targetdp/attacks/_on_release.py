@@ -1,0 +1,360 @@
+"""An original table and its release, person by person, in the units of the release (or as scores)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from targetdp._core import Floats, Integers, Progress, check, row_product
+from targetdp.attacks._match._known_density import density_of, in_unit_ball
+from targetdp.mechanisms import LinearLaw, NoiseLaw, Scores, StaircaseDensity, law_of
+from targetdp.normalization import (
+    ColumnScales,
+    clip_rows,
+    data_scales,
+    declared_scales,
+    normalize,
+    read_scales,
+)
+from targetdp.release import (
+    Certificate,
+    certificate_path,
+    pseudonym_key,
+    pseudonyms,
+    read_certificate,
+    verify_release,
+)
+from targetdp.table import Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
+
+# Scores without their noise: what a release of scores is compared with.
+
+
+def in_scores(X: Any, law: LinearLaw | Scores) -> Floats:
+    """The exact scores of rows of the unit ball (n×m): those to which ``law`` adds its noise.
+
+    Attacks that compare an original with its release take them in place of the rows: for example
+    ``linkage(in_scores(X, law), scores, law.noise)`` and ``singling_out(in_scores(X, law), scores)``.
+    """
+    rows = check.table(X)
+    if isinstance(law, Scores):
+        law = law.law(rows.shape[1])
+    check.instance("law", law, LinearLaw)
+    if law.dimensions != rows.shape[1]:
+        raise ValueError(f"law is for {law.dimensions} columns, X has {rows.shape[1]}: they must agree")
+    in_unit_ball(rows, "X")
+    return clip_rows(row_product(rows, np.array(law.weights).T))
+
+
+# Whether two tables differ by the noise that a certificate has on record.
+
+FEWEST_TO_JUDGE = 20
+"""People from whom on the difference of the tables is held against the noise on record."""
+
+DOUBT = 8.0
+"""Standard errors that a true release stays within, but for about one in 10¹⁴."""
+
+
+def must_differ_by_noise(original: Floats, released: Floats, law: NoiseLaw | None) -> None:
+    """Refuse an original that differs from its release by something else than noise of the law on record.
+
+    Other scales or other rows would show: the mean of the difference, and its size, are compared with the
+    law's, at eight standard errors.
+    """
+    n = len(original)
+    if law is None or n < FEWEST_TO_JUDGE or not law.reaches_all_directions:
+        return
+    noise = released - original
+    off = np.abs(noise.mean(axis=0)) > DOUBT * noise.std(axis=0) / np.sqrt(n)
+    if off.any() or not _has_its_size(noise, law):
+        raise ValueError(
+            f"original and release differ by {np.sqrt(np.square(noise).mean()):.4g} per released column "
+            f"(root mean square), not by the noise of the certificate ({law.deviation_per_column:.4g}, mean "
+            "0): the original must be the table that was released, with the scales that were used"
+        )
+
+
+def _has_its_size(noise: Floats, law: NoiseLaw) -> bool:
+    root = math.sqrt(len(noise))
+    shape = density_of(law, law.dimensions)
+    if isinstance(shape, StaircaseDensity):
+        # A few steps far out carry most of its mean square, and may not have been drawn at all. Its length
+        # is judged by the share of noise that is shorter, which is uniform from 0 to 1.
+        shares = shape.share_within(np.abs(noise[:, 0]))
+        return abs(float(shares.mean()) - 0.5) <= DOUBT / (math.sqrt(12) * root)
+    squares = np.einsum("ij,ij->i", noise, noise) / law.dimensions
+    expected = law.deviation_per_column**2
+    # Squares of this noise vary by at most 2.5 times their mean (Laplace in one column); a few rows may have
+    # small ones by chance, so that a half of the mean is always allowed for.
+    allowed = DOUBT * min(max(float(squares.std()), 0.5 * expected), 2.5 * expected) / root
+    return abs(float(squares.mean()) - expected) <= allowed
+
+
+AS_THEY_ARE = (
+    "There is no certificate: the tables are compared in the units that they have. If the release was "
+    "scaled, give its scales."
+)
+
+SAMPLE_ASIDE = (
+    "The holdout may hold people of the sample that the weights were learned from: they have no score in "
+    "this release, but the sample tells of them."
+)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """The rows that scores were made of, scaled and clipped: of people in the release, and of the holdout."""
+
+    features: tuple[str, ...]
+    law: LinearLaw
+    original: Floats = field(repr=False)
+    holdout: Floats | None = field(repr=False)
+
+
+@dataclass(frozen=True)
+class JoinedTables:
+    """What attacks work on: row i of ``original`` and of ``released`` is the same person.
+
+    ``original`` and ``holdout`` (people who are not in the release) are in the units of the release: scaled
+    and clipped as its mechanism saw them or, where scores were released, their exact scores; the rows
+    themselves are then ``behind`` them. ``features`` are the released columns. ``places`` are the rows'
+    places in the original table, by which two releases of the same people can be lined up with each other.
+    """
+
+    features: tuple[str, ...]
+    original: Floats = field(repr=False)
+    released: Floats = field(repr=False)
+    holdout: Floats | None = field(repr=False, default=None)
+    certificate: Certificate | None = field(repr=False, default=None)
+    notes: tuple[str, ...] = ()
+    places: Integers = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
+    behind: Behind | None = field(repr=False, default=None)
+
+    @property
+    def law(self) -> NoiseLaw | None:
+        """The noise on the released columns, if the certificate tells it."""
+        if self.behind is not None:
+            return self.behind.law.noise
+        record = None if self.certificate is None else self.certificate.mechanism.law
+        return None if record is None else law_of(record)
+
+
+@dataclass(frozen=True)
+class _People:
+    """Ids and numbers of a table."""
+
+    ids: pa.StringArray
+    rows: Floats
+
+
+def line_up(
+    original: Path,
+    released: Path,
+    id_column: str,
+    *,
+    progress: Progress,
+    certificate: Path | None = None,
+    features: Sequence[str] | None = None,
+    scales: Path | None = None,
+    public_key: str | None = None,
+    pseudonym_key_file: Path | None = None,
+    holdout: Path | None = None,
+    rest_is_holdout: bool = False,
+) -> JoinedTables:
+    """Join two tables on the id and bring the original into the units of the release.
+
+    With a certificate beside the release (or given) features, constants for gaps and column scales are the
+    certificate's own; it must hold for the file. ``scales`` is needed where a certificate may not tell them.
+    Refuses, with the reason: an id twice, people in the release who are not in the original, people in the
+    original who are not in the release (unless they are the holdout), a holdout that shares people.
+    """
+    proof = _certificate(released, certificate, public_key)
+    names = _features(original, released, id_column, proof, features)
+    gaps = {} if proof is None else proof.imputed
+    mine = _read(original, id_column, names, gaps, progress)
+    shown = names if proof is None else proof.released
+    private = _read(released, id_column if proof is None else proof.id, shown, {}, progress)
+    own_ids = _as_released(mine.ids, proof, pseudonym_key_file)
+    here = _places(own_ids, private.ids, original, released)
+    rest = np.setdiff1d(np.arange(len(own_ids)), here)
+    if len(rest) and not rest_is_holdout:
+        raise ValueError(
+            f"original {original} has {len(rest):,} people who are not in release {released}: leave them "
+            "out, or say that they are the holdout (--rest-is-holdout)"
+        )
+    others = mine.rows[rest] if len(rest) else None
+    if holdout is not None:
+        if others is not None:
+            raise ValueError("holdout is given twice: as a table and as the rest of the original; choose one")
+        aside = _read(holdout, id_column, names, gaps, progress)
+        _must_be_others(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
+        others = aside.rows
+    rows = mine.rows[here]
+    used = _scales(rows, names, proof, scales)
+    if used is not None:
+        rows = normalize(rows, used).X
+        others = None if others is None else normalize(others, used).X
+    notes = (AS_THEY_ARE,) if proof is None and used is None else ()
+    sides = JoinedTables(names, rows, private.rows, others, proof, notes, here)
+    if proof is not None and proof.scores is not None:
+        sides = _in_scores(sides, proof, aside=len(rest))
+    must_differ_by_noise(sides.original, sides.released, sides.law)
+    return sides
+
+
+def _in_scores(sides: JoinedTables, proof: Certificate, aside: int) -> JoinedTables:
+    """The same people, by the exact scores that the certificate's weights give them.
+
+    ``aside`` counts people of the original who are not in the release.
+    """
+    law, notes = sides.law, sides.notes
+    if not isinstance(law, LinearLaw):
+        raise ValueError("the certificate has no weights for its scores: run targetdp verify")  # noqa: TRY004
+    if aside and proof.sample is not None and not proof.sample.scored:
+        notes = (*notes, SAMPLE_ASIDE)
+    return replace(
+        sides,
+        features=proof.released,
+        original=in_scores(sides.original, law),
+        holdout=None if sides.holdout is None else in_scores(sides.holdout, law),
+        notes=notes,
+        behind=Behind(sides.features, law, sides.original, sides.holdout),
+    )
+
+
+def _certificate(released: Path, given: Path | None, public_key: str | None) -> Certificate | None:
+    path = given or certificate_path(released)
+    if given is None and not path.exists():
+        return None
+    found = read_certificate(path)
+    checks = verify_release(released, found, public_key).checks
+    wrong = [f"{check.what}: {check.detail}" for check in checks if check.holds is False]
+    if wrong:
+        raise ValueError(
+            f"certificate {path} does not hold for release {released} ({'; '.join(wrong)}): "
+            "run targetdp verify for all checks"
+        )
+    if found.made_for is not None:
+        raise ValueError(
+            f"release {released} was made for {found.made_for}, which standardizes values after the noise: "
+            "attack a release made without --for"
+        )
+    return found
+
+
+def _features(
+    original: Path, released: Path, id_column: str, proof: Certificate | None, given: Sequence[str] | None
+) -> tuple[str, ...]:
+    """The columns to attack: the certificate's, those given, or all that both tables have."""
+    ours, theirs = open_source(original).columns, open_source(released).columns
+    check_columns(ours, f"original {original}", id=[id_column])
+    check_columns(theirs, f"release {released}", id=[id_column if proof is None else proof.id])
+    if proof is not None:
+        if given is not None and tuple(given) != proof.features:
+            raise ValueError(
+                f"features names {', '.join(given)}: the release's certificate says "
+                f"{', '.join(proof.features)}; leave --features out"
+            )
+        names = proof.features
+    else:
+        names = tuple(given) if given else tuple(n for n in theirs if n in ours and n != id_column)
+    if len(set(names)) < len(names) or id_column in names:
+        raise ValueError(f"features names {', '.join(names)}: each column once, and not the id ({id_column})")
+    if not names:
+        raise ValueError(f"original {original} and release {released} share no column but the id")
+    check_columns(ours, f"original {original}", features=names)
+    check_columns(theirs, f"release {released}", features=names if proof is None else proof.released)
+    return names
+
+
+def _read(
+    path: Path, id_column: str, features: Sequence[str], gaps: dict[str, float], progress: Progress
+) -> _People:
+    source = open_source(path)
+    check_columns(source.columns, f"table {path}", id=[id_column], features=features)
+    progress.phase(f"reading {path.name}", source.count())
+    tally, seen, ids, blocks = Tally(), 0, [], []
+    types = dict.fromkeys(features, pa.float64())
+    for batch in source.batches([id_column, *features], types, batch_rows(len(features))):
+        ids.append(ids_of(batch.column(id_column), id_column, tally, seen))
+        blocks.append(numbers_of(batch, features, gaps, tally, seen))
+        seen += batch.num_rows
+        progress.advance(batch.num_rows)
+    if not seen:
+        raise ValueError(f"table {path} has no rows: there is nobody to attack")
+    try:
+        tally.raise_if_any()
+    except ValueError as error:
+        reason = str(error).removesuffix(". Nothing was published").replace(" (--impute)", "")
+        raise ValueError(f"table {path}: {reason}") from error
+    people = _People(pa.concat_arrays(ids), np.ascontiguousarray(np.concatenate(blocks, axis=1).T))
+    different = pc.count_distinct(people.ids).as_py()
+    if different < seen:
+        raise ValueError(
+            f"table {path} has {seen - different:,} rows whose id occurs before: one row for each person"
+        )
+    return people
+
+
+def _as_released(ids: pa.StringArray, proof: Certificate | None, key: Path | None) -> pa.StringArray:
+    """Ids as the release has them: hashed, where it has pseudonyms."""
+    if proof is None or not proof.pseudonyms:
+        if key is not None:
+            raise ValueError("pseudonym_key is given, but the release has no pseudonyms: leave it out")
+        return ids
+    if key is None:
+        raise ValueError("the release has pseudonyms: give the key of the release (--pseudonym-key)")
+    if not key.exists():
+        raise ValueError(f"pseudonym_key {key} does not exist: give the file of the release")
+    return pseudonyms(ids, pseudonym_key(key))
+
+
+def _places(own: pa.StringArray, released: pa.StringArray, original: Path, release: Path) -> Integers:
+    """Where each person of the release is in the original."""
+    places = pc.index_in(released, value_set=own)
+    if places.null_count:
+        raise ValueError(
+            f"release {release} has {places.null_count:,} people who are not in original {original}: the two "
+            "tables must be about the same people, with ids written the same way"
+        )
+    return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _must_be_others(aside: pa.StringArray, released: pa.StringArray, holdout: Path) -> None:
+    shared = pc.sum(pc.is_in(aside, value_set=released)).as_py()
+    if shared:
+        raise ValueError(
+            f"holdout {holdout} has {shared:,} people who are in the release: a holdout holds other people"
+        )
+
+
+def _scales(
+    rows: Floats, features: Sequence[str], proof: Certificate | None, file: Path | None
+) -> ColumnScales | None:
+    """How the original becomes what the mechanism saw; None: the units are the same already."""
+    if proof is None:
+        return None if file is None else read_scales(file, features)
+    told = proof.scales.values
+    given = None if file is None else read_scales(file, features)
+    if told is not None:
+        used = declared_scales(*([getattr(told[n], part) for n in features] for part in ("center", "scale")))
+        same = given is None or (
+            np.array_equal(given.center, used.center) and np.array_equal(given.scale, used.scale)
+        )
+        if not same:
+            raise ValueError(f"scales {file} are not those of the certificate: leave --scales out")
+        return used
+    if proof.scales.source == "data":
+        if given is not None:
+            raise ValueError("scales were the data's own: they are computed again; leave --scales out")
+        return data_scales(rows)
+    if given is None:
+        raise ValueError(
+            "the release's scales are confidential, so that its certificate does not tell them: give the "
+            "scales file (--scales)"
+        )
+    return given

@@ -1,0 +1,186 @@
+"""What every attack hands back: how well people were protected from it, from 0 (not at all) to 1."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import betaincinv, stdtrit
+
+from targetdp._core import Floats, check
+
+# Confidence intervals for shares of people and for the ratio of two shares.
+#
+# Exact (Clopper and Pearson 1934): they hold at every size and for shares of 0 and 1, and are a little wide.
+# A count may be a fraction, where each person's part is a mean over several tries: such a mean varies less
+# than one try would. That the interval still holds is checked in tests, exactly, for parts of two values.
+
+
+Interval = tuple[float, float]
+
+
+def lowest_share(counts: Any, total: int, doubt: float) -> Floats:
+    """A share that the true one is below with probability at most ``doubt``."""
+    counts = np.asarray(counts, dtype=np.float64)
+    some = np.maximum(counts, np.finfo(np.float64).tiny)
+    return np.where(counts > 0, betaincinv(some, total - counts + 1, doubt), 0.0)
+
+
+def highest_share(counts: Any, total: int, doubt: float) -> Floats:
+    """A share that the true one is above with probability at most ``doubt``."""
+    return 1 - lowest_share(total - np.asarray(counts, dtype=np.float64), total, doubt)
+
+
+def share_interval(count: float, total: int, doubt: float) -> Interval:
+    """An interval that misses the true share with probability at most ``doubt``."""
+    return float(lowest_share(count, total, doubt / 2)), float(highest_share(count, total, doubt / 2))
+
+
+def ratio_interval(count: float, total: int, base_count: float, base_total: int, doubt: float) -> Interval:
+    """An interval for the ratio of two shares: it holds if each share's own does.
+
+    Edges: where the base's interval begins at 0 the ratio has no upper end (infinite).
+    """
+    low, high = share_interval(count, total, doubt / 2)
+    base_low, base_high = share_interval(base_count, base_total, doubt / 2)
+    return low / base_high, high / base_low if base_low > 0 else float("inf")
+
+
+Bound = Literal["upper", "lower"]
+
+CONFIDENCE = 0.95
+"""Of an interval, unless the caller says otherwise."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to run an attack (a net size, a column): its own score, not capped, and its interval.
+
+    Either may be infinite, as a ratio to nothing is; neither may be undefined.
+    """
+
+    score: float
+    interval: Interval
+
+    def __post_init__(self) -> None:
+        low, high = self.interval
+        if math.isnan(self.score) or not low <= high:
+            raise ValueError(
+                f"score = {self.score!r} with interval = {self.interval!r} is undefined: give numbers, the "
+                "lower end of the interval first"
+            )
+
+
+@dataclass(frozen=True)
+class Protection:
+    """How well people were protected from an attack.
+
+    ``score`` is protection from the ``strongest`` setting of the attack. ``bound`` says what it is good
+    for: an *upper* bound on true protection (an audit: a cleverer attack may get more) or a *lower* one
+    (a derivation: no attack can get more). ``interval`` is a confidence interval for the score; all
+    settings share its doubt, so that choosing the worst of them does not flatter it.
+    ``detail`` has each setting's own figure under ``settings``, and whatever the attack wants to add.
+    """
+
+    score: float
+    interval: Interval
+    strongest: str
+    bound: Bound
+    detail: Mapping[str, Any]
+
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        """Each setting's own figure."""
+        settings: Mapping[str, Setting] = self.detail["settings"]
+        return settings
+
+    def record(self) -> dict[str, Any]:
+        """Plain data, ready for JSON: what is not finite comes as null."""
+        record: dict[str, Any] = _plain(self)
+        return record
+
+
+def worst(
+    settings: Mapping[str, Setting], bound: Bound, *, confidence: float = CONFIDENCE, **detail: Any
+) -> Protection:
+    """Protection from the strongest of several settings.
+
+    If all their intervals hold at once, so does the one from the lowest low end to the lowest high end.
+    Of several equally strong settings the first is named.
+    """
+    if not settings:
+        raise ValueError("settings has 0 entries: an attack is run in at least one setting")
+    strongest = min(settings, key=lambda name: settings[name].score)
+    low = min(setting.interval[0] for setting in settings.values())
+    high = min(setting.interval[1] for setting in settings.values())
+    return Protection(
+        score=_cap(settings[strongest].score),
+        interval=(_cap(low), _cap(high)),
+        strongest=strongest,
+        bound=bound,
+        detail=MappingProxyType(
+            {"settings": MappingProxyType(dict(settings)), "confidence": confidence} | detail
+        ),
+    )
+
+
+def worst_of_means(simulations: Sequence[Protection], *, confidence: float = CONFIDENCE) -> Protection:
+    """The paper's figure over repeated simulations: the worst over settings of each one's mean.
+
+    The interval is for the mean over simulations: Student's, from how much they differ, but never narrower
+    than what their own intervals leave for a mean of so many (a few simulations may agree by chance). It
+    knows how noise varies, not how another sample of people would. A single simulation is handed back as it
+    is, with its own confidence. Of the details those are kept that all simulations share.
+    """
+    simulations = tuple(check.several("simulations", simulations, "give the results of several simulations"))
+    for place, one in enumerate(simulations):
+        check.instance(f"simulations[{place}]", one, Protection)
+    confidence = check.number("confidence", confidence, above=0, below=1)
+    if not simulations:
+        raise ValueError("simulations has 0 entries: give at least one Protection")
+    first: Protection = simulations[0]
+    if len(simulations) == 1:
+        return first
+    if any(set(one.settings) != set(first.settings) or one.bound != first.bound for one in simulations):
+        raise ValueError("simulations differ in their settings: give repetitions of one attack")
+    doubt = (1 - confidence) / len(first.settings)
+    means = {name: _mean([one.settings[name] for one in simulations], doubt) for name in first.settings}
+    ours = {"settings", "confidence", "simulations"}
+    shared = {
+        name: value
+        for name, value in first.detail.items()
+        if name not in ours and all(one.detail.get(name) == value for one in simulations)
+    }
+    return worst(means, first.bound, confidence=confidence, simulations=len(simulations), **shared)
+
+
+def _mean(settings: Sequence[Setting], doubt: float) -> Setting:
+    """The mean of one setting's scores over simulations, with its interval."""
+    scores = np.array([setting.score for setting in settings])
+    if not np.isfinite(scores).all():  # a ratio to nothing: the others say too little to bound its mean
+        return Setting(float(scores.mean()), (-math.inf, math.inf))
+    root, mean = math.sqrt(len(scores)), float(scores.mean())
+    spread = float(stdtrit(len(scores) - 1, 1 - doubt / 2)) * float(scores.std(ddof=1)) / root
+    below = float(np.mean([setting.score - setting.interval[0] for setting in settings])) / root
+    above = float(np.mean([setting.interval[1] - setting.score for setting in settings])) / root
+    return Setting(mean, (mean - max(spread, below), mean + max(spread, above)))
+
+
+def _cap(score: float) -> float:
+    return min(1.0, max(0.0, score))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

@@ -1,0 +1,275 @@
+"""Reconstruction: the best estimate of each person's features from the release and the known noise.
+
+Columns of real tables go together, and people are alike: both give back part of what the noise hid. Whoever
+takes the noise for the protection overrates it, and this attack says by how much.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from targetdp._core import Floats, Progress, Silent, check
+from targetdp.attacks._guess._mixture import Mixture
+from targetdp.attacks._guess._prior import fitted_prior, limits, linear_estimate, linear_prior, posterior
+from targetdp.attacks._linkage import same_people
+from targetdp.attacks._match._known_density import Noise, in_unit_ball
+from targetdp.attacks._match._units import KnownNoise
+from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, worst
+from targetdp.normalization import clip_rows
+
+Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+AS_RELEASED, LINEAR, MIXTURE = "released values as they are", "best linear estimate", "mixture prior"
+
+_GROUPS = 20
+"""Of people, for the jackknife."""
+_NOTHING = 1e-12
+"""Variance of rows in the unit ball below which they are all the same."""
+_FARTHEST = 1e50
+"""Released values in units of the noise, at most: fourth powers of them are still numbers."""
+
+MODELLED = (
+    "The original table was not given: errors are those that the fitted prior expects, before estimates are "
+    "moved into the unit ball. If the prior does not fit, they are wrong."
+)
+
+
+@dataclass(frozen=True)
+class _Error:
+    """Of one way to estimate: mean squared error by column, and its ratio to people's ``variance``."""
+
+    squares: Floats
+    variance: float
+    setting: Setting
+
+
+def estimate(X_priv: Any, mechanism: Noise, *, rng: np.random.Generator | None = None) -> Floats:
+    """The best estimate that we know of everybody's features, from the release and the known noise.
+
+    The posterior mean under a mixture of normal distributions that is fitted to the release with the noise
+    taken into account, moved into the unit ball. This is post-processing of the release: it costs no privacy
+    beyond it, and researchers may use it too. ``rng`` chooses where fitting starts.
+    """
+    released = check.table(X_priv, "X_priv")
+    chance = check.generator(rng) or np.random.default_rng()
+    return _Fit.of(released, KnownNoise.of(mechanism, released.shape[1]), chance).mixture()
+
+
+def reconstruction(
+    X_priv: Any,
+    mechanism: Noise,
+    X: Any = None,
+    *,
+    confidence: float = CONFIDENCE,
+    rng: np.random.Generator | None = None,
+    progress: Progress | None = None,
+) -> Protection:
+    """How much of people's differences an adversary who knows the noise still cannot tell from the release.
+
+    Three estimates of everybody's row compete: the released values as they are; the best linear one, for a
+    prior with the release's mean and its covariance less the noise's; and the posterior mean under a mixture
+    of normal distributions fitted to the release. The last two are moved into the unit ball, where all rows
+    are known to lie: a projection onto a convex set comes no farther from any point of it, so it never hurts.
+
+    The score is the mean squared error that is left over the variance of the features: 0 if all is known, 1
+    if everybody might as well be guessed to be the mean. With ``X``, the true rows, errors are measured;
+    without, they are what the fitted prior expects. ``detail["errors"]`` has root mean squared errors in the
+    units of the rows, per column too, beside the length of the noise and what structure gives back of it;
+    where that is much, compare with the error of guessing everybody to be the mean.
+
+    Does not guarantee: that no better prior exists (the score is an upper bound); somebody who knows a
+    person's other data has one.
+    Edges: people who are all the same differ by nothing that could be told; the score is 1 then.
+    """
+    released = check.table(X_priv, "X_priv")
+    d = released.shape[1]
+    noise = KnownNoise.of(mechanism, d)
+    truth = None
+    if X is not None:
+        truth = check.table(X, columns=d)
+        same_people(released, "X_priv", truth, "X")
+        in_unit_ball(truth, "X")
+    confidence = check.number("confidence", confidence, above=0, below=1)
+    chance = check.generator(rng) or np.random.default_rng()
+    told = Silent() if progress is None else progress
+
+    told.phase(MIXTURE, None)
+    fit = _Fit.of(released, noise, chance)
+    doubt = (1 - confidence) / 3
+    errors = fit.expected(doubt, chance) if truth is None else _measured(fit, truth, doubt)
+    notes = [*([] if truth is not None else [MODELLED]), *limits(len(released), noise)]
+    if not noise.exact:
+        notes.append("The noise was taken as normal noise of the same covariance.")
+    return worst(
+        {name: error.setting for name, error in errors.items()},
+        "upper",
+        confidence=confidence,
+        people=len(released),
+        measured=truth is not None,
+        components=len(fit.prior.weights),
+        errors=_details(errors),
+        notes=tuple(notes),
+    )
+
+
+def _details(errors: Mapping[str, _Error]) -> dict[str, Any]:
+    noise = errors[AS_RELEASED].squares
+    details = {}
+    for name, error in errors.items():
+        length, of_noise = math.sqrt(float(error.squares.sum())), math.sqrt(float(noise.sum()))
+        details[name] = {
+            "error": length,
+            "noise": of_noise,
+            "guessing_the_mean": math.sqrt(error.variance),
+            "given_back": 1 - length / of_noise if of_noise > 0 else 0.0,
+            "error_by_column": np.sqrt(error.squares),
+            "noise_by_column": np.sqrt(noise),
+        }
+    return details
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A release, its noise, and what was learned from both; ``rows`` are in units of the noise."""
+
+    released: Floats
+    noise: KnownNoise
+    rows: Floats
+    back: Floats
+    prior: Mixture
+
+    @classmethod
+    def of(cls, released: Floats, noise: KnownNoise, rng: np.random.Generator) -> "_Fit":
+        there, back = noise.units()
+        with np.errstate(over="ignore", invalid="ignore"):  # said below, in words
+            rows = released @ there
+        if not np.abs(rows).max(initial=0.0) < _FARTHEST:
+            raise ValueError(
+                f"X_priv has values up to {np.abs(released).max():.4g}, which no row of the unit ball with "
+                "this noise reaches: give the release as the mechanism made it, of normalized rows"
+            )
+        return cls(released, noise, rows, back, fitted_prior(rows, noise, rng))
+
+    def linear(self) -> Floats:
+        """See `LINEAR`."""
+        return self._in_the_ball(linear_estimate(self.rows, linear_prior(self.rows, self.noise.lengths)))
+
+    def mixture(self) -> Floats:
+        """See `MIXTURE`."""
+        return self._in_the_ball(posterior(self.prior, self.rows, self.noise).means)
+
+    def _in_the_ball(self, estimates: Floats) -> Floats:
+        """Back to the units of the rows: what has no noise, or nothing left of it, stays as it is."""
+        return clip_rows(self.released + (estimates - self.rows) @ self.back)
+
+    def expected(self, doubt: float, rng: np.random.Generator) -> dict[str, _Error]:
+        """Errors that the fitted priors expect.
+
+        A jackknife over groups of people tells how the linear prior's figures vary; the mixture's, which is
+        not fitted again, is taken to vary as much in proportion.
+        """
+        whole = self._linear_variances(np.ones(len(self.rows), dtype=bool))
+        group = rng.permutation(len(self.rows)) % min(_GROUPS, len(self.rows))
+        groups = int(group.max()) + 1
+        parts = [self._linear_variances(group != g) for g in range(groups)] if groups > 1 else []
+        spread = posterior(self.prior, self.rows, self.noise).spread
+        squares = {
+            AS_RELEASED: np.diag(self.noise.covariance),
+            LINEAR: self._by_column(_left(linear_prior(self.rows, self.noise.lengths).covariances[0])),
+            MIXTURE: self._by_column(spread),
+        }
+        noise = self.noise.variance
+        released = _jackknife(
+            noise, whole.before, [noise] * len(parts), [part.before for part in parts], doubt
+        )
+        linear = _jackknife(
+            whole.after, whole.before, [part.after for part in parts], [part.before for part in parts], doubt
+        )
+        before = float(self._by_column(_covariance(self.prior)).sum())
+        mixture = _as_wide(float(squares[MIXTURE].sum()), before, linear)
+        return {
+            AS_RELEASED: _Error(squares[AS_RELEASED], whole.before, released),
+            LINEAR: _Error(squares[LINEAR], whole.before, linear),
+            MIXTURE: _Error(squares[MIXTURE], before, mixture),
+        }
+
+    def _linear_variances(self, chosen: Mask) -> "_Variances":
+        covariance = linear_prior(self.rows[chosen], self.noise.lengths).covariances[0]
+        return _Variances(
+            float(self._by_column(covariance).sum()), float(self._by_column(_left(covariance)).sum())
+        )
+
+    def _by_column(self, covariance: Floats) -> Floats:
+        """Variances in units of the rows, of a covariance in units of the noise; none is below 0."""
+        return np.asarray(np.maximum(0.0, np.einsum("ij,ij->j", self.back, covariance @ self.back)))
+
+
+@dataclass(frozen=True)
+class _Variances:
+    """Of people ``before`` anything is known of each, and ``after``."""
+
+    before: float
+    after: float
+
+
+def _left(covariance: Floats) -> Floats:
+    """What is left of a prior's covariance once a row with noise of variance 1 is seen: Σ − Σ(Σ + 1)⁻¹Σ."""
+    return np.asarray(np.linalg.solve(covariance + np.eye(len(covariance)), covariance), dtype=np.float64)
+
+
+def _covariance(prior: Mixture) -> Floats:
+    """The covariance of the whole mixture."""
+    apart = prior.means - prior.weights @ prior.means
+    between = (apart * prior.weights[:, None]).T @ apart
+    return np.asarray(np.einsum("k,kij->ij", prior.weights, prior.covariances) + between)
+
+
+def _measured(fit: _Fit, truth: Floats, doubt: float) -> dict[str, _Error]:
+    """Errors against the true rows."""
+    variances = np.square(truth - truth.mean(axis=0)).sum(axis=1)
+    errors = {}
+    for name, guess in ((AS_RELEASED, fit.released), (LINEAR, fit.linear()), (MIXTURE, fit.mixture())):
+        squares = np.square(guess - truth)
+        setting = _ratio(squares.sum(axis=1), variances, doubt)
+        errors[name] = _Error(squares.mean(axis=0), float(variances.mean()), setting)
+    return errors
+
+
+_UNTOLD = Setting(1.0, (0.0, 1.0))
+"""Where nobody differs, or nothing shows that anybody does."""
+
+
+def _ratio(errors: Floats, variances: Floats, doubt: float) -> Setting:
+    """The ratio of two means over people; they vary as its linear form does (Student's interval)."""
+    n, variance = len(errors), float(variances.mean())
+    if variance < _NOTHING:
+        return _UNTOLD
+    ratio = float(errors.mean()) / variance
+    reach = float(stdtrit(n - 1, 1 - doubt / 2)) * float((errors - ratio * variances).std(ddof=1)) / variance
+    return Setting(ratio, (ratio - reach / math.sqrt(n), ratio + reach / math.sqrt(n)))
+
+
+def _jackknife(
+    after: float, before: float, without: list[float], befores: list[float], doubt: float
+) -> Setting:
+    """The ratio of what is left to what there was; its logarithm varies as it does without each group."""
+    if before < _NOTHING or len(without) < 2 or min(befores) < _NOTHING:
+        return _UNTOLD
+    ratio = after / before
+    logs = np.log(np.array(without) / np.array(befores))
+    deviation = math.sqrt((len(logs) - 1) * float(logs.var()))
+    reach = float(stdtrit(len(logs) - 1, 1 - doubt / 2)) * deviation
+    return Setting(ratio, (ratio * math.exp(-reach), ratio * math.exp(reach)))
+
+
+def _as_wide(after: float, before: float, linear: Setting) -> Setting:
+    """A ratio whose interval is as wide, in proportion, as another's."""
+    if before < _NOTHING or linear == _UNTOLD or linear.score == 0:
+        return _UNTOLD
+    ratio = after / before
+    low, high = linear.interval
+    return Setting(ratio, (ratio * low / linear.score, ratio * high / linear.score))

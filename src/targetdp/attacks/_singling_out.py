@@ -1,0 +1,129 @@
+"""The net attack (Methods, Privacy Attacks): look for boxes that hold exactly one person."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from targetdp._core import Floats, Progress, Silent, check
+from targetdp.attacks._match._units import rows_in_common
+from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, share_interval, worst
+from targetdp.attacks._search._net import alone_in_boxes
+
+NET_SIZES = (1 / 10, 1 / 3, 1 / 2, 2 / 3, 1.0)
+"""The paper's five, in deviations of the released columns."""
+
+_FARTHEST = 1e300
+
+
+def singling_out(
+    X: Any,
+    X_priv: Any,
+    net_sizes: Sequence[float] = NET_SIZES,
+    *,
+    confidence: float = CONFIDENCE,
+    progress: Progress | None = None,
+) -> Protection:
+    """Singling-out protection: the share of people whom no box around a released row isolates.
+
+    Around each released row lies a box with half-widths η = c × the deviations of X_priv's columns; a person
+    is singled out if some box holds exactly that one row of X. Each net size c is an attack of its own; the
+    score is the worst over them. Net size 0, the paper's identity conditions, is always among them, so that
+    the original table itself scores its share of rows that are not unique.
+
+    The adversary knows the released rows and nothing of X; rows need not be in the same order, and their
+    numbers may differ.
+    Guarantees: exact counts, as by comparing all pairs in units of the deviations (a row within rounding of
+    a box's border, 10⁻¹⁵ of its size or so, may fall on either side).
+    Does not guarantee: that no cleverer predicate isolates more people (an upper bound on protection). The
+    score can fall as noise grows: boxes in thin air hold nobody, boxes at the rim of the crowd hold one.
+    The interval is about other noise on the same people; another sample of people may vary more, since all
+    boxes share their deviations.
+    Edges: a released column without spread makes boxes without width in it. Equal rows of X are never
+    singled out.
+    """
+    original = check.table(X)
+    released = check.table(X_priv, "X_priv", columns=original.shape[1])
+    sizes = _checked(net_sizes)
+    confidence = check.number("confidence", confidence, above=0, below=1)
+    watcher = progress or Silent()
+    watcher.phase("singling out", len(released))
+    n = len(original)
+    isolated = {0.0: identical_and_unique(original, released)}
+    isolated |= dict(zip(sizes, isolated_by_nets(original, released, sizes, watcher), strict=True))
+    doubt = (1 - confidence) / len(isolated)
+    counts = {name_of(size): int(people.sum()) for size, people in isolated.items()}
+    settings = {
+        name: Setting(1 - count / n, share_interval(n - count, n, doubt)) for name, count in counts.items()
+    }
+    return worst(settings, "upper", confidence=confidence, people=n, singled_out=counts)
+
+
+def name_of(size: float) -> str:
+    """A net size as people write it: 1/3, not 0.333333."""
+    fraction = Fraction(size).limit_denominator(99)
+    return f"net size {fraction}" if float(fraction) == size else f"net size {size:g}"
+
+
+def isolated_by_nets(
+    original: Floats, released: Floats, sizes: Floats, progress: Progress
+) -> NDArray[np.bool_]:
+    """For each net size (ascending, above 0) and each original row whether some box isolates it."""
+    flat = (released == released[0]).all(axis=0)
+    people = np.flatnonzero((original[:, flat] == released[0, flat]).all(axis=1))
+    isolated = np.zeros((len(sizes), len(original)), dtype=np.bool_)
+    if flat.all():
+        isolated[:, people] = len(people) == 1
+        return isolated
+    if not len(people):
+        return isolated
+    points, queries = _in_deviations(original[people][:, ~flat], released[:, ~flat])
+    found = alone_in_boxes(points, queries, sizes, progress)
+    for who, alone in zip(isolated, found.T, strict=True):
+        who[people[alone[alone >= 0]]] = True
+    return isolated
+
+
+def _in_deviations(original: Floats, released: Floats) -> tuple[Floats, Floats]:
+    """Both tables in units of the released columns' deviations.
+
+    Columns are first brought near 1 by a power of two, so that neither tiny nor huge ones leave the range of
+    floats, and centered, so that a large offset does not swallow differences.
+    """
+    _, exponents = np.frexp(np.abs(released).max(axis=0))
+    with np.errstate(over="ignore"):
+        original, released = (_shifted(table, -exponents) for table in (original, released))
+        center = np.median(released, axis=0)
+        deviation = np.sqrt(((released - center - (released - center).mean(axis=0)) ** 2).mean(axis=0))
+        points, queries = ((table - center) / deviation for table in (original, released))
+    return np.clip(points, -_FARTHEST, _FARTHEST), np.clip(queries, -_FARTHEST, _FARTHEST)
+
+
+def _shifted(table: Floats, exponents: NDArray[np.int32]) -> Floats:
+    """Columns times powers of two; by a product, which takes less time, where the powers are floats."""
+    if np.abs(exponents).max(initial=0) < 1000:
+        return np.asarray(table * np.ldexp(1.0, exponents))
+    return np.asarray(np.ldexp(table, exponents))
+
+
+def identical_and_unique(original: Floats, released: Floats) -> NDArray[np.bool_]:
+    """Original rows that are unique and were released as they are."""
+    mine, _, group = rows_in_common(original, released)
+    isolated = np.zeros(len(original), dtype=np.bool_)
+    if not len(group):
+        return isolated
+    alone = np.bincount(group[: len(mine)], minlength=group.max() + 1) == 1
+    shown = np.bincount(group[len(mine) :], minlength=group.max() + 1) > 0
+    isolated[mine] = (alone & shown)[group[: len(mine)]]
+    return isolated
+
+
+def _checked(net_sizes: Sequence[float]) -> Floats:
+    given = check.several("net_sizes", net_sizes, "give sizes such as (0.1, 1)")
+    sizes = {
+        check.number(f"net_sizes[{i}]", size, at_least=0, remedy="sizes are multiples of the deviations")
+        for i, size in enumerate(given)
+    }
+    return np.array(sorted(sizes - {0.0}), dtype=np.float64)

@@ -1,0 +1,2 @@
+from targetdp.cli._main import app as app
+from targetdp.cli._main import main as main

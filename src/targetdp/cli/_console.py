@@ -1,0 +1,198 @@
+"""What commands share: lists of names, progress on stderr, tables on stdout."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from targetdp._core import declared
+
+
+class PublishedError(Exception):
+    """Something failed after a release became visible: nobody may think that nothing was published."""
+
+
+def names(value: str | None) -> tuple[str, ...] | None:
+    """Names separated by commas, or @FILE with one name in each line."""
+    if value is None:
+        return None
+    if value.startswith("@"):
+        try:
+            lines = Path(value[1:]).read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise ValueError(f"list of names {value[1:]} cannot be read: {error.strerror}") from error
+        return tuple(line for line in lines if line.strip())
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def constants(value: str | None) -> float | dict[str, float] | None:
+    """One number for all features, or name=number pairs separated by commas."""
+    if value is None:
+        return None
+    try:
+        if "=" not in value:
+            return float(value)
+        pairs = (part.rsplit("=", 1) for part in value.split(","))
+        return {name.strip(): float(number) for name, number in pairs}
+    except ValueError as error:
+        raise ValueError(
+            f"impute = {value!r} is not a number or name=number pairs, such as calls=0,texts=0"
+        ) from error
+
+
+def tell(text: str, *, style: str | None = None) -> None:
+    """Words for the person at the terminal."""
+    Console(stderr=True, soft_wrap=True).print(text, style=style, highlight=False, markup=False)
+
+
+def warn(warnings: tuple[str, ...]) -> None:
+    """Warnings, one line each."""
+    for warning in warnings:
+        tell(f"warning: {warning}", style="yellow")
+
+
+def out() -> Console:
+    """Where tables for people go."""
+    return Console(width=None if sys.stdout.isatty() else 110)
+
+
+def cells(*values: str) -> list[Text]:
+    """Cells of a table, as they are: a column may be named [red]."""
+    return [Text(value) for value in values]
+
+
+def emit(text: str) -> None:
+    """Data for the next program."""
+    typer.echo(text)
+
+
+def must_be_free(name: str, path: Path, *, force: bool) -> None:
+    """A file that may be written: found out before the work, not after it."""
+    if path.is_dir():
+        raise ValueError(f"{name} = {path} is a folder: give the name of a file")
+    if path.exists() and not force:
+        raise ValueError(f"{name} = {path} exists: choose another name, or give --force")
+    if not path.parent.is_dir():
+        raise ValueError(f"{name} = {path}: its folder does not exist; create it first")
+
+
+def save_text(path: Path, text: str, *, shared: bool = False) -> None:
+    """Write a file, all of it or nothing: for its owner's eyes, or (shared) with the usual permissions."""
+    from targetdp._files import write_whole
+
+    write_whole(path, text, private=not shared)
+
+
+class Bar:
+    """A progress bar with rows (or other units) per second and time left; nothing where nobody watches."""
+
+    def __init__(self, *, quiet: bool, unit: str = "rows") -> None:
+        self._unit = unit
+        console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"),
+            TimeRemainingColumn(), console=console, transient=True,
+            disable=quiet or not console.is_terminal,
+        )  # fmt: skip
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> "Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._progress.stop()
+
+    def phase(self, name: str, rows: int | None) -> None:
+        """A new phase begins."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(name, total=rows, speed="")
+
+    def advance(self, rows: int) -> None:
+        """So many more rows are done."""
+        if self._task is not None:
+            self._progress.update(self._task, advance=rows)
+            speed = self._progress.tasks[-1].speed
+            self._progress.update(self._task, speed="" if speed is None else f"{speed:,.0f} {self._unit}/s")
+
+
+# What the shell offers when somebody presses Tab: names that a command takes, next to files.
+#
+# Importing a room takes a second, and Tab must not: what declares itself is read off the files, not imported.
+
+
+def noises() -> tuple[str, ...]:
+    """The noise mechanisms."""
+    return declared("targetdp.mechanisms", r'^@named\("([^"]+)"')
+
+
+ATTACKS = (
+    "singling_out",
+    "attribute_inference",
+    "distinguishing",
+    "linkage",
+    "linkability",
+    "membership",
+    "reconstruction",
+)
+PROGRAMS = ("togo", "nigeria")
+SCALES = ("private", "data")
+SCORE_SCALES = ("sample", *SCALES)
+
+
+def audited(incomplete: str) -> list[str]:
+    """Mechanisms that can be audited."""
+    return _beginning(("least-noise", *noises()), incomplete)
+
+
+def released(incomplete: str) -> list[str]:
+    """Mechanisms that a table can be released by."""
+    return _beginning(("least-noise", *noises(), "mondrian"), incomplete)
+
+
+def attacks(incomplete: str) -> list[str]:
+    """Attacks, separated by commas: the last one is completed, and none is offered twice."""
+    before, comma, last = incomplete.rpartition(",")
+    given = before.split(",")
+    left = (name for name in ATTACKS if name not in given)
+    return [before + comma + name for name in _beginning(left, last)]
+
+
+def programs(incomplete: str) -> list[str]:
+    """Built-in programs, and program files."""
+    return _or_files(PROGRAMS, incomplete)
+
+
+def scales(incomplete: str) -> list[str]:
+    """Ways to get scales, and scales files."""
+    return _or_files(SCALES, incomplete)
+
+
+def score_scales(incomplete: str) -> list[str]:
+    """Ways to get scales for scores, and scales files."""
+    return _or_files(SCORE_SCALES, incomplete)
+
+
+def _or_files(names: Iterable[str], incomplete: str) -> list[str]:
+    """Names, and the TOML files of the folder that is being typed."""
+    typed, folder = incomplete.rpartition("/")[2], incomplete.rpartition("/")[0]
+    within = f"{folder}/" if "/" in incomplete else ""
+    here = Path(within or ".")
+    entries = sorted(here.iterdir()) if here.is_dir() else []
+    found = [f"{within}{entry.name}{'/' * entry.is_dir()}" for entry in entries if _offered(entry, typed)]
+    return [*_beginning(names, incomplete), *found]
+
+
+def _offered(entry: Path, typed: str) -> bool:
+    hidden = entry.name.startswith(".") and not typed.startswith(".")
+    return entry.name.startswith(typed) and not hidden and (entry.suffix == ".toml" or entry.is_dir())
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]

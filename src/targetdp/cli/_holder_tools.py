@@ -1,0 +1,160 @@
+"""`targetdp verify`: a released file against its certificate, and the certificate against its noise."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from targetdp._files import write_whole
+from targetdp.cli._console import Bar, cells, constants, emit, names, out, tell
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+# `targetdp scales`: learn column scales from public data, or say that they are confidential.
+
+
+def scales(
+    table: Annotated[
+        Path, typer.Argument(help="a table of OTHER people (public), or of the same (confidential)")
+    ],
+    features: Annotated[str, typer.Option(help="columns to scale: a,b,c or @FILE")],
+    source: Annotated[
+        Literal["public", "confidential"],
+        typer.Option(
+            help="public: learned from no one who will be released; confidential: from the same people"
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="scales file to write (TOML)")],
+    id: Annotated[str | None, typer.Option(help="column that identifies a person")] = None,  # noqa: A002
+    impute: Annotated[str | None, typer.Option(help="constants for missing values")] = None,
+    fit: Annotated[
+        float | None,
+        typer.Option(help="widen all scales alike, so that this share of rows fits in the unit ball"),
+    ] = None,
+    force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
+    quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
+) -> None:
+    """Write the means and deviations of a table's columns to a scales file."""
+    from targetdp.normalization import scales_text
+    from targetdp.release import learn_scales
+
+    if out.exists() and not force:
+        raise ValueError(f"scales file {out} exists: choose another name, or replace it with --force")
+    wanted = names(features) or ()
+    with Bar(quiet=quiet) as bar:
+        learned = learn_scales(table, wanted, id_column=id, impute=constants(impute), fit=fit, progress=bar)
+    text = scales_text(learned, wanted, source)
+    write_whole(out, text, private=source == "confidential", replace=force)
+    if not quiet:
+        tell(f"scales of {len(wanted)} columns → {out} ({source})")
+
+
+def verify(
+    output: Annotated[Path, typer.Argument(help="the released file or directory")],
+    certificate: Annotated[
+        Path | None, typer.Option(help="its certificate; default: OUTPUT.certificate.json")
+    ] = None,
+    public_key: Annotated[
+        str | None, typer.Option(help="the data holder's public key, as `targetdp key` prints it")
+    ] = None,
+    sample: Annotated[
+        Path | None, typer.Option(help="of scores: the private sample, with its certificate beside it")
+    ] = None,
+    ledger: Annotated[Path | None, typer.Option(help="also look the release up in this ledger")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
+) -> None:
+    """Check a release: signature, files, and every stated number derived again from the noise."""
+    from targetdp.release import (
+        Check,
+        against_sample,
+        certificate_path,
+        read_certificate,
+        sample_checks,
+        verify_in_ledger,
+        verify_release,
+    )
+
+    read = read_certificate(certificate or certificate_path(output))
+    found = verify_release(output, read, public_key)
+    if sample is not None:
+        own = read_certificate(certificate_path(sample))
+        signer = public_key or (None if read.signature is None else read.signature.key)
+        checks = [Check(f"sample: {c.what}", c.holds, c.detail) for c in sample_checks(sample, own, signer)]
+        found = found.also([against_sample(read, own), *checks])
+    if ledger is not None:
+        found = found.also(verify_in_ledger(read, ledger))
+    if as_json:
+        emit(json.dumps({"holds": found.holds, "checks": [asdict(c) for c in found.checks]}, indent=2))
+    else:
+        table = Table(title=Text(str(output)), title_justify="left")
+        for heading in ("check", "holds", "detail"):
+            table.add_column(heading, overflow="fold")
+        for c in found.checks:
+            table.add_row(*cells(c.what, {True: "yes", False: "NO", None: "–"}[c.holds], c.detail))
+        out().print(table, highlight=False)
+        tell("the release holds" if found.holds else "the release does NOT hold: do not use it")
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+# Every kind of file that targetdp reads or writes, by name: their JSON schemas are in `docs/schemas`.
+
+
+def schemas() -> "dict[str, type[BaseModel]]":
+    """The model behind each kind of file."""
+    from targetdp.normalization import BoundsFile, ScalesFile
+    from targetdp.programs import ProgramFile
+    from targetdp.release import Certificate, Settings, WeightsFile
+
+    return {
+        "release": Settings,
+        "certificate": Certificate,
+        "scales": ScalesFile,
+        "bounds": BoundsFile,
+        "program": ProgramFile,
+        "weights": WeightsFile,
+    }
+
+
+# Small commands beside a release: names of columns, the public key, schemas.
+
+
+def columns(
+    table: Annotated[Path, typer.Argument(help="Parquet or CSV: a file, or a directory of part files")],
+    without: Annotated[str | None, typer.Option(help="names to leave out: a,b,c or @FILE")] = None,
+) -> None:
+    """Print a table's column names, one in each line, to edit and give to --features @FILE."""
+    from targetdp.table import open_source
+
+    left_out = set(names(without) or ())
+    for name in open_source(table).columns:
+        if name not in left_out:
+            emit(name)
+
+
+def key(
+    key: Annotated[Path | None, typer.Option(help="signing key; default: the user's own")] = None,
+) -> None:
+    """Print the public key, for those who verify your certificates. Makes a key if there is none."""
+    from targetdp.release import (
+        SigningKey,
+        default_key_path,
+    )
+
+    opened = SigningKey.open(key or default_key_path())
+    emit(opened.public)
+    tell(f"fingerprint {opened.fingerprint}, as certificates print it")
+
+
+def schema(
+    of: Annotated[
+        Literal["release", "certificate", "scales", "bounds", "program", "weights"],
+        typer.Argument(help="which kind of file"),
+    ],
+) -> None:
+    """Print the JSON schema of a file that targetdp reads or writes."""
+    emit(json.dumps(schemas()[of].model_json_schema(), indent=2, ensure_ascii=False))

@@ -1,0 +1,263 @@
+"""`targetdp learn`: weights for a private score, from a private sample and the official's own labels."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from targetdp._core import up
+from targetdp.cli._console import Bar, cells, emit, must_be_free, out, save_text, tell, warn
+
+HEADER = """\
+# Weights for targetdp score, learned by targetdp learn.
+# They were computed from rows of a private release and from labels. About the people of the release they tell
+# nothing that the release did not (post-processing). About the labels they tell something: these few numbers.
+# Labels belong to whoever hands this file over. Nothing else about labels is in it.
+"""
+
+NOTHING_FOUND = (
+    "the sample does not show that scores would tell anything of the target: label more people, or ask for a "
+    "first round with less noise"
+)
+
+_DIGITS = 4
+"""Of each weight: fewer digits tell less of the labels, and change nobody's place."""
+
+_HEADINGS = {
+    "accuracy": "accuracy", "recall": "poor reached", "exclusion_errors": "poor left out",
+    "wrong_approvals": "wrong approvals", "wrong_refusals": "wrong refusals", "profit": "profit",
+}  # fmt: skip
+_SHARES = {"accuracy", "recall"}
+
+_NO_BOUND = 0.9999
+"""A ceiling above this is no news to anyone."""
+
+
+def learn(
+    sample: Annotated[Path, typer.Argument(help="the private sample, as targetdp privatize released it")],
+    labels: Annotated[Path, typer.Argument(help="your labels (Parquet or CSV): id, target, loans")],
+    program: Annotated[Path, typer.Option(help="program file: kind, target, quota or loans are used of it")],
+    weights: Annotated[Path, typer.Option("--out", help="weights file to write (TOML)")],
+    id: Annotated[  # noqa: A002
+        str | None, typer.Option(help="id column of LABELS; default: the program's, or the sample's")
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="the sample's certificate; default: SAMPLE.certificate.json")
+    ] = None,
+    public_key: Annotated[
+        str | None, typer.Option(help="the data holder's public key, as `targetdp key` prints it")
+    ] = None,
+    B: Annotated[
+        float | None, typer.Option("--B", help="B of the second round; default: the first's")
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(help="ε of the noise on a score; default: the first round's, less what its scales cost"),
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="δ of the second round; default: likewise")] = None,
+    confidence: Annotated[float, typer.Option(help="of the intervals")] = 0.95,
+    seed: Annotated[int, typer.Option(help="of the samples that intervals are made from")] = 0,
+    force: Annotated[bool, typer.Option(help="replace a weights file that exists")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
+    quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
+) -> None:
+    """Learn weights for a private score that know the noise of both rounds, and say what to expect of it."""
+    import numpy as np
+
+    from targetdp._core import check
+    from targetdp.programs import read_program_file
+    from targetdp.release import weights_text
+    from targetdp.targeting import (
+        offer,
+        offers,
+        read_labelled,
+    )
+
+    check.number("confidence", confidence, above=0, below=1)
+    check.integer("seed", seed, at_least=0)
+    must_be_free("out", weights, force=force)
+    if weights.resolve() in {path.resolve() for path in (sample, labels, program)}:
+        raise ValueError(f"out = {weights} is one of the inputs: choose another name")
+    settings = read_program_file(program)
+    with Bar(quiet=quiet) as bar:
+        found = read_labelled(
+            sample, labels, settings, id_column=id, certificate=certificate, public_key=public_key,
+            progress=bar,
+        )  # fmt: skip
+        second, notes = _second(found.certificate, B, epsilon, delta)
+        bar.phase("learning", None)
+        made = offer(found, second, np.random.default_rng(seed), confidence=confidence)
+        others = offers(found, second, np.random.default_rng(seed))
+    facts = {
+        "release": found.certificate.release,
+        "program": settings.kind,
+        "asked": str(made.guarantee),
+    }
+    text = weights_text(found.certificate.features, [_short(made.w)], learned=facts)
+    save_text(weights, HEADER + text)
+    notes = (*found.notes, *notes)
+    warnings = _warnings(made)
+    if as_json:
+        told = _record(found, made, others, settings.unit) | {"notes": notes, "warnings": warnings}
+        emit(json.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        _show(found, made, others, settings)
+    if not quiet:
+        for note in notes:
+            tell(note)
+        tell(
+            f"weights of {len(made.w)} features → {weights}; hand it to the data holder, who runs targetdp "
+            "score; with the scores, run targetdp decide"
+        )
+    warn(warnings)
+
+
+def _second(
+    proof: Any, B: float | None, epsilon: float | None, delta: float | None
+) -> tuple[Any, tuple[str, ...]]:
+    """What is asked of the second round: as of the first, but for what is given.
+
+    What the first round paid for its column scales bought no noise: it is taken off, and that is told.
+    """
+    from targetdp.guarantee import Guarantee
+
+    first, scales = proof.guarantee, proof.scales.spent
+    paid = (0.0, 0.0) if scales is None else (scales.epsilon, scales.delta)
+    noise = max(first.epsilon - paid[0], 0.0), max(first.delta - paid[1], 0.0)
+    asked = Guarantee(
+        first.B if B is None else B,
+        noise[0] if epsilon is None else epsilon,
+        noise[1] if delta is None else delta,
+    )
+    if scales is None or epsilon is not None:
+        return asked, ()
+    return asked, (
+        f"of the first round's ε = {up(first.epsilon)}, {up(paid[0])} was paid for column scales and "
+        f"{up(noise[0])} is noise: so much is assumed for the noise on a score (--epsilon says otherwise)",
+    )
+
+
+def _warnings(made: Any) -> tuple[str, ...]:
+    """What should be known before anyone relies on the figures."""
+    found = made.expectation.difference
+    warnings = [] if made.weights.tells else [NOTHING_FOUND]
+    if found.is_odd:
+        warnings.append(
+            f"on the sample's own scores {found.counted:.1%} of people are decided about rightly; two normal "
+            f"distributions, which figures for other noise rest on, say {found.smooth:.1%}. The target does "
+            "not follow the score along a line (the poor may be in the middle of a column, or a group of "
+            "their own), so rely on the interval, not on the figure. A column that says who is in such a "
+            "group, or that is far from usual, may help"
+        )
+    return tuple(warnings)
+
+
+def _short(w: Any) -> list[float]:
+    """Weights with few digits; the largest is always there, so that they are never all 0."""
+    return [float(f"{value:.{_DIGITS}g}") for value in w.tolist()]
+
+
+def _record(found: Any, made: Any, others: Any, unit: str) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from targetdp.theorem1 import accuracy_ceiling
+
+    def told(one: Any) -> dict[str, Any]:
+        return {
+            "guarantee": asdict(one.guarantee), "mechanism": one.mechanism,
+            "noise_sd": one.expectation.deviation,
+        }  # fmt: skip
+
+    return {
+        "format": "targetdp learned 1",
+        "release": found.certificate.release,
+        "people": found.program.people.count,
+        "population": found.program.people.population,
+        "unit": unit,
+        "target_scale": made.weights.scale.name,
+        "chance": found.program.chance,
+        "confidence": made.expectation.confidence,
+        "second_round": told(made),
+        "theorem_1": {
+            "largest_agreement": accuracy_ceiling(made.guarantee),
+            "meaning": "for any algorithm with this guarantee there are tables on which its decisions agree "
+            "with those made without privacy no more often than this; it is not an accuracy",
+        },
+        "expected": {
+            name: {"value": one.value, "interval": [one.low, one.high]}
+            for name, one in made.expectation.figures.items()
+        },
+        "other_epsilons": [
+            told(one) | {"expected": {name: e.value for name, e in one.expectation.figures.items()}}
+            for one in others
+        ],
+        "checked_on_the_sample": asdict(made.expectation.difference),
+    }
+
+
+def _show(found: Any, made: Any, others: Any, settings: Any) -> None:
+    people = f"{found.program.people.population:,.0f} people"
+    counted, guess = (
+        ("Counts", "A lottery") if settings.kind == "aid"
+        else ("Counts and money", "The same answer for everybody")
+    )  # fmt: skip
+    scale = "" if made.weights.scale.name == "as given" else f", on a {made.weights.scale.name} scale"
+    expected = Table(
+        title=Text(
+            f"What to expect of scores under {made.guarantee}, learned from {found.program.people.count:,} "
+            f"people{scale}"
+        ),
+        title_justify="left",
+        min_width=78,
+        caption=f"{counted} are of {people}. {guess} has an accuracy of {found.program.chance:.3f}. Figures "
+        f"hold for people like those of the sample.\n{_ceiling(made.guarantee)}",
+        caption_justify="left",
+    )
+    for heading in ("figure", "expected", f"{made.expectation.confidence:.0%} interval"):
+        expected.add_column(heading, justify="left" if heading == "figure" else "right")
+    for name, one in made.expectation.figures.items():
+        low, high = _number(name, one.low), _number(name, one.high)
+        expected.add_row(*cells(_heading(name, settings), _number(name, one.value), f"{low} to {high}"))
+    names = [name for name in made.expectation.figures if name != "recall"]
+    more = Table(
+        title=f"What more or less ε would buy in the second round (B = {made.guarantee.B:g})",
+        title_justify="left",
+        min_width=78,
+        caption="The first round stays as it was; its noise is in all of these.",
+        caption_justify="left",
+    )
+    for heading in ("ε", "noise on a score", *(_heading(name, settings) for name in names)):
+        more.add_column(heading, justify="right")
+    for one in others:
+        figures = [_number(name, one.expectation[name].value) for name in names]
+        more.add_row(*cells(up(one.guarantee.epsilon), f"{one.expectation.deviation:.4f}", *figures))
+    for table in (expected, more):
+        out().print(table, highlight=False)
+
+
+def _ceiling(guarantee: Any) -> str:
+    """Theorem 1 beside: what no algorithm with this guarantee can do."""
+    from targetdp.theorem1 import accuracy_ceiling
+
+    most = accuracy_ceiling(guarantee)
+    if most > _NO_BOUND:
+        return (
+            f"Theorem 1 rules out nothing here: it leaves a worst-case agreement above {_NO_BOUND:g} with "
+            "decisions made without privacy."
+        )
+    return (
+        "Theorem 1: for any algorithm with this guarantee there are tables on which its decisions agree with "
+        f"those made without privacy no more often than γ = {up(most, 4)}. γ is not this accuracy, which "
+        "compares with the truth, and on your table."
+    )
+
+
+def _heading(name: str, settings: Any) -> str:
+    return f"{_HEADINGS[name]} ({settings.unit})" if name == "profit" else _HEADINGS[name]
+
+
+def _number(name: str, value: float) -> str:
+    return f"{value:.3f}" if name in _SHARES else f"{value:,.0f}"

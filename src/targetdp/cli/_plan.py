@@ -1,0 +1,106 @@
+"""`targetdp plan`: what a guarantee rules out, what noise it needs, what it means at other distances."""
+
+import json
+import math
+import sys
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from targetdp._core import percent_up
+
+GAMMA = (
+    "γ is worst-case agreement with the decision on the original data over all tables, not a program's "
+    "accuracy; what is not ruled out need not be reachable."
+)
+
+
+def plan(
+    accuracy: Annotated[
+        float, typer.Option(help="γ: worst-case agreement with today's decisions, 0.5 to below 1")
+    ],
+    epsilon: Annotated[float, typer.Option(help="ε of the guarantee")],
+    delta: Annotated[float, typer.Option(help="δ of the guarantee; a common choice is 1/(people + 1)")],
+    B: Annotated[
+        float | None, typer.Option("--B", help="distance B; default: the largest that is possible")
+    ] = None,
+    features: Annotated[int, typer.Option(help="number of columns to release")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
+) -> None:
+    """What a guarantee rules out, what noise it needs, and what it means at other distances."""
+    from targetdp.mechanisms import plan as make_plan
+
+    made = make_plan(accuracy=accuracy, epsilon=epsilon, delta=delta, B=B, dimensions=features)
+    words = Console(file=sys.stderr)
+    if as_json:
+        typer.echo(json.dumps(_plan_as_json(made), indent=2, ensure_ascii=False))
+    else:
+        out = Console(width=None if sys.stdout.isatty() else 110)
+        for table in _plan_tables(made):
+            out.print(table)
+        out.print(made.choice.why, highlight=False)
+    for warning in made.warnings:
+        words.print(f"warning: {warning}", style="yellow", highlight=False)
+
+
+def _plan_as_json(made: Any) -> dict[str, Any]:
+    return {
+        "accuracy": made.accuracy,
+        "largest_B": made.largest_B,
+        "ceilings": [asdict(ceiling) for ceiling in made.ceilings],
+        "guarantee": asdict(made.guarantee),
+        "features": made.dimensions,
+        "mechanism": made.choice.name,
+        "noise_sd": made.choice.noise,
+        "not_possible": made.choice.refused,
+        "noise_length": made.noise_length,
+        "epsilon_at_distance": [
+            {"distance": r, "epsilon": epsilon, "best_guess_right": made.guess_at[r]}
+            for r, epsilon in made.epsilon_at.items()
+        ],
+        "warnings": list(made.warnings),
+    }
+
+
+def _plan_tables(made: Any) -> list[Table]:
+    g = made.guarantee
+    ceilings = Table(
+        title=f"Theorem 1: γ = {made.accuracy:g} leaves B up to {made.largest_B:g} "
+        f"(ε = {g.epsilon:g}, δ = {g.delta:.3g})",
+        caption=GAMMA,
+        title_justify="left",
+        caption_justify="left",
+        min_width=78,
+    )
+    for heading in ("B", "highest γ", "γ asked"):
+        ceilings.add_column(heading, justify="right")
+    for row in made.ceilings:
+        ceilings.add_row(
+            f"{row.B:g}", f"{row.ceiling:.6f}", "ruled out" if row.ruled_out else "not ruled out"
+        )
+
+    noise = Table(title=f"Noise for {g} on {made.dimensions} columns", title_justify="left")
+    for heading in ("mechanism", "deviation per column", "length on a row (rows: at most 1)"):
+        noise.add_column(heading, justify="left" if heading == "mechanism" else "right")
+    for name, sd in sorted(made.choice.noise.items(), key=lambda item: item[1]):
+        noise.add_row(name, f"{sd:.4f}", f"{sd * made.dimensions**0.5:.3f}")
+
+    distances = Table(
+        title=f"True ε of {made.choice.name} at δ = {g.delta:.3g}",
+        caption="Best guess: which of two equally likely rows a person has, by somebody who knows all "
+        "other rows; a coin is right in 50%.",
+        title_justify="left",
+        caption_justify="left",
+        min_width=78,
+    )
+    for heading in ("distance between two rows", "ε", "best guess is right"):
+        distances.add_column(heading, justify="right")
+    for r, value in made.epsilon_at.items():
+        # Rounded up: nobody may read more protection than there is.
+        distances.add_row(
+            f"{r:g}", f"{math.ceil(value * 1000 - 1e-6) / 1000:.3f}", percent_up(made.guess_at[r])
+        )
+    return [ceilings, noise, distances]

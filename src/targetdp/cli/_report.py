@@ -1,0 +1,191 @@
+"""`targetdp figures`: the paper's figures from finished sweeps."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from targetdp.cli._console import Bar, cells, emit, must_be_free, out, save_text, tell, warn
+
+# What is asked of a setting, as options that commands share.
+
+SinglingOut = Annotated[float | None, typer.Option(help="protection of at least so much, 0 to 1")]
+AttributeInference = Annotated[float | None, typer.Option(help="protection of at least so much")]
+Distinguishing = Annotated[float | None, typer.Option(help="protection of at least so much")]
+MaxExclusionErrors = Annotated[
+    float | None, typer.Option(help="poor people left out beyond those of the status quo, at most")
+]
+MinProfit = Annotated[float | None, typer.Option(help="the lender's profit, at least")]
+AtLeast = Annotated[
+    list[str] | None, typer.Option(help="any metric: accuracy=0.68; may be given several times")
+]
+AtMost = Annotated[list[str] | None, typer.Option(help="any metric: exclusion_errors=800000; several times")]
+
+
+def limits(
+    *, singling_out: float | None, attribute_inference: float | None, distinguishing: float | None,
+    max_exclusion_errors: float | None, min_profit: float | None, at_least: list[str] | None,
+    at_most: list[str] | None,
+) -> list[Any]:  # fmt: skip
+    """The constraints that were given."""
+    from targetdp.tradeoff import Constraint
+
+    floors = {
+        "singling_out": singling_out, "attribute_inference": attribute_inference,
+        "distinguishing": distinguishing, "profit": min_profit,
+    }  # fmt: skip
+    asked = [Constraint(metric, at_least=value) for metric, value in floors.items() if value is not None]
+    if max_exclusion_errors is not None:
+        asked.append(Constraint("extra_exclusion_errors", at_most=max_exclusion_errors))
+    asked += [Constraint(metric, at_least=value) for metric, value in map(_limit, at_least or ())]
+    return asked + [Constraint(metric, at_most=value) for metric, value in map(_limit, at_most or ())]
+
+
+def _limit(text: str) -> tuple[str, float]:
+    metric, _, value = text.partition("=")
+    try:
+        return metric.strip().replace("-", "_"), float(value)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a metric and a number: write it as accuracy=0.68") from error
+
+
+# `targetdp report`: the decision page of a finished sweep, for an official who does not code.
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="folder of a finished sweep (targetdp tradeoff)")],
+    page: Annotated[Path, typer.Option("--out", help="the HTML file to write")],
+    audience: Annotated[
+        Literal["official", "data-holder"] | None,
+        typer.Option("--for", help="who will read it; default: whoever may"),
+    ] = None,
+    override: Annotated[
+        str | None,
+        typer.Option(
+            "--show-confidential",
+            help="show figures of confidential rows to an official all the same; say why: it goes on record",
+        ),
+    ] = None,
+    singling_out: SinglingOut = None,
+    attribute_inference: AttributeInference = None,
+    distinguishing: Distinguishing = None,
+    max_exclusion_errors: MaxExclusionErrors = None,
+    min_profit: MinProfit = None,
+    at_least: AtLeast = None,
+    at_most: AtMost = None,
+    force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
+    quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
+) -> None:
+    """Write one HTML page that opens offline: what each setting costs the program, and what it protects.
+
+    Without limits it asks for protection from singling out of 0.8 and from attribute inference of 0.7.
+    """
+    from targetdp.report import (
+        check_audience,
+        content,
+        record_override,
+        usual_limits,
+    )
+    from targetdp.report import page as rendered
+
+    must_be_free("out", page, force=force)
+    check_audience(folder, audience, override)
+    asked = limits(
+        singling_out=singling_out, attribute_inference=attribute_inference, distinguishing=distinguishing,
+        max_exclusion_errors=max_exclusion_errors, min_profit=min_profit, at_least=at_least, at_most=at_most,
+    )  # fmt: skip
+    with Bar(quiet=quiet, unit="settings") as bar:
+        made = content(folder, asked or usual_limits(folder), progress=bar)
+        text = rendered(made, override=override)
+    if override is not None:
+        record_override(folder, override, text)
+    save_text(page, text, shared=not made.marked)
+    if not quiet:
+        chosen = made.chosen
+        tell(made.data["why_none"] if chosen is None else f"{chosen['label']}: {chosen['cost']}")
+        tell(f"page ({len(text.encode()) / 1e6:.1f} MB, opens offline) → {page}")
+        if made.marked:
+            tell(f"warning: {made.mark}", style="yellow")
+
+
+def figures(
+    folders: Annotated[list[Path], typer.Argument(help="folders of one or two finished sweeps")],
+    out_folder: Annotated[Path, typer.Option("--out", help="folder for the figures")],
+    force: Annotated[bool, typer.Option(help="replace figures that are there")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
+    quiet: Annotated[bool, typer.Option(help="no words")] = False,
+) -> None:
+    """Draw the paper's Figures 2 and 3 for one or two sweeps, and two about the noise: PNG, SVG, PDF."""
+    try:
+        from targetdp.report import (
+            choose,
+            draw_all,
+            must_be_free,
+            read_program,
+            save_figures,
+        )
+    except ImportError as error:
+        raise RuntimeError(
+            f"figures cannot be drawn ({error}): install what they need with pip install 'targetdp[report]'"
+        ) from error
+
+    must_be_free(out_folder, force=force)
+    _must_differ(folders)
+    programs = [read_program(folder) for folder in folders]
+    drawn = draw_all(programs)
+    sizes = save_figures(drawn, out_folder, force=force)
+    marked = any(one.marked for one in drawn)
+    if as_json:
+        emit(json.dumps(_record(out_folder, drawn, sizes, marked), indent=2, ensure_ascii=False))
+    else:
+        _show(drawn, sizes, marked=marked)
+    if marked:
+        warn((_mark(),))
+    if not quiet:
+        for program in programs:
+            for note in choose(program).notes():
+                tell(note)
+        tell(f"{len(sizes)} files → {out_folder}")
+
+
+def _must_differ(folders: list[Path]) -> None:
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise ValueError("the same folder is named twice: give two different sweeps, or one")
+
+
+def _record(folder: Path, drawn: Any, sizes: dict[str, int], marked: bool) -> dict[str, Any]:
+    return {
+        "out": str(folder),
+        "for_the_data_holder_only": marked,
+        "figures": [
+            {
+                "name": one.name,
+                "title": one.title,
+                "files": [name for name in sizes if name.rpartition(".")[0] == one.name],
+            }
+            for one in drawn
+        ],
+    }
+
+
+def _show(drawn: Any, sizes: dict[str, int], *, marked: bool) -> None:
+    formats = dict.fromkeys(name.rpartition(".")[2] for name in sizes)
+    table = Table(title=Text(_mark()) if marked else None, title_justify="left", box=box.SIMPLE)
+    table.add_column("figure")
+    table.add_column("file")
+    for kind in formats:
+        table.add_column(f".{kind}", justify="right")
+    for one in drawn:
+        kilobytes = (f"{-(-sizes[f'{one.name}.{kind}'] // 1000):,} kB" for kind in formats)
+        table.add_row(*cells(one.title, one.name, *kilobytes))
+    out().print(table, highlight=False)
+
+
+def _mark() -> str:
+    from targetdp.programs import MARK
+
+    return MARK

@@ -1,0 +1,301 @@
+"""`targetdp tradeoff`: what each release costs a program and how it protects people; which to choose."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich import box
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperGroup
+
+from targetdp._core import down, exact, up
+from targetdp.cli._console import Bar, cells, emit, must_be_free, out, programs, save_text, tell, warn
+from targetdp.cli._report import (
+    AtLeast,
+    AtMost,
+    AttributeInference,
+    Distinguishing,
+    MaxExclusionErrors,
+    MinProfit,
+    SinglingOut,
+    limits,
+)
+
+_LABELS = ("mechanism", "B", "ε")
+_HEADINGS = {
+    "attribute_inference": "inference",
+    "exact_epsilon": "true ε",
+    "extra_exclusion_errors": "extra errors",
+    "distinguishing": "distin-\nguishing",
+}
+
+
+class _RunsByDefault(TyperGroup):
+    """`targetdp tradeoff PROGRAM …` is short for `targetdp tradeoff run PROGRAM …`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put in the word that people leave out."""
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Whoever may leave out the word is also offered what comes after it."""
+        program = next(one for one in self.commands["run"].params if one.name == "program")
+        return [*super().shell_complete(ctx, incomplete), *program.shell_complete(ctx, incomplete)]
+
+
+app = typer.Typer(
+    cls=_RunsByDefault,
+    help="What each release of a grid would cost a program, and how well it protects people: "
+    "targetdp tradeoff PROGRAM --out DIR.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def run(
+    program: Annotated[
+        str,
+        typer.Argument(help="program file (TOML), or built-in: togo, nigeria", autocompletion=programs),
+    ],
+    out_folder: Annotated[
+        Path, typer.Option("--out", help="folder for the results; one that was begun is gone on with")
+    ],
+    quick: Annotated[bool, typer.Option(help="a few cells and simulations, for a first look")] = False,
+    simulations: Annotated[int | None, typer.Option(help="of each release with noise")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="of noise and draws, not of folds; default: the program's")
+    ] = None,
+    rows: Annotated[
+        Literal["clip", "largest", "unit"] | None,
+        typer.Option(help="how rows come into the unit ball; only clip has a guarantee; default: clip"),
+    ] = None,
+    quota_rule: Annotated[
+        Literal["once", "per fold"] | None,
+        typer.Option(help="one quota, or one in each fold as the paper's authors; default: once"),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="simulations at once; -1: one for each processor")] = -1,
+    backend: Annotated[
+        Literal["loky", "threading", "dask", "ray", "spark"], typer.Option(help="who computes (joblib)")
+    ] = "loky",
+    address: Annotated[str | None, typer.Option(help="of a dask scheduler or a ray cluster")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
+    quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
+) -> None:
+    """Simulate every release of a grid: what the program achieves, and what attackers do.
+
+    Killed and started again, it goes on where it was, and ends with the same results.
+    """
+    from targetdp.tradeoff import find_sweep
+    from targetdp.tradeoff import run as run_sweep
+
+    with Bar(quiet=quiet, unit="simulations") as bar:
+        sweep = find_sweep(
+            program, quick=quick, simulations=simulations, seed=seed, rows=rows, quota_rule=quota_rule,
+            progress=bar,
+        )  # fmt: skip
+        try:
+            done = run_sweep(sweep, out_folder, jobs=jobs, backend=backend, address=address, progress=bar)
+        except (OSError, RuntimeError, KeyboardInterrupt) as error:
+            error.add_note("Simulations that were finished are kept: run the same command to go on")
+            raise
+    _show_run(done, as_json=as_json, quiet=quiet)
+
+
+@app.command()
+def recommend(
+    folder: Annotated[Path, typer.Argument(help="folder of a finished sweep")],
+    singling_out: SinglingOut = None,
+    attribute_inference: AttributeInference = None,
+    distinguishing: Distinguishing = None,
+    max_exclusion_errors: MaxExclusionErrors = None,
+    min_profit: MinProfit = None,
+    at_least: AtLeast = None,
+    at_most: AtMost = None,
+    without_guarantee: Annotated[
+        bool, typer.Option(help="k-anonymity may be recommended too, though it guarantees nothing")
+    ] = False,
+    release: Annotated[Path | None, typer.Option("--out", help="write the release file here")] = None,
+    force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
+) -> None:
+    """Which release satisfies all that is asked and serves the program best. Exit code 1: none does."""
+    from targetdp.tradeoff import recommend as choose
+
+    asked = limits(
+        singling_out=singling_out, attribute_inference=attribute_inference, distinguishing=distinguishing,
+        max_exclusion_errors=max_exclusion_errors, min_profit=min_profit, at_least=at_least, at_most=at_most,
+    )  # fmt: skip
+    if release is not None:
+        must_be_free("out", release, force=force)
+    found = choose(folder, asked, without_guarantee=without_guarantee)
+    if as_json:
+        emit(json.dumps(found.record(), indent=2, ensure_ascii=False))
+    else:
+        _show_recommendation(found)
+    _mark(found.for_the_data_holder_only)
+    warn(found.warnings)
+    if found.chosen is None:
+        raise typer.Exit(1)
+    if release is not None:
+        save_text(release, found.release or "")
+        tell(f"release file: {release}")
+
+
+def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
+    from targetdp.tradeoff import read_figures
+
+    study = done.sweep.study
+    figures, metric = read_figures(done.folder), study.objective["metric"]
+    if as_json:
+        emit(json.dumps(_run_record(done, figures), indent=2, ensure_ascii=False))
+    else:
+        names = (metric, "accuracy", "singling_out", "attribute_inference", "distinguishing", "exact_epsilon")
+        title = (
+            f"{study.name}: {study.people:,} people ({study.source}), {done.sweep.simulations} simulations, "
+            + _delta(done.sweep.grid.delta_for(study.people), study.people)
+        )
+        caption = (
+            "Protection: 1 is safe, 0 is none. Means over simulations; intervals are in summary.parquet."
+        )
+        rows = [[*_label(asdict(cell)), *_means(figures[cell.name], names)] for cell in done.sweep.cells]
+        if any(cell.same_as for cell in done.sweep.cells):
+            caption += " *: equal in distribution to an earlier cell, computed once."
+        _print(title, caption, (*_LABELS, *names), rows, marked=study.for_the_data_holder_only)
+    _mark(study.for_the_data_holder_only)
+    if not quiet:
+        _warn_of(done.sweep.grid.delta_for(study.people))
+        _tell_time(done)
+        tell(f"results, summary and timing → {done.folder}")
+
+
+def _run_record(done: Any, figures: Any) -> dict[str, Any]:
+    from targetdp.tradeoff import mark_of
+
+    return {
+        "out": str(done.folder),
+        "program": done.sweep.study.name,
+        **mark_of(done.sweep.study.source),
+        "fingerprint": done.sweep.fingerprint,
+        "simulations": done.simulations,
+        "computed_now": done.computed,
+        "cells": [
+            asdict(cell) | {"means": {name: _finite(one.mean) for name, one in figures[cell.name].items()}}
+            for cell in done.sweep.cells
+        ],
+    }
+
+
+def _tell_time(done: Any) -> None:
+    spent: dict[str, float] = {}
+    for row in done.timing.to_pylist():
+        spent[row["part"]] = spent.get(row["part"], 0.0) + row["seconds"]
+    parts = ", ".join(f"{name} {1000 * seconds / done.simulations:.1f}" for name, seconds in spent.items())
+    tell(f"{done.simulations:,} simulations ({done.computed:,} of them now); milliseconds for each: {parts}")
+
+
+def _show_recommendation(found: Any) -> None:
+    metric = found.run["objective"]["metric"]
+    asked = [constraint.metric for constraint in found.constraints]
+    names = list(dict.fromkeys([metric, *asked, "singling_out", "attribute_inference", "distinguishing"]))
+    rows = [
+        [
+            *_label(one.cell),
+            *(f"{mean} {'✗' if name in one.fails else ' '}"
+              for name, mean in zip(names, _means(one.figures, names), strict=True)),
+            "yes" if one.on_front else "",
+            "best" if one is found.chosen else "no" if one.excluded_by else "yes",
+        ]
+        for one in found.standings
+    ]  # fmt: skip
+    caption = (
+        "✗: not what is asked, by the safe end of its 95% interval. Front: no other cell is better in the "
+        "program's figure and in all protections. k-anonymity has no guarantee, the status quo no privacy."
+    )
+    people = found.run["people"]
+    deltas = [cell["delta"] for cell in found.run["cells"] if cell["delta"] is not None]
+    title = f"{found.run['program']}: {people:,} people ({found.run['source']})"
+    title += f", {_delta(deltas[0], people)}" if deltas else ""
+    _print(title, caption, (*_LABELS, *names, "front", "fits"), rows, marked=found.for_the_data_holder_only)
+    out().print(found.reason, highlight=False)
+    if found.release is not None:
+        emit("")
+        emit(found.release.rstrip("\n"))
+
+
+def _print(
+    title: str, caption: str, headings: tuple[str, ...], rows: list[list[str]], *, marked: bool
+) -> None:
+    from targetdp.programs import MARK
+
+    table = Table(
+        title=Text(f"{MARK}\n{title}" if marked else title), title_justify="left", caption=Text(caption),
+        caption_justify="left", box=box.SIMPLE, collapse_padding=True, pad_edge=False,
+    )  # fmt: skip
+    for heading in headings:
+        words = heading in {*_LABELS, "front", "fits"}
+        table.add_column(
+            _HEADINGS.get(heading, heading.replace("_", " ")), overflow="fold",
+            justify="left" if words else "right", no_wrap=heading in _LABELS,
+        )  # fmt: skip
+    for row in rows:
+        table.add_row(*cells(*row))
+    out().print(table, highlight=False)
+
+
+def _label(cell: Any) -> list[str]:
+    """A cell's name, in columns."""
+    name, B, epsilon = cell["mechanism"], "", ""
+    if cell["group_size"] is not None:
+        name += f" {cell['group_size']}"
+    if cell["B"] is not None:
+        B, epsilon = exact(cell["B"]), up(cell["epsilon"], 6)
+    if cell["epsilon1"] is not None:
+        epsilon = f"{cell['epsilon1']:g} + {cell['epsilon2']:g}"
+    return [name + (" *" if cell["same_as"] else ""), B, epsilon]
+
+
+def _delta(delta: float, people: int) -> str:
+    from targetdp.tradeoff import larger_by_parts
+
+    return f"δ = {up(delta)}{larger_by_parts(delta, people)}"
+
+
+def _warn_of(delta: float) -> None:
+    from targetdp.tradeoff import large_delta
+
+    if (warning := large_delta(delta)) is not None:
+        warn((warning,))
+
+
+def _means(figures: Any, names: Any) -> list[str]:
+    from targetdp.tradeoff import (
+        PROTECTIONS,
+        shown,
+    )
+
+    def told(name: str) -> str:
+        if name not in figures or figures[name].mean is None:
+            return "–"
+        # Protection is never rounded to more than there is.
+        mean = figures[name].mean
+        if name == "exact_epsilon":
+            return up(mean, 4)
+        return down(mean) if name in PROTECTIONS else shown(mean)
+
+    return [told(name) for name in names]
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or value in {float("inf"), float("-inf")} else value
+
+
+def _mark(marked: bool) -> None:
+    if marked:
+        from targetdp.programs import MARK
+
+        warn((MARK,))

@@ -1,0 +1,206 @@
+"""What all mechanisms share: validation, clipping, where words come from, and passing conditions on."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, TypeVar, overload
+
+import numpy as np
+
+from targetdp._core import Floats, check, import_all
+from targetdp.accounting import Imperfection, PrivacyLoss
+from targetdp.guarantee import Guarantee, sequential
+from targetdp.mechanisms._law import NoiseLaw
+from targetdp.noise import WordStream, word_stream
+from targetdp.normalization import Normalized, Privatized, clip_rows
+
+SIMULATION = "This is a simulation: its noise can be drawn again, so no guarantee holds."
+
+SMALLEST_B = 1e-9
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 100.0
+SMALLEST_DELTA = 1e-20
+"""Below it the sampler's own tail and float error would no longer be negligible beside δ."""
+
+
+class Mechanism(ABC):
+    """Turns a table into a private one of the same shape.
+
+    Guarantees: rows are clipped to the unit ball here, so that no guarantee rests on the caller.
+    """
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee | None:
+        """What one call of `privatize` without ``rng`` guarantees; None if nothing."""
+
+    @overload
+    def privatize(self, X: Normalized, rng: np.random.Generator | None = None) -> Privatized: ...
+
+    @overload
+    def privatize(self, X: Any, rng: np.random.Generator | None = None) -> Floats: ...
+
+    def privatize(self, X: Any, rng: np.random.Generator | None = None) -> Floats | Privatized:
+        """A private version of X on the scale of its rows in the unit ball.
+
+        An array in gives an array out. A `Normalized` table in gives a `Privatized` one out, with the
+        guarantee and conditions of scales and mechanism together.
+        Without ``rng`` this is a release: noise from the operating system's entropy, which cannot be
+        repeated; each call is a release of its own and costs its guarantee again. With ``rng`` it is
+        a simulation, repeatable and therefore *not* private.
+        """
+        rng = check.generator(rng)
+        if isinstance(X, Normalized):
+            simulated = rng is not None or X.scales.source == "simulated"
+            return Privatized(
+                X=self.privatize(X.X, rng),
+                guarantee=None if simulated else self._together_with(X.spent),
+                conditions=X.conditions + ((SIMULATION,) if rng is not None else ()),
+            )
+        table = check.table(X)
+        # Whatever the caller made of floating-point events: none may stop a release, since data cause them.
+        with np.errstate(all="ignore"):
+            return self._privatize(clip_rows(table), word_stream(rng), fresh=rng is not None)
+
+    @abstractmethod
+    def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:
+        """Privatize rows of the unit ball. ``fresh``: also redraw what a release keeps public."""
+
+    def _together_with(self, spent: Guarantee | None) -> Guarantee | None:
+        own = self.guarantee
+        return own if own is None or spent is None else sequential(spent, own)
+
+
+class NoiseMechanism(Mechanism):
+    """A mechanism that adds noise of a known distribution, so that its privacy loss is known exactly."""
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What one call of `privatize` without ``rng`` guarantees."""
+
+    @abstractmethod
+    def law(self, dimensions: int) -> NoiseLaw:
+        """The noise itself, where each row's is drawn on its own; a ValueError where it is not."""
+
+    def privacy_loss(self, *, distance: float, dimensions: int) -> PrivacyLoss:
+        """The exact privacy loss between two tables whose one different row moves by ``distance``."""
+        return self.law(dimensions).privacy_loss(distance)
+
+    def noise_covariance(self, dimensions: int) -> Floats:
+        """Covariance of the noise on one row, on the scale of the rows."""
+        return self.law(dimensions).covariance
+
+    @property
+    def on_whole_tables(self) -> "NoiseMechanism":
+        """The mechanism that sees rows, without any cutting of the table into parts."""
+        return self
+
+    def exposed_direction(self, dimensions: int) -> Floats:
+        """A unit vector along which two rows are told apart the easiest."""
+        return np.asarray(np.eye(dimensions)[0])
+
+    def without_noise(self, rows: Floats) -> Floats:
+        """What would be released of rows of the unit ball if there were no noise."""
+        return rows
+
+    def noise_sd(self, dimensions: int) -> float:
+        """Deviation of the noise per coordinate (root mean square over coordinates)."""
+        return self.law(dimensions).deviation_per_column
+
+    def epsilon(self, *, distance: float, delta: float, dimensions: int | None = None) -> float:
+        """The true ε at any distance and δ, not just the label at B; never below the truth.
+
+        It depends on the number of columns; only for one-dimensional mechanisms may it be left out.
+        """
+        r = check.distance(distance)
+        d = self._dimensions(dimensions)
+        return self.privacy_loss(distance=r, dimensions=d).epsilon(delta)
+
+    def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:  # noqa: ARG002
+        return self.law(rows.shape[1]).add_to(rows, words)
+
+    def _dimensions(self, dimensions: int | None) -> int:
+        if dimensions is None:
+            raise ValueError(
+                "dimensions = None: the true ε depends on the number of columns; pass dimensions=X.shape[1]"
+            )
+        return check.dimensions(dimensions)
+
+
+Builder: TypeAlias = Callable[[Guarantee], NoiseMechanism]
+"""From a guarantee to the mechanism that keeps it."""
+
+_BUILDERS: dict[str, Builder] = {}
+NEVER_QUIETEST: set[str] = set()
+"""Mechanisms that another one always beats: `least_noise` need not build them for wide tables."""
+
+_Build = TypeVar("_Build", bound=Builder)
+
+
+def named(name: str, *, never_quietest: bool = False) -> Callable[[_Build], _Build]:
+    """Declare a noise mechanism: the decorated function builds it from a guarantee.
+
+    From then on it can be released, swept, audited and compared by its name.
+
+    Args:
+        name: What commands and files call it.
+        never_quietest: Whether some other mechanism needs less noise for every guarantee.
+
+    Example:
+        >>> from targetdp.mechanisms import GaussianNoise, noise_mechanisms
+        >>> build = noise_mechanisms()["gaussian"]
+        >>> build(Guarantee(B=0.25, epsilon=1, delta=1e-5)).guarantee.epsilon
+        1.0
+    """
+
+    def declare(build: _Build) -> _Build:
+        _BUILDERS[name] = build
+        if never_quietest:
+            NEVER_QUIETEST.add(name)
+        return build
+
+    return declare
+
+
+def noise_mechanisms() -> Mapping[str, Builder]:
+    """Every noise mechanism by its name."""
+    import_all("targetdp.mechanisms")
+    return dict(sorted(_BUILDERS.items()))
+
+
+def claim(B: float, epsilon: float, delta: float, *, pure: bool) -> Guarantee:
+    """The validated (B, ε, δ) that a noise mechanism is calibrated to; δ = 0 only if it can be ``pure``."""
+    epsilon = check.number(
+        "epsilon",
+        epsilon,
+        at_least=SMALLEST_EPSILON,
+        at_most=LARGEST_EPSILON,
+        remedy="other values hide nothing or everything",
+    )
+    if pure and type(delta) in (int, float) and delta == 0:
+        return Guarantee(noise_distance(B), epsilon, 0.0)
+    remedy = "or exactly 0 for a pure mechanism" if pure else "Gaussian noise needs δ > 0"
+    delta = check.number("delta", delta, at_least=SMALLEST_DELTA, below=1, remedy=remedy)
+    return Guarantee(noise_distance(B), epsilon, delta)
+
+
+def noise_distance(B: float) -> float:
+    """A distance B that noise on a grid of doubles can hide in rows of length 1."""
+    B = check.distance(B, "B")
+    if B < SMALLEST_B:
+        raise ValueError(
+            f"B = {B!r} is below {SMALLEST_B:g}: rounding would swallow its noise; use a larger B"
+        )
+    return B
+
+
+# What of a claimed (ε, δ) is left for ideal noise once the sampler's imperfection is paid.
+
+_ROUNDING = 1e-12
+"""Relative part of ε, and twice of δ, kept back: no later rounding can lift the truth over the claim."""
+
+
+def ideal_budget(epsilon: float, delta: float, imperfection: Imperfection) -> tuple[float, float]:
+    """(ε − 2η, e^−η·(δ − τ)): the inverse of `ImperfectLoss.delta`. A δ of zero stays zero."""
+    eta, tail = imperfection.log_error, imperfection.tail
+    return epsilon * (1 - _ROUNDING) - 2 * eta, max(0.0, delta - tail) * math.exp(-eta) * (1 - 2 * _ROUNDING)

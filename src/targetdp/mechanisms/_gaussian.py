@@ -1,0 +1,93 @@
+"""Gaussian noise straight on the rows, at the smallest scale that the guarantee allows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from targetdp._core import Floats, check
+from targetdp.accounting import GaussianLoss, ImperfectLoss, PrivacyLoss, largest_mu
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms._base import NoiseMechanism, claim, ideal_budget, named
+from targetdp.mechanisms._law import NoiseLaw, NormalDensity
+from targetdp.noise import (
+    LARGEST_GAUSSIAN_SHIFT,
+    WordSource,
+    add_gaussian,
+    gaussian_imperfection,
+    grid_for,
+    normals_must_fit,
+    row_growth,
+)
+
+
+@dataclass(frozen=True)
+class GaussianLaw(NoiseLaw):
+    """N(0, deviation²) on every value."""
+
+    family = "gaussian"
+    deviation: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._fine_enough(check.number("deviation", self.deviation, above=0))
+        normals_must_fit(self.deviation, 0, self.grid)
+
+    def moved(self, distance: float) -> PrivacyLoss:
+        """Normal noise against the distance, grown by the grid."""
+        shift = (distance + row_growth(self.dimensions, self.grid)) / self.deviation
+        return ImperfectLoss(GaussianLoss(shift), gaussian_imperfection(self.dimensions, shift))
+
+    @property
+    def deviation_per_column(self) -> float:
+        """σ."""
+        return self.deviation
+
+    @property
+    def covariance(self) -> Floats:
+        """σ²·I."""
+        return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
+
+    @property
+    def density(self) -> NormalDensity:
+        """∝ exp(−‖z‖²/(2σ²))."""
+        return NormalDensity(self.deviation)
+
+    def add_to(self, rows: Floats, words: WordSource) -> Floats:
+        """See `NoiseLaw.add_to`."""
+        return add_gaussian(rows, self.deviation, self.grid, words)
+
+
+@dataclass(frozen=True, init=False)
+class GaussianNoise(NoiseMechanism):
+    """X + N(0, σ²·I) with σ from the analytic Gaussian mechanism (Balle and Wang 2018).
+
+    Guarantees: (B, ε, δ)-TDP for any number of columns up to 16,384, floating point included.
+    Does not guarantee: a pure (δ = 0) promise; `SphericalLaplace` does.
+    """
+
+    claimed: Guarantee
+
+    def __init__(self, *, B: float, epsilon: float, delta: float) -> None:
+        object.__setattr__(self, "claimed", claim(B, epsilon, delta, pure=False))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The claim itself."""
+        return self.claimed
+
+    def with_delta(self, delta: float) -> "GaussianNoise":
+        """The same mechanism with another δ."""
+        return GaussianNoise(B=self.claimed.B, epsilon=self.claimed.epsilon, delta=delta)
+
+    def law(self, dimensions: int) -> GaussianLaw:
+        """N(0, σ²) at the smallest σ."""
+        d = check.dimensions(dimensions)
+        budget = ideal_budget(self.claimed.epsilon, self.claimed.delta, gaussian_imperfection(d))
+        mu = min(largest_mu(*budget), LARGEST_GAUSSIAN_SHIFT)
+        grid = grid_for(self.claimed.B / mu)
+        return GaussianLaw(d, grid, (self.claimed.B + row_growth(d, grid)) / mu)
+
+
+@named("gaussian")
+def _for(g: Guarantee) -> GaussianNoise:
+    return GaussianNoise(B=g.B, epsilon=g.epsilon, delta=g.delta)

@@ -1,0 +1,166 @@
+"""The law of the noise that a mechanism adds: numbers that can be printed, and checked by anyone.
+
+A mechanism is a claim (B, ε, δ) and the calibration that turns it into noise; its *law* is that noise
+alone. What was promised is derived from the law again, without believing the claim: so a certificate
+carries a law, and whoever reads it can do the derivation.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from targetdp._core import Floats, check, import_all
+from targetdp.accounting import PrivacyLoss
+from targetdp.noise import WordSource, grid_for
+
+_LAWS: dict[str, type["NoiseLaw"]] = {}
+
+
+class NoiseDensity(ABC):
+    """The density of known noise, as a function of distance.
+
+    An adversary knows the mechanism (Kerckhoffs), and so the density of z − x. It depends on a distance only,
+    once rows are *whitened*: for most laws as they are, for a projection after undoing what R did to the
+    noise. So a density is a whitening and a function of the squared distance.
+    """
+
+    nearer_is_likelier = True
+    """Whether rows are ordered by likelihood exactly as they are by Euclidean distance."""
+    note = ""
+    """What the caller should be told about it."""
+
+    def whitened(self, rows: Floats) -> Floats:
+        """Rows between which the density depends on the distance only."""
+        return rows
+
+    @abstractmethod
+    def log_density(self, squared: Floats) -> Floats:
+        """Log-density at squared distances between whitened rows, up to a constant; may overwrite them."""
+
+
+@dataclass(frozen=True)
+class NormalDensity(NoiseDensity):
+    """Normal noise of one deviation in all directions."""
+
+    deviation: float
+    note: str = ""
+
+    def log_density(self, squared: Floats) -> Floats:
+        """−r²/(2σ²)."""
+        squared *= -0.5 / self.deviation**2
+        return squared
+
+
+@dataclass(frozen=True)
+class NoiseLaw(ABC):
+    """Noise that is drawn for each row on its own, so that rows may be privatized in any batches."""
+
+    family: ClassVar[str]
+    """What a record of the law calls it; naming it declares the law (`law_of`)."""
+
+    dimensions: int
+    grid: float
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "family" in cls.__dict__:
+            _LAWS[cls.family] = cls
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dimensions", check.dimensions(self.dimensions))
+        grid = check.number("grid", self.grid, above=0)
+        if math.frexp(grid)[0] != 0.5:
+            raise ValueError(f"grid = {grid!r} is not a power of two: another grid would tell of the data")
+
+    def privacy_loss(self, distance: float) -> PrivacyLoss:
+        """The exact loss between two tables whose one different row moves by ``distance``."""
+        return self.moved(check.distance(distance))
+
+    @abstractmethod
+    def moved(self, distance: float) -> PrivacyLoss:
+        """As `privacy_loss`, for a distance that may exceed 2 by the rounding of whatever came before."""
+
+    @property
+    @abstractmethod
+    def deviation_per_column(self) -> float:
+        """Deviation of the noise per column (root mean square over columns)."""
+
+    @property
+    @abstractmethod
+    def covariance(self) -> Floats:
+        """Covariance of the noise on one row."""
+
+    @property
+    @abstractmethod
+    def density(self) -> NoiseDensity:
+        """The density of the noise, as whoever reads the law knows it."""
+
+    @property
+    def density_of_a_simulation(self) -> NoiseDensity:
+        """The same for a simulation, which may draw anew what a release keeps public."""
+        return self.density
+
+    @property
+    def reaches_all_directions(self) -> bool:
+        """Whether the noise has a density in every direction of a row."""
+        return True
+
+    def kept_directions(self) -> Floats:
+        """The matrix that rows are multiplied by in the mean: the unit matrix, unless directions are lost."""
+        return np.eye(self.dimensions)
+
+    @property
+    def added(self) -> "NoiseLaw":
+        """The noise itself, without what is done to rows before it is added."""
+        return self
+
+    @property
+    def makes_scores(self) -> bool:
+        """Whether rows come out as scores, in dimensions of their own."""
+        return False
+
+    @property
+    def steps(self) -> float:
+        """Every released value is a whole number of these; 0 where rows are transformed after the noise."""
+        return self.grid
+
+    @abstractmethod
+    def add_to(self, rows: Floats, words: WordSource) -> Floats:
+        """Privatize rows of the unit ball."""
+
+    def record(self) -> dict[str, Any]:
+        """The law as plain data; `law_of` reads it back."""
+        return {"family": self.family} | asdict(self)
+
+    @classmethod
+    def from_record(cls, fields: dict[str, Any]) -> "NoiseLaw":
+        """The law of a record's fields (without its family)."""
+        return cls(**fields)
+
+    def _fine_enough(self, deviation: float) -> None:
+        """The constants of `docs/noise.md` hold for a grid of 2⁻²⁰ of the deviation, or finer."""
+        if self.grid > grid_for(deviation):
+            raise ValueError(
+                f"grid = {self.grid!r} is too coarse for noise of deviation {deviation!r}: "
+                f"at most {grid_for(deviation)!r}"
+            )
+
+
+def noise_laws() -> Mapping[str, type[NoiseLaw]]:
+    """Every law of noise by its family."""
+    import_all("targetdp.mechanisms")
+    return dict(sorted(_LAWS.items()))
+
+
+def law_of(record: Mapping[str, Any]) -> NoiseLaw:
+    """The law that `NoiseLaw.record` wrote; whatever is missing, unknown or out of range is refused."""
+    fields, laws = dict(record), noise_laws()
+    family = check.choice("family", fields.pop("family", None), laws)
+    try:
+        return laws[family].from_record(fields)
+    except TypeError as error:
+        raise ValueError(f"the record of {family} noise is not complete: {error}") from error

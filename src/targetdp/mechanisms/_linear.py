@@ -1,0 +1,232 @@
+"""A public linear map of norm at most 1 before the noise: one or a few scores in place of all columns.
+
+A map of norm at most 1 moves no two rows apart, so B-neighbors stay B-neighbors, and noise that is calibrated
+for B hides them from each other; but it is noise in as many dimensions as there are scores. Whoever asks for
+the scores gives the weights. They are never trusted: they are divided by their norm here.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from targetdp._core import Floats, check, row_product
+from targetdp.accounting import PrivacyLoss
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms._base import NoiseMechanism
+from targetdp.mechanisms._law import NoiseDensity, NoiseLaw, law_of
+from targetdp.noise import WordSource, row_growth
+from targetdp.normalization import clip_rows
+
+MOST_SCORES = 64
+"""Each score is paid for with noise on all of them: somebody who wants more should release the columns."""
+
+_NORM_ERROR = 2.0**-30
+"""Relative error allowed for in a norm; a decomposition in floats is far closer than that."""
+
+
+@dataclass(frozen=True)
+class LinearLaw(NoiseLaw):
+    """``noise`` on what ``weights`` (a row for each score) make of rows of the unit ball.
+
+    ``dimensions`` counts the columns that go in; the noise's own dimensions are the scores that come out.
+    """
+
+    family = "linear"
+    weights: tuple[tuple[float, ...], ...]
+    noise: NoiseLaw
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.instance("noise", self.noise, NoiseLaw)
+        given = weights_matrix(self.weights)
+        scores, columns = given.shape
+        if columns != self.dimensions:
+            raise ValueError(
+                f"weights are for {columns} columns, dimensions = {self.dimensions}: they must agree"
+            )
+        if scores != self.noise.dimensions:
+            raise ValueError(
+                f"weights make {scores} scores, the noise has {self.noise.dimensions}: they must agree"
+            )
+        if self.noise.makes_scores:
+            raise TypeError("noise is itself a linear map: multiply the two maps, and give one")
+        if self.grid != self.noise.grid:
+            raise ValueError(f"grid = {self.grid!r} is not the noise's {self.noise.grid!r}: they must agree")
+        if norm_bound(given) > 1:
+            raise ValueError(
+                "weights have a norm above 1: rows would move apart, and nothing would be promised"
+            )
+        object.__setattr__(self, "weights", tuple(map(tuple, given.tolist())))
+
+    @property
+    def stretch(self) -> float:
+        """How much farther apart two rows can be afterwards: at most 1."""
+        return norm_bound(np.array(self.weights))
+
+    @property
+    def scores(self) -> int:
+        """How many numbers come out for each row."""
+        return self.noise.dimensions
+
+    def moved(self, distance: float) -> PrivacyLoss:
+        """The noise's own loss at the distance that the map leaves, rounding included."""
+        return self.noise.moved(distance * self.stretch + rounding(self.dimensions, self.scores))
+
+    @property
+    def deviation_per_column(self) -> float:
+        """The noise's own, on each score."""
+        return self.noise.deviation_per_column
+
+    @property
+    def covariance(self) -> Floats:
+        """The noise's own, on the scores."""
+        return self.noise.covariance
+
+    @property
+    def density(self) -> NoiseDensity:
+        """The noise's own, between scores."""
+        return self.noise.density
+
+    @property
+    def added(self) -> NoiseLaw:
+        """The noise on the scores."""
+        return self.noise
+
+    @property
+    def makes_scores(self) -> bool:
+        """It does."""
+        return True
+
+    @property
+    def steps(self) -> float:
+        """The noise's own."""
+        return self.noise.steps
+
+    def add_to(self, rows: Floats, words: WordSource) -> Floats:
+        """Scores of rows of the unit ball, with noise."""
+        return self.noise_on(row_product(rows, np.array(self.weights).T), words)
+
+    def noise_on(self, scores: Floats, words: WordSource) -> Floats:
+        """Noise on scores that are sums as `row_product` takes them, of rows as `clip_rows` leaves them."""
+        return self.noise.add_to(clip_rows(scores), words)
+
+    @classmethod
+    def from_record(cls, fields: dict[str, Any]) -> NoiseLaw:
+        """See `NoiseLaw.from_record`; the noise has a record of its own."""
+        if isinstance(fields.get("noise"), Mapping):
+            if fields["noise"].get("family") == cls.family:
+                raise ValueError("noise is itself a linear map: no release has that")
+            fields["noise"] = law_of(fields["noise"])
+        return cls(**fields)
+
+    def record(self) -> dict[str, Any]:
+        """See `NoiseLaw.record`; the noise has a record of its own."""
+        return {
+            "family": self.family, "dimensions": self.dimensions, "grid": self.grid,
+            "weights": [list(row) for row in self.weights], "noise": self.noise.record(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scores(NoiseMechanism):
+    """``noise`` on weighted sums of the columns, in place of the columns themselves.
+
+    ``weights`` has a row for each score and a column for each feature. Only directions count: they are
+    divided by their norm, so that whoever chooses them cannot make the noise look small.
+
+    Guarantees: what ``noise`` does, floating point included, for whatever weights.
+    Does not guarantee: anything about how the weights were learned. Weights that were learned from another
+    release about the same people are no new cost (post-processing); the two releases add up for them.
+    """
+
+    weights: Any = field(repr=False)
+    noise: NoiseMechanism
+
+    def __post_init__(self) -> None:
+        check.instance("noise", self.noise, NoiseMechanism)
+        if isinstance(self.noise, Scores):
+            raise TypeError("noise makes scores itself: multiply the two maps, and give one")
+        given = unit_map(self.weights, self.noise.guarantee.B)
+        object.__setattr__(self, "weights", tuple(map(tuple, given.tolist())))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The noise's own: the map moves no two rows apart."""
+        return self.noise.guarantee
+
+    def law(self, dimensions: int) -> LinearLaw:
+        """The map, and the law of the noise on what it makes."""
+        columns, noise = len(self.weights[0]), self.noise.law(len(self.weights))
+        if check.dimensions(dimensions) != columns:
+            raise ValueError(f"X has {dimensions} columns, weights are for {columns}: give the same columns")
+        return LinearLaw(columns, noise.grid, self.weights, noise)
+
+    def exposed_direction(self, dimensions: int) -> Floats:  # noqa: ARG002 (the weights know)
+        """Where the map stretches rows the most."""
+        return np.asarray(np.linalg.svd(np.array(self.weights))[2][0])
+
+    def without_noise(self, rows: Floats) -> Floats:
+        """The exact scores."""
+        return np.asarray(rows @ np.array(self.weights).T)
+
+
+def weights_matrix(weights: Any, name: str = "weights") -> Floats:
+    """Weights as a matrix with a row for each score, or a clear error: they come from somebody else."""
+    one_row = np.atleast_2d(np.asarray(weights, dtype=np.float64)) if _is_numbers(weights) else weights
+    given = check.table(one_row, name)
+    scores, columns = given.shape
+    if scores > min(MOST_SCORES, columns):
+        raise ValueError(
+            f"{name} has {scores:,} rows for {columns:,} columns: give at most {min(MOST_SCORES, columns)} "
+            "scores, since each is paid for with noise on all; release the columns instead"
+        )
+    empty = np.flatnonzero(~given.any(axis=1))
+    if len(empty):
+        raise ValueError(f"{name}[{empty[0]}] is zero: a score must depend on some column")
+    return given
+
+
+def _is_numbers(weights: Any) -> bool:
+    """Whether it is one row, or several, of plain numbers."""
+    try:
+        return np.asarray(weights).dtype.kind in "fiu"
+    except ValueError:  # rows of different lengths
+        return False
+
+
+def norm_bound(weights: Floats) -> float:
+    """An upper bound on the largest factor by which the map moves two rows apart."""
+    largest = float(np.abs(weights).max())
+    if largest == 0:
+        return 0.0
+    if len(weights) == 1:
+        return largest * math.sqrt(math.fsum((w / largest) ** 2 for w in weights[0])) * (1 + 2.0**-45)
+    return largest * float(np.linalg.norm(weights / largest, 2)) * (1 + _NORM_ERROR)
+
+
+def rounding(columns: int, scores: int) -> float:
+    """How much farther apart two rows' scores can be because rows are clipped and sums taken in floats.
+
+    Clipping is off by the second term of `row_growth`; a sum of d products by less than that in each score.
+    """
+    return row_growth(columns, 0.0) * (1 + math.sqrt(scores))
+
+
+def unit_map(weights: Any, B: float) -> Floats:
+    """Weights divided by their norm, and shrunk by what rounding may add at distance B.
+
+    So rows within B have scores within B, in floats too. The direction stays, and with it people's order.
+    """
+    given = weights_matrix(weights)
+    scores, columns = given.shape
+    room = 1 - rounding(columns, scores) / check.distance(B, "B")
+    if room < 0.5:
+        raise ValueError(f"B = {B!r} is too small for {columns:,} columns in floating point: use a larger B")
+    given = given / np.abs(given).max()
+    # Twice: the first division leaves a norm near 1, so that its own error is known.
+    for _ in range(2):
+        given = given / norm_bound(given)
+    return np.asarray(given * (room * (1 - _NORM_ERROR)))

@@ -1,0 +1,243 @@
+"""Noise that holds against a real adversary: every random number of a release is drawn here.
+
+Both the data and the noise are rounded to one public grid, a power of two about 2⁻²⁰ of the noise's
+deviation. Rounding commutes with shifts by whole grid steps, so the output *is* the ideal, real-valued
+mechanism's output on the rounded data, rounded: post-processing, whatever the floating-point lattice
+looks like. Three things remain, and each is paid for:
+
+* rounded rows are a little farther apart than the rows were: `row_growth`, inside every calibration;
+* the sampler draws each grid point with almost its ideal probability: `Imperfection`, inside every ε
+  and δ that is stated (`docs/noise.md` derives the constants);
+* the words come from AES-256-CTR rather than from heaven: a condition, stated in `docs/promise.md`.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from targetdp._core import Floats, Integers, Words, check
+from targetdp.accounting import Imperfection
+from targetdp.noise._random_words import RowWords, WordSource, WordStream
+
+GRID_BITS = 20
+"""The grid is between 2⁻²¹ and 2⁻²⁰ of the noise's deviation."""
+
+_NORMAL_LOG_ERROR = 2.0**-43
+"""Per normal draw within 12 deviations: layer areas, acceptance tests and lazy digits."""
+
+_FAR_LOG_ERROR = 2.0**-50
+"""Times the squared shift: farther out, ln(density) is a larger number and is off by more."""
+
+_CHI_LOG_ERROR, _CHI_COLUMN_LOG_ERROR, _CHI_FAR_LOG_ERROR = 2.0**-34, 2.0**-38, 2.0**-38
+"""Per chi draw: for its lattice, for each column, and times the shift."""
+
+_TAIL = 2.0**-90
+"""Per row: some normal beyond 12 deviations, or a radius beyond d + 14√d + 100 (both below 2⁻⁹² for
+up to 16,384 columns)."""
+
+LARGEST_GAUSSIAN_SHIFT = 64.0
+"""Mechanisms are calibrated for neighbors at most so many deviations apart (ε ≤ 100 needs less than 20)."""
+
+_BUFFER = 1 << 14
+_WINDOWS = 1 << 17
+"""Words drawn at once where each row has words of its own."""
+
+
+def grid_for(deviation: float) -> float:
+    """The grid for noise of a deviation: a power of two, so that it is exact and tells nothing."""
+    return float(2.0 ** (math.floor(math.log2(deviation)) - GRID_BITS))
+
+
+def row_growth(dimensions: int, grid: float) -> float:
+    """How much farther apart two rows can be once they are rounded to the grid.
+
+    Each of d coordinates moves by at most half a step in each row: √d · grid. The second term, 4d + 32
+    units of 2⁻⁵³, covers the floating-point error of clipping both rows to the unit ball (d + 4 units), of
+    dividing by the grid (4), and a distance that exceeds B by the rounding of `guarantee.steps` (16).
+    """
+    return math.sqrt(dimensions) * grid + (dimensions + 8) * 2.0**-51
+
+
+def gaussian_imperfection(normals: int, shift: float = LARGEST_GAUSSIAN_SHIFT) -> Imperfection:
+    """For so many values drawn by `add_gaussian`, and neighbors ``shift`` deviations apart."""
+    return Imperfection(_NORMAL_LOG_ERROR * normals + _FAR_LOG_ERROR * shift**2, _tail(normals))
+
+
+def largest_laplace_shift(dimensions: int) -> float:
+    """Mechanisms are calibrated for neighbors at most so many scales apart."""
+    return LARGEST_GAUSSIAN_SHIFT * math.sqrt(dimensions + 1) + 200.0
+
+
+def spherical_laplace_imperfection(dimensions: int, shift: float | None = None) -> Imperfection:
+    """For rows drawn by `add_spherical_laplace`, and neighbors ``shift`` scales apart."""
+    shift = largest_laplace_shift(dimensions) if shift is None else shift
+    per_column = _NORMAL_LOG_ERROR + _CHI_COLUMN_LOG_ERROR
+    log_error = _CHI_LOG_ERROR + per_column * dimensions + _CHI_FAR_LOG_ERROR * shift
+    return Imperfection(log_error, _tail(dimensions))
+
+
+def staircase_imperfection(level: float, shift: float = 1.0) -> Imperfection:
+    """For values drawn by `add_staircase` with ε = ``level``, and neighbors ``shift`` periods apart."""
+    return Imperfection(_NORMAL_LOG_ERROR * (1 / min(1.0, level) + shift * level), _TAIL)
+
+
+def add_gaussian(
+    signal: Floats, deviation: float, grid: float, words: WordSource, *, bound: float = 1.0
+) -> Floats:
+    """Independent normal noise of a deviation on every value, on the grid.
+
+    ``bound`` is a public bound on the values: that sums are exact is checked on it, never on the data.
+    """
+    return _add_normals(signal, deviation, 0, grid, words, bound)
+
+
+def add_spherical_laplace(
+    signal: Floats, scale: float, grid: float, words: WordSource, *, bound: float = 1.0
+) -> Floats:
+    """Noise with density ∝ exp(−‖z‖/scale) on every row, on the grid.
+
+    It is a normal vector times an independent chi of d + 1 degrees of freedom: mixing N(0, w·I) over
+    w ~ Gamma((d + 1)/2, 2·scale²) gives exactly this density. Given its row's chi, every coordinate is
+    a plain normal, so the grid argument of `add_gaussian` carries over.
+    """
+    return _add_normals(signal, scale, signal.shape[1] + 1, grid, words, bound)
+
+
+def add_staircase(
+    signal: Floats, period: int, inner: int, level: float, grid: float, words: WordSource
+) -> Floats:
+    """Staircase noise (Geng and Viswanath 2014) with ε = ``level`` on a single column of rows in the ball.
+
+    The period and its inner part are whole numbers of grid steps.
+    """
+    from targetdp.noise import _ziggurat as ziggurat  # noqa: PLC0415 (numba is imported only where it is used)
+
+    staircase_must_fit(period, level, grid)
+    signal = np.ascontiguousarray(signal)  # ravel() must be a view of both
+    out = np.empty(signal.shape)
+    outer = (period - inner) * math.exp(-level)
+    rare = min(inner, outer) / (inner + outer)
+
+    shape = (grid, float(period), float(inner), level, -math.log(rare), outer < inner)
+
+    def draw(buffer: Words, row: int) -> tuple[int, int]:
+        return ziggurat.staircase_rows(signal.ravel(), out.ravel(), *shape, buffer, row)
+
+    def draw_by_window(start: int, stop: int, windows: Words, short: Integers) -> int:
+        return ziggurat.staircase_rows_by_window(
+            signal[start:stop].ravel(), out[start:stop].ravel(), *shape, windows, short
+        )
+
+    if isinstance(words, RowWords):
+        _draw_rows_by_window(draw_by_window, len(signal), 16, words)
+    else:
+        _draw_rows(draw, len(signal), 16, words)
+    return out
+
+
+def _tail(normals: int) -> float:
+    """The tail of so many normal draws taken together; more than a row's worth have more of it."""
+    return _TAIL * max(1, math.ceil(normals / check.MAX_COLUMNS))
+
+
+def _add_normals(
+    signal: Floats, scale: float, degrees: int, grid: float, words: WordSource, bound: float
+) -> Floats:
+    from targetdp.noise import _ziggurat as ziggurat  # noqa: PLC0415
+
+    normals_must_fit(scale, degrees, grid, bound)
+    signal = np.ascontiguousarray(signal)
+    out = np.empty(signal.shape)
+    columns = signal.shape[1]
+
+    shape = (
+        columns, grid, scale / grid, degrees, ziggurat.WIDTHS, ziggurat.HEIGHTS, ziggurat.INSIDE
+    )  # fmt: skip
+
+    def draw(buffer: Words, row: int) -> tuple[int, int]:
+        return ziggurat.normal_rows(signal.ravel(), out.ravel(), *shape, buffer, row)
+
+    def draw_by_window(start: int, stop: int, windows: Words, short: Integers) -> int:
+        return ziggurat.normal_rows_by_window(
+            signal[start:stop].ravel(), out[start:stop].ravel(), *shape, windows, short
+        )
+
+    if isinstance(words, RowWords):
+        _draw_rows_by_window(draw_by_window, len(signal), columns + 8, words)
+    else:
+        _draw_rows(draw, len(signal), columns + 8, words)
+    return out
+
+
+def _draw_rows(
+    draw: Callable[[Words, int], tuple[int, int]], rows: int, words_per_row: int, words: WordStream
+) -> None:
+    """Run a kernel over all rows, feeding it words.
+
+    The kernel stops *before* the first row that ran past the buffer and says how many words the rows
+    before it used. Those left over stay at the front of the next buffer, so the row is drawn again from
+    the same words: whether a buffer ends never influences what a row becomes.
+    """
+    size = 1 << max(10, math.ceil(math.log2(min(2 * rows * words_per_row, _BUFFER))))
+    size = max(size, 1 << math.ceil(math.log2(4 * words_per_row)))
+    buffer: Words = np.empty(size, dtype=np.uint64)
+    words.fill(buffer)
+    row, used = draw(buffer, 0)
+    while row < rows:
+        if used == 0:  # one row alone needs more words than the buffer holds
+            grown = np.empty(2 * len(buffer), dtype=np.uint64)
+            grown[: len(buffer)] = buffer
+            words.fill(grown[len(buffer) :])
+            buffer = grown
+        else:
+            left = len(buffer) - used
+            buffer[:left] = buffer[used:].copy()
+            words.fill(buffer[left:])
+        row, used = draw(buffer, row)
+
+
+def _draw_rows_by_window(
+    draw: Callable[[int, int, Words, Integers], int], rows: int, words_per_row: int, words: RowWords
+) -> None:
+    """Run a kernel over all rows, each with words of its own.
+
+    A row that needs more than its window is drawn again from a longer one, which begins with the same
+    words: how long the first window was never influences what a row becomes.
+    """
+    if len(words) != rows:
+        raise ValueError(f"words for {len(words)} rows were given for {rows}: give one tag for each row")
+    width = 1 << math.ceil(math.log2(words_per_row + 8))
+    together = max(1, _WINDOWS // width)
+    for start in range(0, rows, together):
+        stop = min(start + together, rows)
+        short: Integers = np.empty(stop - start, dtype=np.int64)
+        missed = draw(start, stop, words.of_rows(start, stop, width), short)
+        for row in short[:missed]:
+            i, longer, one = start + int(row), width, np.empty(1, dtype=np.int64)
+            while True:
+                longer *= 2
+                if draw(i, i + 1, words.of_rows(i, i + 1, longer), one) == 0:
+                    break
+
+
+def normals_must_fit(scale: float, degrees: int, grid: float, bound: float = 1.0) -> None:
+    """Whether `add_gaussian` (no degrees) or `add_spherical_laplace` (d + 1) is exact on this grid."""
+    _must_fit(bound, scale * 40 * math.sqrt(degrees + 100), grid)
+
+
+def staircase_must_fit(period: int, level: float, grid: float) -> None:
+    """Whether `add_staircase` is exact on this grid."""
+    _must_fit(1.0, period * grid * (1 + 130 / level), grid)
+
+
+def _must_fit(bound: float, reach: float, grid: float) -> None:
+    """Sums of grid steps must be exact: values and noise together below 2⁵² steps.
+
+    Depends on public numbers only: a refusal that depended on the data would tell neighbors apart.
+    """
+    if (bound + reach) / grid >= 2.0**52:
+        raise ValueError(
+            f"noise on a grid of {grid:.3g} cannot be added exactly to values of up to {bound:g}: "
+            "the noise is too small for rows of length 1; use a larger B or a smaller epsilon"
+        )

@@ -1,0 +1,126 @@
+"""From a raw table to rows in the unit ball, with the conditions that the way there imposes."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from targetdp._core import Floats, check
+from targetdp.guarantee import Guarantee
+from targetdp.normalization._scales import ColumnScales
+
+RowRule = Literal["clip", "unit", "largest"]
+
+ROW_CONDITIONS: dict[str, tuple[str, ...]] = {
+    "clip": (),
+    "unit": (
+        "Each row was divided by its own length: distance B is measured between directions, and two "
+        "short rows that were close can be far apart.",
+    ),
+    "largest": (
+        "All rows were divided by the largest length in the table, which is a statistic of the data: the "
+        "guarantee holds only between tables with the same largest length.",
+    ),
+}
+
+_SHRINK = 2.0**-64
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+@dataclass(frozen=True)
+class Normalized:
+    """A table of rows in the unit ball, and what must be said beside any guarantee about it."""
+
+    X: Floats = field(repr=False)
+    scales: ColumnScales
+    rows: RowRule
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What must be said beside a guarantee about these rows."""
+        return self.scales.conditions + ROW_CONDITIONS[self.rows]
+
+    @property
+    def spent(self) -> Guarantee | None:
+        """What was already paid for the column scales (classic differential privacy)."""
+        return self.scales.spent
+
+
+@dataclass(frozen=True)
+class Privatized:
+    """A private table with the guarantee of everything that was done, and its conditions.
+
+    ``guarantee`` is None if there is none: for k-anonymity, and for every simulation.
+    """
+
+    X: Floats = field(repr=False)
+    guarantee: Guarantee | None
+    conditions: tuple[str, ...]
+
+
+def normalize(X: Any, scales: ColumnScales, rows: RowRule = "clip") -> Normalized:
+    """Center and scale the columns, then bring every row into the unit ball.
+
+    Guarantees: every row of the result has length at most 1; with ``rows="clip"`` and public scales no
+    two rows are farther apart than their scaled originals, so B-neighbors stay B-neighbors.
+    Does not guarantee: anything for scales or a rule that depend on the data, beyond the conditions that
+    the result carries.
+    """
+    if not isinstance(scales, ColumnScales):
+        raise TypeError(
+            f"scales = {scales!r} is not a ColumnScales: make one with declared_scales, private_scales or "
+            "data_scales"
+        )
+    table = check.table(X, columns=len(scales.center))
+    check.choice("rows", rows, ROW_CONDITIONS)
+    with np.errstate(all="ignore"):
+        # What overflows is set to the largest float, which moves no two values apart. Refusing it instead
+        # would tell a row from one that is clipped to the same point.
+        scaled = np.clip((table - scales.center) / scales.scale, -_LARGEST, _LARGEST)
+    ball = {"clip": clip_rows, "unit": unit_rows, "largest": shrink_rows}[rows](scaled)
+    return Normalized(ball, scales, rows)
+
+
+def clip_rows(X: Floats) -> Floats:
+    """Rows outside the unit ball move to its surface; the others stay. No distance grows."""
+    X, lengths = _measured(X)
+    return np.asarray(X / np.maximum(lengths, 1.0)[:, None])
+
+
+def unit_rows(X: Floats) -> Floats:
+    """Every row that is not zero moves to the surface of the unit ball."""
+    X, lengths = _measured(X)
+    return clip_rows(X / np.where(lengths > 0, lengths, 1.0)[:, None])
+
+
+def shrink_rows(X: Floats) -> Floats:
+    """All rows are divided by the largest length (if any is above zero)."""
+    largest = float(_lengths(X).max())
+    if math.isinf(largest):
+        return shrink_rows(X * _SHRINK)
+    return clip_rows(X / largest) if largest > 0 else X.copy()
+
+
+def _measured(X: Floats) -> tuple[Floats, Floats]:
+    """Rows and their lengths; a row longer than any float comes as a small, exact share of itself."""
+    lengths = _lengths(X)
+    endless = np.isinf(lengths)
+    if endless.any():
+        X = np.where(endless[:, None], X * _SHRINK, X)
+        lengths[endless] = _lengths(X[endless])
+    return X, lengths
+
+
+def _lengths(X: Floats) -> Floats:
+    """Euclidean lengths of the rows, without overflow or underflow."""
+    with np.errstate(over="ignore", under="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", X, X))
+    odd = ~((lengths > 1e-140) & (lengths < 1e140))
+    if odd.any():
+        rest = X[odd]
+        largest = np.abs(rest).max(axis=1)
+        unit = rest / np.where(largest > 0, largest, 1.0)[:, None]
+        with np.errstate(over="ignore"):
+            lengths[odd] = largest * np.sqrt(np.einsum("ij,ij->i", unit, unit))
+    return np.asarray(lengths)

@@ -1,0 +1,256 @@
+"""Column scales: what is subtracted from each column and what it is divided by.
+
+Scales that come from the data are a statistic of the data. So each set of scales knows where it came
+from, what was paid for it, and which condition a guarantee that rests on it must carry.
+"""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from targetdp._core import Floats, Integers, check
+from targetdp.guarantee import Guarantee
+from targetdp.noise import (
+    add_spherical_laplace,
+    grid_for,
+    row_growth,
+    spherical_laplace_imperfection,
+    word_stream,
+)
+from targetdp.normalization._moments import Moments
+
+ReleaseSource = Literal["declared", "private", "sample", "sample-declared", "confidential", "data"]
+"""Where the scales of a release may come from."""
+Source = Literal[ReleaseSource, "simulated"]
+
+CONDITIONS: dict[str, tuple[str, ...]] = {
+    "declared": ("Column scales were declared public: they were not learned from these people.",),
+    "private": (
+        "Column scales were estimated from the data under classic differential privacy and paid for: the "
+        "guarantee holds for pairs within B under the released scales, and the bounds were public.",
+    ),
+    "sample": (
+        "Column scales are those of an earlier release, the sample: they were estimated from its people "
+        "alone, under classic differential privacy with public bounds, and paid for there. They cost people "
+        "outside it nothing, and people inside it nothing more; the guarantee holds for pairs within B under "
+        "them.",
+    ),
+    "sample-declared": (
+        "Column scales are those of an earlier release, the sample, for which they were declared public: "
+        "that they were not learned from these people either was declared, too.",
+    ),
+    "confidential": (
+        "Column scales were learned from other data about the same people, which no one paid for: the "
+        "guarantee holds only given these scales, and says nothing about what they tell of those people.",
+    ),
+    "data": (
+        "Column scales are the data's own mean and deviation, which no one paid for: the guarantee holds "
+        "only between tables that have the same column scales.",
+    ),
+    "simulated": (
+        "Column scales are a simulation of private ones, with noise that can be drawn again: no guarantee "
+        "holds.",
+    ),
+}
+"""What must be said beside a guarantee, by where its column scales came from."""
+
+PUBLISHED = frozenset({"declared", "private", "sample", "sample-declared"})
+"""Sources whose values tell nothing that was not public or paid for, here or in an earlier release."""
+
+_FIXED_POINT = 2**30
+_NARROWEST = 1e-290
+"""Half-range below which a mapping to [−1, 1] or a scale would underflow."""
+_WARN, _REFUSE = 0.02, 0.25
+"""Deviation of the noise on a column's mean, as a share of its half-range, that is warned of or refused."""
+
+
+@dataclass(frozen=True)
+class ColumnScales:
+    """A center and a scale for each column.
+
+    ``spent`` is the classic differential privacy guarantee of having released them, if they were paid for.
+    """
+
+    center: Floats
+    scale: Floats
+    source: Source
+    spent: Guarantee | None = None
+
+    def __post_init__(self) -> None:
+        length = _length(self.center)
+        object.__setattr__(self, "center", check.vector("center", self.center, length=length))
+        object.__setattr__(self, "scale", check.vector("scale", self.scale, length=length, above=0))
+        check.choice("source", self.source, CONDITIONS)
+        if isinstance(self.spent, Guarantee) != (self.source == "private"):
+            raise ValueError(
+                f"spent = {self.spent!r} does not belong to source = {self.source!r}: private scales carry "
+                "the guarantee that was paid for them, others None"
+            )
+
+    @property
+    def may_be_published(self) -> bool:
+        """Whether the values themselves tell nothing that was not public or paid for."""
+        return self.source in PUBLISHED
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What must be said beside a guarantee that rests on these scales."""
+        return CONDITIONS[self.source]
+
+
+def declared_scales(center: Any, scale: Any) -> ColumnScales:
+    """Public scales: from common knowledge, a census, another population. They cost nothing.
+
+    Edges: scales of last year's table *of the same people* are `confidential_scales`, not public.
+    """
+    return ColumnScales(center, scale, "declared")
+
+
+def confidential_scales(center: Any, scale: Any) -> ColumnScales:
+    """Scales learned from other data about the same people, such as last year's table.
+
+    Does not guarantee: anything about those data. The guarantee becomes conditional, and says so; the
+    values must not be published.
+    """
+    return ColumnScales(center, scale, "confidential")
+
+
+def data_scales(X: Any) -> ColumnScales:
+    """The data's own means and deviations, as in the paper; a constant column keeps its unit.
+
+    Does not guarantee: any privacy of its own. One person's row moves everyone's scaled row, so the
+    guarantee becomes conditional, and says so.
+    """
+    return scales_of(Moments.of(np.ascontiguousarray(check.table(X).T)), "data")
+
+
+def scales_of(moments: Moments, source: Source, names: Sequence[str] | None = None) -> ColumnScales:
+    """Means and deviations as scales, for a source that costs nothing or is a condition."""
+    center, deviation = moments.mean, moments.deviation
+    wrong = np.flatnonzero(~(np.isfinite(center) & np.isfinite(deviation)))
+    if len(wrong):
+        which = f"column {wrong[0]} of X" if names is None else f"column {names[wrong[0]]!r}"
+        raise ValueError(f"{which} has values too large for a mean and a deviation: rescale it first")
+    # A column that is constant up to rounding has no deviation to divide by.
+    flat = deviation <= 1e-12 * np.maximum(np.abs(center), 1e-300)
+    return ColumnScales(center, np.where(flat, 1.0, deviation), source)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Public bounds of every column: what lies outside counts as the bound itself."""
+
+    lower: Floats
+    upper: Floats
+
+    def __post_init__(self) -> None:
+        length = _length(self.lower)
+        object.__setattr__(self, "lower", check.vector("lower", self.lower, length=length))
+        object.__setattr__(self, "upper", check.vector("upper", self.upper, length=length))
+        if 2 * length > check.MAX_COLUMNS:
+            raise ValueError(f"X has {length} columns: private scales take at most {check.MAX_COLUMNS // 2}")
+        half = self.half
+        if not (half >= _NARROWEST).all():
+            at = int(np.argmin(half))
+            raise ValueError(
+                f"upper[{at}] = {float(self.upper[at])!r} is not above lower[{at}] = "
+                f"{float(self.lower[at])!r} by at least {2 * _NARROWEST:g}: give bounds lower < upper"
+            )
+
+    @property
+    def half(self) -> Floats:
+        """Half of each column's range."""
+        return np.asarray(self.upper / 2 - self.lower / 2)
+
+    @property
+    def middle(self) -> Floats:
+        """The middle of each column's range."""
+        return np.asarray(self.upper / 2 + self.lower / 2)
+
+    def sums(self, X: Floats) -> Integers:
+        """Sums over rows of u and of u², u ∈ [−1, 1] by the bounds, in whole numbers of 2⁻³⁰.
+
+        They are exact, so batches may be added up in any order.
+        """
+        with np.errstate(over="ignore"):  # what overflows is far outside the bounds and is clipped
+            u = np.clip((X - self.middle) / self.half, -1.0, 1.0)
+        whole = [np.rint(values * _FIXED_POINT).astype(np.int64).sum(axis=0) for values in (u, u * u)]
+        return np.concatenate(whole)
+
+
+def private_scales(
+    X: Any, *, lower: Any, upper: Any, epsilon: float, rng: np.random.Generator | None = None
+) -> ColumnScales:
+    """Means and deviations under classic ε-differential privacy, given public bounds for each column.
+
+    Each value is mapped to u ∈ [−1, 1] by its bounds. The sums of u and of u² over all rows, 2d numbers,
+    move by at most 2√d when one row changes, since (u − w)² + (u² − w²)² ≤ 4 on [−1, 1]. Spherical
+    Laplace noise in 2d dimensions hides that. Sums are taken in fixed point, so that the order of
+    addition cannot leak.
+
+    Guarantees: (2, ε, δ)-TDP with δ at most 2⁻⁹⁰, whatever the data.
+    Edges: warned where the noise on a mean exceeds 2% of a column's half-range, refused beyond 25%;
+    both depend on n, d and ε only.
+    """
+    table = check.table(X)
+    d = table.shape[1]
+    bounds = Bounds(
+        check.vector("lower", lower, length=d), check.vector("upper", upper, length=d)
+    )  # fmt: skip
+    return private_scales_of(bounds.sums(table), len(table), bounds, epsilon, rng)
+
+
+def private_scales_of(
+    sums: Integers, rows: int, bounds: Bounds, epsilon: float, rng: np.random.Generator | None = None
+) -> ColumnScales:
+    """`private_scales` from the sums of all rows, however they were added up. One call is one release."""
+    n, d = check.integer("rows", rows, at_least=1, at_most=2**31), len(bounds.lower)
+    epsilon = check.number("epsilon", epsilon, at_least=1e-4, at_most=100)
+    words = word_stream(rng)
+
+    imperfection = spherical_laplace_imperfection(2 * d)
+    ideal_epsilon = epsilon - 2 * imperfection.log_error
+    first_scale = 2 * math.sqrt(d) / ideal_epsilon
+    grid = grid_for(first_scale * math.sqrt(2 * d + 1))
+    # Rounding u and u² to fixed point moves each of the 2d sums of a row by at most one unit, and sums of
+    # more than 2²³ rows are rounded again when they become floats.
+    rounding = math.sqrt(2 * d) * (2 / _FIXED_POINT + math.ulp(float(n)))
+    movement = 2 * math.sqrt(d) + rounding + row_growth(2 * d, grid)
+    scale = movement / ideal_epsilon
+    _enough_budget(scale * math.sqrt(2 * d + 1) / n, n, d, epsilon)
+
+    exact = (sums / _FIXED_POINT)[None, :]
+    noisy = add_spherical_laplace(exact, scale, grid, words, bound=float(n))[0] / n
+    mean = np.clip(noisy[:d], -1.0, 1.0)
+    # Below the noise's own size a variance is not told from zero: do not divide by less.
+    floor = (2 * scale * math.sqrt(2 * d + 1) / n) ** 2
+    variance = np.clip(noisy[d:] - mean * mean, min(floor, 1.0), 1.0)
+    center, spread = bounds.middle + bounds.half * mean, bounds.half * np.sqrt(variance)
+    if rng is not None:
+        return ColumnScales(center, spread, "simulated")
+    return ColumnScales(center, spread, "private", Guarantee(B=2, epsilon=epsilon, delta=imperfection.tail))
+
+
+def _enough_budget(deviation: float, n: int, d: int, epsilon: float) -> None:
+    """Refuse or warn where the noise would drown the scales. Depends on public numbers only."""
+    advice = (
+        f"epsilon = {epsilon:g} for the scales of {d} columns and {n} rows gives every mean a noise of "
+        f"{deviation:.1%} of its column's half-range: use fewer columns, a larger epsilon "
+        f"(about {epsilon * deviation / _WARN:.2g}) or declared scales"
+    )
+    if deviation > _REFUSE:
+        raise ValueError(advice)
+    if deviation > _WARN:
+        warnings.warn(advice, stacklevel=4)
+
+
+def _length(values: Any) -> int:
+    """How many columns a list is for; what has no length is left to `check.vector` to refuse."""
+    try:
+        return max(1, len(values))
+    except TypeError:
+        return 1

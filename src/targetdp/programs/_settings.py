@@ -1,0 +1,299 @@
+"""A program as a file (TOML): a table, what is decided with it, and the grid of releases to try."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    RootModel,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from targetdp._core import check
+from targetdp._files import explain, read_toml
+from targetdp.mechanisms import LEAST_NOISE, noise_mechanisms
+from targetdp.normalization import RowRule
+from targetdp.programs._aid import QuotaRule, Welfare
+from targetdp.programs._base import Model
+from targetdp.programs._estimator import Task, model_of
+
+Source = Literal["public", "synthetic", "confidential"]
+
+MARK = (
+    "For the data holder only: these figures are statistics of confidential rows, and no one paid for them "
+    "with privacy."
+)
+"""What everything made from confidential rows carries."""
+
+TWO_ROUNDS = "two-rounds"
+"""All columns of a sample, then one score of everybody else, both with the least noise."""
+
+GROUP_SIZES = tuple(range(2, 11))
+"""Of the paper's k-anonymity."""
+
+SWEPT = (LEAST_NOISE, TWO_ROUNDS, *noise_mechanisms())
+"""Mechanisms that a grid may name."""
+
+_Name = Annotated[str, Field(min_length=1)]
+_Names = Annotated[tuple[_Name, ...], Field(strict=False)]
+_Path = Annotated[Path, BeforeValidator(lambda given: Path(given) if isinstance(given, str) else given)]
+_Share = Annotated[float, Field(gt=0, lt=1)]
+_Money = _Name | Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+_CURRENCY = r"^[^\s\\\"'<>&]{1,12}$"
+"""One short word: it stands in charts, tables and sentences."""
+
+_Some = Field(strict=False, min_length=1)
+_Columns = Annotated[tuple[_Name, ...], _Some]
+_Distances = Annotated[tuple[Annotated[float, Field(gt=0, le=2)], ...], _Some]
+_Epsilons = Annotated[tuple[Annotated[float, Field(gt=0)], ...], _Some]
+_Shares = Annotated[tuple[_Share, ...], _Some]
+_Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], _Some]
+_Sizes = Annotated[tuple[Annotated[int, Field(ge=2)], ...], _Some]
+_Mechanisms = Annotated[tuple[str, ...], _Some]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Grid(_Strict):
+    """Releases to try: every combination. The paper's grid, unless the file says otherwise."""
+
+    B: _Distances = Field(
+        default=(0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0),
+        description="people within this distance are hidden from each other; 2: classic differential privacy",
+    )
+    epsilon1: _Epsilons = Field(default=(2.0, 3.0), description="ε₁ of the projection")
+    epsilon2: _Shares = Field(default=(0.5, 0.9999), description="ε₂ of the projection; ε is their sum")
+    k: _Counts = Field(default=(10_000,), description="projection dimension")
+    mechanisms: _Mechanisms = Field(
+        default=("projection", LEAST_NOISE, TWO_ROUNDS),
+        description=f"any of {', '.join(SWEPT)}, at the same total (B, ε, δ)",
+    )
+    group_sizes: _Sizes = Field(default=GROUP_SIZES, description="k-anonymity: rows that look alike")
+
+    @model_validator(mode="after")
+    def _no_doubles(self) -> Self:
+        for name in type(self).model_fields:
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name} = {list(values)} names a value twice: it would be computed twice")
+        unknown = [name for name in self.mechanisms if name not in SWEPT]
+        if unknown:
+            raise ValueError(f"mechanisms names {', '.join(unknown)}: choose from {', '.join(SWEPT)}")
+        return self
+
+
+class WelfareTerms(_Strict):
+    """CRRA utility, for the social welfare of a transfer."""
+
+    transfer: Annotated[float, Field(gt=0)] = Field(description="what someone gets, in units of the target")
+    aversion: Annotated[float, Field(ge=0, le=20)] = Field(3.0, description="ρ: how much poverty weighs")
+
+
+class LoanTerms(_Strict):
+    """What is at stake in a loan: columns of the table, or rates of the amount."""
+
+    amount: _Money = Field(description="l: the column of amounts, or one amount for all")
+    revenue: _Money = Field(description="r, if the loan is repaid: a column, or a rate of the amount")
+    interest: _Money = Field(description="i that the amount earns elsewhere: a column, or a rate of it")
+
+
+class ProgramSettings(_Strict):
+    """What programs of every kind say."""
+
+    task: ClassVar[Task]
+
+    table: _Path = Field(description="Parquet or CSV, relative to this file: features and outcomes together")
+    source: Source = Field(
+        description="where the rows come from; figures from confidential rows are for the data holder only"
+    )
+    id: _Name | None = Field(None, description="the column that identifies a person; one row per person")
+    features: _Columns = Field(description="the columns that a release would privatize")
+    target: _Name = Field(description="the column that is predicted")
+    groups: _Names = Field((), description="columns by which every figure is also given")
+    population: Annotated[float, Field(ge=1)] | None = Field(
+        None, description="how many people the table stands for; default: its own"
+    )
+    scales: _Name = Field("data", description="'data' (means and deviations of the table) or a scales file")
+    rows: RowRule = Field(
+        "clip",
+        description="how rows come into the unit ball: clip (each that is longer than 1, as a release does), "
+        "largest (all by the longest row, as the paper's authors do) or unit (each by its own length); with "
+        "the last two a sweep states no guarantee and writes no release file",
+    )
+    impute: float | dict[str, float] | None = Field(
+        None, description="declared constants for missing features: one for all, or by name"
+    )
+    estimator: _Name = Field(description="ridge, logistic or the import path of a scikit-learn estimator")
+    estimator_settings: dict[str, bool | int | float | str] = Field({}, description="its keyword settings")
+    folds: Annotated[int, Field(ge=2)] = Field(5, description="parts of the cross-validation")
+    seed: Annotated[int, Field(ge=0)] = Field(0, description="of folds, noise and draws among the tied")
+    simulations: Annotated[int, Field(ge=1)] = Field(50, description="of each release with noise")
+    parts: Annotated[int, Field(ge=1)] = Field(
+        1, description="the paper's random parts: δ becomes 1/(⌈rows/parts⌉ + 1)"
+    )
+    grid: Grid = Field(default=Grid(), description="releases to try")
+
+    @field_validator("folds")
+    @classmethod
+    def _sensible(cls, folds: int) -> int:
+        if folds > 1_000:
+            raise ValueError("more than 1,000 folds: 5 or 10 are usual")
+        return folds
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        single = [name for name in (self.id, self.target, *self._not_features()) if name is not None]
+        for names in (single, self.features, self.groups):
+            twice = check.twice(names)
+            if twice:
+                raise ValueError(f"column {twice[0]!r} is named twice: every column has one part to play")
+        known = sorted(set(single) & set(self.features))
+        if known:
+            raise ValueError(
+                f"features names {', '.join(map(repr, known))}, which the program uses as id, outcome, "
+                "weight or revenue: a feature must be known before the decision"
+            )
+        self._groups_are_groups()
+        if isinstance(self.impute, dict) and (odd := sorted(set(self.impute) - set(self.features))):
+            raise ValueError(f"impute names {', '.join(odd)}, which are not among the features")
+        self.model()
+        return self
+
+    def _groups_are_groups(self) -> None:
+        for name in self.groups:
+            if name in {self.id, self.target}:
+                raise ValueError(
+                    f"groups names {name!r}, which is the id or the target: give a column that divides people"
+                )
+            if "=" in name:
+                raise ValueError(
+                    f"groups names {name!r}: figures are told by column=group, so rename the column without ="
+                )
+
+    def _not_features(self) -> tuple[str | None, ...]:
+        """Columns that are known only after the decision, or are no one's property."""
+        return ()
+
+    def model(self) -> Model:
+        """What predicts the target."""
+        return model_of(self.estimator, self.estimator_settings, self.task)
+
+    def constants(self) -> dict[str, float]:
+        """What stands in for a missing value of each feature."""
+        if isinstance(self.impute, dict):
+            return dict(self.impute)
+        return {} if self.impute is None else dict.fromkeys(self.features, self.impute)
+
+    @property
+    def unit(self) -> str:
+        """What the program's figures are counted in."""
+        return "people"
+
+    @property
+    def mark(self) -> str | None:
+        """What everything made from these rows must carry, if anything."""
+        return MARK if self.source == "confidential" else None
+
+
+class AidSettings(ProgramSettings):
+    """Aid for the share of people who are predicted to be poorest."""
+
+    model_config = ConfigDict(title="targetdp aid program")
+    task: ClassVar[Task] = "regression"
+
+    kind: Literal["aid"]
+    quota: _Share = Field(description="the share of people who get aid")
+    quota_rule: QuotaRule = Field(
+        "once",
+        description="once: one quota for all people; per fold: one in each part of the cross-validation, as "
+        "the paper's authors do",
+    )
+    estimator: _Name = Field("ridge", description="ridge, or the path of a scikit-learn regressor")
+    weights: _Name | None = Field(None, description="the column of survey weights")
+    welfare: WelfareTerms | None = Field(None, description="adds social welfare to the metrics")
+
+    def _not_features(self) -> tuple[str | None, ...]:
+        return (self.weights,)
+
+    def welfare_terms(self) -> Welfare | None:
+        """The utility that welfare is measured in."""
+        return None if self.welfare is None else Welfare(self.welfare.transfer, self.welfare.aversion)
+
+
+class LendingSettings(ProgramSettings):
+    """Loans for those who are predicted to repay."""
+
+    model_config = ConfigDict(title="targetdp lending program")
+    task: ClassVar[Task] = "classification"
+
+    kind: Literal["lending"]
+    loans: LoanTerms = Field(description="what is at stake")
+    repaid: int | float | str = Field(1, description="the value of the target that means: repaid")
+    threshold: _Share = Field(0.5, description="a loan is given above this predicted chance to repay")
+    estimator: _Name = Field("logistic", description="logistic, or the path of a scikit-learn classifier")
+
+    currency: Annotated[str, Field(pattern=_CURRENCY)] = Field(
+        "money", description="of amounts and profit, as people write it: $, NGN, €"
+    )
+
+    @property
+    def unit(self) -> str:
+        """What the program's figures are counted in."""
+        return self.currency
+
+    def _not_features(self) -> tuple[str | None, ...]:
+        """An amount is asked for before the decision; what it earns hangs on it."""
+        money = (self.loans.revenue, self.loans.interest)
+        return tuple(dict.fromkeys(given for given in money if isinstance(given, str)))
+
+
+class ProgramFile(RootModel[Annotated[AidSettings | LendingSettings, Field(discriminator="kind")]]):
+    """A program file of any kind."""
+
+    model_config = ConfigDict(title="targetdp program")
+
+
+AnySettings = AidSettings | LendingSettings
+
+KINDS: dict[str, type[AnySettings]] = {"aid": AidSettings, "lending": LendingSettings}
+"""Every kind of program by name: a new one is one line here."""
+
+
+def make_program_settings(given: Mapping[str, Any]) -> AnySettings:
+    """Settings from plain data, or a ValueError that names every field that is wrong."""
+    kind = given.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(
+            f"kind = {kind!r} is not one of {', '.join(KINDS)}: begin the file with one of these"
+        )
+    try:
+        return KINDS[kind].model_validate(dict(given))
+    except ValidationError as error:
+        raise ValueError(explain(error)) from error
+
+
+def read_program_file(path: Path, instead: Mapping[str, Any] | None = None) -> AnySettings:
+    """The settings of a program file; paths in it are relative to the file.
+
+    Settings that ``instead`` names are taken from there.
+    """
+    given = read_toml(path, "program file") | dict(instead or {})
+    if isinstance(given.get("table"), str):
+        given["table"] = path.parent / given["table"]
+    scales = given.get("scales")
+    if isinstance(scales, str) and scales != "data":
+        given["scales"] = str(path.parent / scales)
+    try:
+        return make_program_settings(given)
+    except ValueError as error:
+        raise ValueError(f"program file {path}: {error}") from error

@@ -1,0 +1,277 @@
+"""The certificate of a release: what was done, what it guarantees, on which conditions; signed.
+
+It holds nothing that the release itself does not reveal: no statistic of the data that was not paid for.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from targetdp.accounting import PrivacyLoss, compose
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms import LinearLaw, NoiseLaw
+from targetdp.normalization import ColumnScales
+from targetdp.release._certificate._caveats import Facts
+from targetdp.release._certificate._charge import Charge
+from targetdp.release._certificate._parts import (
+    NO_CLASSIC,
+    AtDistance,
+    Classic,
+    File,
+    LedgerMark,
+    Mechanism,
+    Output,
+    Part,
+    Sample,
+    Scale,
+    Scales,
+    Signature,
+    Stated,
+)
+from targetdp.release._certificate._rounds import TwoRounds
+from targetdp.release._keys import SigningKey
+from targetdp.release._settings import Settings, TunedOn
+from targetdp.release._terms import Terms
+from targetdp.table import Written
+
+__all__ = [
+    "NO_CLASSIC", "AtDistance", "Certificate", "Classic", "File", "LedgerMark", "Mechanism", "Output",
+    "Sample", "Scale", "Scales", "Signature", "Stated",
+]  # fmt: skip
+
+SUFFIX = ".certificate.json"
+PAGE_SUFFIX = ".certificate.md"
+DISTANCES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
+"""Where the true ε is stated; B itself is added."""
+_FOR_SCORES = frozenset({"scores", "sample", "no_sample"})
+_LATER = {"scales": frozenset({"estimated_here"}), "sample": frozenset({"scales"})}
+"""Fields of parts that older certificates do not have."""
+
+
+class Certificate(Part):
+    """What a data holder hands over with a private table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, title="targetdp certificate")
+
+    format: Literal["targetdp certificate 1"] = "targetdp certificate 1"
+    release: str
+    library: str
+    time: str
+    guarantee: Stated | None
+    conditions: tuple[str, ...]
+    distances: tuple[AtDistance, ...]
+    classic: Classic
+    mechanism: Mechanism
+    scales: Scales
+    rows: Annotated[int, Field(ge=1)]
+    id: str
+    features: tuple[str, ...]
+    scores: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        None, description="the columns that were released in place of the features, if they are scores"
+    )
+    sample: Sample | None = None
+    no_sample: bool = False
+    not_protected: tuple[str, ...]
+    order: Literal["sorted by id", "as given"]
+    pseudonyms: bool
+    imputed: dict[str, float]
+    made_for: Literal["cider"] | None
+    tuned_on: TunedOn | None
+    engine: Literal["local", "spark"]
+    output: Output
+    ledger: LedgerMark | None
+    signature: Signature | None = None
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """Names of the columns with noise in the released table."""
+        return self.features if self.scores is None else self.scores
+
+    def rounds(self) -> TwoRounds | None:
+        """Who spends what, as it is stated."""
+        s = self.sample
+        if s is None or self.guarantee is None:
+            return None
+        return TwoRounds(
+            s.first(), s.scored, s.some_have_left, s.same_scales, self.guarantee.value(), s.inside.value()
+        )
+
+    def facts(self) -> Facts:
+        """What its conditions depend on."""
+        return Facts(
+            scales=self.scales.source, has_guarantee=self.guarantee is not None,
+            keeps_order=self.order == "as given", kept=self.not_protected, features=len(self.features),
+            imputed=self.imputed, pseudonyms=self.pseudonyms, partitions=self.mechanism.partitions,
+            tuned_on=self.tuned_on, engine=self.engine, has_ledger=self.ledger is not None,
+            part=None if self.ledger is None else self.ledger.part, scores=self.scores or (),
+            no_sample=self.no_sample, rounds=self.rounds(),
+        )  # fmt: skip
+
+    def text(self) -> str:
+        """The certificate as JSON."""
+        return json.dumps(self._plain(), indent=2, ensure_ascii=False) + "\n"
+
+    def message(self) -> bytes:
+        """What is signed: everything but the signature, in one canonical form."""
+        rest = {name: value for name, value in self._plain().items() if name != "signature"}
+        return json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+
+    def _plain(self) -> dict[str, Any]:
+        """Every field; of those that older certificates do not have none that says nothing."""
+        plain = _without_silent(self, self.model_dump(mode="json"), _FOR_SCORES)
+        for name in _LATER.keys() & plain.keys():
+            plain[name] = _without_silent(getattr(self, name), plain[name], _LATER[name])
+        return plain
+
+    def signed(self, key: SigningKey) -> "Certificate":
+        """The certificate with the data holder's signature."""
+        signature = Signature(key=key.public, value=key.sign(self.message()))
+        return self.model_copy(update={"signature": signature})
+
+
+def _without_silent(part: Part, plain: dict[str, Any], later: frozenset[str]) -> dict[str, Any]:
+    """A part as plain data, without those of some fields that are at their defaults."""
+    fields = type(part).model_fields
+    return {
+        name: value
+        for name, value in plain.items()
+        if name not in later or getattr(part, name) != fields[name].default
+    }
+
+
+def make_certificate(
+    release: str,
+    settings: Settings,
+    terms: Terms,
+    scales: ColumnScales,
+    rows: int,
+    output: Output,
+    mark: LedgerMark | None,
+    library: str,
+    *,
+    estimated_here: bool = False,
+) -> Certificate:
+    """Everything that may be said of a release, derived from what was really done.
+
+    ``estimated_here``: whether private scales are this release's own, and were not brought along.
+    """
+    law, g = terms.law, terms.guarantee
+    values = {
+        name: Scale(center=float(c), scale=float(s))
+        for name, c, s in zip(settings.features, scales.center, scales.scale, strict=True)
+    }
+    return Certificate(
+        release=release,
+        library=library,
+        time=datetime.now(UTC).isoformat(timespec="seconds"),
+        guarantee=None if g is None else stated(g),
+        conditions=terms.conditions,
+        distances=() if g is None else at_distances(terms.charge, g),
+        classic=NO_CLASSIC if g is None or not scales.may_be_published else classic(terms.charge, g),
+        mechanism=Mechanism(
+            name=terms.name,
+            law=None if law is None else law.record(),
+            deviation_per_column=None if law is None else law.deviation_per_column,
+            noise_length=None if law is None else noise_length(law),
+            group_size=settings.group_size,
+            partitions=terms.partitions,
+        ),
+        scales=Scales.model_validate(
+            {
+                "source": scales.source,
+                "spent": None if scales.spent is None else asdict(scales.spent),
+                "values": values if scales.may_be_published else None,
+                "estimated_here": estimated_here and scales.source == "private",
+            }
+        ),
+        rows=rows,
+        id=settings.id,
+        features=settings.features,
+        scores=None if settings.asked is None else settings.asked.scores,
+        sample=None if terms.rounds is None else _sample(terms.rounds),
+        no_sample=settings.no_sample,
+        not_protected=settings.keep,
+        order="as given" if settings.keep_order else "sorted by id",
+        pseudonyms=settings.pseudonymize is not None,
+        imputed=settings.constants(),
+        made_for=settings.made_for,
+        tuned_on=settings.tuned_on,
+        engine=settings.engine,
+        output=output,
+        ledger=mark,
+    )
+
+
+def stated(guarantee: Guarantee) -> Stated:
+    """A guarantee as plain data."""
+    return Stated(**asdict(guarantee))
+
+
+def noise_length(law: NoiseLaw) -> float:
+    """Root mean square length of the noise on a row, or on its scores."""
+    return law.deviation_per_column * math.sqrt(noise_of(law).dimensions)
+
+
+def noise_of(law: NoiseLaw) -> NoiseLaw:
+    """The law of the noise on the released columns: of scores, that behind their weights."""
+    return law.noise if isinstance(law, LinearLaw) else law
+
+
+def _sample(rounds: TwoRounds) -> Sample:
+    first = rounds.first
+    if first.charge.law is None:
+        raise ValueError("the first round has no noise on record")
+    return Sample(
+        release=first.release, sha256=first.sha256, rows=first.rows, guarantee=stated(first.guarantee),
+        law=first.charge.law.record(),
+        spent=None if first.charge.scales is None else stated(first.charge.scales),
+        scored=rounds.scored, some_have_left=rounds.some_have_left, same_scales=rounds.same_scales,
+        inside=stated(rounds.inside), scales=first.source,
+    )  # fmt: skip
+
+
+def at_distances(charge: Charge, guarantee: Guarantee) -> tuple[AtDistance, ...]:
+    """The true ε at the stated δ, and the best guess, at several distances; B among them."""
+    found = []
+    for r in sorted({*DISTANCES, guarantee.B}):
+        loss = _loss(charge, r)
+        epsilon = loss.epsilon(guarantee.delta)
+        found.append(
+            AtDistance(
+                distance=r,
+                epsilon=epsilon if math.isfinite(epsilon) else None,
+                best_guess=min(1.0, (1 + loss.delta(0.0)) / 2),
+            )
+        )
+    return tuple(found)
+
+
+def classic(charge: Charge, guarantee: Guarantee) -> Classic:
+    """Classic differential privacy, by the switch lemma and exactly; none where δ would reach 1."""
+    switched = guarantee.classic()
+    epsilon = _loss(charge, 2.0).epsilon(guarantee.delta)
+    exact = Stated(B=2, epsilon=epsilon, delta=guarantee.delta) if 0 < epsilon < math.inf else None
+    return Classic(switch_lemma=None if switched.is_vacuous else stated(switched), exact=exact)
+
+
+def output_of(kind: Literal["parquet", "csv"], files: Sequence[Written], name: str | None) -> Output:
+    """What was written: one file that will have a name, or (None) parts, hashed by their list."""
+    listed = tuple(File(name=name or f.name, size=f.size, sha256=f.sha256) for f in files)
+    return Output(format=kind, files=listed, sha256=listed[0].sha256 if name else list_hash(listed))
+
+
+def list_hash(files: Sequence[File]) -> str:
+    """SHA-256 of the lines "hash  name" of all parts."""
+    return hashlib.sha256("".join(f"{f.sha256}  {f.name}\n" for f in files).encode()).hexdigest()
+
+
+def _loss(charge: Charge, distance: float) -> PrivacyLoss:
+    """All losses of a release together, given its scales where they are a condition."""
+    bounded = Charge(law=charge.law, stated=charge.stated, scales=charge.scales)
+    return compose(*bounded.losses(distance))

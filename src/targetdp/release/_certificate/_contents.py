@@ -1,0 +1,185 @@
+"""The files of a release against their certificate: hashes, names, shape, and the grid of the noise."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from targetdp._core import Floats
+from targetdp.mechanisms import law_of
+from targetdp.normalization import Moments
+from targetdp.release._certificate._certificate import Certificate, list_hash, noise_of
+from targetdp.table import batch_rows, open_source
+
+# What a check found.
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked. ``holds`` is None where it could not be."""
+
+    what: str
+    holds: bool | None
+    detail: str
+
+
+_HASH = re.compile("[0-9a-f]{64}")
+
+
+def file_checks(output: Path, c: Certificate) -> Iterator[Check]:
+    """All checks of files; whatever cannot be read has failed."""
+    try:
+        if c.output.format == "frame":
+            yield _frame(output, c)
+        elif output.is_dir():
+            yield from _parts(output, c)
+        else:
+            yield from _one_file(output, c)
+        yield from _content(output, c)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        yield Check("file", False, str(error))
+
+
+def _frame(output: Path, c: Certificate) -> Check:
+    """A frame that somebody wrote to a file: its content must be the certified one."""
+    if output.is_dir():
+        return Check("content", False, "a frame's certificate is for one file, and this is a folder")
+    source = open_source(output)
+    types = dict.fromkeys(c.released, pa.float64())
+    whole = pa.Table.from_batches(source.batches(list(source.columns), types, batch_rows(len(c.released))))
+    good = is_certified(whole, c)
+    return Check("content", good, c.output.sha256 if good else "is not the frame that was certified")
+
+
+def _one_file(output: Path, c: Certificate) -> Iterator[Check]:
+    if len(c.output.files) != 1:
+        yield Check("file", False, f"one file is there, and {len(c.output.files)} are certified")
+        return
+    (file,) = c.output.files
+    digest, size = _hash(output)
+    same = (digest, size) == (file.sha256, file.size) and file.sha256 == c.output.sha256
+    yield Check(f"file {output.name}", same, f"SHA-256 {digest}" if same else "is not the one certified")
+
+
+def _parts(output: Path, c: Certificate) -> Iterator[Check]:
+    for file in c.output.files:
+        digest, size = _hash(output / file.name)
+        same = (digest, size) == (file.sha256, file.size)
+        yield Check(f"file {file.name}", same, f"SHA-256 {digest}" if same else "is not the one certified")
+    present = {path.name for path in output.iterdir() if path.is_file() and not path.is_symlink()}
+    others = sorted({path.name for path in output.iterdir()} - present)
+    extra = sorted(present - {file.name for file in c.output.files}) + others
+    good = not extra and list_hash(c.output.files) == c.output.sha256 and len(c.output.files) > 0
+    yield Check("list of parts", good, f"not certified: {', '.join(extra)}" if extra else "complete")
+
+
+MOST_SHOWN = 8
+"""Columns that a check names."""
+
+
+def _shown(columns: Sequence[str]) -> str:
+    more = len(columns) - MOST_SHOWN
+    return ", ".join(columns[:MOST_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _content(output: Path, c: Certificate) -> Iterator[Check]:
+    source = open_source(output)
+    columns = (c.id, *c.released, *c.not_protected)
+    yield Check("columns of the file", source.columns == columns, _shown(source.columns))
+    if source.columns != columns:
+        return
+    as_noise_leaves = _grid_test(c)
+    rows, good, last, ordered, hashed = 0, True, "", True, True
+    moments: Moments | None = None
+    types = dict.fromkeys(c.released, pa.float64())
+    for batch in source.batches([c.id, *c.released], types, batch_rows(len(c.released))):
+        if not batch.num_rows:
+            continue
+        rows += batch.num_rows
+        values = np.array([batch.column(name).to_numpy(zero_copy_only=False) for name in c.released])
+        good &= as_noise_leaves(values)
+        if c.made_for == "cider":
+            moments = Moments.of(values) if moments is None else moments + Moments.of(values)
+        ids = pa.concat_arrays([pa.array([last], pa.string()), batch.column(c.id).cast(pa.string())])
+        ordered &= bool(pc.all(pc.less(ids.slice(0, len(ids) - 1), ids.slice(1))).as_py())
+        hashed &= not c.pseudonyms or all(_HASH.fullmatch(name) for name in ids.slice(1).to_pylist())
+        last = ids[-1].as_py()
+    yield Check("rows", rows == c.rows, f"{rows:,}")
+    if moments is not None:
+        good &= bool(np.allclose(moments.mean, 0, atol=1e-6) and np.allclose(moments.deviation, 1, atol=1e-6))
+    yield Check("values", good, "as the noise leaves them" if good else "not what the noise makes")
+    if c.order == "sorted by id":
+        yield Check("order", ordered, "sorted by id, no id twice" if ordered else "ids are not in order")
+    if c.pseudonyms:
+        yield Check("pseudonyms", hashed, "all ids look like hashes" if hashed else "some ids are no hashes")
+
+
+def _grid_test(c: Certificate) -> Callable[[Floats], bool]:
+    """Noise on a grid leaves values on it; other laws and shapes leave any finite number."""
+    law = noise_of(law_of(c.mechanism.law)) if c.mechanism.law else None
+    if law is None or not law.steps or c.made_for is not None:
+        return lambda values: bool(np.isfinite(values).all())
+    grid = law.steps
+    return lambda values: bool((np.isfinite(values) & (np.rint(values / grid) * grid == values)).all())
+
+
+def _hash(path: Path) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while piece := file.read(1 << 22):
+            digest.update(piece)
+            size += len(piece)
+    return digest.hexdigest(), size
+
+
+def frame_hash(table: pa.Table, id_column: str, released: Sequence[str]) -> str:
+    """SHA-256 of names, ids and values: the same for equal frames of any kind.
+
+    Of every column its name, then its values in order of rows: numbers as little-endian doubles, names and
+    ids as UTF-8 behind their lengths (8 bytes). The values of columns that are not protected do not count.
+    """
+    digest = hashlib.sha256()
+    for name in (id_column, *released):
+        digest.update(_framed(name))
+        column = table.column(name).combine_chunks()
+        if name == id_column:
+            for value in column.to_pylist():
+                digest.update(_framed(str(value)))
+        else:
+            digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _framed(text: str) -> bytes:
+    data = text.encode()
+    return len(data).to_bytes(8, "little") + data
+
+
+def is_certified(frame: Any, certificate: Certificate) -> bool:
+    """Whether a frame has exactly the columns, ids and values that its certificate was made for."""
+    table, _ = arrow_of(frame)
+    if table.column_names != [certificate.id, *certificate.released, *certificate.not_protected]:
+        return False
+    return frame_hash(table, certificate.id, certificate.released) == certificate.output.sha256
+
+
+def arrow_of(frame: Any) -> tuple[pa.Table, Any]:
+    """The frame as a pyarrow table, and the way back."""
+    if isinstance(frame, pa.Table):
+        return frame, lambda table: table
+    try:
+        known = nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise TypeError(
+            f"frame is a {type(frame).__name__}: give a pandas, polars or pyarrow table in memory, or use "
+            "targetdp.release.spark for Spark"
+        ) from error
+    backend = known.implementation
+    return known.to_arrow(), lambda table: nw.from_arrow(table, backend=backend).to_native()

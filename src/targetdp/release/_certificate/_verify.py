@@ -1,0 +1,334 @@
+"""Checking a release: the file against its certificate, and the certificate against its own noise."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import ValidationError
+
+from targetdp._core import __version__
+from targetdp._files import explain
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of, unit_map
+from targetdp.normalization import PUBLISHED
+from targetdp.release._certificate._caveats import conditions_of, told
+from targetdp.release._certificate._certificate import (
+    Certificate,
+    at_distances,
+    classic,
+    noise_length,
+    noise_of,
+)
+from targetdp.release._certificate._charge import Charge
+from targetdp.release._certificate._contents import Check, file_checks
+from targetdp.release._certificate._page import page
+from targetdp.release._certificate._parts import NO_CLASSIC, Sample
+from targetdp.release._certificate._rounds import two_rounds
+from targetdp.release._keys import fingerprint_of, is_signed
+from targetdp.release._ledger._book import Ledger
+from targetdp.release._staging import page_path
+from targetdp.release._weights_file import must_be_plain, must_differ
+
+# Scores of a certificate against their own weights, and what is stated for the people of a sample.
+
+SLACK = 1e-9
+"""Relative: another processor may round the last digits differently."""
+
+
+def score_checks(
+    c: Certificate, stated: Guarantee, law: NoiseLaw, spent: Guarantee | None
+) -> Iterator[Check]:
+    """Whether what is said of scores, weights and the sample can be true."""
+    if not isinstance(law, LinearLaw):
+        if c.scores is not None or c.sample is not None or c.no_sample:
+            yield Check("scores", False, "no weights are on record that would make them")
+        return
+    yield _names(c, law)
+    yield _weights(law, stated.B)
+    if c.sample is None:
+        return
+    nobody = not c.no_sample and not (c.sample.scored and c.sample.some_have_left)
+    yield Check(
+        "who is in the sample", nobody, "one of left out and scored" if nobody else "contradicts itself"
+    )
+    yield from _sample(c.sample, stated, Charge(law=law, scales=spent))
+
+
+def against_sample(c: Certificate, sample: Certificate) -> Check:
+    """Whether a certificate says of its sample what the sample's own certificate does."""
+    s = c.sample
+    what = "the sample's certificate"
+    if s is None:
+        return Check(what, False, "this release names no sample")
+    stated = (s.release, s.sha256, s.rows, s.guarantee, s.law, s.spent)
+    own = (
+        sample.release, sample.output.sha256, sample.rows, sample.guarantee, sample.mechanism.law,
+        sample.scales.spent,
+    )  # fmt: skip
+    same_scales = (
+        c.scales.values is not None
+        and sample.scales.values is not None
+        and dict(c.scales.values) == dict(sample.scales.values)
+    )
+    good = stated == own and (same_scales or not s.same_scales)
+    if s.scales is not None:  # an older version did not say
+        good &= s.scales == sample.scales.source
+        good &= c.scales.source != "sample" or sample.scales.estimated_here
+    return Check(what, good, "says the same" if good else "says something else than is stated here")
+
+
+def _names(c: Certificate, law: LinearLaw) -> Check:
+    try:
+        names = must_differ(must_be_plain(c.scores or ()), (c.id, *c.features, *c.not_protected))
+    except ValueError as error:
+        return Check("scores", False, str(error))
+    return Check("scores", len(names) == law.scores, ", ".join(names) or "none is named")
+
+
+def _weights(law: LinearLaw, B: float) -> Check:
+    """Divided by their norm: longer weights leak, and shorter ones would look safer than they are."""
+    given = np.array(law.weights)
+    good = bool(np.allclose(given, unit_map(given, B), rtol=1e-6, atol=1e-12))
+    return Check("weights", good, "of norm 1" if good else "are not divided by their norm")
+
+
+def _sample(s: Sample, stated: Guarantee, charge: Charge) -> Iterator[Check]:
+    first = s.first()
+    own = first.charge.law
+    if own is None:
+        yield Check("the sample's guarantee", False, "its noise is not on record")
+        return
+    if s.scales is not None:
+        paid = (s.spent is not None) == (s.scales == "private")
+        yield Check("the sample's scales", paid, f"{s.scales}, {'' if s.spent else 'not '}paid for")
+    yield keeps("the sample's guarantee", own, first.charge.scales, first.guarantee)
+    again = two_rounds(
+        first, stated, charge, scored=s.scored, some_have_left=s.some_have_left, same=s.same_scales
+    ).inside
+    inside = s.inside.value()
+    good = (
+        inside.B <= again.B
+        and inside.epsilon >= again.epsilon * (1 - SLACK)
+        and inside.delta >= again.delta * (1 - SLACK)
+    )
+    yield Check(
+        "people of the sample", good, f"{told(inside)}, derived again" if good else "stated better than it is"
+    )
+
+
+def keeps(what: str, law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) -> Check:
+    """Lemma 2: what is left of ε and δ after the scales must cover the noise."""
+    epsilon = stated.epsilon - (spent.epsilon if spent else 0.0)
+    delta = stated.delta - (spent.delta if spent else 0.0)
+    true = law.privacy_loss(stated.B).delta(max(0.0, epsilon) * (1 + 1e-12))
+    return Check(
+        what,
+        epsilon > 0 and true <= delta * (1 + SLACK),
+        f"{stated} derived again from {noise_of(law).family} noise: δ = {true:.3g} at its ε",
+    )
+
+
+_FAMILIES = {"projection-exact": "projection"}
+"""Mechanisms whose noise has another name than they have."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """All checks of a release."""
+
+    checks: tuple[Check, ...]
+
+    def also(self, more: Iterable[Check]) -> "Verification":
+        """With more checks."""
+        return Verification((*self.checks, *more))
+
+    @property
+    def holds(self) -> bool:
+        """Whether no check failed."""
+        return all(check.holds is not False for check in self.checks)
+
+
+def read_certificate(path: Path) -> Certificate:
+    """A certificate from its file, or a ValueError that says what is wrong with it.
+
+    The file must be, byte for byte, what its content is written as: whoever reads it with other eyes (a
+    person, a reader that takes the first of two equal keys) must see what was signed.
+    """
+    try:
+        data = path.read_bytes()
+        found = Certificate.model_validate_json(data)
+    except OSError as error:
+        raise ValueError(f"certificate {path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        raise ValueError(f"certificate {path} is not one: {explain(error)}") from error
+    if found.text().encode() != data:
+        raise ValueError(f"certificate {path} was edited: it is not in the form that targetdp writes")
+    return found
+
+
+def verify_release(output: Path, certificate: Certificate, public_key: str | None = None) -> Verification:
+    """Check signature, page, files, shape, noise grid, and derive every stated number again from the noise.
+
+    Does not guarantee: that noise was drawn as it should have been; only the data holder can know.
+    """
+    checks = [*_signature(certificate, public_key), *_page(output, certificate)]
+    return Verification((*checks, *file_checks(output, certificate), *verify_guarantee(certificate)))
+
+
+def verify_in_ledger(c: Certificate, path: Path) -> Iterator[Check]:
+    """Whether a ledger is sound, of the same key, and has this release charged as it is certified."""
+    ledger = Ledger.existing(path)
+    key = None if c.signature is None else c.signature.key
+    problems = ledger.verify([] if c.ledger is None else [c.ledger.head()], key)
+    yield Check("ledger", not problems, "; ".join(problems) or "sound, and signed by the same key")
+    if problems:
+        return
+    row = next((row for row in ledger.releases() if row.release == c.release), None)
+    if row is None or c.ledger is None:
+        yield Check("release in the ledger", False, "this ledger does not know it, or it does not name one")
+        return
+    mark = c.ledger
+    yield Check(
+        "release in the ledger",
+        (row.population, row.part, row.entry, row.override)
+        == (mark.population, mark.part, mark.number, mark.override)
+        and row.state != "voided",
+        f"entry {row.entry}, {row.state}, population {row.population}",
+    )
+    if row.state == "published":
+        yield Check("published file", row.sha256 == c.output.sha256, "the one on record")
+    law = None if row.charge.law is None else row.charge.law.record()
+    spent = None if c.scales.spent is None else c.scales.spent.value()
+    bounded = c.guarantee is not None and c.scales.source in PUBLISHED
+    same = (law, row.charge.scales, row.charge.unbounded is None) == (c.mechanism.law, spent, bounded)
+    yield Check("charge", same, "for what is certified" if same else "is not for what is certified")
+
+
+def verify_guarantee(c: Certificate) -> Iterator[Check]:
+    """Derive what is stated again from the law of the noise: nothing may be too good, nothing left out."""
+    yield _conditions(c)
+    yield from _scales(c)
+    if c.guarantee is None:
+        nothing = not c.distances and c.classic == NO_CLASSIC and c.mechanism.law is None
+        nothing &= c.scores is None and c.sample is None and not c.no_sample
+        yield Check("guarantee", nothing, "none is claimed, and none is there")
+        return
+    try:
+        yield from _derived(c, c.guarantee.value(), law_of(c.mechanism.law or {}))
+    except (ValueError, TypeError, ArithmeticError) as error:
+        yield Check("guarantee", False, f"the noise on record makes no sense: {error}")
+
+
+def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check]:
+    spent = None if c.scales.spent is None else c.scales.spent.value()
+    yield keeps("guarantee", law, spent, stated)
+    m, noise = c.mechanism, noise_of(law)
+    same = (
+        m.group_size is None
+        and law.dimensions == len(c.features)
+        and noise.family == _FAMILIES.get(m.name, m.name)
+        and _close(m.deviation_per_column, law.deviation_per_column)
+        and _close(m.noise_length, noise_length(law))
+    )
+    yield Check(
+        "noise",
+        same,
+        f"{noise.family}, deviation {law.deviation_per_column:.6g}; columns: {noise.dimensions}",
+    )
+    yield from score_checks(c, stated, law, spent)
+    charge = Charge(law=law, scales=spent)
+    again = at_distances(charge, stated)
+    yield _no_better(
+        "ε at other distances",
+        [(a.epsilon, a.best_guess) for a in c.distances],
+        [(a.epsilon, a.best_guess) for a in again],
+        [a.distance for a in c.distances] == [a.distance for a in again],
+    )
+    exact = classic(charge, stated) if c.scales.source in PUBLISHED else NO_CLASSIC
+    pairs = [(c.classic.exact, exact.exact), (c.classic.switch_lemma, exact.switch_lemma)]
+    yield _no_better(
+        "classic differential privacy",
+        [(p.B, p.epsilon, p.delta) if p else (None,) * 3 for p, _ in pairs],
+        [(p.B, p.epsilon, p.delta) if p else (None,) * 3 for _, p in pairs],
+        all(p is None or p.B == 2 for p, _ in pairs),
+    )
+
+
+def _conditions(c: Certificate) -> Check:
+    if c.library != __version__:
+        return Check("conditions", False, f"worded by targetdp {c.library}: verify with that version")
+    try:
+        good = c.conditions == conditions_of(c.facts())
+    except (ValueError, TypeError, ArithmeticError) as error:
+        return Check("conditions", False, f"its facts make no sense: {error}")
+    return Check("conditions", good, "all are there" if good else "not those that the facts ask for")
+
+
+def _scales(c: Certificate) -> Iterator[Check]:
+    """Private scales, and no others, were paid for, at B = 2; values are there exactly if they may be."""
+    source, sample = c.scales.source, c.sample
+    paid = c.scales.spent is not None
+    good = paid == (c.scales.source == "private") and (c.scales.spent is None or c.scales.spent.B == 2)
+    shown = c.scales.values is not None
+    good &= shown == (c.scales.source in PUBLISHED)
+    good &= c.scales.values is None or tuple(c.scales.values) == c.features
+    good &= source == "private" or not c.scales.estimated_here
+    if source in {"sample", "sample-declared"}:  # its own certificate says which, and that it has paid
+        good &= sample is not None and sample.same_scales
+    if source == "sample":
+        good &= sample is not None and sample.spent is not None and sample.scales in {None, "private"}
+    if source == "sample-declared":
+        good &= sample is not None and sample.spent is None and sample.scales == "declared"
+    paid_for = "paid for, on the data holder's word" if paid else "not paid for"
+    if source == "sample":
+        paid_for = "paid for there"
+    yield Check("column scales", good, f"{c.scales.source}, {paid_for}")
+
+
+def _no_better(
+    what: str,
+    stated: list[tuple[float | None, ...]],
+    again: list[tuple[float | None, ...]],
+    comparable: bool,
+) -> Check:
+    """Stated numbers must be at least those derived again (None: nothing is promised)."""
+    good = comparable and len(stated) == len(again)
+    for one, two in zip(stated, again, strict=False):
+        for claimed, true in zip(one, two, strict=True):
+            good &= claimed is None or (true is not None and claimed >= true * (1 - SLACK))
+    return Check(what, good, "derived again" if good else "stated better than the noise allows")
+
+
+def _close(a: float | None, b: float) -> bool:
+    return a is not None and math.isclose(a, b, rel_tol=SLACK)
+
+
+def _signature(c: Certificate, public_key: str | None) -> Iterator[Check]:
+    if c.signature is None:
+        yield Check("signature", False, "the certificate is not signed")
+        return
+    good = is_signed(c.signature.key, c.signature.value, c.message())
+    yield Check("signature", good, f"by key {fingerprint_of(c.signature.key)}" if good else "does not fit")
+    if public_key is None:
+        yield Check("signer", None, "compare the key with the data holder's, or give --public-key")
+    else:
+        yield Check("signer", c.signature.key == public_key, "the key that it is held against")
+
+
+def _page(output: Path, c: Certificate) -> Iterator[Check]:
+    path = page_path(output)
+    if not path.exists():
+        yield Check("page", None, "the certificate's page for people is not there")
+        return
+    if c.library != __version__:
+        yield Check("page", False, f"written by targetdp {c.library}: verify with that version")
+        return
+    try:
+        good = path.read_text(encoding="utf-8") == page(c)
+    except (ValueError, LookupError, TypeError, ArithmeticError):
+        good = False
+    yield Check(
+        "page", good, "says what the certificate says" if good else "was edited: read the certificate"
+    )

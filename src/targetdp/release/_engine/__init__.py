@@ -1,0 +1,1 @@
+"""What adds the noise: on one machine, or on Spark."""

@@ -1,0 +1,116 @@
+"""A first look at a table: how many rows, where to cut its ids, and what its scales need."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from targetdp._core import Floats, Integers, Progress
+from targetdp.normalization import Bounds, Moments
+from targetdp.release._settings import Settings
+from targetdp.table import MAX_BUCKETS, Splitters, Tally, batch_rows, ids_of, numbers_of
+
+GROUP_CELLS = 2_500_000
+"""Values in a range of ids, about, and exactly in a row group of the output."""
+
+FEWEST_GROUPED = 10
+"""Columns that a range of ids is cut for, at least."""
+
+
+class Batches(Protocol):
+    """A table that can be read from the start, more than once."""
+
+    def count(self) -> int | None:
+        """How many rows there are, if that is known without reading."""
+
+    def batches(
+        self, columns: list[str], types: dict[str, pa.DataType], rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The named columns, at most so many rows at a time."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a first look at the table found: nothing of it leaves but through private scales.
+
+    ``moments`` and ``sums`` are there only if the scales need them.
+    """
+
+    rows: int
+    splitters: pa.StringArray
+    moments: Moments | None
+    sums: Integers | None
+
+
+def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress: Progress) -> Inspection:
+    """Count rows, find where to cut the ids into even ranges, and sum up what scales need."""
+    needs_numbers = settings.scales in {"private", "data"}
+    rows = source.count()
+    at_once = batch_rows(len(settings.features))
+    pseudonymous = settings.pseudonymize is not None
+    if rows == 0:
+        raise nobody_left(settings)
+    if rows is not None and pseudonymous and not needs_numbers:
+        return Inspection(rows, _hash_splitters(_buckets(rows, len(settings.released))), None, None)
+    progress.phase("reading", rows)
+    tally, splitters = Tally(), Splitters()
+    seen, moments, sums = 0, None, None
+    columns = [settings.id, *(settings.features if needs_numbers else ())]
+    constants = settings.constants()
+    for batch in source.batches(columns, dict.fromkeys(settings.features, pa.float64()), at_once):
+        if batch.num_rows == 0:
+            continue
+        splitters.add(ids_of(batch.column(settings.id), settings.id, tally, seen))
+        if needs_numbers:
+            block = numbers_of(batch, settings.features, constants, tally, seen)
+            if not tally.counts:
+                found = Moments.of(block)
+                moments = found if moments is None else moments + found
+                if bounds is not None:
+                    more = bounds.sums(block.T)
+                    sums = more if sums is None else sums + more
+        seen += batch.num_rows
+        progress.advance(batch.num_rows)
+    tally.raise_if_any(rows_are_numbered=not settings.leaves_sample_out)
+    if seen == 0:
+        raise nobody_left(settings)
+    if moments is not None:
+        refuse_constants(settings.features, moments.lowest, moments.highest)
+    buckets = _buckets(seen, len(settings.released))
+    return Inspection(
+        seen, _hash_splitters(buckets) if pseudonymous else splitters.cut(buckets), moments, sums
+    )
+
+
+def group_rows(released: int) -> int:
+    """How many rows of so many released columns make a range of ids, and a row group of the output.
+
+    Few columns make no larger ranges than ten: ids take memory, too.
+    """
+    return max(64, GROUP_CELLS // max(released, FEWEST_GROUPED))
+
+
+def _buckets(rows: int, released: int) -> int:
+    return max(1, min(MAX_BUCKETS, -(-rows // group_rows(released))))
+
+
+def _hash_splitters(buckets: int) -> pa.StringArray:
+    """Keyed hashes are uniform, so even ranges need no look at them."""
+    return pa.array([f"{(b << 64) // buckets:016x}" for b in range(1, buckets)], pa.string())
+
+
+def nobody_left(settings: Settings) -> ValueError:
+    """What is wrong with a table of nobody."""
+    why = "everybody in the table is in the sample" if settings.leaves_sample_out else "the table has no rows"
+    return ValueError(f"{why}: there is nothing to release")
+
+
+def refuse_constants(features: Sequence[str], lowest: Floats, highest: Floats) -> None:
+    """No column may have the same value in every row."""
+    constant = [name for name, a, b in zip(features, lowest, highest, strict=True) if a == b]
+    if constant:
+        raise ValueError(
+            f"constant columns among the features: {', '.join(map(repr, constant))}: leave them out; the "
+            "same value in every row tells nothing and costs the others noise"
+        )

@@ -1,0 +1,118 @@
+"""The end of every engine: ranges of private rows, each sorted, become the released table.
+
+What is written depends on the released rows alone: their order is that of their ids, and they are cut into
+groups of a fixed number of rows. So neither layout nor last digits tell how the input was ordered or cut.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from targetdp._core import Floats, Progress
+from targetdp.normalization import Moments
+from targetdp.release._engine._inspection import group_rows
+from targetdp.release._settings import Settings
+from targetdp.table import Sorted, overlapped, regrouped
+
+Range = tuple[pa.StringArray, Floats, dict[str, pa.Array], Sorted]
+"""Ids, values column by column, kept columns, and how the ids were sorted."""
+
+
+class Output(Protocol):
+    """Where finished rows go."""
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows."""
+
+
+def output_schema(settings: Settings, kept: dict[str, pa.DataType]) -> pa.Schema:
+    """The columns of a release: the id, the features or scores, and what was kept."""
+    return pa.schema(
+        [
+            pa.field(settings.id, pa.string(), nullable=False),
+            *(pa.field(name, pa.float64(), nullable=False) for name in settings.released),
+            *(pa.field(name, kind) for name, kind in kept.items()),
+        ]
+    )
+
+
+def table_of(
+    schema: pa.Schema, ids: pa.StringArray, columns: Floats, others: dict[str, pa.Array]
+) -> pa.Table:
+    """A piece of the released table."""
+    return pa.Table.from_arrays([ids, *map(pa.array, columns), *others.values()], schema=schema)
+
+
+def write_in_order(
+    sorted_range: Callable[[int], Range],
+    ranges: int,
+    rows: int,
+    schema: pa.Schema,
+    settings: Settings,
+    output: Output,
+    progress: Progress,
+) -> None:
+    """Write all ranges one after the other; an error, before the end, unless each id came once."""
+    group = group_rows(len(settings.released))
+
+    def groups() -> Iterator[pa.Table]:
+        return regrouped(_tables(sorted_range, ranges, rows, schema, settings, progress), group)
+
+    moments = None
+    if settings.made_for == "cider":
+        progress.phase("measuring what is released", rows)
+        for table in groups():
+            found = Moments.of(_values(table, settings))
+            moments = found if moments is None else moments + found
+    progress.phase("writing in order of ids", rows)
+    for table in groups():
+        output.write(table if moments is None else _standardized(table, moments, settings))
+
+
+def check_ids(sorted_range: Callable[[int], Range], ranges: int, settings: Settings) -> None:
+    """An error unless each id came once."""
+    duplicates, first = 0, None
+    for _, _, _, found in overlapped(sorted_range, range(ranges)):
+        duplicates, first = duplicates + found.duplicates, first or found.first_duplicate
+    _refuse_duplicates(duplicates, first, settings)
+
+
+def _tables(
+    sorted_range: Callable[[int], Range],
+    ranges: int,
+    rows: int,
+    schema: pa.Schema,
+    settings: Settings,
+    progress: Progress,
+) -> Iterator[pa.Table]:
+    seen, duplicates, first = 0, 0, None
+    for ids, columns, others, found in overlapped(sorted_range, range(ranges)):
+        seen += len(ids)
+        duplicates, first = duplicates + found.duplicates, first or found.first_duplicate
+        if len(ids) and not duplicates:
+            yield table_of(schema, ids, columns, others)
+        progress.advance(len(ids))
+    _refuse_duplicates(duplicates, first, settings)
+    if seen != rows:
+        raise RuntimeError(f"{rows:,} rows got noise, and {seen:,} were found again: please report this")
+
+
+def _refuse_duplicates(duplicates: int, first: str | None, settings: Settings) -> None:
+    if duplicates:
+        raise ValueError(
+            f"id column {settings.id!r} has duplicated values: {duplicates:,} rows repeat an id (first: "
+            f"{first!r}): one row per person; merge or drop the others. Nothing was published"
+        )
+
+
+def _values(table: pa.Table, settings: Settings) -> Floats:
+    return np.array([table.column(name).to_numpy() for name in settings.released])
+
+
+def _standardized(table: pa.Table, moments: Moments, settings: Settings) -> pa.Table:
+    """Released columns with mean 0 and deviation 1, by their own moments: post-processing."""
+    columns = (_values(table, settings) - moments.mean[:, None]) / moments.deviation[:, None]
+    ids = table.column(settings.id).combine_chunks()
+    return table_of(table.schema, ids, np.asarray(columns), {})

@@ -1,0 +1,188 @@
+"""Keys on disk: the data holder's signing key, and the key of pseudonyms.
+
+A key file belongs to its owner alone (permission 0600). It is created once, whole or not at all, and of
+several processes that create it at the same moment one wins and the others read what it wrote.
+"""
+
+import base64
+import binascii
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from targetdp._files import write_whole
+
+_PSEUDONYM_BYTES = 32
+_LONGEST_FILE = 16_384
+"""No key file is longer: whoever names his data by mistake is told so without reading all of it."""
+
+
+class SigningKey:
+    """The data holder's Ed25519 key: what it signs, others can check with its public part.
+
+    Guarantees: the private part never shows in `repr` and leaves only to its own file.
+    Does not guarantee: who the holder is. Tell people the `fingerprint` by another way than the release.
+    """
+
+    def __init__(self, private: Ed25519PrivateKey, *, created: bool = False) -> None:
+        if not isinstance(private, Ed25519PrivateKey):
+            raise TypeError(f"private is a {type(private).__name__}: use SigningKey.open(path)")
+        self._private = private
+        self.public = base64.b64encode(private.public_key().public_bytes_raw()).decode()
+        self.created = created
+
+    @classmethod
+    def open(cls, path: str | Path) -> "SigningKey":
+        """The key in a PEM file (PKCS8); made and written there if there is none (then ``created``)."""
+        place = Path(path)
+        content, created = _load_or_create(place, _new_signing_key)
+        remedy = "name a key that targetdp made, or a path where it may make one"
+        try:
+            private = load_pem_private_key(content, password=None)
+        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+            raise ValueError(
+                f"{place} is not an Ed25519 signing key without password ({error}): {remedy}"
+            ) from error
+        if not isinstance(private, Ed25519PrivateKey):
+            raise ValueError(  # noqa: TRY004 (the file is wrong, not the argument's type)
+                f"{place} holds another kind of key than Ed25519: {remedy}"
+            )
+        return cls(private, created=created)
+
+    def __repr__(self) -> str:
+        return f"SigningKey({self.fingerprint})"
+
+    @property
+    def fingerprint(self) -> str:
+        """See `fingerprint_of`."""
+        return fingerprint_of(self.public)
+
+    def sign(self, message: bytes) -> str:
+        """The signature of a message, in base64."""
+        return base64.b64encode(self._private.sign(message)).decode()
+
+
+def is_signed(public: str, signature: str, message: bytes) -> bool:
+    """Whether the holder of a public key signed a message; False also for what is malformed."""
+    raw, signed = _from_base64(public), _from_base64(signature)
+    if raw is None or signed is None or not isinstance(message, bytes):
+        return False
+    try:
+        Ed25519PublicKey.from_public_bytes(raw).verify(signed, message)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def fingerprint_of(public: str) -> str:
+    """A public key for people to compare: 16 hex digits of its SHA-256, such as ``5f1c-90aa-…``."""
+    raw = _from_base64(public)
+    if raw is None or len(raw) != 32:
+        raise ValueError(f"public = {public!r} is not an Ed25519 public key: give its 32 bytes in base64")
+    digest = hashlib.sha256(raw).hexdigest()
+    return "-".join(digest[i : i + 4] for i in range(0, 16, 4))
+
+
+def default_key_path() -> Path:
+    """Where the data holder's key is: ``TARGETDP_KEY``, or ``targetdp/signing-key.pem`` in the config."""
+    chosen = os.environ.get("TARGETDP_KEY")
+    if chosen:
+        return Path(chosen)
+    config = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(config) if config else Path.home() / ".config") / "targetdp" / "signing-key.pem"
+
+
+def new_pseudonym_key() -> bytes:
+    """32 secret bytes, not kept anywhere yet."""
+    return secrets.token_bytes(_PSEUDONYM_BYTES)
+
+
+def pseudonym_key(path: str | Path, new: bytes | None = None) -> bytes:
+    """The 32 secret bytes (hex in a file) that pseudonyms are made with; made, or ``new``, if there are none.
+
+    Guarantees: the same file gives the same pseudonyms.
+    Does not guarantee: anything once the file is known. Ids come from a short list, so whoever has the key
+    can try them all.
+    """
+    place = Path(path)
+    content, _ = _load_or_create(place, lambda: (new or new_pseudonym_key()).hex().encode() + b"\n")
+    try:
+        key = bytes.fromhex(content.decode("ascii"))
+    except ValueError as error:
+        raise ValueError(
+            f"{place} is not a pseudonym key: it must hold 64 hex digits; "
+            "name another path, and a key is made there"
+        ) from error
+    if len(key) != _PSEUDONYM_BYTES:
+        raise ValueError(
+            f"{place} holds {len(key)} bytes: a pseudonym key has {_PSEUDONYM_BYTES} (64 hex digits); "
+            "name another path, and a key is made there"
+        )
+    return key
+
+
+def _new_signing_key() -> bytes:
+    return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _load_or_create(path: Path, make: Callable[[], bytes]) -> tuple[bytes, bool]:
+    try:
+        return _load(path), False
+    except FileNotFoundError:
+        created = _create(path, make())
+    return _load(path), created
+
+
+def _load(path: Path) -> bytes:
+    """The content of a key file that nobody but its owner can read."""
+    # O_NONBLOCK: a pipe under that name must be refused, not waited for.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        # Of the open file, not of its name: nobody can exchange it in between.
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise ValueError(f"{path} is not a file: name the key's own file")
+        if os.name == "posix" and mode & 0o077:
+            raise ValueError(
+                f"{path} has permission {stat.S_IMODE(mode):04o}, so others than its owner can get at it: "
+                f"if it was never shared, run chmod 600 '{path}'; otherwise use a new key"
+            )
+        content = file.read(_LONGEST_FILE + 1)
+    if len(content) > _LONGEST_FILE:
+        raise ValueError(f"{path} is longer than any key ({_LONGEST_FILE} bytes): name the key's own file")
+    return content
+
+
+def _create(path: Path, content: bytes) -> bool:
+    """Write a key file whole or not at all; False if another process was first."""
+    _make_private(path.parent)
+    try:
+        write_whole(path, content, private=True, replace=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _make_private(folder: Path) -> None:
+    """A folder and those above it, each that is missing for its owner alone."""
+    for missing in reversed([f for f in (folder, *folder.parents) if not f.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def _from_base64(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        return None

@@ -1,0 +1,246 @@
+"""A chain of signed entries in one SQLite file that only grows, with its mark beside it."""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import astuple, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from targetdp._files import remove_drafts, write_whole
+from targetdp.release._keys import SigningKey, fingerprint_of
+from targetdp.release._ledger._entries import (
+    GENESIS,
+    OPENED,
+    Entry,
+    Head,
+    Reading,
+    canonical,
+    entry_message,
+    mark_fields,
+    mark_message,
+    mark_path,
+)
+
+_APPLICATION = 0x74647031
+_BUSY_SECONDS = 60.0
+
+_SCHEMA = (
+    f"PRAGMA application_id = {_APPLICATION}",
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL,"
+    " population TEXT NOT NULL, release TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL,"
+    " hash TEXT NOT NULL, key TEXT NOT NULL, signature TEXT NOT NULL)",
+    # Against mistakes, not malice: whoever means to edit drops the trigger, and the hashes tell.
+    "CREATE TRIGGER no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END",
+    "CREATE TRIGGER no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END",
+    # For whoever looks with a database tool: one row for each release.
+    "CREATE VIEW releases AS SELECT first.release, first.population, last.kind AS state,"
+    " first.time AS reserved, last.time AS since, json_extract(first.body, '$.part') AS part,"
+    " json_extract(first.body, '$.override') AS override, first.body, last.body AS outcome"
+    " FROM entries AS first JOIN entries AS last ON last.number ="
+    " (SELECT max(number) FROM entries WHERE release = first.release) WHERE first.kind = 'reserved'",
+)
+_COLUMNS = "number, time, kind, population, release, body, previous, hash, key, signature"
+
+
+class LedgerDamaged(ValueError):  # noqa: N818 (it is what happened, and reads as such)
+    """A ledger is not as it was left: nothing may be read from it or added before someone has looked."""
+
+    def __init__(self, path: Path, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        super().__init__(
+            f"the ledger {path} is damaged: {problems[0]}{more}; "
+            "`targetdp ledger verify` lists what was found; restore it from a copy"
+        )
+
+
+class Pen:
+    """Appends to a chain within the one transaction that read it."""
+
+    def __init__(self, reading: Reading, connection: sqlite3.Connection, key: SigningKey) -> None:
+        self.reading = reading
+        self._connection, self._key = connection, key
+
+    def append(self, kind: str, population: str, release: str, body: Mapping[str, Any]) -> Head:
+        """Sign an entry and add it to the end."""
+        last = self.reading.entries[-1] if self.reading.entries else None
+        draft = Entry(
+            number=1 if last is None else last.number + 1,
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+            kind=kind,
+            population=population,
+            release=release,
+            body=canonical(body),
+            previous=GENESIS if last is None else last.hash,
+            key=self._key.public,
+        )
+        digest = draft.digest()
+        signature = self._key.sign(entry_message(digest))
+        entry = replace(draft, hash=digest, signature=signature)
+        self._connection.execute(
+            f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 (constants)
+            astuple(entry),
+        )
+        self.reading = Reading(self.reading.path, (*self.reading.entries, entry), self.reading.mark)
+        return self.reading.head()
+
+
+class Chain:
+    """The file of a chain: reading it, and appending to it safely beside other processes.
+
+    Guarantees: an append is in the file, on disk, and whole when it returns, or not at all; of several
+    processes one appends at a time, to what it has read. The mark is never ahead of the chain and never
+    goes back.
+    Edges: a process that dies between an append and its mark leaves a mark that lags; the next append
+    catches up. A rollback journal rather than a write-ahead log, so that between appends a ledger is one
+    file that can be copied.
+    """
+
+    def __init__(self, path: str | Path, key: SigningKey | None, *, create: bool) -> None:
+        self.path, self._key = Path(path), key
+        if self.path.is_dir() or (create and not self.path.absolute().parent.is_dir()):
+            raise ValueError(f"{self.path} cannot be a ledger: give a file's path in a folder that exists")
+        if create:
+            self._create()
+        elif not self.path.exists():
+            raise FileNotFoundError(f"there is no ledger at {self.path}: setting a limit makes one")
+        reading = self.read()
+        if key is not None and reading.entries and reading.key != key.public:
+            raise ValueError(
+                f"the ledger {self.path} is signed by the key {_shown(reading.key)}, "
+                f"not by {key.fingerprint}: use the key that it was opened with; changes are not supported"
+            )
+
+    def read(self) -> Reading:
+        """What is there now, not checked."""
+        # The mark first: entries that are read later cannot be behind it. Only the first mark of all may
+        # appear in between; then once more.
+        for _ in range(2):
+            mark = self._read_mark()
+            with self._connection("rw") as connection:
+                entries = self._entries(connection)
+            if mark is not None or len(entries) <= 1:
+                break
+        return Reading(self.path, entries, mark)
+
+    @contextmanager
+    def writing(self, *, despite_mark: bool = False) -> Iterator[Pen]:
+        """One transaction: what it reads stays true until what it appends is in the file."""
+        key = self._key
+        if key is None:
+            raise ValueError(f"the ledger {self.path} was opened for reading: open it with its signing key")
+        with self._locked() as connection:
+            pen = Pen(Reading(self.path, self._entries(connection), self._read_mark()), connection, key)
+            problems = pen.reading.chain_problems + ([] if despite_mark else pen.reading.mark_problems())
+            if problems:
+                raise LedgerDamaged(self.path, problems)
+            if pen.reading.mark is None and not despite_mark:
+                self._write_mark(pen.reading.head(), key)  # so that only the first entry may have no mark
+            yield pen
+            connection.execute("COMMIT")
+            # Under the lock again, so that a slower process cannot put an older mark over a newer one.
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return  # whoever keeps it busy is appending, and marks this entry with his own
+            self._write_mark(Reading(self.path, self._entries(connection), None).head(), key)
+
+    def _create(self) -> None:
+        """Open the chain with its first entry, unless another process has."""
+        key = self._key
+        if key is None:
+            raise ValueError(f"a new ledger at {self.path} needs the data holder's signing key: give key=")
+        # What was released about whom is nobody else's business, and SQLite alone would let others read.
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        with self._connection("rw") as connection:
+            # Asked of the database, not of the file's size: a killed process may have left half of a start.
+            if not _is_empty(connection):
+                return
+        with self._locked() as connection:
+            if not _is_empty(connection):
+                return  # another process was first
+            if self._read_mark() is not None:
+                raise LedgerDamaged(
+                    self.path, [f"it is empty, but {mark_path(self.path).name} has seen entries"]
+                )
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            Pen(Reading(self.path, (), None), connection, key).append(
+                OPENED, "", "", {"ledger": secrets.token_hex(16)}
+            )
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def _locked(self, mode: str = "rw") -> Iterator[sqlite3.Connection]:
+        """A transaction that no other process writes in; what was not committed in it is undone."""
+        with self._connection(mode) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _connection(self, mode: str) -> Iterator[sqlite3.Connection]:
+        # Readers open "rw", too: whoever comes first after a crash rolls back what was left half-written.
+        address = f"{self.path.absolute().as_uri()}?mode={mode}"
+        try:
+            with closing(
+                sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+            ) as connection:
+                connection.execute("PRAGMA synchronous = EXTRA")
+                yield connection
+        except sqlite3.OperationalError as error:
+            code = getattr(error, "sqlite_errorcode", None)
+            if code is None:  # Python's own complaint, which shows the whole text that it could not decode
+                raise ValueError(
+                    f"{self.path} is not a ledger, or is broken (its text is not UTF-8): name another file"
+                ) from error
+            if (code & 0xFF) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+                raise TimeoutError(
+                    f"the ledger {self.path} is busy: another process has held it for {_BUSY_SECONDS:g} s; "
+                    "try again when it is done"
+                ) from error
+            if code & 0xFF == sqlite3.SQLITE_ERROR:  # what is in it is wrong, not the disk
+                raise self._broken(error) from error
+            raise OSError(f"the ledger {self.path} cannot be used: {error}") from error
+        except sqlite3.DatabaseError as error:
+            raise self._broken(error) from error
+
+    def _broken(self, error: sqlite3.Error) -> ValueError:
+        return ValueError(f"{self.path} is not a ledger, or is broken ({error}): name another file")
+
+    def _entries(self, connection: sqlite3.Connection) -> tuple[Entry, ...]:
+        if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+            raise ValueError(f"{self.path} is not a ledger: name a file that targetdp made, or a new one")
+        rows = connection.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY number")  # noqa: S608 (constants)
+        return tuple(Entry(*row) for row in rows)
+
+    def _read_mark(self) -> str | None:
+        try:
+            return mark_path(self.path).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return None
+
+    def _write_mark(self, head: Head, key: SigningKey) -> None:
+        """Replace the mark whole."""
+        place = mark_path(self.path)
+        fields = mark_fields(head) | {"signature": key.sign(mark_message(head))}
+        remove_drafts(place.parent, place.name)  # the caller holds the lock
+        write_whole(place, canonical(fields) + "\n", private=True)
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0)
+
+
+def _shown(public: str) -> str:
+    try:
+        return fingerprint_of(public)
+    except ValueError:
+        return repr(public)

@@ -1,0 +1,167 @@
+"""Signed entries that each hold the hash of the one before, and what shows that they were tampered with.
+
+Nobody without the key can edit, insert, reorder or remove an entry without being found out, except at the
+end. For the end there is the *mark*, the file ``<ledger>.head``: number and hash of the newest entry, signed.
+"""
+
+import hashlib
+import json
+from dataclasses import astuple, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from targetdp.release._keys import is_signed
+
+GENESIS = "targetdp ledger, format 1"
+"""What the first entry follows; its body holds an id drawn at random, so that no two chains are alike."""
+
+OPENED = "opened"
+LONGEST_NAME, LONGEST_REASON = 200, 2000
+"""Characters of a population, a part or a release, and of why something was done."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """An entry of a ledger, named so that it cannot be mistaken: certificates carry one."""
+
+    ledger_id: str
+    number: int
+    hash: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry; ``hash`` covers all before it in this list, ``previous`` is the hash of the one before."""
+
+    number: int
+    time: str
+    kind: str
+    population: str
+    release: str
+    body: str
+    previous: str
+    hash: str = ""
+    key: str = ""
+    signature: str = ""
+
+    def digest(self) -> str:
+        """SHA-256 of everything but hash and signature; the key is in it, so that nobody can sign anew."""
+        return hashlib.sha256(canonical([*astuple(self)[:7], self.key]).encode()).hexdigest()
+
+    def is_well_formed(self) -> bool:
+        """Whether every field has its type: another program may have written others."""
+        number, *texts = astuple(self)
+        return type(number) is int and all(isinstance(text, str) for text in texts)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A chain and its mark as they were found on disk."""
+
+    path: Path
+    entries: tuple[Entry, ...]
+    mark: str | None
+
+    @property
+    def ledger_id(self) -> str:
+        """The id that entry 1 holds, or nothing if there is no such entry."""
+        try:
+            return str(json.loads(self.entries[0].body)["ledger"])
+        except (IndexError, KeyError, TypeError, ValueError):
+            return ""
+
+    @property
+    def key(self) -> str:
+        """The public key that signs this chain: that of its first entry."""
+        return self.entries[0].key if self.entries else ""
+
+    def head(self, number: int | None = None) -> Head:
+        """The newest entry, or one by its number."""
+        entry = self.entries[-1 if number is None else number - 1]
+        return Head(self.ledger_id, entry.number, entry.hash)
+
+    @cached_property
+    def chain_problems(self) -> list[str]:
+        """Entries that were edited, reordered, removed or signed by someone else."""
+        if not self.entries:
+            return ["it has no entries: all of them were removed"]
+        found: list[str] = []
+        before, number = GENESIS, 0
+        for entry in self.entries:
+            if not entry.is_well_formed():
+                found.append(f"entry {entry.number!r} is malformed")
+                continue
+            if entry.number != number + 1:
+                found.append(f"between entries {number} and {entry.number} some are missing")
+            elif entry.previous != before:
+                found.append(f"entry {entry.number} does not follow the entry before it")
+            if entry.hash != entry.digest():
+                found.append(f"entry {entry.number} was edited: its hash does not fit what it says")
+            if entry.key != self.key:
+                found.append(
+                    f"entry {entry.number} names another key than entry 1: a ledger has one key, "
+                    "changes are not supported"
+                )
+            elif not is_signed(entry.key, entry.signature, entry_message(entry.hash)):
+                found.append(f"entry {entry.number} is not signed by the key of entry 1")
+            before, number = entry.hash, entry.number
+        if self.entries[0].kind != OPENED or not self.ledger_id:
+            found.append("its first entry is not the one that opened it")
+        return found
+
+    def mark_problems(self) -> list[str]:
+        """What the mark says against the chain. A mark that lags behind is no problem: see `Chain`."""
+        name = mark_path(self.path).name
+        if self.mark is None:
+            if len(self.entries) <= 1:  # the very first append may have been interrupted
+                return []
+            return [f"{name} is missing: without it, nobody can tell whether the newest entries were cut"]
+        try:
+            fields = json.loads(self.mark)
+            head = Head(str(fields["ledger"]), int(fields["number"]), str(fields["hash"]))
+            signature = fields["signature"]
+        except (KeyError, TypeError, ValueError):
+            return [f"{name} is malformed"]
+        if not is_signed(self.key, signature, mark_message(head)):
+            return [f"{name} is not signed by the key of entry 1"]
+        return self.head_problems(head, name)
+
+    def head_problems(self, head: Head, witness: str) -> list[str]:
+        """Whether an entry that a witness (the mark, a certificate) has seen is still there."""
+        if head.ledger_id != self.ledger_id:
+            return [f"{witness} belongs to another ledger ({head.ledger_id}; this is {self.ledger_id})"]
+        last = self.entries[-1].number if self.entries else 0
+        if head.number > last:
+            return [f"the tail was cut: {witness} has seen entry {head.number}, the last is {last}"]
+        if not any(entry.number == head.number and entry.hash == head.hash for entry in self.entries):
+            return [f"the history was replaced: {witness} has seen another entry {head.number}"]
+        return []
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value; what JSON cannot say is refused."""
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{value!r} cannot be recorded ({error}): give plain, finite data") from error
+
+
+def mark_path(path: Path) -> Path:
+    """Where the mark of a ledger is."""
+    return path.with_name(f"{path.name}.head")
+
+
+def entry_message(digest: str) -> bytes:
+    """What is signed of an entry. The words keep a signature from passing for one of something else."""
+    return f"targetdp ledger entry {digest}".encode()
+
+
+def mark_message(head: Head) -> bytes:
+    """What is signed of a mark."""
+    return f"targetdp ledger head {canonical(mark_fields(head))}".encode()
+
+
+def mark_fields(head: Head) -> dict[str, Any]:
+    """What a mark says."""
+    return {"ledger": head.ledger_id, "number": head.number, "hash": head.hash}

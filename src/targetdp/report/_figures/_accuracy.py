@@ -1,0 +1,214 @@
+"""Figure 2: accuracy of the program by technology, with its price in people or money."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from targetdp.report._figures import _caption as caption
+from targetdp.report._figures._choice import Chosen, Release
+from targetdp.report._figures._sheet import Sheet, finish, new_sheet, shortened
+from targetdp.report._figures._style import (
+    ALIKE,
+    BLACK,
+    CLASSIC,
+    DOUBLE,
+    NORMAL,
+    SINGLE,
+    SMALL,
+    STATUS_QUO,
+    TARGETED,
+    Technology,
+    bar_colors,
+    look,
+    printable,
+    short,
+    style,
+    whole,
+)
+
+_HEIGHT = 2.9
+_GAP, _BAR = 0.35, 0.9
+"""Between groups of bars, and the width of a bar, where one follows another at distance 1."""
+_ANY = "#8A8A8A"
+"""A bar of whatever technology, in the legend."""
+_NARROW = 2
+"""Mechanisms whose bars fit half a page."""
+_HEAD = 1.22
+"""Room above the tallest bar for its two lines, as a share of it."""
+
+
+@dataclass(frozen=True)
+class _Group:
+    technology: Technology
+    below: str
+    bars: tuple[tuple[str | None, Release], ...]
+    """A mechanism, where there is one, and its release."""
+
+
+def accuracy_figure(shown: Sequence[Chosen]) -> Figure:
+    """Bars for one or two programs, side by side or below each other.
+
+    Above each bar stands the accuracy, and under it what the release costs in the program's own units.
+    """
+    with style():
+        # Three bars in a group need the width of a page, with the programs below each other.
+        wide = any(len(one.curves) > _NARROW for one in shown)
+        rows, columns = (len(shown), 1) if wide else (1, len(shown))
+        sheet = new_sheet(DOUBLE if wide or len(shown) > 1 else SINGLE, [_HEIGHT] * rows, columns)
+        panels = [panel for row in sheet.panels for panel in row]
+        for panel, letter, one in zip(panels, "AB", shown, strict=False):
+            _bars(panel, one)
+            name = f"{letter}  {caption.heading(one)}" if len(shown) > 1 else caption.heading(one)
+            panel.set_title(shortened(sheet, name, NORMAL), loc="left", fontweight="bold")
+        _same_height(panels)
+        for row in sheet.panels:
+            row[0].set_ylabel("Accuracy (share of people decided rightly)")
+        for panel, one in zip(panels, shown, strict=True):
+            _prices(panel, one)
+        _finish(sheet, shown)
+        return sheet.figure
+
+
+def _bars(panel: Axes, one: Chosen) -> None:
+    at, ticks, names, tallest = 0.0, [], [], one.program.chance or 0.0
+    for group in _groups(one):
+        first = at
+        for mechanism, release in group.bars:
+            tallest = max(tallest, _bar(panel, at, group.technology, mechanism, release))
+            at += 1
+        ticks.append((first + at - 1) / 2)
+        names.append(group.below)
+        at += _GAP
+    right = at - _GAP - 1 + _BAR / 2 + 0.15
+    panel.set_xlim(-_BAR / 2 - 0.15, right)
+    panel.set_ylim(0, tallest * _HEAD or 1)
+    panel.set_xticks(ticks, names)
+    panel.tick_params(axis="x", length=0)
+    panel.grid(visible=False, axis="x")
+    if one.program.chance is not None:
+        panel.axhline(one.program.chance, color=BLACK, lw=0.9, ls=(0, (2, 2)), zorder=3)
+
+
+def _same_height(panels: Sequence[Axes]) -> None:
+    """One scale for all programs: a bar means the same in each."""
+    top = max(panel.get_ylim()[1] for panel in panels)
+    for panel in panels:
+        panel.set_ylim(0, top)
+
+
+def _prices(panel: Axes, one: Chosen) -> None:
+    at = 0.0
+    for group in _groups(one):
+        for _, release in group.bars:
+            _price(panel, at, release, one)
+            at += 1
+        at += _GAP
+
+
+def _groups(one: Chosen) -> list[_Group]:
+    found = [_Group(STATUS_QUO, "Status\nquo", ((None, one.status_quo),))]
+    if one.alike is not None:
+        found.append(_Group(ALIKE, f"k-anonymity\ngroups of {one.alike.group_size}", ((None, one.alike),)))
+    for technology, below, at in (
+        (CLASSIC, "Classic DP\nB = 2", one.classic),
+        (TARGETED, f"Targeted DP\nB = {one.B:g}" if one.B is not None else "", one.targeted),
+    ):
+        bars = [(name, release) for name in one.curves if (release := at(name)) is not None]
+        if bars:
+            found.append(_Group(technology, below, tuple(bars)))
+    return found
+
+
+def _bar(panel: Axes, at: float, technology: Technology, mechanism: str | None, release: Release) -> float:
+    """Draw a bar with its interval; how high it reaches."""
+    found = release.figure("accuracy")
+    if found.mean is None:
+        return 0.0
+    panel.bar(at, found.mean, _BAR, linewidth=0.8, zorder=2, **bar_colors(mechanism, technology.color))
+    if found.low is not None and found.high is not None:
+        panel.errorbar(
+            at, found.mean, [[max(0.0, found.mean - found.low)], [max(0.0, found.high - found.mean)]],
+            fmt="none", ecolor=BLACK, elinewidth=0.8, capsize=2, capthick=0.8, zorder=4,
+        )  # fmt: skip
+    return found.mean if found.high is None else found.high
+
+
+def _price(panel: Axes, at: float, release: Release, one: Chosen) -> None:
+    """Two lines above a bar: the accuracy, and what it means to the program."""
+    found = release.figure("accuracy")
+    top = found.at_best or 0.0
+    low, high = panel.get_ylim()
+    chance = one.program.chance
+    if chance is not None and top <= chance <= top + (high - low) * 0.1:
+        top = chance  # the line does not cross the words
+    words = "not\ndefined" if found.mean is None else f"{found.mean:.3f}"
+    price = _cost(release, one)
+    panel.annotate(
+        words if price is None else f"{words}\n{price}", (at, top), xytext=(0, 2.5), fontsize=SMALL,
+        textcoords="offset points", ha="center", va="bottom", zorder=5, linespacing=1.15,
+    )  # fmt: skip
+
+
+def _cost(release: Release, one: Chosen) -> str | None:
+    if one.program.metric == "exclusion_errors":
+        if release is one.status_quo:
+            return "±0"
+        extra = release.figure("extra_exclusion_errors").mean
+        return None if extra is None else short(extra, signed=True)
+    if one.program.metric == "profit":
+        profit = release.figure("profit").mean
+        return None if profit is None else short(profit)
+    return None
+
+
+def _told(one: Chosen) -> str:
+    """What the second line above a bar is."""
+    name = printable(one.program.name)
+    if one.program.metric == "exclusion_errors":
+        today = one.status_quo.figure("exclusion_errors").mean
+        beyond = "" if today is None else f" beyond today's {whole(today)}"
+        return f"{name}: below the accuracy, poor people left out{beyond}."
+    if one.program.metric == "profit":
+        unit = f" in {printable(one.program.unit, 12)}" if one.program.unit not in {"", "people"} else ""
+        return f"{name}: below the accuracy, profit{unit}."
+    return ""
+
+
+def _chance(shown: Sequence[Chosen]) -> str:
+    known = [
+        (f"{letter} " if len(shown) > 1 else "") + f"{one.program.chance:.3f}"
+        for letter, one in zip("AB", shown, strict=False) if one.program.chance is not None
+    ]  # fmt: skip
+    return f"deciding without looking at anyone ({', '.join(known)})" if known else ""
+
+
+def _finish(sheet: Sheet, shown: Sequence[Chosen]) -> None:
+    mechanisms = dict.fromkeys(name for one in shown for name in one.curves)
+    handles: list[Artist] = [
+        Patch(linewidth=0.8, label=f"DP by {look(name).words}", **bar_colors(name, _ANY))
+        for name in mechanisms
+    ]  # fmt: skip
+    if chance := _chance(shown):
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=BLACK,
+                lw=0.9,
+                ls=(0, (2, 2)),
+                label=chance,
+            )
+        )
+    note = " ".join(
+        part for part in (
+            *map(_told, shown), caption.whose(shown), caption.guarantees(shown),
+            "The status quo and k-anonymity have no guarantee.", caption.intervals(shown, attacks=False),
+        ) if part
+    )  # fmt: skip
+    marked = any(one.program.for_the_data_holder_only for one in shown)
+    finish(sheet, legend=handles, note=note, marked=marked)

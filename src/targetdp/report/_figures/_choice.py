@@ -1,0 +1,223 @@
+"""What the figures need of a finished sweep, read from its folder."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from targetdp.mechanisms import LEAST_NOISE
+from targetdp.normalization import CONDITIONS, RowRule
+from targetdp.programs import TWO_ROUNDS
+from targetdp.report._figures._style import printable
+from targetdp.tradeoff import (
+    CLASSIC,
+    MARK,
+    MONDRIAN,
+    PROJECTION,
+    SOURCE,
+    STATUS_QUO,
+    Estimate,
+    read_figures,
+    read_run,
+)
+
+_PEOPLE = {"synthetic": "invented people", "public": "people of a public table"}
+_UNDEFINED = Estimate()
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release of the grid with its figures; what does not apply to its mechanism is None."""
+
+    mechanism: str
+    figures: Mapping[str, Estimate]
+    B: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    epsilon2: float | None = None
+    k: int | None = None
+    group_size: int | None = None
+
+    def figure(self, metric: str) -> Estimate:
+        """A figure; undefined if the sweep did not measure it."""
+        return self.figures.get(metric, _UNDEFINED)
+
+
+@dataclass(frozen=True)
+class SweptProgram:
+    """A program and every release that was tried on it.
+
+    ``metric`` is what the program is for, ``best`` says which of its values is, and ``unit`` what it is
+    counted in. ``chance`` is the accuracy of deciding without looking at anyone, if known. ``scales`` names
+    where column scales came from, if known. Of rows that are not clipped (``rows``) nothing is promised.
+    """
+
+    name: str
+    metric: str
+    best: str
+    unit: str
+    people: int
+    simulations: int
+    source: str
+    for_the_data_holder_only: bool
+    releases: tuple[Release, ...]
+    chance: float | None = None
+    kind: str | None = None
+    scales: str | None = None
+    rows: RowRule = "clip"
+
+    @property
+    def status_quo(self) -> Release:
+        """The program as it is, without privacy."""
+        return next(one for one in self.releases if one.mechanism == STATUS_QUO)
+
+    @property
+    def alike(self) -> tuple[Release, ...]:
+        """The k-anonymous releases."""
+        return tuple(one for one in self.releases if one.mechanism == MONDRIAN)
+
+    @property
+    def noisy(self) -> tuple[Release, ...]:
+        """Releases with noise, and so with a guarantee."""
+        return tuple(one for one in self.releases if one.B is not None)
+
+    @property
+    def whom(self) -> str:
+        """How many people, and whose rows they are."""
+        return f"{self.people:,} {_PEOPLE.get(self.source, 'people, confidential rows')}"
+
+    @property
+    def condition(self) -> str | None:
+        """What must be said of a guarantee, by how the rows and the column scales came about."""
+        if self.rows != "clip":
+            return f"{printable(self.name)}: rows are not clipped, so that no guarantee holds."
+        if self.scales not in CONDITIONS:
+            return None
+        return CONDITIONS[self.scales][0] + (" Their ε comes on top." if self.scales == "private" else "")
+
+
+def read_program(folder: Path) -> SweptProgram:
+    """Read a finished sweep; one that has not ended, or was changed by hand, is refused."""
+    try:
+        run, figures = read_run(folder), read_figures(folder)
+    except KeyError as error:
+        raise ValueError(
+            f"{folder}: run.json lacks {error}, so it was made by another version: run the sweep again in a "
+            "new folder"
+        ) from error
+    made_of = run["made_of"]
+    releases = tuple(
+        Release(
+            cell["mechanism"], figures.get(cell["name"], {}), B=cell["B"], epsilon=cell["epsilon"],
+            delta=cell["delta"], epsilon2=cell["epsilon2"], k=cell["k"], group_size=cell["group_size"],
+        )
+        for cell in run["cells"]
+    )  # fmt: skip
+    return SweptProgram(
+        name=run["program"], metric=run["objective"]["metric"], best=run["objective"]["best"],
+        unit=str(made_of.get("unit", "")), people=run["people"], simulations=int(made_of["simulations"]),
+        source=run[SOURCE], for_the_data_holder_only=run[MARK], releases=releases, chance=run.get("chance"),
+        kind=run.get("kind"), scales=(made_of.get("scales") or {}).get("source"), rows=run["rows"],
+    )  # fmt: skip
+
+
+# Which releases of a sweep are drawn: the paper's points, or the nearest there are, by fixed rules.
+# 1. Mechanisms: the projection as printed, least noise and two rounds. Where a sweep lacks one, its others
+#    take the place, in the sweep's order; never more than three.
+# 2. ε: the paper's total (3.9999 for aid, 2.9999 for lending), or the nearest by ratio; of two, the
+#    smaller. Where the projection reaches it in several ways: k nearest to 10,000, then the largest ε₂, as
+#    in the paper.
+# 3. Targeted DP: the paper's B (0.25 for aid, 0.1 for lending), or the nearest by ratio below 2; of two,
+#    the larger. Classic DP is B = 2.
+# 4. k-anonymity: the smallest group size, 2 in the paper.
+
+PAPER = {"exclusion_errors": (0.25, 3.9999), "profit": (0.1, 2.9999)}
+"""B and ε of the paper's green stars, by what the program is for (Figures 2 and 3)."""
+_OTHER = PAPER["exclusion_errors"]
+_K = 10_000
+_FIRST, _MOST = (PROJECTION, LEAST_NOISE, TWO_ROUNDS), 3
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is drawn of a sweep. ``curves`` has for each mechanism its releases by B, all at one ε and δ."""
+
+    program: SweptProgram
+    curves: Mapping[str, tuple[Release, ...]]
+    epsilon: float | None
+    delta: float | None
+    B: float | None
+    alike: Release | None
+    left_out: tuple[str, ...]
+
+    @property
+    def status_quo(self) -> Release:
+        """The program as it is, without privacy."""
+        return self.program.status_quo
+
+    def classic(self, mechanism: str) -> Release | None:
+        """Classic differential privacy."""
+        return self._at(mechanism, CLASSIC)
+
+    def targeted(self, mechanism: str) -> Release | None:
+        """Targeted differential privacy at the B that stands for it."""
+        return None if self.B is None else self._at(mechanism, self.B)
+
+    def notes(self) -> tuple[str, ...]:
+        """Where the sweep did not have the paper's own points, in words."""
+        B, epsilon = PAPER.get(self.program.metric, _OTHER)
+        found = []
+        if self.B is not None and self.B != B:
+            found.append(
+                f"{self.program.name}: targeted DP is shown at B = {self.B:g}, nearest to the paper's {B:g}"
+            )
+        if self.epsilon is not None and self.epsilon != epsilon:
+            found.append(
+                f"{self.program.name}: ε = {self.epsilon:g} is shown, the nearest to the paper's {epsilon:g}"
+            )
+        if self.alike is not None and self.alike.group_size != 2:
+            found.append(f"{self.program.name}: the smallest groups alike are of {self.alike.group_size}")
+        if self.left_out:
+            found.append(f"{self.program.name}: not drawn are {', '.join(self.left_out)}")
+        return tuple(found)
+
+    def _at(self, mechanism: str, B: float) -> Release | None:
+        return next((one for one in self.curves.get(mechanism, ()) if one.B == B), None)
+
+
+def choose(program: SweptProgram) -> Chosen:
+    """Choose by the rules above."""
+    B, epsilon = PAPER.get(program.metric, _OTHER)
+    noisy = program.noisy
+    there = list(dict.fromkeys(one.mechanism for one in noisy))
+    drawn = sorted(there, key=lambda name: (*_FIRST, name).index(name))[:_MOST]
+    shown = _nearest(epsilon, [one.epsilon for one in noisy if one.epsilon is not None], smaller=True)
+    curves = {name: _curve(name, noisy, shown) for name in drawn}
+    below = [one.B for curve in curves.values() for one in curve if one.B is not None and one.B < CLASSIC]
+    return Chosen(
+        program=program, curves=curves, epsilon=shown, B=_nearest(B, below, smaller=False),
+        delta=max((one.delta for one in noisy if one.delta is not None), default=None),
+        alike=min(program.alike, key=lambda one: one.group_size or 0, default=None),
+        left_out=tuple(name for name in there if name not in drawn),
+    )  # fmt: skip
+
+
+def _curve(mechanism: str, noisy: tuple[Release, ...], epsilon: float | None) -> tuple[Release, ...]:
+    best: dict[float, Release] = {}
+    for one in noisy:
+        if one.mechanism == mechanism and one.epsilon == epsilon and one.B is not None:
+            best[one.B] = min(best.get(one.B, one), one, key=_from_the_papers)
+    return tuple(best[B] for B in sorted(best))
+
+
+def _from_the_papers(one: Release) -> tuple[float, float]:
+    return abs(math.log((one.k or _K) / _K)), -(one.epsilon2 or 0.0)
+
+
+def _nearest(wanted: float, values: list[float], *, smaller: bool) -> float | None:
+    """The value with the smallest ratio to what is wanted, up to rounding."""
+    return min(
+        values,
+        key=lambda x: (round(abs(math.log(x / wanted)), 9), x if smaller else -x),
+        default=None,
+    )

@@ -1,0 +1,238 @@
+"""Figure 3: what the program achieves against each protection, one point for each B."""
+
+from collections.abc import Iterator, Sequence
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from targetdp.programs import TWO_ROUNDS
+from targetdp.report._figures import _caption as caption
+from targetdp.report._figures._choice import Chosen, Release
+from targetdp.report._figures._labels import Label, place_labels
+from targetdp.report._figures._sheet import finish, new_sheet, shortened
+from targetdp.report._figures._style import (
+    ALIKE,
+    BLACK,
+    CLASSIC,
+    DOUBLE,
+    GRAY,
+    NORMAL,
+    SINGLE,
+    STATUS_QUO,
+    TARGETED,
+    WHITE,
+    Technology,
+    look,
+    printable,
+    style,
+    whole,
+)
+from targetdp.tradeoff import PROTECTIONS, Estimate, in_words
+
+_HEIGHT = 2.3
+_STAR, _DOT = 8.5, 4.0
+_TITLES = {
+    "singling_out": "Singling out",
+    "attribute_inference": "Attribute inference",
+    "distinguishing": "Distinguishing (exact)",
+}
+_ROOM = 0.1
+"""Around the outermost points of a panel, as a share of their spread."""
+
+
+def tradeoff_figure(shown: Sequence[Chosen]) -> Figure:
+    """Six panels, three for each program, as in the paper: the right end is private, the upper accurate."""
+    with style():
+        sheet = new_sheet(DOUBLE if len(shown) > 1 else SINGLE, [_HEIGHT] * len(PROTECTIONS), len(shown))
+        for column, one in enumerate(shown):
+            for row, protection in enumerate(PROTECTIONS):
+                panel, letter = sheet.panels[row][column], "ABCDEF"[column * len(PROTECTIONS) + row]
+                _draw(panel, one, protection)
+                panel.set_title(f"{letter}  {_TITLES[protection]}", loc="left", fontweight="bold")
+            sheet.panels[0][column].annotate(
+                shortened(sheet, caption.heading(one), NORMAL + 1), (0.5, 1), xytext=(0, 18), ha="center",
+                va="bottom", xycoords="axes fraction", textcoords="offset points", fontsize=NORMAL + 1,
+                fontweight="bold",
+            )  # fmt: skip
+        finish(
+            sheet, legend=list(_key(shown)), note=_note(shown),
+            marked=any(one.program.for_the_data_holder_only for one in shown),
+        )  # fmt: skip
+        for column, one in enumerate(shown):
+            for row, protection in enumerate(PROTECTIONS):
+                _label(sheet.panels[row][column], one, protection)
+        return sheet.figure
+
+
+def _draw(panel: Axes, one: Chosen, protection: str) -> None:
+    metric = one.program.metric
+    for name, curve in one.curves.items():
+        points = [release for release in curve if _spot(release, protection, metric) is not None]
+        for release in points:
+            _whiskers(panel, release, protection, metric, look(name).color)
+        panel.plot(
+            *_columns([_spot(release, protection, metric) for release in points]), color=look(name).color,
+            ls=look(name).line, lw=1.1, marker=look(name).mark, ms=_DOT, mew=0.9,
+            mfc=look(name).color if look(name).filled else WHITE, zorder=3,
+        )  # fmt: skip
+    for technology, release, filled in _stars(one):
+        if (spot := _spot(release, protection, metric)) is not None:
+            if release.B is None:
+                _whiskers(panel, release, protection, metric, technology.color)
+            panel.plot(
+                *spot, marker=technology.star, ms=_STAR, mew=0.9, mec=technology.color, ls="none", zorder=5,
+                mfc=technology.color if filled else WHITE,
+            )  # fmt: skip
+    _axes(panel, one, protection)
+
+
+def _axes(panel: Axes, one: Chosen, protection: str) -> None:
+    drawn = [one.status_quo, *(release for _, release, _ in _stars(one))]
+    drawn += [release for curve in one.curves.values() for release in curve]
+    spots = [
+        end
+        for release in drawn if _spot(release, protection, one.program.metric) is not None
+        for end in _ends(release.figure(one.program.metric))
+    ]  # fmt: skip
+    low, high = (min(spots), max(spots)) if spots else (0.0, 1.0)
+    room = _ROOM * (high - low) or abs(high) * _ROOM or 1.0
+    # Up is better for the program everywhere, so errors are counted downwards.
+    smallest = one.program.best == "smallest"
+    panel.set_ylim((high + room, low - room) if smallest else (low - room, high + room))
+    panel.set_xlim(-0.05, 1.12)  # on the right there is room for labels, where many points are
+    panel.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
+    panel.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    if high - low >= 10:
+        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: whole(value)))
+    panel.set_xlabel(f"{in_words(protection).capitalize()} (more private →)")
+    panel.set_ylabel(f"{_measured(one)}\n(more accurate →)", linespacing=1.35)
+    if not spots:
+        panel.set_yticks([])
+        panel.text(0.5, 0.5, "not measured in this sweep", transform=panel.transAxes, ha="center")
+
+
+def _measured(one: Chosen) -> str:
+    metric, unit = one.program.metric, printable(one.program.unit, 12)
+    words = in_words(metric).capitalize()
+    counted = metric == "exclusion_errors" or (metric == "profit" and unit not in {"", "people"})
+    return f"{words} ({unit or 'people'})" if counted else words
+
+
+def _stars(one: Chosen) -> Iterator[tuple[Technology, Release, bool]]:
+    """What is marked with a star, and whether it is filled."""
+    yield STATUS_QUO, one.status_quo, True
+    if one.alike is not None:
+        yield ALIKE, one.alike, True
+    for technology, at in ((CLASSIC, one.classic), (TARGETED, one.targeted)):
+        for name in one.curves:
+            if (release := at(name)) is not None:
+                yield technology, release, look(name).filled
+
+
+def _label(panel: Axes, one: Chosen, protection: str) -> None:
+    """Names of stars first, so that they find the best places; then B at the other points."""
+    metric, labels, lines = one.program.metric, [], []
+    starred = {id(release): technology for technology, release, _ in _stars(one)}
+    every = [release for _, release, _ in _stars(one)]
+    every += [release for curve in one.curves.values() for release in curve if id(release) not in starred]
+    colors = {
+        id(release): BLACK if look(name).filled else GRAY
+        for name, curve in one.curves.items() for release in curve
+    }  # fmt: skip
+    for release in every:
+        spot, technology = _spot(release, protection, metric), starred.get(id(release))
+        if spot is not None:
+            labels.append(
+                Label(
+                    *spot, _words(release), colors[id(release)] if technology is None else technology.color,
+                    _DOT if technology is None else _STAR - 1, technology is None,
+                )
+            )  # fmt: skip
+            lines += _crosses(release, protection, metric)
+    lines += [
+        [spot for release in curve if (spot := _spot(release, protection, metric)) is not None]
+        for curve in one.curves.values()
+    ]
+    place_labels(panel, labels, lines)
+
+
+def _words(release: Release) -> str:
+    if release.B is not None:
+        return f"{release.B:g}"
+    return "status quo" if release.group_size is None else f"groups of {release.group_size}"
+
+
+def _whiskers(panel: Axes, release: Release, protection: str, metric: str, color: str) -> None:
+    for line in _crosses(release, protection, metric):
+        panel.plot(*_columns(line), color=color, lw=0.7, solid_capstyle="butt", zorder=2)
+
+
+def _crosses(release: Release, protection: str, metric: str) -> list[list[tuple[float, float]]]:
+    """The intervals of a point, across and upright; protection ends at 0 and 1."""
+    spot, across, upright = (
+        _spot(release, protection, metric), release.figure(protection), release.figure(metric),
+    )  # fmt: skip
+    found = []
+    if spot is not None and across.low is not None and across.high is not None:
+        found.append([(max(0.0, across.low), spot[1]), (min(1.0, across.high), spot[1])])
+    if spot is not None and upright.low is not None and upright.high is not None:
+        found.append([(spot[0], upright.low), (spot[0], upright.high)])
+    return found
+
+
+def _spot(release: Release, protection: str, metric: str) -> tuple[float, float] | None:
+    across, upright = release.figure(protection).mean, release.figure(metric).mean
+    return None if across is None or upright is None else (across, upright)
+
+
+def _ends(found: Estimate) -> list[float]:
+    return [end for end in (found.mean, found.low, found.high) if end is not None]
+
+
+def _columns(spots: Sequence[tuple[float, float] | None]) -> tuple[list[float], list[float]]:
+    there = [spot for spot in spots if spot is not None]
+    return [x for x, _ in there], [y for _, y in there]
+
+
+def _key(shown: Sequence[Chosen]) -> Iterator[Artist]:
+    for technology in (STATUS_QUO, ALIKE, CLASSIC, TARGETED):
+        if any(technology is there for one in shown for there, _, _ in _stars(one)):
+            yield Line2D(
+                [], [], marker=technology.star, ms=_STAR, mec=technology.color, mfc=technology.color,
+                ls="none", label=_named(technology, shown),
+            )  # fmt: skip
+    for name in dict.fromkeys(name for one in shown for name in one.curves):
+        yield Line2D(
+            [], [], color=look(name).color, ls=look(name).line, lw=1.1, marker=look(name).mark, ms=_DOT,
+            mew=0.9, mfc=look(name).color if look(name).filled else WHITE,
+            label=f"{look(name).words} ({'filled' if look(name).filled else 'open'})",
+        )  # fmt: skip
+
+
+def _named(technology: Technology, shown: Sequence[Chosen]) -> str:
+    if technology is CLASSIC:
+        return f"{technology.words} (B = 2)"
+    if technology is TARGETED:
+        at = " and ".join(dict.fromkeys(f"{one.B:g}" for one in shown if one.B is not None))
+        return f"{technology.words} (B = {at})"
+    return technology.words
+
+
+def _in_two_rounds(shown: Sequence[Chosen]) -> bool:
+    return any(TWO_ROUNDS in one.curves for one in shown)
+
+
+def _note(shown: Sequence[Chosen]) -> str:
+    return " ".join(
+        part for part in (
+            "Numbers at points are B. Upper right is best: private and accurate.", caption.whose(shown),
+            caption.guarantees(shown), "The status quo and k-anonymity have no guarantee.",
+            "Protection from singling out and attribute inference is against the attacks that were run, and "
+            "so an upper bound; distinguishing protection follows from the noise.",
+            "Of two rounds the worse is drawn, inside the sample or outside it." * _in_two_rounds(shown),
+            caption.intervals(shown, attacks=True),
+        ) if part
+    )  # fmt: skip

@@ -1,1 +1,0 @@
-"""Figures for print: one file each. A figure function takes finished data and returns a matplotlib figure."""

@@ -1,0 +1,172 @@
+"""From a batch of a table to ids and numbers, counting whatever is wrong with it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from targetdp._core import Floats
+
+FIRST = 3
+"""How many row numbers a message names."""
+
+
+@dataclass
+class Tally:
+    """What is wrong with a table, so that one message can say all of it.
+
+    Row numbers count from 1, without a header.
+    """
+
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    first: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+
+    def add(self, problem: str, column: str, places: Any, offset: int) -> None:
+        """Note a problem of a column at some places of a batch that begins after ``offset`` rows."""
+        key = (problem, column)
+        self.counts[key] = self.counts.get(key, 0) + len(places)
+        rows = self.first.get(key, []) + [int(i) + offset + 1 for i in places[:FIRST]]
+        self.first[key] = sorted(rows)[:FIRST]
+
+    def merge(self, other: "Tally") -> None:
+        """Take over what another tally found in other rows."""
+        for key, count in other.counts.items():
+            self.counts[key] = self.counts.get(key, 0) + count
+            self.first[key] = sorted(self.first.get(key, []) + other.first[key])[:FIRST]
+
+    def raise_if_any(self, *, rows_are_numbered: bool = True) -> None:
+        """Raise one error for everything that was found."""
+        if not self.counts:
+            return
+        remedies = {
+            "missing": "fill them with declared constants (--impute) or drop these rows",
+            "infinite": "correct or drop these rows",
+            "missing or empty id": "every row needs an id",
+        }
+        lines = []
+        for (problem, column), count in sorted(self.counts.items()):
+            where = ", ".join(str(row) for row in self.first[problem, column]) if rows_are_numbered else ""
+            lines.append(
+                f"column {column!r} has {count:,} {problem} value{'s' if count > 1 else ''}"
+                + (f" (first in row {where})" if where else "")
+            )
+        advice = "; ".join(remedies[p] for p in sorted({problem for problem, _ in self.counts}))
+        raise ValueError(f"{'; '.join(lines)}: {advice}. Nothing was published")
+
+
+def check_columns(present: Sequence[str], where: str, **needed: Sequence[str]) -> None:
+    """Every column that an argument names must be there."""
+    for argument, names in needed.items():
+        missing = [name for name in names if name not in present]
+        if missing:
+            shown = ", ".join(present[:12]) + (", …" if len(present) > 12 else "")
+            raise ValueError(
+                f"{argument} names {', '.join(map(repr, missing))}: no such column in {where}; it has {shown}"
+            )
+
+
+def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:
+    """Ids as text, whatever they were; leading zeros survive, numbers become their digits."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.dictionary_decode(), kind.value_type
+    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or _is_text(kind)):
+        raise ValueError(
+            f"id column {name!r} has type {kind}: ids must be text or whole numbers; convert them first"
+        )
+    text = column if pa.types.is_string(kind) else column.cast(pa.string())
+    _must_be_unicode(text, f"id column {name!r}")
+    empty = pc.or_kleene(pc.is_null(text), pc.equal(text, ""))
+    if text.null_count or pc.any(empty).as_py():
+        places = np.flatnonzero(np.asarray(pc.fill_null(empty, True).to_numpy(zero_copy_only=False)))
+        tally.add("missing or empty id", name, places, offset)
+        text = pc.fill_null(text, "")
+    return text
+
+
+def numbers_of(
+    batch: pa.RecordBatch,
+    features: Sequence[str],
+    constants: dict[str, float],
+    tally: Tally,
+    offset: int,
+    room: Floats | None = None,
+) -> Floats:
+    """The features column by column (d×n) as finite floats; what is not finite is tallied.
+
+    They are written to ``room``, if it is given.
+    """
+    block = np.empty((len(features), batch.num_rows)) if room is None else room
+    for j, name in enumerate(features):
+        column = batch.column(name)
+        _must_be_numeric(name, column.type)
+        if pa.types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        block[j] = column.to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        usual = np.isfinite(block.sum())  # one pass for the usual case; the sum may also just overflow
+    if not usual:
+        _look_closer(block, features, constants, tally, offset)
+    return block
+
+
+def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
+    """A column that is passed on, in the type that it has in the whole table."""
+    if pa.types.is_nested(kind) and "dictionary<" in str(kind):
+        raise ValueError(
+            f"kept column {name!r} has type {kind}: a dictionary inside a nested column may hold values of "
+            "nobody in the table; decode it first"
+        )
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        kept = column if column.type == kind else column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(
+            f"kept column {name!r} is {column.type} in one part of the table and {kind} in another, and not "
+            f"every value fits ({error}): give all parts one type"
+        ) from error
+    _must_be_unicode(kept, f"kept column {name!r}")
+    return kept
+
+
+def _must_be_unicode(values: pa.Array, what: str) -> None:
+    """A Parquet file may call bytes text that are none; whoever got them could not read the table."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"{what} is damaged or holds text that is not UTF-8: convert it first. Nothing was published"
+        ) from error
+
+
+def _look_closer(
+    block: Floats, features: Sequence[str], constants: dict[str, float], tally: Tally, offset: int
+) -> None:
+    for j, name in enumerate(features):
+        column = block[j]
+        if np.isfinite(column).all():
+            continue
+        missing, infinite = np.isnan(column), np.isinf(column)
+        if missing.any():
+            if name in constants:
+                column[missing] = constants[name]
+            else:
+                tally.add("missing", name, np.flatnonzero(missing), offset)
+        if infinite.any():
+            tally.add("infinite", name, np.flatnonzero(infinite), offset)
+
+
+def _must_be_numeric(name: str, kind: pa.DataType) -> None:
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise ValueError(
+            f"feature {name!r} has type {kind}: features must be numbers; encode it first, or leave it out"
+        )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -1,0 +1,272 @@
+"""Writing tables: Parquet and CSV, one file or a directory of parts; hashed and synced while they grow."""
+
+import hashlib
+import os
+import queue
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from targetdp._files import create_new, sync_folder
+from targetdp.table._source import Format
+
+ROWS_PER_PART = 2_000_000
+_SYNC_EVERY = 1 << 26
+
+
+@dataclass(frozen=True)
+class Written:
+    """A finished file: its name, its size and the SHA-256 of its bytes."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+class HashedFile:
+    """A file that can only be appended to, hashed and synced on a thread of its own while it grows.
+
+    Guarantees: after `finish` all bytes are on disk, and the hash is that of what was written.
+    Edges: an error while writing (a full disk) is raised at the next call, and by `finish` at the latest.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._name = path.name
+        self._file = create_new(path)
+        self._hash, self._size = hashlib.sha256(), 0
+        self._error: OSError | None = None
+        self._pieces: queue.Queue[bytes | None] = queue.Queue(maxsize=16)
+        self._worker = threading.Thread(target=self._work, daemon=True)
+        self._worker.start()
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        """Append bytes."""
+        self._raise()
+        if self.closed:
+            raise ValueError(f"{self._name} is closed")
+        piece = bytes(data)
+        self._size += len(piece)
+        self._pieces.put(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        """How many bytes were written."""
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing: `finish` syncs."""
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def readable(self) -> bool:
+        """It is not."""
+        return False
+
+    def seekable(self) -> bool:
+        """It is not."""
+        return False
+
+    def close(self) -> None:
+        """Stop the thread and close the file, finished or not."""
+        if not self.closed:
+            self.closed = True
+            self._pieces.put(None)
+            self._worker.join()
+            os.close(self._file)
+
+    def finish(self) -> Written:
+        """Wait until everything is on disk."""
+        self.close()
+        self._raise()
+        return Written(self._name, self._size, self._hash.hexdigest())
+
+    def _work(self) -> None:
+        unsynced = 0
+        while (piece := self._pieces.get()) is not None:
+            if self._error is not None:
+                continue
+            try:
+                self._hash.update(piece)
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(self._file, view) :]
+                unsynced += len(piece)
+                if unsynced >= _SYNC_EVERY:
+                    _sync(self._file)
+                    unsynced = 0
+            except OSError as error:
+                self._error = error
+        try:
+            os.fsync(self._file)
+        except OSError as error:
+            self._error = self._error or error
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+
+_sync = getattr(os, "fdatasync", os.fsync)
+"""Data without times, where the system knows the difference."""
+
+
+class Sink:
+    """Writes tables of one schema to a file, or to part files in a directory.
+
+    In CSV files text that a spreadsheet would run as a formula gets a quotation mark before it; in the column
+    ``ids`` it is refused, since others find people by them.
+    """
+
+    def __init__(
+        self, path: Path, kind: Format, schema: pa.Schema, *, ids: str | None = None, parts: bool = False
+    ) -> None:
+        self._path, self._kind, self._schema, self._parts, self._ids = path, kind, schema, parts, ids
+        self._files: list[Written] = []
+        self._file: HashedFile | None = None
+        self._writer: Any = None
+        self._rows = 0
+        if kind == "csv":
+            refuse_formulas(schema.names)
+        if parts:
+            path.mkdir()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            if isinstance(self._writer, pq.ParquetWriter):
+                self._writer.is_open = False  # or pyarrow would still try to write a footer, to a closed file
+            self._file.close()
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows; each call makes one row group of a Parquet file."""
+        if not table.schema.equals(self._schema):  # pyarrow's own CSV writer does not look
+            raise ValueError(f"a table of columns {table.schema.names} does not fit {self._schema.names}")
+        if self._file is None:
+            self._open()
+        if self._kind == "parquet":
+            self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        else:
+            if self._ids is not None:
+                refuse_formula_ids(table.column(self._ids), self._ids)
+            self._writer.write_table(harmless(table))
+        self._rows += table.num_rows
+        if self._parts and self._rows >= ROWS_PER_PART:  # whole groups only: they have a fixed size
+            self._close()
+
+    def finish(self) -> tuple[Written, ...]:
+        """Finish all files, synced to disk."""
+        if self._file is None and not self._files:
+            self._open()
+        self._close()
+        folder = self._path if self._parts else self._path.parent
+        sync_folder(folder)
+        return tuple(self._files)
+
+    def _open(self) -> None:
+        name = f"part-{len(self._files):05d}.{self._kind}"
+        self._file = HashedFile(self._path / name if self._parts else self._path)
+        if self._kind == "parquet":
+            self._writer = pq.ParquetWriter(
+                pa.PythonFile(self._file, mode="w"), self._schema,
+                compression="snappy", use_dictionary=False, store_schema=False,
+            )  # fmt: skip
+        else:
+            self._writer = pacsv.CSVWriter(pa.PythonFile(self._file, mode="w"), self._schema)
+
+    def _close(self) -> None:
+        if self._file is None:
+            return
+        self._writer.close()
+        self._files.append(self._file.finish())
+        self._file, self._writer, self._rows = None, None, 0
+
+
+# Tables in pieces of one fixed size, whatever pieces they came in.
+#
+# How a table was cut on its way here depends on the input's order, layout and even the length of its text. A
+# release must not show any of that, so what is written is cut anew, by the number of rows alone.
+
+
+def regrouped(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """The same rows in groups of exactly so many, the last may have fewer; each column in one piece."""
+    waiting: list[pa.Table] = []
+    count = 0
+    for table in tables:
+        waiting.append(table)
+        count += table.num_rows
+        while count >= rows:
+            whole = pa.concat_tables(waiting)
+            yield whole.slice(0, rows).combine_chunks()
+            waiting, count = [whole.slice(rows)], count - rows
+    if count:
+        yield pa.concat_tables(waiting).combine_chunks()
+
+
+# Text that a spreadsheet would take for a formula, and run, when somebody opens a CSV file in it.
+
+_BEGINS, _NUMBER = r"^[=@+\-\t\r]", r"^[+\-][0-9 .()/\-]*$"
+"""How formulas begin; and numbers, such as a telephone's, which begin like that and harm nobody."""
+
+MARK = "'"
+"""Before a formula it makes text of it, in every spreadsheet that we know."""
+
+
+def is_formula(text: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    """For each text whether a spreadsheet would run it."""
+    begins = pc.match_substring_regex(text, _BEGINS)
+    return pc.and_not(begins, pc.match_substring_regex(text, _NUMBER))
+
+
+def harmless(table: pa.Table) -> pa.Table:
+    """The same table with a quotation mark before every formula in its text columns.
+
+    Telephone numbers stay as they are. Numbers that are no text cannot be formulas.
+    """
+    for at, field in enumerate(table.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            column = table.column(at)
+            found = pc.fill_null(is_formula(column), False)
+            if pc.any(found).as_py():
+                marked = pc.binary_join_element_wise(
+                    pa.scalar(MARK, field.type), column, pa.scalar("", field.type)
+                )
+                table = table.set_column(at, field, pc.if_else(found, marked, column))
+    return table
+
+
+def refuse_formula_ids(ids: pa.ChunkedArray | pa.Array, name: str) -> None:
+    """Ids must be text as they are: a changed one is nobody's, and nobody would be found by it."""
+    found = is_formula(ids)
+    if pc.any(found).as_py():
+        first = ids.filter(found)[0].as_py()
+        raise ValueError(
+            f"id column {name!r} has {pc.sum(found).as_py():,} ids that would be run as formulas where a CSV "
+            f"file is opened in a spreadsheet (first: {first[:40]!r}): write Parquet, or pseudonymize. "
+            "Nothing was published"
+        )
+
+
+def refuse_formulas(names: Sequence[str]) -> None:
+    """Column names must be text as they are: a changed one would be another column."""
+    found = is_formula(pa.array(names, pa.string())).to_pylist()
+    wrong = [name for name, one in zip(names, found, strict=True) if one]
+    if wrong:
+        raise ValueError(
+            f"column {wrong[0]!r} would be run as a formula where a CSV file is opened in a spreadsheet: "
+            "name it otherwise, or write Parquet"
+        )

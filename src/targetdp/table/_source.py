@@ -1,0 +1,249 @@
+"""Reading tables in batches: Parquet and CSV, a file or a directory of part files.
+
+Nothing of a source but its values goes further: no metadata, no layout of row groups, no statistics.
+"""
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from targetdp._core import check
+from targetdp.table._spill import overlapped
+
+Format = Literal["parquet", "csv"]
+
+SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
+_CSV_BLOCK = 1 << 24
+_SMALL_GROUP = 1 << 25
+"""Bytes of a column in a row group of which three may be in memory at once."""
+_PARSE = pacsv.ParseOptions(newlines_in_values=True)
+_NO_NUMBER = re.compile(
+    r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to double: invalid value '(.*)'"
+)
+_ROW_SHOWN = re.compile(r"(Expected \d+ columns, got \d+):.*")
+"""What the reader says of a row with too many values, before it prints the row."""
+
+
+class TableError(ValueError):
+    """A table that cannot be read as it was asked for."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table on disk: its part files in order, their common format and the names of their columns."""
+
+    path: Path
+    format: Format
+    files: tuple[Path, ...]
+    columns: tuple[str, ...]
+
+    def count(self) -> int | None:
+        """How many rows there are, where the files say so themselves (Parquet); otherwise None."""
+        if self.format == "csv":
+            return None
+        total = 0
+        for file in self.files:
+            with _explained(file):
+                total += pq.read_metadata(file).num_rows
+        return total
+
+    def types(self, columns: Sequence[str]) -> dict[str, pa.DataType]:
+        """How columns will come: a Parquet file says so, in a CSV all is text; dictionaries are decoded."""
+        if self.format == "csv":
+            return dict.fromkeys(columns, pa.string())
+        found: dict[str, pa.DataType] = {}
+        for file in self.files if columns else ():
+            with _explained(file):
+                schema = pq.read_schema(file)
+            for name in columns:
+                kind = plain_type(schema.field(name).type)
+                if found.setdefault(name, kind) != kind:
+                    raise TableError(
+                        f"column {name!r} is {kind} in input {file} and {found[name]} in "
+                        f"{self.files[0].name}: give all parts one type"
+                    )
+        return found
+
+    def state(self) -> tuple[tuple[str, int, int, int], ...]:
+        """Sizes and times of the files: differs if somebody changed them meanwhile."""
+        stats = [(str(file), file.stat()) for file in self.files]
+        return tuple((name, s.st_size, s.st_mtime_ns, s.st_ino) for name, s in stats)
+
+    def batches(
+        self, columns: Sequence[str], types: dict[str, pa.DataType], rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The named columns, at most so many rows at a time, in the order of files and rows.
+
+        ``types`` says how to read columns of a CSV; every other column there is text.
+        """
+        read = {"parquet": _parquet_batches, "csv": _csv_batches}[self.format]
+        for file in self.files:
+            with _explained(file, self.columns):
+                yield from read(file, list(columns), types, rows)
+
+
+def open_source(path: Path) -> Source:
+    """Look at a table: which files, which format, which columns (the same in every part)."""
+    if not path.exists():
+        raise TableError(f"input {path} does not exist: check the name")
+    files = _parts(path) if path.is_dir() else (path,)
+    kinds = {_format(file) for file in files}
+    if len(kinds) > 1:
+        raise TableError(f"input {path} mixes Parquet and CSV files: keep one format in a directory")
+    kind = kinds.pop()
+    names = _names(files[0], kind)
+    for file in files[1:]:
+        if _names(file, kind) != names:
+            raise TableError(
+                f"input {file} has other columns than {files[0].name}: all parts must have the same columns "
+                "in the same order"
+            )
+    twice = check.twice(names)
+    if twice:
+        raise TableError(f"input {path} has two columns named {twice[0]!r}: rename one")
+    return Source(path, kind, files, names)
+
+
+def format_of(path: Path) -> Format | None:
+    """The format that a file's name promises, or None."""
+    name = path.name.lower()
+    return next((kind for suffix, kind in SUFFIXES.items() if name.endswith(suffix)), None)
+
+
+def _format(path: Path) -> Format:
+    found = format_of(path)
+    if found is None:
+        raise TableError(
+            f"input {path} has no known suffix: use {', '.join(SUFFIXES)} or a directory of such files"
+        )
+    return found
+
+
+def _parts(folder: Path) -> tuple[Path, ...]:
+    """All part files below a directory, sorted; names that begin with '.' or '_' are not data."""
+    found = sorted(
+        file
+        for file in folder.rglob("*")
+        if file.is_file()
+        and format_of(file)
+        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    )
+    if not found:
+        raise TableError(f"input {folder} holds no part files: it needs some with {', '.join(SUFFIXES)}")
+    return tuple(found)
+
+
+def _names(file: Path, kind: Format) -> tuple[str, ...]:
+    with _explained(file):
+        if kind == "parquet":
+            return tuple(pq.read_schema(file).names)
+        read = pacsv.ReadOptions(block_size=_CSV_BLOCK)
+        with pacsv.open_csv(file, read_options=read, parse_options=_PARSE) as reader:
+            return tuple(reader.schema.names)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type that values of a type are passed on in: no dictionaries, no views."""
+    if pa.types.is_dictionary(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(kind) else kind
+
+
+def _parquet_batches(
+    file: Path,
+    columns: list[str],
+    types: dict[str, pa.DataType],  # noqa: ARG001 (a Parquet file knows its own types)
+    rows: int,
+) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(file, pre_buffer=False) as parquet:
+        if len(columns) == 1 and _in_small_groups(parquet.metadata, columns[0]):
+            yield from _one_column(file, columns, rows, parquet.metadata.num_row_groups)
+            return
+        for batch in parquet.iter_batches(batch_size=rows, columns=columns, use_threads=True):
+            yield batch.select(columns)
+
+
+def _in_small_groups(metadata: pq.FileMetaData, name: str) -> bool:
+    """Whether a column of a few row groups can be held at once."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    if len(groups) < 2:
+        return False
+    paths = [groups[0].column(number).path_in_schema for number in range(groups[0].num_columns)]
+    if name not in paths:  # a nested column is several of them
+        return False
+    place = paths.index(name)
+    return bool(max(group.column(place).total_uncompressed_size for group in groups) <= _SMALL_GROUP)
+
+
+def _one_column(file: Path, columns: list[str], rows: int, groups: int) -> Iterator[pa.RecordBatch]:
+    """One column decodes on one thread; row groups of it on several, in their order."""
+    own = threading.local()
+    opened: list[pq.ParquetFile] = []
+
+    def read(group: int) -> pa.Table:
+        if not hasattr(own, "parquet"):
+            own.parquet = pq.ParquetFile(file, pre_buffer=False)
+            opened.append(own.parquet)
+        return own.parquet.read_row_group(group, columns=columns, use_threads=False)
+
+    try:
+        for table in overlapped(read, range(groups)):
+            yield from table.to_batches(max_chunksize=rows)
+    finally:
+        for parquet in opened:
+            parquet.close()
+
+
+def _csv_batches(
+    file: Path, columns: list[str], types: dict[str, pa.DataType], rows: int
+) -> Iterator[pa.RecordBatch]:
+    convert = pacsv.ConvertOptions(
+        include_columns=columns,
+        column_types={name: types.get(name, pa.string()) for name in columns},
+        strings_can_be_null=False,  # an id may be "NA" or "null"
+    )
+    read = pacsv.ReadOptions(block_size=_CSV_BLOCK)
+    with pacsv.open_csv(file, read_options=read, parse_options=_PARSE, convert_options=convert) as reader:
+        for batch in reader:
+            for start in range(0, batch.num_rows, rows):
+                yield batch.slice(start, rows)
+
+
+@contextmanager
+def _explained(file: Path, columns: Sequence[str] = ()) -> Iterator[None]:
+    """Say which file could not be read, in our own words and the reader's."""
+    try:
+        yield
+    except TableError:
+        raise
+    # A damaged file may name other columns in one place than in another: then a column is missing.
+    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
+        reason = _ROW_SHOWN.sub(r"\1", " ".join(str(error).split()))
+        wrong = _NO_NUMBER.search(reason)
+        if wrong and int(wrong[1]) < len(columns):
+            raise TableError(
+                f"feature {columns[int(wrong[1])]!r} has {wrong[3]!r} in input {file}: features must be "
+                "numbers; correct it, or leave the column out"
+            ) from error
+        if "Empty CSV" in reason:
+            raise TableError(f"input {file} is empty or has no rows: there is nothing to read") from error
+        raise TableError(f"input {file} cannot be read ({reason}): the file may be damaged") from error
+
+
+CELLS = 1_000_000
+"""Values in a batch: 100,000 rows of ten columns. A few batches are in memory at once."""
+
+
+def batch_rows(features: int) -> int:
+    """How many rows of so many features make a batch."""
+    return max(64, CELLS // features)

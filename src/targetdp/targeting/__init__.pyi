@@ -1,0 +1,15 @@
+from targetdp.targeting._allocate import decide as decide
+from targetdp.targeting._allocate import read_scores as read_scores
+from targetdp.targeting._expect import expect as expect
+from targetdp.targeting._expect import offer as offer
+from targetdp.targeting._expect import offers as offers
+from targetdp.targeting._labelled import read_labelled as read_labelled
+from targetdp.targeting._learn import learn_weights as learn_weights
+from targetdp.targeting._protocol import ONE_ROUND as ONE_ROUND
+from targetdp.targeting._protocol import Simulated as Simulated
+from targetdp.targeting._protocol import TWO_ROUNDS as TWO_ROUNDS
+from targetdp.targeting._protocol import WITHOUT_PRIVACY as WITHOUT_PRIVACY
+from targetdp.targeting._protocol import protocol as protocol
+from targetdp.targeting._reading import chances_of_scores as chances_of_scores
+from targetdp.targeting._rounds import FEWEST_TO_DECIDE as FEWEST_TO_DECIDE
+from targetdp.targeting._rounds import Rounds as Rounds

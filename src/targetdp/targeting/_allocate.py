@@ -1,0 +1,194 @@
+"""Who gets it: everybody's chance, from her private score or her row of the sample, and a program's rule."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from targetdp._core import Floats, Progress, Silent, check
+from targetdp.attacks import covariance_of
+from targetdp.mechanisms import LinearLaw, law_of
+from targetdp.programs import Aid, Folds, Truths
+from targetdp.release import Certificate
+from targetdp.targeting._labelled import LabelledSample, certified, read_released
+from targetdp.targeting._learn import Kind, Weights, weights_along
+from targetdp.targeting._reading import chances_of_rows, chances_of_scores, chances_of_unlabelled
+from targetdp.targeting._rounds import kind_of, poverty_line
+from targetdp.targeting._score_noise import ScoreNoise
+
+CHOSEN = {"aid": "aid", "lending": "loan"}
+"""What the chosen get, by the kind of program."""
+
+BESIDE_ID = ("chance", "decision", "based_on")
+"""Columns of a table of decisions."""
+
+_SAME = 0.99
+"""Cosine from which on two directions are one: weights are handed over with four digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateScores:
+    """One released score for each of ``ids``, and the law that it was made under."""
+
+    certificate: Certificate
+    law: LinearLaw
+    ids: pa.StringArray = field(repr=False)
+    values: Floats = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Everybody's chance to be poor, or to repay, and who is chosen; sorted by id.
+
+    ``by_score`` says whose chance is from a score; all others are people of the sample.
+    """
+
+    kind: Kind
+    id: str
+    ids: pa.StringArray = field(repr=False)
+    chances: Floats = field(repr=False)
+    chosen: Truths = field(repr=False)
+    by_score: Truths = field(repr=False)
+    notes: tuple[str, ...]
+
+    def table(self) -> pa.Table:
+        """``chance``, ``decision`` (aid or loan, or none) and what it is ``based_on``, beside the id."""
+        words = pa.array(["none", CHOSEN[self.kind]]).take(pa.array(self.chosen.astype(np.int8)))
+        basis = pa.array(["row of the sample", "score"]).take(pa.array(self.by_score.astype(np.int8)))
+        return pa.table(
+            [self.ids, pa.array(np.round(self.chances, 6)), words, basis],
+            names=[self.id, *BESIDE_ID],
+        )
+
+
+def read_scores(
+    path: Path,
+    certificate: Path | None = None,
+    public_key: str | None = None,
+    progress: Progress | None = None,
+) -> PrivateScores:
+    """A release of one score for each person; its certificate must hold for the file."""
+    proof = certified("scores", path, certificate, public_key)
+    law = None if proof.mechanism.law is None else law_of(proof.mechanism.law)
+    reason = None
+    if proof.scores is None or not isinstance(law, LinearLaw):
+        reason = "holds no scores"
+    elif len(proof.scores) > 1:
+        reason = f"holds {len(proof.scores)} scores for each person"
+    elif proof.made_for is not None:
+        reason = f"was made for {proof.made_for}, which standardizes values after the noise"
+    if reason is not None or not isinstance(law, LinearLaw):
+        raise ValueError(f"release {path} {reason}: decide by a release of one score (targetdp score)")
+    found = read_released("scores", path, proof, progress or Silent())
+    return PrivateScores(proof, law, found.ids, found.rows[:, 0])
+
+
+def decide(
+    scores: PrivateScores, sample: LabelledSample, rng: np.random.Generator, *, folds: int = 5
+) -> Decisions:
+    """Chances of all who have a score or are in the sample, and whom the program's rule chooses.
+
+    Aid goes to the program's share of all of them, those with the highest chances to be poor; loans to all
+    with a chance to repay above its threshold. Whoever has a score is judged by it, all others by their
+    private row and a model that was fitted without them. Nobody's own label counts, so that being asked in
+    the survey is no advantage. ``rng`` draws among people with equal chances at the cut.
+
+    Guarantees: post-processing of both releases, as far as their rows are concerned.
+    Refuses, with the reason: scores of other columns than the sample's, or made beside another sample.
+    """
+    if scores.certificate.id in BESIDE_ID:
+        raise ValueError(
+            f"the scores' id column is named {scores.certificate.id!r}, as a column of decisions is: ask for "
+            "scores with another name of the id"
+        )
+    notes = _must_fit(scores.certificate, sample.certificate)
+    learned, more = _learned(scores, sample)
+    program = sample.program
+    line = poverty_line(program) if isinstance(program, Aid) else None
+    noise = ScoreNoise.of(scores.law)
+    counts = program.people.weights if program.people.weighted else None
+    plan = Folds(program.people.count, folds)
+    inside = chances_of_rows(sample.rows, program.outcomes, learned, plan, line, counts)
+    unlabelled = sample.unlabelled
+    if len(unlabelled.ids):
+        other = chances_of_unlabelled(
+            unlabelled.rows, sample.rows, program.outcomes, learned, plan, line, counts
+        )
+        inside = np.concatenate([inside, other])
+    inside_ids = pa.concat_arrays([sample.ids, unlabelled.ids])
+    alone = np.asarray(
+        pc.invert(pc.is_in(inside_ids, value_set=scores.ids)).to_numpy(zero_copy_only=False), dtype=np.bool_
+    )
+    ids = pa.concat_arrays([scores.ids, inside_ids.filter(pa.array(alone))])
+    chances = np.concatenate([chances_of_scores(scores.values, noise, learned, line), inside[alone]])
+    by_score = np.arange(len(ids)) < len(scores.ids)
+    order = np.asarray(pc.sort_indices(ids).to_numpy())
+    chances, by_score = np.clip(chances[order], 0.0, 1.0), by_score[order]
+    chosen = (
+        highest(chances, round(program.quota * len(chances)), rng)
+        if isinstance(program, Aid)
+        else chances > program.threshold
+    )
+    return Decisions(
+        kind_of(program), scores.certificate.id, ids.take(pa.array(order)), chances, chosen, by_score,
+        (*notes, *more),
+    )  # fmt: skip
+
+
+def highest(chances: Floats, places: int, rng: np.random.Generator) -> Truths:
+    """Exactly so many people with the highest chances; of those who are tied at the cut, some at random."""
+    check.integer("places", places, at_least=0, at_most=len(chances))
+    order = np.lexsort((rng.permutation(len(chances)), -chances))
+    chosen = np.zeros(len(chances), dtype=np.bool_)
+    chosen[order[:places]] = True
+    return chosen
+
+
+def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
+    """Both rounds are of the same columns and, if the scores say so, of this sample."""
+    if set(scores.features) != set(sample.features):
+        odd = sorted(set(scores.features) ^ set(sample.features))
+        raise ValueError(
+            f"scores and sample are made of different columns ({', '.join(odd[:5])}): give the sample that "
+            "the weights were learned from"
+        )
+    if scores.sample is None:
+        return ()
+    if scores.sample.release != sample.release:
+        raise ValueError(
+            f"the scores were made beside sample {scores.sample.release}, this is {sample.release}: give "
+            "that one"
+        )
+    if not scores.sample.same_scales:
+        return (
+            "columns are scaled in another way in each round, so a score is not quite what was learned: ask "
+            "the data holder for scores with the sample's scales",
+        )
+    return ()
+
+
+def _learned(scores: PrivateScores, sample: LabelledSample) -> tuple[Weights, tuple[str, ...]]:
+    """What the sample tells about scores of the released direction."""
+    places = [scores.certificate.features.index(name) for name in sample.certificate.features]
+    w = np.array(scores.law.weights[0])[places]
+    w = w / np.linalg.norm(w)
+    again = sample.learn(scores.law.deviation_per_column**2)
+    agreement = float(again.w @ w)
+    if agreement >= _SAME:
+        return again, ()
+    program = sample.program
+    found = weights_along(
+        again, w, sample.rows, program.outcomes, covariance_of(sample.law, len(w)),
+        program.people.weights if program.people.weighted else None,
+    )  # fmt: skip
+    if found.covariance <= 0:
+        raise ValueError(
+            "in the sample the target does not rise with these scores: were they made with other weights, or "
+            "for other labels? Learn again, and ask for scores with those weights"
+        )
+    return found, (
+        f"the scores are not along the weights that targetdp learn would find now (cosine {agreement:.2f}): "
+        "another ε, other labels, or weights of your own; they are read along the weights they have",
+    )

@@ -1,0 +1,252 @@
+"""What to expect of the second round, before it is paid for: from the private sample and its labels alone."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from targetdp._core import Floats, check
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms import LARGEST_EPSILON, SMALLEST_EPSILON, NoiseLaw, least_noise
+from targetdp.programs import CONFIDENCE, Aid, Lending
+from targetdp.targeting._labelled import LabelledSample
+from targetdp.targeting._learn import Weights
+from targetdp.targeting._score_models import Drawn, Wrong, counted
+from targetdp.targeting._score_noise import ScoreNoise
+
+REDRAWN = 300
+"""Samples that an interval is made from."""
+
+_CHECKED = 60
+"""Samples that tell how far two pictures may be from each other by chance."""
+
+_UNSEEN = 0.005
+"""Share of people, in either kind of error, that no picture shows: as it was measured."""
+
+_ODD = 2.5
+"""Errors of chance from which on a difference is told."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A figure to expect, with an interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Accuracy of the private sample's own scores: as two normal distributions have it, and as it is counted.
+
+    Both are with the first round's noise, so they should agree but for chance: by about ``error``.
+    """
+
+    smooth: float
+    counted: float
+    error: float
+
+    @property
+    def disbelief(self) -> float:
+        """From 0, believe in two normal distributions, to 1, in what is counted (James and Stein)."""
+        far = abs(self.smooth - self.counted)
+        return 0.0 if far <= self.error else 1 - (self.error / far) ** 2
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether chance hardly makes it: two and a half times its error, and a point or more."""
+        return abs(self.smooth - self.counted) > max(_ODD * self.error, 2 * _UNSEEN)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What the program would achieve with scores of this noise, by the names of its metrics.
+
+    For aid ``accuracy``, ``recall`` and ``exclusion_errors``; for lending ``accuracy``, ``wrong_approvals``,
+    ``wrong_refusals`` and ``profit``. Counts and money are of the program's population.
+    """
+
+    figures: Mapping[str, Expected] = field(repr=False)
+    deviation: float
+    confidence: float
+    difference: Difference
+
+    def __getitem__(self, name: str) -> Expected:
+        return self.figures[check.choice("name", name, self.figures)]
+
+
+def expect(
+    labelled: Aid | Lending,
+    learned: Weights,
+    noise: ScoreNoise,
+    rng: np.random.Generator,
+    *,
+    law: NoiseLaw | None = None,
+    confidence: float = CONFIDENCE,
+    redrawn: int = REDRAWN,
+) -> Expectation:
+    """What scores of these weights with this noise would achieve among many people like the sample's.
+
+    ``labelled`` is the program of the sample, in the order in which the weights were learned; ``law`` is that
+    of its rows' noise, which is taken for normal otherwise. Each person's score is by weights that were
+    learned without her. Of the two pictures of `targetdp.programs.two_rounds.
+    pictures` the smooth one is believed, and the counted one the more, the farther the two are from each
+    other where both can be held against the sample itself: see `Difference`. Intervals come from samples
+    drawn again from the sample (bootstrap), reach over both pictures, and are a point of accuracy wider on
+    either side, for what neither shows.
+
+    Does not guarantee: anything where the sample is not drawn from the people to be scored; a program of few
+    people varies by chance as well.
+    Edges: the more noise the first round had, the wider.
+    """
+    confidence = check.number("confidence", confidence, above=0, below=1)
+    n = labelled.people.count
+    if len(learned.scores) != n:
+        raise ValueError(f"learned is from {len(learned.scores):,} people: labelled has {n:,}")
+    first = ScoreNoise.along(law, learned.noise_variance, noise.step)
+    found = difference_of(labelled, learned, first, rng)
+    once = Drawn.of(labelled, learned)
+    believed = once.smooth(noise).towards(counted([once], noise, first)[0], found.disbelief)
+    told = _told(once, believed)
+    values = np.array(list(told.values()))
+    ends = [_values(once, believed, by) for by in (-_UNSEEN, _UNSEEN)]
+    low, high = np.min(ends, axis=0), np.max(ends, axis=0)
+    if redrawn:
+        draws = list(_redrawn(labelled, learned, redrawn, rng))
+        pictures = ([draw.smooth(noise) for draw in draws], counted(draws, noise, first))
+        again = [
+            [_values(draw, wrong) for draw, wrong in zip(draws, picture, strict=True)] for picture in pictures
+        ]
+        doubt = (1 - confidence) / 2
+        reached = np.quantile(np.array(again), [doubt, 1 - doubt], axis=1)  # end, picture, figure
+        low = np.minimum(values, reached[0].min(axis=0)) + low - values
+        high = np.maximum(values, reached[1].max(axis=0)) + high - values
+    figures = {
+        name: Expected(float(v), *_possible(name, float(a), float(b), labelled))
+        for name, v, a, b in zip(told, values, low, high, strict=True)
+    }
+    return Expectation(figures, noise.deviation, confidence, found)
+
+
+def _possible(name: str, low: float, high: float, labelled: Aid | Lending) -> tuple[float, float]:
+    """An interval within what the figure can be: a share, or a count of people; money can be anything."""
+    if name == "profit":
+        return low, high
+    most = 1.0 if name in {"accuracy", "recall"} else labelled.people.population
+    return max(low, 0.0), min(high, most)
+
+
+def difference_of(
+    labelled: Aid | Lending, learned: Weights, first: ScoreNoise, rng: np.random.Generator
+) -> Difference:
+    """How the smooth picture does where it can be checked: on the private sample's own scores."""
+
+    def both(drawn: Drawn) -> tuple[float, float]:
+        return drawn.smooth(first).accuracy, drawn.seen(first).accuracy
+
+    smooth, seen = both(Drawn.of(labelled, learned))
+    again = [both(drawn) for drawn in _redrawn(labelled, learned, _CHECKED, rng)]
+    return Difference(smooth, seen, float(np.std([a - b for a, b in again])))
+
+
+def _redrawn(
+    labelled: Aid | Lending, learned: Weights, times: int, rng: np.random.Generator
+) -> Iterator[Drawn]:
+    """Samples drawn again, each with a plausible variance of its own."""
+    n = labelled.people.count
+    for _ in range(times):
+        counts = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
+        yield Drawn.of(labelled, learned, counts, float(rng.random()))
+
+
+def _values(drawn: Drawn, wrong: Wrong, doubt: float = 0.0) -> Floats:
+    """Figures in their order; ``doubt`` is added to either kind of error."""
+    more = Wrong(
+        min(max(wrong.let_in + doubt, 0.0), 1 - drawn.share),
+        min(max(wrong.left_out + doubt, 0.0), drawn.share),
+    )
+    return np.array(list(_told(drawn, more).values()))
+
+
+def _told(drawn: Drawn, wrong: Wrong) -> dict[str, float]:
+    """Figures, by name."""
+    program, weights = drawn.program, drawn.weights
+    population = program.people.population
+    if isinstance(program, Aid):
+        poor = 1 - drawn.share
+        return {
+            "accuracy": wrong.accuracy,
+            "recall": 1 - wrong.let_in / poor if poor > 0 else math.nan,
+            "exclusion_errors": wrong.let_in * population,
+        }
+    loans = program.loans
+    good, bad = np.where(drawn.high, weights, 0.0), np.where(drawn.high, 0.0, weights)
+    # Money of the mean person of a kind: whoever is decided about wrongly need not be that one.
+    revenue = float((good * loans.revenue).sum())
+    lost = float((bad * (loans.amount + loans.interest)).sum()) / max(float(bad.sum()), 1e-300)
+    missed = 2 * revenue * wrong.left_out / max(float(good.sum()), 1e-300)
+    return {
+        "accuracy": wrong.accuracy,
+        "wrong_approvals": wrong.let_in * population,
+        "wrong_refusals": wrong.left_out * population,
+        "profit": (revenue - missed - lost * wrong.let_in) * population,
+    }
+
+
+# What more or less ε in the second round would buy: weights learned anew for each, and what to expect.
+
+TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Multiples of ε that are offered."""
+
+COARSE = 1e-2
+"""Steps that are fine enough to count errors on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """A second round with this guarantee: its mechanism, the weights for it, and what they would achieve.
+
+    The guarantee is the one that was asked for, unless no sampler keeps that (a δ below 2⁻⁹⁰).
+    """
+
+    guarantee: Guarantee
+    mechanism: str
+    weights: Weights
+    expectation: Expectation = field(repr=False)
+
+    @property
+    def w(self) -> Floats:
+        """The direction."""
+        return self.weights.w
+
+
+def offer(
+    sample: LabelledSample,
+    second: Guarantee,
+    rng: np.random.Generator,
+    *,
+    confidence: float = CONFIDENCE,
+    redrawn: int = REDRAWN,
+) -> Offer:
+    """The least noise on one score for a guarantee, and the weights that know it."""
+    choice = least_noise(second, 1)
+    noise = ScoreNoise.of(choice.mechanism.law(1), COARSE)
+    weights = sample.learn(noise.variance)
+    found = expect(
+        sample.program, weights, noise, rng, law=sample.law, confidence=confidence, redrawn=redrawn
+    )
+    kept = choice.mechanism.guarantee
+    return Offer(second if kept.is_at_least(second) else kept, choice.name, weights, found)
+
+
+def offers(
+    sample: LabelledSample, second: Guarantee, rng: np.random.Generator, times: Sequence[float] = TIMES
+) -> tuple[Offer, ...]:
+    """The same with multiples of its ε, as far as there is noise for them; no intervals."""
+    asked = (Guarantee(second.B, second.epsilon * by, second.delta) for by in times)
+    return tuple(
+        offer(sample, one, rng, redrawn=0) for one in asked
+        if SMALLEST_EPSILON <= one.epsilon <= LARGEST_EPSILON
+    )  # fmt: skip

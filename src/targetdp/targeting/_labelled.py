@@ -1,0 +1,192 @@
+"""A private sample and its labels, joined by whoever has the labels: what weights are learned from."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from targetdp._core import Floats, Progress, Silent
+from targetdp.attacks import covariance_of
+from targetdp.mechanisms import NoiseLaw, law_of
+from targetdp.programs import (
+    Aid,
+    AidSettings,
+    AnySettings,
+    Lending,
+    aid_program,
+    lending_program,
+    read_columns,
+)
+from targetdp.release import Certificate, certificate_path, read_certificate, verify_release
+from targetdp.table import Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
+from targetdp.targeting._learn import FEWEST, Weights, learn_weights
+from targetdp.targeting._rounds import part_of
+
+# A release, read by whoever was handed it: its certificate must hold for the file, then ids and values.
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedRows:
+    """Row i of ``rows`` is that of ``ids[i]``; columns are those that the certificate says were released."""
+
+    certificate: Certificate
+    ids: pa.StringArray = field(repr=False)
+    rows: Floats = field(repr=False)
+
+
+def certified(what: str, path: Path, given: Path | None, public_key: str | None) -> Certificate:
+    """The certificate of a release, if it holds for the file; ``what`` the release is, for messages."""
+    place = given or certificate_path(path)
+    if not place.exists():
+        raise ValueError(
+            f"{what} {path} has no certificate ({place}): it tells what noise the values have, and without "
+            "it nothing can be learned that knows the noise; ask the data holder for it"
+        )
+    proof = read_certificate(place)
+    checks = verify_release(path, proof, public_key).checks
+    wrong = [f"{check.what}: {check.detail}" for check in checks if check.holds is False]
+    if wrong:
+        raise ValueError(
+            f"certificate {place} does not hold for {what} {path} ({'; '.join(wrong)}): run targetdp verify "
+            "for all checks"
+        )
+    return proof
+
+
+def read_released(what: str, path: Path, proof: Certificate, progress: Progress) -> ReleasedRows:
+    """Ids and released columns, in the certificate's order. An id that is missing, or twice, is refused."""
+    source, columns = open_source(path), proof.released
+    check_columns(source.columns, f"{what} {path}", id=[proof.id], features=columns)
+    progress.phase(f"reading {path.name}", source.count())
+    tally, seen, ids, blocks = Tally(), 0, [], []
+    types = dict.fromkeys(columns, pa.float64())
+    for batch in source.batches([proof.id, *columns], types, batch_rows(len(columns))):
+        ids.append(ids_of(batch.column(proof.id), proof.id, tally, seen))
+        blocks.append(numbers_of(batch, columns, {}, tally, seen))
+        seen += batch.num_rows
+        progress.advance(batch.num_rows)
+    try:
+        tally.raise_if_any()
+    except ValueError as error:
+        raise ValueError(f"{what} {path}: {str(error).removesuffix('. Nothing was published')}") from error
+    together = pa.concat_arrays(ids)
+    if (different := pc.count_distinct(together).as_py()) < seen:
+        raise ValueError(
+            f"{what} {path} has {seen - different:,} rows whose id occurs before: one row for each person"
+        )
+    return ReleasedRows(proof, together, np.concatenate(blocks, axis=1).T)
+
+
+OF_EACH = 1_000.0
+"""People whom counts and money are told of, where a program file names no population."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledSample:
+    """People of a private sample whose label is known: row i of ``rows`` is the i-th person of ``program``.
+
+    ``notes`` say who was left out of the join; ``unlabelled`` are people of the sample without a label.
+    """
+
+    certificate: Certificate = field(repr=False)
+    law: NoiseLaw
+    rows: Floats = field(repr=False)
+    program: Aid | Lending
+    notes: tuple[str, ...]
+    ids: pa.StringArray = field(repr=False)
+    unlabelled: ReleasedRows = field(repr=False)
+
+    def learn(self, score_variance: float) -> Weights:
+        """Weights for scores that get noise of this variance."""
+        program = self.program
+        return learn_weights(
+            self.rows,
+            program.outcomes,
+            covariance_of(self.law, self.rows.shape[1]),
+            score_variance,
+            kind="aid" if isinstance(program, Aid) else "lending",
+            weights=program.people.weights if program.people.weighted else None,
+        )
+
+
+def read_labelled(
+    sample: Path,
+    labels: Path,
+    settings: AnySettings,
+    *,
+    id_column: str | None = None,
+    certificate: Path | None = None,
+    public_key: str | None = None,
+    progress: Progress | None = None,
+) -> LabelledSample:
+    """Join a private sample with a table of labels on the id.
+
+    Columns, their order and the noise are the certificate's, which must hold for the file. Of the program's
+    settings only kind, target, quota, weights, loans and population count; labels' ids are in ``id_column``,
+    or where the program, or the certificate, says.
+    Refuses, with the reason: no certificate; k-anonymity, scores, or a release made for another tool; ids
+    that are missing, or twice; labels that are missing; fewer than 30 people in both.
+    """
+    watch = progress or Silent()
+    proof = certified("sample", sample, certificate, public_key)
+    law = _noise(sample, proof)
+    released = read_released("sample", sample, proof, watch)
+    ids, rows = released.ids, released.rows
+    given = settings.model_copy(
+        update={
+            "table": labels, "id": id_column or settings.id or proof.id, "features": (), "groups": (),
+            "population": settings.population or OF_EACH,
+        }
+    )  # fmt: skip
+    found = read_columns(given, watch)
+    try:
+        program = (
+            aid_program(given, found, {})
+            if isinstance(given, AidSettings)
+            else lending_program(given, found, {})
+        )
+    except ValueError as error:
+        raise ValueError(f"labels {labels}: {error}") from error
+    places = pc.index_in(found.ids, value_set=ids)
+    known = np.asarray(places.is_valid().to_numpy(zero_copy_only=False))
+    both = int(known.sum())
+    if both < FEWEST:
+        hashed = " The release has pseudonyms: labels need the same ones." if proof.pseudonyms else ""
+        raise ValueError(
+            f"labels {labels} and sample {sample} have {both:,} people in common, by {given.id!r} and "
+            f"{proof.id!r}: at least {FEWEST} are needed, with ids written the same way.{hashed}"
+        )
+    here = np.asarray(places.drop_null().to_numpy(zero_copy_only=False), dtype=np.int64)
+    others = np.setdiff1d(np.arange(len(rows)), here)
+    return LabelledSample(
+        proof, law, np.ascontiguousarray(rows[here]), part_of(program, known, whole=True),
+        _left_out(len(rows) - both, len(known) - both), ids.take(here),
+        ReleasedRows(proof, ids.take(others), np.ascontiguousarray(rows[others])),
+    )  # fmt: skip
+
+
+def _left_out(without_label: int, elsewhere: int) -> tuple[str, ...]:
+    notes = []
+    if without_label:
+        notes.append(f"{without_label:,} people of the sample have no label: nothing was learned from them")
+    if elsewhere:
+        notes.append(f"{elsewhere:,} labels are of people who are not in the sample: they were not used")
+    return tuple(notes)
+
+
+def _noise(sample: Path, proof: Certificate) -> NoiseLaw:
+    """The law of the sample's noise, if it is one that weights can be learned under."""
+    reason = None
+    if proof.mechanism.law is None or proof.guarantee is None:
+        reason = f"was made by {proof.mechanism.name}, which has no noise of a known law"
+    elif proof.scores is not None:
+        reason = f"holds scores ({', '.join(proof.scores)}), not features"
+    elif proof.made_for is not None:
+        reason = f"was made for {proof.made_for}, which standardizes values after the noise"
+    if reason is not None or proof.mechanism.law is None:
+        raise ValueError(
+            f"sample {sample} {reason}: learn from a release of the features with noise (targetdp privatize)"
+        )
+    return law_of(proof.mechanism.law)

@@ -1,0 +1,101 @@
+"""The two rounds, simulated: what they achieve, beside one round, and beside no privacy at all."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from targetdp._core import Floats, check
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms import NoiseMechanism, least_noise
+from targetdp.normalization import clip_rows
+from targetdp.programs import Aid, Folds, Program, Result, Truths
+from targetdp.targeting._learn import Weights
+from targetdp.targeting._reading import chances_of_rows, one_round
+from targetdp.targeting._rounds import Rounds, as_scores, check_mask, kind_of, part_of, poverty_line
+
+# One round, to compare with: all columns of everybody, and a model that is fitted to the labelled sample.
+
+
+TWO_ROUNDS, ONE_ROUND, WITHOUT_PRIVACY = "two rounds", "one round", "without privacy"
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """Both rounds, played once.
+
+    ``outside`` has what the program achieves among the people outside the sample (its quota applied to them
+    alone), ``everyone`` among all, by name: two rounds, one round, without privacy. People of the sample
+    spend ``first`` and all others ``second``; in the one round, too. ``chances`` are everybody's to be poor,
+    or to repay, by the two rounds.
+    """
+
+    first: Guarantee
+    second: Guarantee
+    sample: Truths = field(repr=False)
+    weights: Weights
+    chances: Floats = field(repr=False)
+    outside: Mapping[str, Result]
+    everyone: Mapping[str, Result]
+
+
+def protocol(
+    program: Program,
+    X: Any,
+    sample: Any,
+    first: Guarantee,
+    second: Guarantee,
+    rng: np.random.Generator,
+    *,
+    folds: int = 5,
+    compared: bool = True,
+) -> Simulated:
+    """Play both rounds on rows of the unit ball, and count what came of them.
+
+    ``sample`` says who is in it (true or false for each person); only their outcomes are learned from, and
+    the outcomes of the others only judge. Noise is the least for either guarantee. ``compared`` adds what one
+    round and no privacy would have achieved, with the same sample: see `one_round`.
+
+    Guarantees: with the same ``rng`` the same figures, whether or not others are compared. All is simulated:
+    nothing here is a release.
+    """
+    check.instance("program", program, Program)
+    rows = clip_rows(check.table(X))
+    mask = check_mask(sample, len(rows))
+    if check.generator(rng) is None:
+        raise TypeError("rng = None: a simulation takes a numpy Generator")
+    kind = kind_of(program)
+    people, labelled = part_of(program, ~mask), part_of(program, mask)
+    plan = Folds(labelled.people.count, folds, int(rng.integers(2**31)))
+    rngs = rng.spawn(4)
+
+    d = rows.shape[1]
+    rounds = Rounds.of(first, second, d)
+    Z = rounds.first.privatize(rows[mask], rngs[0])
+    counts = labelled.people.weights if labelled.people.weighted else None
+    learned = rounds.learn(Z, labelled)
+    released = rounds.release(rows[~mask], learned, rngs[1])
+    line = poverty_line(labelled) if isinstance(labelled, Aid) else None
+    chances = np.empty(len(rows))
+    chances[~mask] = rounds.read(released, learned, labelled)
+    chances[mask] = chances_of_rows(Z, labelled.outcomes, learned, plan, line, counts)
+
+    played: dict[str, Floats] = {TWO_ROUNDS: as_scores(chances, kind)}
+    if compared:
+        other = _others_noise(second, d, rounds.first, first).privatize(rows[~mask], rngs[2])
+        for name, ours, theirs in ((ONE_ROUND, Z, other), (WITHOUT_PRIVACY, rows[mask], rows[~mask])):
+            played[name] = np.empty(len(rows))
+            played[name][mask], played[name][~mask] = one_round(
+                ours, labelled.outcomes, theirs, learned.scale, kind, plan, counts
+            )
+    seed = int(rngs[3].integers(2**63))
+    return Simulated(
+        first, second, mask, learned, chances,
+        {name: people.judge(s[~mask], np.random.default_rng(seed)) for name, s in played.items()},
+        {name: program.judge(s, np.random.default_rng(seed)) for name, s in played.items()},
+    )  # fmt: skip
+
+
+def _others_noise(second: Guarantee, d: int, loud: NoiseMechanism, first: Guarantee) -> NoiseMechanism:
+    return loud if first == second else least_noise(second, d).mechanism

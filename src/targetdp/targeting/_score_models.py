@@ -1,0 +1,183 @@
+"""Two pictures of the scores of a private sample, and who would be decided about wrongly in each of them.
+
+The *smooth* picture has two normal distributions of one variance: one for people who are high (not poor;
+repaying), one for the others. It needs few people, and it is wrong where the poor are not at one end: where
+they are in the middle of a column, say, or a cluster of their own. The *counted* picture starts from it, and
+then takes the distribution of either kind from the scores themselves (maximum likelihood under the first
+round's known noise). It follows any shape, and is less steady.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtri
+
+from targetdp._core import Floats
+from targetdp.programs import Aid, Lending, Truths
+from targetdp.targeting._learn import Weights
+from targetdp.targeting._score_noise import ScoreNoise
+from targetdp.targeting._signal import plausible
+
+_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
+
+_SURE = 1e-4
+"""An AUC is taken to be at least so far from 1."""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Shares of all people: low ones who count as high (``let_in``), and high ones who count as low."""
+
+    let_in: float
+    left_out: float
+
+    def towards(self, other: "Wrong", by: float) -> "Wrong":
+        """So far on the way to another one: 0 is here, 1 is there."""
+        return Wrong(
+            self.let_in + by * (other.let_in - self.let_in),
+            self.left_out + by * (other.left_out - self.left_out),
+        )
+
+    @property
+    def accuracy(self) -> float:
+        """The share of people who are decided about rightly."""
+        return 1 - self.let_in - self.left_out
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A sample in which each person is so many times; ``weights`` add up to 1, ``high`` says who is high.
+
+    ``share`` is that of high people, ``variance`` that of scores among people of one kind, without the noise
+    of the private rows, and ``apart`` how far the two kinds' means are from each other.
+    """
+
+    program: Aid | Lending
+    learned: Weights
+    weights: Floats = field(repr=False)
+    high: Truths = field(repr=False)
+    share: float
+    variance: float
+    apart: float
+
+    @classmethod
+    def of(
+        cls, program: Aid | Lending, learned: Weights, counts: Floats | None = None, at: float | None = None
+    ) -> "Drawn":
+        """The sample itself, or one in which people are so many times; ``at``: see `plausible`."""
+        weights = program.people.weights if counts is None else counts * program.people.weights
+        weights = weights / weights.sum()
+        high = _high(program, None if counts is None else weights)
+        share = float(weights[high].sum())
+        if not (weights[high].any() and weights[~high].any()):  # all are alike: nothing can go wrong
+            return cls(program, learned, weights, high, share, 1.0, 0.0)
+        variance = _within(learned, weights, high, at)
+        return cls(program, learned, weights, high, share, variance, _apart(learned, weights, high, variance))
+
+    def smooth(self, noise: ScoreNoise) -> Wrong:
+        """Who is wrong if scores are two normal distributions, and get this noise."""
+        low, high = (noise.spread_out(part) for part in self.bells(noise))
+        return self.wrong(low, high, noise)
+
+    def seen(self, first: ScoreNoise) -> Wrong:
+        """Who is wrong if the scores decide as they are, with the noise of the private rows."""
+        low, high = self.shares_seen(first)
+        return self.wrong(low, high, first)
+
+    def shares_seen(self, first: ScoreNoise) -> tuple[Floats, Floats]:
+        """Shares of people at each step of released scores: low ones and high ones."""
+        places = first.places(self.learned.scores)
+        low, high = (
+            np.asarray(
+                np.bincount(places[kind], self.weights[kind], minlength=len(first.released)), dtype=np.float64
+            )
+            for kind in (~self.high, self.high)
+        )
+        return low, high
+
+    def bells(self, noise: ScoreNoise) -> tuple[Floats, Floats]:
+        """Shares of people at each step of scores before the noise, in the smooth picture."""
+        share, middle = self.share, self.learned.center
+        return (
+            (1 - share) * noise.bell(middle - share * self.apart, self.variance),
+            share * noise.bell(middle + (1 - share) * self.apart, self.variance),
+        )
+
+    def wrong(self, low: Floats, high: Floats, noise: ScoreNoise) -> Wrong:
+        """Who is wrong if so many low and high people have each released score, with this noise on it."""
+        if isinstance(self.program, Lending):
+            # Whoever lends reads chances off two normal distributions, whatever the truth is.
+            bad, good = (noise.spread_out(part) for part in self.bells(noise))
+            lent = good > self.program.threshold * (good + bad)
+            return Wrong(float(low[lent].sum()), float(high[~lent].sum()))
+        quota, both = self.program.quota, high + low
+        reached = np.cumsum(both)
+        at = min(int(np.searchsorted(reached, quota)), len(reached) - 1)
+        # Of those at the step of the cut, a part gets aid.
+        part = min(max((quota - (reached[at] - both[at])) / max(both[at], 1e-300), 0.0), 1.0)
+        helped = float(low[:at].sum() + part * low[at])
+        return Wrong(max(0.0, float(low.sum()) - helped), float(high[:at].sum() + part * high[at]))
+
+
+def counted(draws: Sequence[Drawn], noise: ScoreNoise, first: ScoreNoise) -> list[Wrong]:
+    """Who is wrong in each of some samples, if scores are distributed as they show themselves.
+
+    ``first`` is the noise that the sample's scores have, on the same grid as the ``noise`` to come.
+    """
+    starts = np.array([draw.bells(noise) for draw in draws])  # draw, low and high, step
+    seen = np.array([draw.shares_seen(first) for draw in draws])
+    # Survey weights make people count as fewer; whoever is drawn twice is two.
+    people = draws[0].program.people
+    many = people.weights.sum() ** 2 / np.square(people.weights).sum()
+    kinds = starts.sum(axis=2, keepdims=True)
+    steps = starts.shape[2]
+    found = first.distributions(
+        (many * seen).reshape(-1, seen.shape[2]), (starts / np.maximum(kinds, 1e-300)).reshape(-1, steps)
+    ).reshape(starts.shape)
+    return [
+        draw.wrong(noise.spread_out(low), noise.spread_out(high), noise)
+        for draw, (low, high) in zip(draws, kinds * found, strict=True)
+    ]
+
+
+def _high(program: Aid | Lending, drawn: Floats | None) -> Truths:
+    """Who is not poor, or repays. In a sample drawn again the quota's line is another one."""
+    if isinstance(program, Lending):
+        return program.low_risk
+    if drawn is None:
+        return ~program.poor
+    order = np.argsort(program.consumption, kind="stable")
+    at = int(np.searchsorted(np.cumsum(drawn[order]), program.quota * (1 - 1e-9)))
+    return np.asarray(program.consumption > program.consumption[order[min(at, len(order) - 1)]])
+
+
+def _within(learned: Weights, weights: Floats, high: Truths, at: float | None) -> float:
+    """The variance of scores among people of one kind, without the noise of the private rows."""
+    squares, error = 0.0, 0.0
+    for kind in (high, ~high):
+        ours, scores = weights[kind], learned.scores[kind]
+        far = np.square(scores - _mean(scores, ours))
+        squares += float((ours * far).sum())
+        error += float(np.square(ours * (far - _mean(far, ours))).sum())
+    return plausible(squares - learned.noise_variance, math.sqrt(error), 1.0, learned.usual, at)
+
+
+def _apart(learned: Weights, weights: Floats, high: Truths, variance: float) -> float:
+    """How far apart the two kinds are: by their means, or by √2·Φ⁻¹(AUC) deviations if that is less."""
+    above, below = weights[high], weights[~high]
+    up, down = learned.scores[high], learned.scores[~high]
+    order = np.argsort(down)
+    reached = np.concatenate([[0.0], np.cumsum(below[order])])
+    # The share of low people below each high one; a tie counts half.
+    under, at_most = (reached[np.searchsorted(down[order], up, side)] for side in _SIDES)
+    area = _mean((under + at_most) / 2, above) / float(reached[-1])
+    deviations = math.sqrt(2) * float(ndtri(min(max(area, 0.5), 1 - _SURE)))
+    means = _mean(up, above) - _mean(down, below)
+    return max(0.0, min(means, deviations * math.sqrt(variance + learned.noise_variance)))
+
+
+def _mean(values: Floats, weights: Floats) -> float:
+    return float((values * weights).sum() / weights.sum())

@@ -1,0 +1,151 @@
+"""Where each cell of a finished sweep stands: its figures, and which constraints exclude it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from targetdp._core import check
+from targetdp.tradeoff._grid import Grid
+from targetdp.tradeoff._mark import must_agree
+from targetdp.tradeoff._results import WORST
+from targetdp.tradeoff._simulation import ATTACKS, EVERYBODY
+from targetdp.tradeoff._sweep_folder import SUMMARY, read_run
+
+PROTECTIONS = ("singling_out", "attribute_inference", "distinguishing")
+"""The paper's three."""
+
+_SETTINGS = dict.fromkeys(ATTACKS, WORST) | {"distinguishing": "exact", "crowd": "typical"}
+"""Which of a metric's lines counts, where it is not the one about everybody."""
+
+_TOLD = {
+    "singling_out": "singling-out protection",
+    "attribute_inference": "attribute inference protection",
+    "distinguishing": "distinguishing protection",
+    "informed_inference": "protection from an attacker who knows whose row is whose",
+    "extra_exclusion_errors": "exclusion errors beyond those of the status quo",
+}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean and its interval; None where undefined, or where one simulation knows no interval."""
+
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def at_worst(self) -> float | None:
+        """The interval's low end."""
+        return self.mean if self.low is None else self.low
+
+    @property
+    def at_best(self) -> float | None:
+        """The interval's high end."""
+        return self.mean if self.high is None else self.high
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A metric that must be at least, or at most, so much.
+
+    Whoever asks for protection of at least 0.8 should get it: a constraint is held against the *safe end* of
+    the interval, the low end where at least so much is asked, the high end where at most so much is allowed.
+    """
+
+    metric: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError(f"{self.metric} needs one limit: give at_least or at_most")
+        limit = check.number(self.metric, self.at_most if self.at_least is None else self.at_least)
+        if self.metric in PROTECTIONS:
+            check.number(self.metric, limit, at_least=0, at_most=1, remedy="protection is from 0 to 1")
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        name = in_words(self.metric)
+        if self.at_least is not None:
+            return f"{name} of at least {shown(self.at_least)}"
+        return f"{name} of at most {shown(self.at_most)}"
+
+    def holds(self, estimate: Estimate) -> bool:
+        """Whether the safe end of the interval satisfies it; what is undefined does not."""
+        end = estimate.at_best if self.at_least is None else estimate.at_worst
+        if end is None:
+            return False
+        return (self.at_least is None or end >= self.at_least) and (
+            self.at_most is None or end <= self.at_most
+        )
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A cell, its figures, what excludes it (in words, and the metrics), and if it is on the front."""
+
+    cell: Mapping[str, Any]
+    figures: Mapping[str, Estimate]
+    excluded_by: tuple[str, ...]
+    fails: tuple[str, ...]
+    on_front: bool
+
+    @property
+    def name(self) -> str:
+        """The cell's name."""
+        return str(self.cell["name"])
+
+
+def read_figures(folder: Path) -> dict[str, dict[str, Estimate]]:
+    """By cell and metric: figures about everybody, attacks by their worst setting, exact derivations.
+
+    Figures whose file and `run.json` do not tell the same about where they come from are refused.
+    """
+    run = read_run(folder)
+    try:
+        table = pq.read_table(folder / SUMMARY, memory_map=False)
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError(
+            f"{folder / SUMMARY} cannot be read: the sweep has not ended; run it again to finish it"
+        ) from error
+    must_agree(run, table.schema.metadata or {}, folder)
+    _must_be_its_grid(run, folder)
+    found: dict[str, dict[str, Estimate]] = {}
+    for row in table.to_pylist():
+        if row["setting"] == _SETTINGS.get(row["metric"], EVERYBODY):
+            found.setdefault(row["cell"], {})[row["metric"]] = Estimate(row["mean"], row["low"], row["high"])
+    return found
+
+
+def _must_be_its_grid(run: Mapping[str, Any], folder: Path) -> None:
+    """What a release file is made of must be what was swept: the grid is part of the fingerprint."""
+    made_of = run["made_of"]
+    if not {"grid", "release", "scales", "unit", "told"} <= set(made_of):
+        raise ValueError(
+            f"{folder}: run.json was made by another version of targetdp: run the sweep again in a new folder"
+        )
+    cells = [asdict(cell) for cell in Grid(**made_of["grid"]).cells(run["people"], run["rows"])]
+    told = {name: run.get(name) for name in made_of["told"]}
+    if run["cells"] != cells or run["release"] != made_of["release"] or told != made_of["told"]:
+        raise ValueError(
+            f"{folder}: the cells, release settings or names of run.json are not those of its sweep: it was "
+            "changed by hand; run the sweep again in a new folder"
+        )
+
+
+def in_words(metric: str) -> str:
+    """A metric's name for people."""
+    return _TOLD.get(metric, metric.replace("_", " "))
+
+
+def shown(value: float | None) -> str:
+    """A number for people: whole where it is large."""
+    if value is None:
+        return "undefined"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

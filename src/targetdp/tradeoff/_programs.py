@@ -1,0 +1,154 @@
+"""From a program's name or file to a sweep."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from targetdp._core import Progress
+from targetdp.attacks import HOLDOUT
+from targetdp.normalization import RowRule, data_scales, normalize
+from targetdp.populations import ID, Example, draw
+from targetdp.programs import (
+    QUOTA,
+    TOGO_ADULTS,
+    Aid,
+    AnySettings,
+    Folds,
+    Lending,
+    Loans,
+    OpenProgram,
+    Program,
+    QuotaRule,
+    opened,
+    read_program_file,
+)
+from targetdp.tradeoff._grid import Grid
+from targetdp.tradeoff._study import Study
+from targetdp.tradeoff._sweep import SIMULATIONS, Sweep
+
+QUICK_SIMULATIONS = 5
+
+NIGERIA_PARTS = 6
+"""The paper cuts the Nigerian table into so many random parts."""
+
+
+def find_sweep(
+    program: str, *, quick: bool = False, simulations: int | None = None, seed: int | None = None,
+    rows: RowRule | None = None, quota_rule: QuotaRule | None = None, progress: Progress | None = None,
+) -> Sweep:  # fmt: skip
+    """The sweep of a built-in program (`togo`, `nigeria`) or of a program file.
+
+    ``quick`` is a first look: a few cells, a few simulations. What is given here wins over the file.
+    """
+    if program in BUILT_IN:
+        found = built_in(program, rows=rows or "clip", quota_rule=quota_rule)
+    elif Path(program).exists():
+        path = Path(program)
+        asked = {"rows": rows, "quota_rule": quota_rule}
+        settings = read_program_file(
+            path, {name: value for name, value in asked.items() if value is not None}
+        )
+        found = sweep_of(opened(settings, progress=progress), path.stem)
+    else:
+        raise ValueError(
+            f"program = {program!r} is neither a file nor one of {', '.join(BUILT_IN)}: check the name, or "
+            "write one with targetdp program init"
+        )
+    usual = min(QUICK_SIMULATIONS, found.simulations) if quick else found.simulations
+    return Sweep(
+        found.study, found.grid.quick() if quick else found.grid,
+        usual if simulations is None else simulations, found.seed if seed is None else seed,
+    )  # fmt: skip
+
+
+def sweep_of(program: OpenProgram, name: str) -> Sweep:
+    """The sweep that a program file asks for, under a name."""
+    settings = program.settings
+    _parts_must_fit(settings, len(program.rows))
+    study = Study(
+        name=name,
+        source=settings.source,
+        features=settings.features,
+        X=program.rows,
+        program=program.program,
+        folds=program.folds,
+        release=_shared(settings),
+        scales=program.scales,
+        unit=settings.unit,
+        rows=settings.rows,
+    )
+    asked = settings.grid.model_dump()
+    return Sweep(
+        study, Grid(**asked, parts=None if settings.parts == 1 else settings.parts), settings.simulations,
+        settings.seed,
+    )  # fmt: skip
+
+
+def built_in(name: str, *, rows: RowRule = "clip", quota_rule: QuotaRule | None = None) -> Sweep:
+    """The paper's case study on an invented population of the same size."""
+    example = draw(name)
+    program, parts = BUILT_IN[name](example)
+    if quota_rule is not None:
+        if not isinstance(program, Aid):
+            raise ValueError(
+                f"quota_rule = {quota_rule!r}: {name} has a threshold and no quota; leave it out"
+            )
+        program = replace(program, quota_rule=quota_rule)
+    scales = data_scales(example.X)
+    study = Study(
+        name=name,
+        source="synthetic",
+        features=example.features,
+        X=normalize(example.X, scales, rows).X,
+        program=program,
+        folds=Folds(len(example.X)),
+        release={"id": ID, "scales": "data"},
+        scales=scales,
+        unit="$" if example.money else "people",
+        rows=rows,
+    )
+    return Sweep(study, Grid(parts=parts), SIMULATIONS)
+
+
+def _togo(example: Example) -> tuple[Program, int | None]:
+    return Aid(example.y, QUOTA, TOGO_ADULTS, groups=_groups(example)), None
+
+
+def _nigeria(example: Example) -> tuple[Program, int | None]:
+    amount, revenue, interest = (example.column(name).astype(np.float64) for name in example.money)
+    return Lending(example.y, Loans(amount, revenue, interest), groups=_groups(example)), NIGERIA_PARTS
+
+
+BUILT_IN: Mapping[str, Callable[[Example], tuple[Program, int | None]]] = MappingProxyType(
+    {"togo": _togo, "nigeria": _nigeria}
+)
+"""Programs by name: what is decided with an example population, and in how many parts it is privatized."""
+
+
+def _groups(example: Example) -> dict[str, list[str]]:
+    return {name: [str(group) for group in example.column(name)] for name in example.groups}
+
+
+def _shared(settings: Any) -> dict[str, Any]:
+    """Settings that a release of the program's table has in common with it."""
+    scales = settings.scales if settings.scales == "data" else str(Path(settings.scales).resolve())
+    shared = {"id": settings.id, "scales": scales, "impute": settings.impute}
+    return {name: value for name, value in shared.items() if value is not None}
+
+
+def _parts_must_fit(settings: AnySettings, people: int) -> None:
+    """Every random part needs a person, also among those who are left when some are held out.
+
+    A trade-off holds people out to measure attribute inference: the paper's 500, or a quarter.
+    """
+    held_out = min(HOLDOUT, people // 4)
+    most = people - held_out
+    if settings.parts > most:
+        raise ValueError(
+            f"parts = {settings.parts} is outside 1 to {most}: table {settings.table} has {people:,} people, "
+            f"a trade-off holds out {held_out:,} of them, and every part needs someone; 1 is usual"
+        )

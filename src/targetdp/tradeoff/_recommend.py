@@ -1,0 +1,286 @@
+"""Which release to make: the cells that satisfy what is asked, and the one that serves the program best."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from targetdp._core import check, down
+from targetdp.guarantee import Guarantee
+from targetdp.programs import TWO_ROUNDS
+from targetdp.tradeoff._constraints import (
+    PROTECTIONS,
+    Constraint,
+    Estimate,
+    Standing,
+    in_words,
+    read_figures,
+    shown,
+)
+from targetdp.tradeoff._grid import STATUS_QUO
+from targetdp.tradeoff._mark import MARK, SOURCE
+from targetdp.tradeoff._release_file import (
+    CANNOT,
+    can_be_made,
+    large_delta,
+    larger_by_parts,
+    promise_of,
+    release_text,
+    told,
+)
+from targetdp.tradeoff._sweep_folder import read_run
+
+NO_GUARANTEE, NO_RELEASE = "it has no guarantee", "it is no release"
+
+Objective = Mapping[str, str]
+"""The metric that the program is for, and which of its values is ``best``: the largest or the smallest."""
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to release, and why; or (no ``chosen``) why nothing satisfies what is asked."""
+
+    run: Mapping[str, Any]
+    constraints: tuple[Constraint, ...]
+    standings: tuple[Standing, ...]
+    chosen: Standing | None
+    reason: str
+    release: str | None
+
+    @property
+    def for_the_data_holder_only(self) -> bool:
+        """Whether it was made from confidential rows."""
+        return bool(self.run[MARK])
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What the recommended release promises, by its release file."""
+        return None if self.chosen is None else promise_of(self.chosen.cell)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What `targetdp privatize` would warn of, too."""
+        warning = None if self.guarantee is None else large_delta(self.guarantee.delta)
+        return () if warning is None else (warning,)
+
+    def record(self) -> dict[str, Any]:
+        """Plain data, ready for JSON."""
+        return {
+            SOURCE: self.run[SOURCE],
+            MARK: self.run[MARK],
+            "program": self.run["program"],
+            "constraints": [constraint.words for constraint in self.constraints],
+            "recommended": None if self.chosen is None else self.chosen.name,
+            "guarantee": None if self.guarantee is None else asdict(self.guarantee),
+            "warnings": list(self.warnings),
+            "reason": self.reason,
+            "satisfy": [one.name for one in self.standings if not one.excluded_by],
+            "pareto_front": [one.name for one in self.standings if one.on_front],
+            "excluded": {one.name: list(one.excluded_by) for one in self.standings if one.excluded_by},
+            "release": self.release,
+        }
+
+
+def recommend(
+    folder: Path, constraints: Iterable[Constraint], *, without_guarantee: bool = False
+) -> Recommendation:
+    """Choose among the cells of a finished sweep.
+
+    Of those that satisfy every constraint the one that serves the program best is recommended: the fewest
+    exclusion errors, or the largest profit. Cells whose mean lies within the best one's interval count as
+    equally good, and of these the one with the most distinguishing protection is taken, which is derived and
+    not only tried. On the Pareto front are cells than which no other is better in the program's figure and in
+    all three protections, by their means. Of cells equal in distribution one is looked at: that whose ε is
+    the release's own or, if none is, the next larger one.
+
+    Cells that `targetdp privatize` cannot make (a projection with another k than a release's) are never
+    recommended. k-anonymity is left out unless ``without_guarantee``, and the status quo always: audits can
+    only find what somebody thought of.
+    """
+    asked = tuple(constraints)
+    if not asked:
+        raise ValueError(
+            "constraints has 0 entries: say what is needed, such as singling out of at least 0.8"
+        )
+    run, figures = read_run(folder), read_figures(folder)
+    if run["rows"] != "clip":
+        raise ValueError(
+            f"{folder}: rows = {run['rows']!r}, and only clipped rows are released, so nothing here has a "
+            'guarantee or can be recommended; sweep with rows = "clip" (figures are made of either)'
+        )
+    known = sorted({metric for found in figures.values() for metric in found})
+    for constraint in asked:
+        check.choice("metric", constraint.metric, known)
+    cells = _one_of_each(run["cells"])
+    objective, front = run["objective"], _front(run["objective"], {name: figures[name] for name in cells})
+    standings = tuple(
+        _standing(cell, figures[name], asked, without_guarantee, name in front)
+        for name, cell in cells.items()
+    )
+    fitting = [one for one in standings if not one.excluded_by]
+    if not fitting:
+        return Recommendation(run, asked, standings, None, _why_none(asked, standings), None)
+    chosen, equals = _best(objective, fitting)
+    reason = _why(objective, chosen, len(equals), len(fitting), figures[STATUS_QUO])
+    reason += about_attacks(chosen.cell) + _what_it_promises(chosen.cell, run["people"])
+    return Recommendation(
+        run, asked, standings, chosen, reason, release_text(run, chosen.cell, recommended=True)
+    )
+
+
+def _one_of_each(cells: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Of cells equal in distribution the one that promises what its release does, or the next less."""
+    alike: dict[str, list[Mapping[str, Any]]] = {}
+    for cell in cells:
+        alike.setdefault(cell["same_as"] or cell["name"], []).append(cell)
+    found = (_as_released(equals) for equals in alike.values())
+    return {cell["name"]: {**cell, "same_as": None} for cell in found}
+
+
+def _as_released(equals: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    promise = promise_of(equals[0])
+    if promise is None:
+        return equals[0]
+    enough = [cell for cell in equals if cell["epsilon"] >= promise.epsilon - 1e-9]
+    if enough:
+        return min(enough, key=lambda cell: float(cell["epsilon"]))
+    return max(equals, key=lambda cell: float(cell["epsilon"]))
+
+
+def _standing(
+    cell: Mapping[str, Any],
+    figures: Mapping[str, Estimate],
+    asked: Sequence[Constraint],
+    without_guarantee: bool,
+    on_front: bool,
+) -> Standing:
+    fails = {one.words: one.metric for one in asked if not one.holds(figures.get(one.metric, Estimate()))}
+    if cell["name"] == STATUS_QUO:
+        fails[NO_RELEASE] = "no release"
+    elif cell["epsilon"] is None and not without_guarantee:
+        fails[NO_GUARANTEE] = "no guarantee"
+    elif not can_be_made(cell):
+        fails[CANNOT] = "k"
+    return Standing(cell, figures, tuple(fails), tuple(fails.values()), on_front)
+
+
+def _goods(objective: Objective, figures: Mapping[str, Estimate]) -> tuple[float, ...]:
+    """What is wanted of a cell, the program first; larger is better, what is undefined is worst."""
+    value = figures[objective["metric"]].mean
+    if value is not None and objective["best"] == "smallest":
+        value = -value
+    scores = (figures.get(metric, Estimate()).mean for metric in PROTECTIONS)
+    return tuple(-math.inf if good is None else good for good in (value, *scores))
+
+
+def _front(objective: Objective, cells: Mapping[str, Mapping[str, Estimate]]) -> set[str]:
+    goods = {name: _goods(objective, figures) for name, figures in cells.items()}
+
+    def is_beaten(own: tuple[float, ...]) -> bool:
+        return any(
+            other != own and all(b >= a for a, b in zip(own, other, strict=True)) for other in goods.values()
+        )
+
+    return {name for name, own in goods.items() if not is_beaten(own)}
+
+
+def _best(objective: Objective, fitting: Sequence[Standing]) -> tuple[Standing, list[Standing]]:
+    """The recommended cell, and all that are equally good for the program."""
+    metric = objective["metric"]
+    best = max(fitting, key=lambda one: _goods(objective, one.figures)[0])
+    low, high = best.figures[metric].at_worst, best.figures[metric].at_best
+
+    def is_as_good(one: Standing) -> bool:
+        mean = one.figures[metric].mean
+        return mean is not None and low is not None and high is not None and low <= mean <= high
+
+    equals = [one for one in fitting if one is best or is_as_good(one)]
+    chosen = max(
+        equals,
+        key=lambda one: (one.figures["distinguishing"].mean or 0.0, -promised_epsilon(one.cell)),
+    )
+    return chosen, equals
+
+
+def promised_epsilon(cell: Mapping[str, Any]) -> float:
+    """The ε that a cell's release promises; infinite without a guarantee."""
+    promise = promise_of(cell)
+    return math.inf if promise is None else promise.epsilon
+
+
+def _why(
+    objective: Objective, chosen: Standing, equals: int, fitting: int, today: Mapping[str, Estimate]
+) -> str:
+    metric = objective["metric"]
+    figure = chosen.figures[metric]
+    interval = "" if figure.low is None else f" (95% interval {shown(figure.low)} to {shown(figure.high)})"
+    said = [
+        f"{chosen.name}: {in_words(metric)} {shown(figure.mean)}{interval}; "
+        f"without privacy {shown(today[metric].mean)}."
+    ]
+    if fitting == 1:
+        said.append("It is the only cell that satisfies every constraint.")
+    elif equals == 1:
+        best = "smallest" if objective["best"] == "smallest" else "largest"
+        said.append(f"That is the {best} among the {fitting} cells that satisfy every constraint.")
+    else:
+        said.append(
+            f"Of the {fitting} cells that satisfy every constraint, {equals} are equally good up to chance "
+            "(their means are within the best one's interval); this one has the most distinguishing "
+            "protection."
+        )
+    scores = [
+        f"{in_words(name)} {_protection(chosen.figures[name].mean)}"
+        for name in PROTECTIONS
+        if name in chosen.figures
+    ]
+    said.append(
+        f"It has {', '.join(scores)}. What attacks found is an upper bound: a cleverer one may get more."
+    )
+    return " ".join(said)
+
+
+def about_attacks(cell: Mapping[str, Any]) -> str:
+    """Whom the attacks of a cell were on, if not on everybody."""
+    if cell["mechanism"] != TWO_ROUNDS:
+        return ""
+    return (
+        " Of two rounds the worse protection counts, of people inside a sample as large as this table or "
+        "outside it; in a smaller sample people are singled out more easily. Attribute inference, which "
+        "searches columns, is of the sample's people."
+    )
+
+
+def _protection(score: float | None) -> str:
+    return "undefined" if score is None else down(score)
+
+
+def _what_it_promises(cell: Mapping[str, Any], people: int) -> str:
+    """A sentence with the release's own figures: they may be other than the cell's name has them."""
+    promise = promise_of(cell)
+    if promise is None:
+        return " It promises nothing."
+    warning = large_delta(promise.delta)
+    return f" Its release promises {told(promise)}{larger_by_parts(promise.delta, people)}." + (
+        "" if warning is None else f" {warning}."
+    )
+
+
+def _some(names: Sequence[str], shown: int = 3) -> str:
+    """A few names, and how many more there are."""
+    rest = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _why_none(asked: Sequence[Constraint], standings: Sequence[Standing]) -> str:
+    releases = [one for one in standings if not {NO_GUARANTEE, NO_RELEASE, CANNOT} & set(one.excluded_by)]
+    said = [f"None of the {len(releases)} releases satisfies every constraint."]
+    if many := sum(CANNOT in one.excluded_by for one in standings):
+        said.append(f"{many} more cells are no releases ({CANNOT}).")
+    for words in (constraint.words for constraint in asked):
+        out = [one for one in releases if words in one.excluded_by]
+        alone = [one.name for one in out if len(one.excluded_by) == 1]
+        more = f"; nothing else stands against {_some(alone)}" if alone else ""
+        said.append(f"{words[:1].upper()}{words[1:]} excludes {len(out)}{more}.")
+    return " ".join(said) + " Loosen one of them, or sweep a finer grid."

@@ -1,0 +1,265 @@
+"""Tables of a sweep: a part for each unit, all figures in one tidy table, and where time went."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import stdtrit
+
+from targetdp.attacks import CONFIDENCE, Protection, Setting, worst, worst_of_means
+from targetdp.tradeoff._grid import STATUS_QUO, Cell
+from targetdp.tradeoff._simulation import ATTACKS, DERIVED, Figure, Simulated
+from targetdp.tradeoff._sweep import Sweep, Unit
+
+_SECONDS = b"targetdp.seconds"
+
+_PART = pa.schema(
+    [
+        ("simulation", pa.int32()),
+        ("metric", pa.string()),
+        ("setting", pa.string()),
+        ("value", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+    ]
+)
+
+CELL_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
+    ("cell", pa.string()),
+    ("mechanism", pa.string()),
+    ("B", pa.float64()),
+    ("epsilon1", pa.float64()),
+    ("epsilon2", pa.float64()),
+    ("epsilon", pa.float64()),
+    ("delta", pa.float64()),
+    ("k", pa.int64()),
+    ("parts", pa.int32()),
+    ("group_size", pa.int32()),
+    ("same_as", pa.string()),
+)
+"""How every table says which cell a row is about; null where a parameter does not apply."""
+
+_TIMING = pa.schema(
+    [
+        ("cell", pa.string()),
+        ("part", pa.string()),
+        ("simulations", pa.int32()),
+        ("seconds", pa.float64()),
+        ("seconds_per_simulation", pa.float64()),
+    ]
+)
+
+
+def part_of(unit: Unit, simulated: Sequence[Simulated]) -> pa.Table:
+    """A unit's figures as a table; its seconds go into the metadata, since they differ from run to run."""
+    rows = [
+        (number, figure)
+        for number, one in zip(range(unit.begin, unit.end), simulated, strict=True) for figure in one.figures
+    ]  # fmt: skip
+    seconds: dict[str, float] = {}
+    for one in simulated:
+        for name, spent in one.seconds.items():
+            seconds[name] = seconds.get(name, 0.0) + spent
+    table = _table([number for number, _ in rows], [figure for _, figure in rows])
+    return table.replace_schema_metadata({_SECONDS: json.dumps(seconds).encode()})
+
+
+def derived(figures: Iterable[Figure]) -> pa.Table:
+    """Figures that belong to a cell and not to a simulation of it."""
+    found = list(figures)
+    return _table([None] * len(found), found)
+
+
+def figures_of(
+    sweep: Sweep, parts: dict[str, list[pa.Table]], known: dict[str, pa.Table]
+) -> dict[str, pa.Table]:
+    """All figures of every cell: its simulations (or those of its equal), then what is derived."""
+    return {
+        cell.name: pa.concat_tables([*parts[cell.same_as or cell.name], known[cell.name]]).combine_chunks()
+        for cell in sweep.cells
+    }
+
+
+def results(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
+    """The tidy table: one row for each cell, simulation, metric and setting, in the order of the grid.
+
+    ``simulation`` is null for what is derived from the noise alone.
+    """
+    tables = [with_cell(cell, figures[cell.name].drop_columns(["low", "high"])) for cell in sweep.cells]
+    return with_source(sweep, pa.concat_tables(tables).combine_chunks())
+
+
+def with_source(sweep: Sweep, table: pa.Table) -> pa.Table:
+    """A table whose last column says where the rows came from: metadata is lost where a table is exported."""
+    return table.append_column(
+        pa.field("source", pa.string()), pa.repeat(pa.scalar(sweep.study.source), table.num_rows)
+    )
+
+
+def with_cell(cell: Cell, table: pa.Table) -> pa.Table:
+    """A table whose first columns say which cell it is about."""
+    given = {field.name: getattr(cell, field.name) for field in fields(cell)} | {"cell": cell.name}
+    columns = [
+        (pa.field(name, kind), pa.repeat(pa.scalar(given[name], kind), table.num_rows))
+        for name, kind in CELL_FIELDS
+    ]
+    columns += [(table.schema.field(name), table.column(name)) for name in table.column_names]
+    return pa.table([values for _, values in columns], schema=pa.schema([kind for kind, _ in columns]))
+
+
+def timing(sweep: Sweep, parts: dict[str, list[pa.Table]]) -> pa.Table:
+    """Seconds that each part of the work took, for each cell that was computed."""
+    rows: list[dict[str, Any]] = []
+    for cell in sweep.cells:
+        if cell.same_as is None:
+            spent: dict[str, float] = {}
+            for table in parts[cell.name]:
+                for name, seconds in json.loads((table.schema.metadata or {}).get(_SECONDS, b"{}")).items():
+                    spent[name] = spent.get(name, 0.0) + seconds
+            times = sweep.times(cell)
+            rows += [
+                {
+                    "cell": cell.name, "part": name, "simulations": times, "seconds": seconds,
+                    "seconds_per_simulation": seconds / times,
+                }
+                for name, seconds in spent.items()
+            ]  # fmt: skip
+    return pa.Table.from_pylist(rows, schema=_TIMING)
+
+
+def _table(simulations: Sequence[int | None], figures: Sequence[Figure]) -> pa.Table:
+    """What is undefined is null; what is infinite stays so."""
+    numbers = {
+        name: [None if math.isnan(x := getattr(figure, name)) else x for figure in figures]
+        for name in ("value", "low", "high")
+    }
+    words = {name: [getattr(figure, name) for figure in figures] for name in ("metric", "setting")}
+    return pa.table({"simulation": list(simulations)} | words | numbers, schema=_PART)
+
+
+# What simulations say together: means and intervals, and for attacks the worst over settings of the means.
+#
+# Aggregation is the paper's: first the mean of each setting (a net size; a column and h) over simulations,
+# then the worst of them. Intervals are Student's, for the mean over simulations: they know how noise
+# varies, not how another sample of people would. An attack on a cell with a single simulation keeps its own
+# interval, which is about other people like these.
+
+WORST = "worst"
+"""The setting of an attack's figure over all its settings: the paper's protection score."""
+
+_SCHEMA = pa.schema(
+    [
+        ("metric", pa.string()),
+        ("setting", pa.string()),
+        ("simulations", pa.int32()),
+        ("mean", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("change", pa.float64()),
+        ("strongest", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the summary. ``change`` is against the status quo, for figures of the program only.
+
+    ``low`` and ``high`` are None where one simulation says nothing of how others would be; ``simulations``
+    is 0 for what is derived. ``strongest`` names the setting that an attack's worst figure comes from.
+    """
+
+    metric: str
+    setting: str
+    simulations: int
+    mean: float | None
+    low: float | None = None
+    high: float | None = None
+    change: float | None = None
+    strongest: str | None = None
+
+
+Scores = dict[str, dict[str, list[tuple[float | None, float | None, float | None]]]]
+"""By metric and setting: value and interval of each simulation."""
+
+
+def summary(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
+    """One row for each cell, metric and setting, in the order of the grid."""
+    lines = {cell.name: list(summarize(figures[cell.name])) for cell in sweep.cells}
+    today = {(line.metric, line.setting): line.mean for line in lines[STATUS_QUO] if _is_program(line.metric)}
+    tables = []
+    for cell in sweep.cells:
+        rows = [asdict(line) | {"change": _less(line.mean, today.get((line.metric, line.setting)))}
+                for line in lines[cell.name]]  # fmt: skip
+        tables.append(with_cell(cell, pa.Table.from_pylist(rows, schema=_SCHEMA)))
+    return with_source(sweep, pa.concat_tables(tables).combine_chunks())
+
+
+def summarize(figures: pa.Table) -> Iterator[Line]:
+    """The lines of one cell."""
+    for metric, settings in _gathered(figures).items():
+        if metric in DERIVED:
+            for setting, ((value, _, _),) in settings.items():
+                yield Line(metric, setting, 0, value, value, value)
+        elif metric in ATTACKS:
+            yield from _attack_lines(metric, settings)
+        else:
+            for setting, scores in settings.items():
+                values = np.array([math.nan if x is None else x for x, _, _ in scores])
+                yield Line(metric, setting, len(values), *_mean(values))
+
+
+def _attack_lines(metric: str, settings: dict[str, Any]) -> Iterator[Line]:
+    protections = _protections(settings)
+    together = worst_of_means(protections)
+    for setting, found in together.settings.items():
+        yield Line(metric, setting, len(protections), found.score, *found.interval)
+    yield Line(
+        metric, WORST, len(protections), together.score, *together.interval, strongest=together.strongest
+    )
+
+
+def _protections(settings: dict[str, Any]) -> list[Protection]:
+    """What the attack handed back in each simulation."""
+    each = zip(*settings.values(), strict=True)
+    return [
+        worst(
+            {
+                name: Setting(value, (low, high))
+                for name, (value, low, high) in zip(settings, scores, strict=True)
+            },
+            "upper",
+        )
+        for scores in each
+    ]
+
+
+def _mean(values: np.ndarray[Any, Any]) -> tuple[float | None, float | None, float | None]:
+    """Mean and interval; None where undefined: a metric that has no value in some simulation has no mean."""
+    mean = float(values.mean())
+    if not math.isfinite(mean):
+        return (None if math.isnan(mean) else mean), None, None
+    if len(values) == 1:
+        return mean, None, None
+    reach = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)) * float(values.std(ddof=1))
+    return mean, mean - reach / math.sqrt(len(values)), mean + reach / math.sqrt(len(values))
+
+
+def _gathered(figures: pa.Table) -> Scores:
+    found: Scores = {}
+    columns = (figures.column(name).to_pylist() for name in ("metric", "setting", "value", "low", "high"))
+    for metric, setting, value, low, high in zip(*columns, strict=True):
+        found.setdefault(metric, {}).setdefault(setting, []).append((value, low, high))
+    return found
+
+
+def _is_program(metric: str) -> bool:
+    return metric not in {*ATTACKS, *DERIVED}
+
+
+def _less(after: float | None, before: float | None) -> float | None:
+    return None if after is None or before is None else after - before

@@ -1,0 +1,143 @@
+"""What a sweep is about: rows in the unit ball, and the program that is run on them."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from targetdp._core import Floats, check
+from targetdp.attacks import HOLDOUT
+from targetdp.normalization import ColumnScales, RowRule
+from targetdp.programs import Folds, Program, Result, Source
+
+# What each B of a grid means on the table: how many others look alike there.
+#
+# It is a statistic of the original rows, like everything else of a sweep, and carries the sweep's mark.
+
+
+OBJECTIVES = {"aid": ("exclusion_errors", "smallest"), "lending": ("profit", "largest")}
+"""What each kind of program is for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A program, and the normalized rows of its people in the same order.
+
+    ``features`` name the columns of X. ``release`` are the settings that a release of this table would share
+    with it (its id column and scales), for `release.toml`. ``scales`` brought the columns to one size, if
+    known: with them a distance can be told in the columns' own units. ``rows`` is the rule that then brought
+    the rows into the unit ball: a release clips them, so that others come without a guarantee. ``unit`` is
+    that of the program's figures, such as a currency. ``holdout`` people are kept out of a release to
+    measure attribute inference: the paper's 500, or a quarter of a small table.
+    """
+
+    name: str
+    source: Source
+    features: tuple[str, ...]
+    X: Floats = field(repr=False)
+    program: Program = field(repr=False)
+    folds: Folds
+    release: Mapping[str, Any] = field(default_factory=dict)
+    holdout: int = 0
+    scales: ColumnScales | None = field(default=None, repr=False)
+    unit: str = "people"
+    rows: RowRule = "clip"
+
+    def __post_init__(self) -> None:
+        X = check.table(self.X)
+        n, d = X.shape
+        check.instance("program", self.program, Program)
+        check.instance("folds", self.folds, Folds)
+        check.choice("rows", self.rows, get_args(RowRule))
+        check.choice("source", self.source, get_args(Source))
+        if len(self.features) != d or len(set(self.features)) < d:
+            raise ValueError(
+                f"features has {len(self.features)} names: give {d} different ones, one per column"
+            )
+        for name, count in (("program", self.program.people.count), ("folds", self.folds.people)):
+            if count != n:
+                raise ValueError(f"{name} has {count:,} people: X has {n:,}, and they must be the same")
+        least = check.integer(
+            "people", n, at_least=8, remedy="a trade-off needs people to hold out and to fit"
+        )
+        if self.scales is not None and len(self.scales.center) != d:
+            raise ValueError(f"scales has {len(self.scales.center)} columns: X has {d}")
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "holdout", self.holdout or min(HOLDOUT, least // 4))
+        check.integer("holdout", self.holdout, at_least=1, at_most=n - 2)
+
+    @property
+    def people(self) -> int:
+        """How many people the table has."""
+        return len(self.X)
+
+    @property
+    def dimensions(self) -> int:
+        """How many columns are released."""
+        return int(self.X.shape[1])
+
+    @property
+    def objective(self) -> dict[str, str]:
+        """The metric that the program is for, and which of its values is best."""
+        metric, best = OBJECTIVES.get(self.program.kind, ("accuracy", "largest"))
+        return {"metric": metric, "best": best}
+
+    @property
+    def for_the_data_holder_only(self) -> bool:
+        """Whether everything made from these rows is a statistic of people who did not agree to it."""
+        return self.source == "confidential"
+
+    def run(self, X: Floats, rng: np.random.Generator) -> Result:
+        """The program on a table of features, original or private."""
+        return self.program.evaluate(X, self.folds, rng)
+
+    def scales_record(self) -> dict[str, Any] | None:
+        """The scales as plain data; the values only where they may be published.
+
+        From a confidential table's exact means everybody's row but one gives the last one away.
+        """
+        if self.scales is None:
+            return None
+        known: dict[str, Any] = {"source": self.scales.source}
+        own = self.scales.source == "data" and not self.for_the_data_holder_only
+        if own or self.scales.may_be_published:
+            known |= {"center": self.scales.center.tolist(), "scale": self.scales.scale.tolist()}
+        return known
+
+    def digest(self) -> dict[str, str]:
+        """Hashes of all that decides a sweep's figures: the rows, and the program with its outcomes."""
+        return {
+            "table": _digest((self.features, self.X)),
+            "program": _digest((self.program, self.folds.k, self.folds.seed, self.folds.given, self.holdout)),
+        }
+
+
+def _digest(value: Any) -> str:
+    state = hashlib.sha256()
+    _feed(state, value)
+    return state.hexdigest()
+
+
+def _feed(state: Any, value: Any) -> None:
+    """Types, names and exact contents, each with its length, so that no two values look alike."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        _feed(state, (str(value.dtype), value.shape))
+        state.update(np.ascontiguousarray(value).tobytes())
+    elif is_dataclass(value) and not isinstance(value, type):
+        _feed(state, type(value).__qualname__)
+        _feed(state, {one.name: getattr(value, one.name) for one in fields(value) if one.init})
+    elif isinstance(value, Mapping):
+        _feed(state, len(value))
+        for key, part in value.items():
+            _feed(state, (str(key), part))
+    elif isinstance(value, list | tuple | np.ndarray):
+        texts = len(value) > 0 and all(type(part) is str for part in value)  # people's groups: many
+        for part in [json.dumps(list(value))] if texts else [len(value), *value]:
+            _feed(state, part)
+    else:
+        text = f"{type(value).__name__}:{value!r}".encode()
+        state.update(len(text).to_bytes(8, "big") + text)

@@ -1,0 +1,143 @@
+"""A sweep: a study, a grid, how many simulations and a seed; cut into units of work."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any, Literal
+
+import numpy as np
+
+from targetdp._core import __version__, check
+from targetdp.programs import TWO_ROUNDS, Aid, Lending, software_of
+from targetdp.tradeoff._grid import STATUS_QUO, Cell, Grid
+from targetdp.tradeoff._mark import fingerprint_of
+from targetdp.tradeoff._study import Study
+
+# Where a simulation's randomness comes from: its place in the grid, and nothing else.
+#
+# Not the order of the work, not the number of workers, not which other cells the grid has.
+
+Use = Literal["release", "program", "holdout", "working set", "attack", "scores", "informed"]
+
+_USES: tuple[Use, ...] = ("release", "program", "holdout", "working set", "attack", "scores", "informed")
+"""In an order that must stay: each use has a stream of its own, so that none can shift another's draws."""
+
+
+def generator(seed: int, cell: Cell, simulation: int, use: Use) -> np.random.Generator:
+    """The generator for one use in one simulation of a cell."""
+    place = (cell.key >> 32, cell.key & 0xFFFFFFFF, simulation, _USES.index(use))
+    return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(seed, spawn_key=place)))
+
+
+SIMULATIONS = 50
+"""The paper's number for each cell."""
+
+_FIGURES_DEPEND_ON = ("numpy", "scipy", "scikit-learn", "numba", "pyarrow")
+_ROWS_PER_UNIT = 50_000
+_MOST_PER_UNIT = 10
+_DRAWS = 5
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A few simulations of one cell: what a worker takes at a time."""
+
+    cell: Cell
+    begin: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        """The name of its part file."""
+        return f"{self.cell.key:016x}-{self.begin:05d}-{self.end:05d}"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every cell of a grid, tried so many times on one study.
+
+    Cells without randomness are tried once, and those equal in distribution to an earlier one not at all:
+    they share its simulations.
+    """
+
+    study: Study
+    grid: Grid = field(default_factory=Grid)
+    simulations: int = SIMULATIONS
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check.instance("study", self.study, Study)
+        check.instance("grid", self.grid, Grid)
+        check.integer("simulations", self.simulations, at_least=1, at_most=99_999)
+        check.integer("seed", self.seed, at_least=0)
+        if TWO_ROUNDS in self.grid.mechanisms and not isinstance(self.study.program, Aid | Lending):
+            raise TypeError(
+                f"mechanisms names {TWO_ROUNDS}, which is made for aid and lending, and the program is "
+                f"{self.study.program.kind!r}: leave it out of the grid's mechanisms"
+            )
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells, in the order of the results."""
+        return self.grid.cells(self.study.people, self.study.rows)
+
+    def times(self, cell: Cell) -> int:
+        """How many simulations of a cell there are."""
+        return self.simulations if cell.is_random else 1
+
+    def draws(self, cell: Cell) -> int:
+        """How often an attribute inference attack draws its known columns in one simulation.
+
+        Once, as the paper does; for the status quo, which has one simulation only, as often as the others
+        have simulations. k-anonymity, which the paper does not attack at all, is attacked a few times: its
+        many equal rows make every search slow.
+        """
+        if cell.is_random:
+            return 1
+        return self.simulations if cell.mechanism == STATUS_QUO else min(_DRAWS, self.simulations)
+
+    def units(self) -> Iterator[Unit]:
+        """All work, in the order of the results. Never depends on who does it."""
+        size = max(1, min(_MOST_PER_UNIT, _ROWS_PER_UNIT // self.study.people))
+        for cell in self.cells:
+            if cell.same_as is None:
+                times = self.times(cell)
+                for begin in range(0, times, size):
+                    yield Unit(cell, begin, min(begin + size, times))
+
+    @cached_property
+    def made_of(self) -> dict[str, Any]:
+        """Everything that decides the figures, as plain data: two sweeps that agree in it are one."""
+        software = {name: version(name) for name in _FIGURES_DEPEND_ON}
+        software |= software_of(self.study.program.model)
+        return self.study.digest() | {
+            "source": self.study.source,
+            "release": dict(self.study.release),
+            "scales": self.study.scales_record(),
+            "told": self.told,
+            "unit": self.study.unit,
+            "grid": self.grid.record(),
+            "simulations": self.simulations,
+            "seed": self.seed,
+            "software": {"targetdp": __version__} | software,
+        }
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What pages and release files say of it: whoever changes that by hand has another sweep."""
+        study = self.study
+        return {
+            "program": study.name,
+            "kind": study.program.kind,
+            "objective": study.objective,
+            "people": study.people,
+            "rows": study.rows,
+            "chance": study.program.chance,
+            "features": list(study.features),
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The hash of `made_of`."""
+        return fingerprint_of(self.made_of)

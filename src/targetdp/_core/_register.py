@@ -22,19 +22,24 @@ def import_all(room: str) -> None:
         import_module(f"{room}.{module.name}")
 
 
-def declared(room: str, pattern: str) -> tuple[str, ...]:
-    r"""Names that the files of a room declare, sorted; read off their text, so that nothing slow is imported.
+NAMED = r'^@named\("([^"]+)"'
+"""How a file declares something by a name."""
+
+
+def declared(room: str, pattern: str = NAMED) -> tuple[str, ...]:
+    """Names that the files of a room declare, sorted; read off their text, so that nothing slow is imported.
 
     Args:
         room: The room's name, such as ``"targetdp.mechanisms"``.
-        pattern: A regular expression with one group, the name, that is looked for line by line.
+        pattern: A regular expression with one group, the name, that is looked for line by line: by default
+            ``@named("…"``.
 
     Returns:
         Every match of the group.
 
     Example:
-        >>> declared("targetdp.mechanisms", r'^@named\("(g[^"]+)"')
-        ('gaussian',)
+        >>> declared("targetdp.mechanisms")[0]
+        'gaussian'
     """
     spec = find_spec(room)
     folders = () if spec is None else spec.submodule_search_locations or ()

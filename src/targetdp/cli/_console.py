@@ -129,7 +129,7 @@ class Bar:
 
 def noises() -> tuple[str, ...]:
     """The noise mechanisms."""
-    return declared("targetdp.mechanisms", r'^@named\("([^"]+)"')
+    return declared("targetdp.mechanisms")
 
 
 ATTACKS = (

@@ -2,6 +2,7 @@ from targetdp.mechanisms._base import LARGEST_EPSILON as LARGEST_EPSILON
 from targetdp.mechanisms._base import Mechanism as Mechanism
 from targetdp.mechanisms._base import NoiseMechanism as NoiseMechanism
 from targetdp.mechanisms._base import SMALLEST_EPSILON as SMALLEST_EPSILON
+from targetdp.mechanisms._base import mechanism_names as mechanism_names
 from targetdp.mechanisms._base import named as named
 from targetdp.mechanisms._base import noise_mechanisms as noise_mechanisms
 from targetdp.mechanisms._choice import COMPARED_COLUMNS as COMPARED_COLUMNS

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
-from targetdp._core import Floats, check, import_all
+from targetdp._core import Floats, check, declared, import_all
 from targetdp.accounting import Imperfection, PrivacyLoss
 from targetdp.guarantee import Guarantee, sequential
 from targetdp.mechanisms._law import NoiseLaw
@@ -166,6 +166,11 @@ def noise_mechanisms() -> Mapping[str, Builder]:
     """Every noise mechanism by its name."""
     import_all("targetdp.mechanisms")
     return dict(sorted(_BUILDERS.items()))
+
+
+def mechanism_names() -> tuple[str, ...]:
+    """The names of all noise mechanisms, sorted; those of this package are read off its files, not imported."""
+    return tuple(sorted({*declared("targetdp.mechanisms"), *_BUILDERS}))
 
 
 def claim(B: float, epsilon: float, delta: float, *, pure: bool) -> Guarantee:

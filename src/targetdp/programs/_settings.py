@@ -17,7 +17,7 @@ from pydantic import (
 
 from targetdp._core import check
 from targetdp._files import explain, read_toml
-from targetdp.mechanisms import LEAST_NOISE, noise_mechanisms
+from targetdp.mechanisms import LEAST_NOISE, mechanism_names
 from targetdp.normalization import RowRule
 from targetdp.programs._aid import QuotaRule, Welfare
 from targetdp.programs._base import Model
@@ -37,7 +37,7 @@ TWO_ROUNDS = "two-rounds"
 GROUP_SIZES = tuple(range(2, 11))
 """Of the paper's k-anonymity."""
 
-SWEPT = (LEAST_NOISE, TWO_ROUNDS, *noise_mechanisms())
+SWEPT = (LEAST_NOISE, TWO_ROUNDS, *mechanism_names())
 """Mechanisms that a grid may name."""
 
 _Name = Annotated[str, Field(min_length=1)]

@@ -18,12 +18,12 @@ from pydantic import (
 
 from targetdp._core import check
 from targetdp._files import explain, read_toml
-from targetdp.mechanisms import LEAST_NOISE, noise_mechanisms
+from targetdp.mechanisms import LEAST_NOISE, mechanism_names
 from targetdp.release._ledger._entries import LONGEST_NAME, LONGEST_REASON
 from targetdp.release._weights_file import Weights, must_differ, read_weights
 
 MONDRIAN = "mondrian"
-MECHANISMS = (LEAST_NOISE, *noise_mechanisms(), MONDRIAN)
+MECHANISMS = (LEAST_NOISE, *mechanism_names(), MONDRIAN)
 SCALES_WORDS = frozenset({"private", "sample", "data"})
 """What scales may be besides the name of a file."""
 CIDER_RESERVED = ("label", "weight")

@@ -169,7 +169,7 @@ def noise_mechanisms() -> Mapping[str, Builder]:
 
 
 def mechanism_names() -> tuple[str, ...]:
-    """The names of all noise mechanisms, sorted; those of this package are read off its files, not imported."""
+    """The names of all noise mechanisms, sorted; our own are read off the files, so that nothing is imported."""
     return tuple(sorted({*declared("targetdp.mechanisms"), *_BUILDERS}))
 
 

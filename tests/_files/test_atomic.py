@@ -1,5 +1,6 @@
 """The one writer: whole files, of the asked permissions from the first moment, never through a link."""
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 
 from release_support import cli, table_of, write_parquet
 from targetdp._files import append_line, create_new, remove_drafts, write_new, write_whole
+from targetdp._files._atomic import draft_of
+from targetdp.populations import whole_file
 
 
 def mode(path: Path) -> int:
@@ -103,7 +106,10 @@ def test_content_is_synced_before_it_has_its_name_and_the_name_after(
 
 def test_only_our_drafts_are_removed(tmp_path: Path) -> None:
     ours = [".a.0123456789ab.new", ".b.c.0123456789ab.new"]
-    theirs = [".a.new", "a.0123456789ab.new", ".0123456789ab.new", ".a.01.new", ".a.0123456789ab.old", "a"]
+    theirs = [
+        ".a.new", "a.0123456789ab.new", ".0123456789ab.new", ".a.01.new", ".a.0123456789ab.old", "a",
+        ".a.of_my_thesis.new",
+    ]  # fmt: skip
     for name in ours + theirs:
         (tmp_path / name).write_text("")
     remove_drafts(tmp_path, "a")
@@ -143,3 +149,78 @@ def test_confidential_scales_are_private_whatever_a_killed_run_has_left(tmp_path
         assert 'source = "confidential"' in out.read_text()
         assert not out.is_symlink()
     assert victim.read_text() == "mine"
+
+
+def test_a_draft_that_cannot_be_removed_is_in_nobodys_way(tmp_path: Path) -> None:
+    (tmp_path / ".a.0123456789ab.new").mkdir()
+    remove_drafts(tmp_path, "a")
+    write_whole(tmp_path / "a", "x")
+    assert (tmp_path / "a").read_text() == "x"
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "x" * 237, "x" * 238])
+def test_names_may_be_as_long_as_the_file_system_allows(tmp_path: Path, name: str) -> None:
+    write_whole(tmp_path / name, "x")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_drafts_of_long_names_are_told_apart(tmp_path: Path) -> None:
+    long, other = "x" * 250, "x" * 249 + "y"
+    with draft_of(tmp_path / long) as draft:
+        write_new(draft, "")
+        remove_drafts(tmp_path, other)
+        assert draft.exists()
+        remove_drafts(tmp_path, long)
+        assert not draft.exists()
+
+
+def test_exact_permissions_can_be_given(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        write_whole(tmp_path / "a", "x", mode=0o640)
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "a") == 0o640
+
+
+def test_file_systems_without_links_or_synced_folders_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    sync = os.fsync
+
+    def files_only(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync(handle)
+
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(os, "fsync", files_only)
+    write_whole(tmp_path / "a", "x", replace=False)
+    assert (tmp_path / "a").read_text() == "x"
+    with pytest.raises(FileExistsError):
+        write_whole(tmp_path / "a", "y", replace=False)
+    assert ((tmp_path / "a").read_text(), hidden(tmp_path)) == ("x", [])
+
+
+def test_a_line_after_half_a_line_stands_alone(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text('{"half')
+    (tmp_path / "log").chmod(0o644)
+    append_line(tmp_path / "log", "{}")
+    assert (tmp_path / "log").read_text() == '{"half\n{}\n'
+    assert mode(tmp_path / "log") == 0o600
+
+
+@pytest.mark.parametrize("planted", ["link", "open folder"])
+def test_a_planted_place_for_a_draft_is_refused(tmp_path: Path, planted: str) -> None:
+    """Somebody who may write into the folder must not get at a table while it is written."""
+    trap, place = tmp_path / "trap", tmp_path / ".people.csv.example"
+    trap.mkdir()
+    place.symlink_to(trap) if planted == "link" else place.mkdir(mode=0o777)
+    if planted != "link":
+        place.chmod(0o777)
+    with pytest.raises((ValueError, OSError)), whole_file(tmp_path / "people.csv", force=False):
+        pytest.fail("it must not be opened")
+    assert list(trap.iterdir()) == []

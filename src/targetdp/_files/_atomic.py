@@ -5,16 +5,24 @@ with its permissions from the first moment (O_EXCL, O_NOFOLLOW, mode at creation
 file's name in one step, and the folder is synced. A killed run leaves a hidden draft, never half a file.
 """
 
+import errno
+import hashlib
 import os
 import secrets
+import string
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _TOKEN = 12
 """Hex digits in the name of a draft."""
+_LONGEST_NAME, _LONGEST_STEM = 255, 200
+"""Bytes of a file's name, and of it in the name of its draft, which is longer."""
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_CLOSED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOSED
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK}
+_NO_SYNC = {errno.EACCES, errno.EPERM, errno.EINVAL, errno.ENOTSUP}
 
 
 def create_new(path: Path, *, private: bool = False) -> int:
@@ -33,21 +41,26 @@ def create_new(path: Path, *, private: bool = False) -> int:
     return os.open(path, _NEW, 0o600 if private else 0o666)
 
 
-def write_new(path: Path, content: bytes | str, *, private: bool = False) -> None:
+def write_new(path: Path, content: bytes | str, *, private: bool = False, mode: int | None = None) -> None:
     """Write and sync a file that must not be there yet. Its folder is the caller's to sync.
 
     Args:
         path: Its name.
         content: All of it; text is written as UTF-8.
         private: As for `create_new`.
+        mode: Its exact permissions, in place of ``private``.
     """
-    with os.fdopen(create_new(path, private=private), "wb") as file:
+    with os.fdopen(create_new(path, private=private or mode is not None), "wb") as file:
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
         file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
 
 
-def write_whole(path: Path, content: bytes | str, *, private: bool = False, replace: bool = True) -> None:
+def write_whole(
+    path: Path, content: bytes | str, *, private: bool = False, replace: bool = True, mode: int | None = None
+) -> None:
     """Write a file, all of it or nothing.
 
     Args:
@@ -55,6 +68,7 @@ def write_whole(path: Path, content: bytes | str, *, private: bool = False, repl
         content: All of it; text is written as UTF-8.
         private: Whether its owner alone may read it, also if an older file was open to others.
         replace: Whether an older file of this name is replaced.
+        mode: Its exact permissions, in place of ``private``.
 
     Raises:
         FileExistsError: ``replace`` is false, and something has this name.
@@ -70,7 +84,7 @@ def write_whole(path: Path, content: bytes | str, *, private: bool = False, repl
         ('scale = 2', '0o600')
     """
     with draft_of(path) as draft:
-        write_new(draft, content, private=private)
+        write_new(draft, content, private=private, mode=mode)
         take_name(draft, path, replace=replace)
 
 
@@ -81,7 +95,7 @@ def draft_of(path: Path) -> Iterator[Path]:
     Args:
         path: The file that the draft is for.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(_TOKEN // 2)}.new")
+    draft = path.with_name(f"{_before_token(path.name)}{secrets.token_hex(_TOKEN // 2)}.new")
     try:
         yield draft
     finally:
@@ -96,12 +110,22 @@ def remove_drafts(folder: Path, *names: str) -> None:
         folder: Where the files are.
         names: Of which files; all, if none is named.
     """
+    wanted = {_before_token(name) for name in names}
     for path in list(folder.iterdir()):
-        hidden, _, rest = path.name.removeprefix(".").rpartition(".")
-        name, _, token = hidden.rpartition(".")
-        ours = path.name.startswith(".") and rest == "new" and len(token) == _TOKEN and name
-        if ours and (not names or name in names):
-            path.unlink(missing_ok=True)
+        rest = path.name.removesuffix(".new")
+        before, token = rest[:-_TOKEN], rest[-_TOKEN:]
+        is_draft = rest != path.name and len(before) > 2 and before[0] == before[-1] == "."
+        if is_draft and set(token) <= set(string.hexdigits.lower()) and (not names or before in wanted):
+            with suppress(OSError):  # somebody else's, or a folder: it is in nobody's way
+                path.unlink()
+
+
+def _before_token(name: str) -> str:
+    """How the names of a file's drafts begin; a name that leaves no room for more stands by its hash."""
+    if len(os.fsencode(name)) + _TOKEN + len("...new") > _LONGEST_NAME:
+        stem = os.fsencode(name)[:_LONGEST_STEM].decode(errors="ignore")
+        name = f"{stem}.{hashlib.sha256(os.fsencode(name)).hexdigest()[:_TOKEN]}"
+    return f".{name}."
 
 
 def take_name(draft: Path, path: Path, *, replace: bool = True) -> None:
@@ -115,10 +139,16 @@ def take_name(draft: Path, path: Path, *, replace: bool = True) -> None:
     Raises:
         FileExistsError: ``replace`` is false, and something has this name.
     """
+    if not replace:
+        try:
+            path.hardlink_to(draft)  # unlike a rename, it fails where there is a file already
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            os.close(create_new(path, private=True))  # the file system knows no links: claim the name first
+            replace = True
     if replace:
         draft.replace(path)
-    else:
-        path.hardlink_to(draft)  # unlike a rename, it fails where there is a file already
     sync_folder(path.parent)
 
 
@@ -129,17 +159,25 @@ def append_line(path: Path, line: str) -> None:
         path: Its name; a link is not followed.
         line: Without the newline.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(f"{line}\n".encode())
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _CLOSED, 0o600)
+    with os.fdopen(handle, "rb+") as file:
+        os.fchmod(handle, 0o600)
+        end = file.seek(0, os.SEEK_END)
+        whole = end == 0 or os.pread(handle, 1, end - 1) == b"\n"  # or a killed run left half a line
+        file.write(f"{'' if whole else chr(10)}{line}\n".encode())
         file.flush()
-        os.fsync(file.fileno())
+        os.fsync(handle)
+    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
+    """Make names in a folder durable, as far as its file system and permissions let us."""
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        if error.errno not in _NO_SYNC:
+            raise

@@ -119,9 +119,8 @@ def _save(table: Any, path: Path, kind: Any, *, force: bool) -> None:
 
     with (
         whole_file(path, force=force) as place,
-        Sink(place, kind, table.schema, ids=table.schema.names[0]) as sink,
+        Sink(place, kind, table.schema, ids=table.schema.names[0], private=True) as sink,
     ):
         for batch in table.to_batches(max_chunksize=1 << 20):
             sink.write(pa.Table.from_batches([batch]))
         sink.finish()
-        place.chmod(0o600)

@@ -88,6 +88,16 @@ def save_text(path: Path, text: str, *, shared: bool = False) -> None:
     write_whole(path, text, private=not shared)
 
 
+def save_new(what: str, path: Path, text: str, *, force: bool, private: bool = False) -> None:
+    """Write a file, all of it or nothing; what is there, or came meanwhile, is replaced by force only."""
+    from targetdp._files import write_whole
+
+    try:
+        write_whole(path, text, private=private, replace=force)
+    except FileExistsError as error:
+        raise ValueError(f"{what} {path} exists: choose another name, or replace it with --force") from error
+
+
 class Bar:
     """A progress bar with rows (or other units) per second and time left; nothing where nobody watches."""
 

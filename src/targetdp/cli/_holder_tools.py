@@ -9,8 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from targetdp._files import write_whole
-from targetdp.cli._console import Bar, cells, constants, emit, names, out, tell
+from targetdp.cli._console import Bar, cells, constants, emit, names, out, save_new, tell
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -48,7 +47,7 @@ def scales(
     with Bar(quiet=quiet) as bar:
         learned = learn_scales(table, wanted, id_column=id, impute=constants(impute), fit=fit, progress=bar)
     text = scales_text(learned, wanted, source)
-    write_whole(out, text, private=source == "confidential", replace=force)
+    save_new("scales file", out, text, force=force, private=source == "confidential")
     if not quiet:
         tell(f"scales of {len(wanted)} columns → {out} ({source})")
 

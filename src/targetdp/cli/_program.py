@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from targetdp.cli._console import Bar, names, tell
+from targetdp.cli._console import Bar, names, save_new, tell
 
 # `targetdp example`: a table to try things on.
 
@@ -113,7 +113,9 @@ def init(
         amount=amount, revenue=revenue, interest=interest, repaid=repaid,
     )  # fmt: skip
     terms = Terms(source, quota, population, currency, parts)
-    _write(out, checked_text(proposal, look, table_as_named(table, out), terms), force=force)
+    save_new(
+        "program file", out, checked_text(proposal, look, table_as_named(table, out), terms), force=force
+    )
     if not quiet:
         if source == "confidential":
             tell(MARK)
@@ -122,15 +124,3 @@ def init(
         tell(
             f"{kind} program: {len(proposal.features)} features, target {proposal.target} → {out}. Check it."
         )
-
-
-def _write(path: Path, text: str, *, force: bool) -> None:
-    """The whole file or none; what somebody else wrote meanwhile is not replaced."""
-    from targetdp._files import write_whole
-
-    try:
-        write_whole(path, text, replace=force)
-    except FileExistsError as error:
-        raise ValueError(
-            f"program file {path} exists: choose another name, or replace it with --force"
-        ) from error

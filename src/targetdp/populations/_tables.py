@@ -67,8 +67,11 @@ def must_be_free(path: Path, *, force: bool) -> None:
 def _locked(folder: Path, path: Path) -> int:
     """The folder, held by this run alone until the handle is closed."""
     folder.mkdir(mode=0o700, exist_ok=True)
-    lock = os.open(folder, os.O_RDONLY)
+    lock = os.open(folder, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0))
     try:
+        owned = os.fstat(lock)
+        if owned.st_uid != os.geteuid() or owned.st_mode & 0o077:
+            raise PermissionError(f"{folder} belongs to somebody else, or is open to others")
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.fstat(lock).st_ino != folder.stat().st_ino:
             raise BlockingIOError("another run just ended and took its folder away")

@@ -69,7 +69,7 @@ class Staging:
     def __enter__(self) -> Self:
         if not self.output.parent.is_dir():
             raise ValueError(f"output folder {self.output.parent} does not exist: create it first")
-        lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+        lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(lock).st_ino != self._lock_path.stat().st_ino:

@@ -38,9 +38,9 @@ class HashedFile:
     Edges: an error while writing (a full disk) is raised at the next call, and by `finish` at the latest.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, private: bool = False) -> None:
         self._name = path.name
-        self._file = create_new(path)
+        self._file = create_new(path, private=private)
         self._hash, self._size = hashlib.sha256(), 0
         self._error: OSError | None = None
         self._pieces: queue.Queue[bytes | None] = queue.Queue(maxsize=16)
@@ -129,9 +129,11 @@ class Sink:
     """
 
     def __init__(
-        self, path: Path, kind: Format, schema: pa.Schema, *, ids: str | None = None, parts: bool = False
-    ) -> None:
+        self, path: Path, kind: Format, schema: pa.Schema, *, ids: str | None = None, parts: bool = False,
+        private: bool = False,
+    ) -> None:  # fmt: skip
         self._path, self._kind, self._schema, self._parts, self._ids = path, kind, schema, parts, ids
+        self._private = private
         self._files: list[Written] = []
         self._file: HashedFile | None = None
         self._writer: Any = None
@@ -179,7 +181,7 @@ class Sink:
 
     def _open(self) -> None:
         name = f"part-{len(self._files):05d}.{self._kind}"
-        self._file = HashedFile(self._path / name if self._parts else self._path)
+        self._file = HashedFile(self._path / name if self._parts else self._path, private=self._private)
         if self._kind == "parquet":
             self._writer = pq.ParquetWriter(
                 pa.PythonFile(self._file, mode="w"), self._schema,

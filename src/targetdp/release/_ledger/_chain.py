@@ -3,6 +3,7 @@
 import os
 import secrets
 import sqlite3
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import astuple, replace
@@ -155,7 +156,7 @@ class Chain:
         if key is None:
             raise ValueError(f"a new ledger at {self.path} needs the data holder's signing key: give key=")
         # What was released about whom is nobody else's business, and SQLite alone would let others read.
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
         with self._connection("rw") as connection:
             # Asked of the database, not of the file's size: a killed process may have left half of a start.
             if not _is_empty(connection):
@@ -232,7 +233,9 @@ class Chain:
         place = mark_path(self.path)
         fields = mark_fields(head) | {"signature": key.sign(mark_message(head))}
         remove_drafts(place.parent, place.name)  # the caller holds the lock
-        write_whole(place, canonical(fields) + "\n", private=True)
+        # Whoever may read the ledger may read its mark.
+        mode = stat.S_IMODE(self.path.stat().st_mode)
+        write_whole(place, canonical(fields) + "\n", mode=mode)
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

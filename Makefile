@@ -7,7 +7,7 @@ export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test faults fuzz lint types bench bench-quick docs wheel screenshot clean
+.PHONY: help demo test test-quick faults fuzz lint types bench bench-quick docs wheel screenshot clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,15 @@ demo: $(VENV)/.ready  ## the whole tour on invented people; what it makes is in 
 
 test: $(VENV)/.ready lint types  ## lint, type-check and run every test
 	$(RUN) -m pytest -q -n auto
+
+# What the inner loop can do without: the browser, Spark, kills, whole sweeps and the slowest simulations.
+SLOW := report/browser release/test_spark.py end_to_end faults fuzz paper examples docs/test_site.py \
+  docs/test_choosing_B.py test_wheel.py tradeoff/test_killed_sweeps.py tradeoff/test_workers.py \
+  accounting/test_composition.py targeting/test_expectation.py targeting/test_allocate.py \
+  privacy/test_audit_grid.py cli/test_learn.py report/test_figures.py
+
+test-quick: $(VENV)/.ready  ## most tests in a minute or two, for the inner loop; no lint, no types
+	$(RUN) -m pytest -q -n auto $(foreach path,$(SLOW),--ignore=tests/$(path))
 
 FAULTS := tests/faults tests/end_to_end/test_killed.py tests/end_to_end/test_full_disk.py \
   tests/end_to_end/test_races.py tests/tradeoff/test_killed_sweeps.py tests/release/ledger/test_ledger.py \

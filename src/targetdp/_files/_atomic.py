@@ -29,6 +29,10 @@ def create_new(path: Path, *, private: bool = False) -> int:
 
     Raises:
         FileExistsError: Something has this name.
+
+    Example:
+        >>> import tempfile
+        >>> os.close(create_new(Path(tempfile.mkdtemp()) / "new", private=True))
     """
     return os.open(path, _NEW, 0o600 if private else 0o666)
 
@@ -40,6 +44,16 @@ def write_new(path: Path, content: bytes | str, *, private: bool = False) -> Non
         path: Its name.
         content: All of it; text is written as UTF-8.
         private: As for `create_new`.
+
+    Raises:
+        FileExistsError: Something has this name.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "new"
+        >>> write_new(path, "text")
+        >>> path.read_text()
+        'text'
     """
     with os.fdopen(create_new(path, private=private), "wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
@@ -95,6 +109,14 @@ def remove_drafts(folder: Path, *names: str) -> None:
     Args:
         folder: Where the files are.
         names: Of which files; all, if none is named.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> write_new(folder / ".table.csv.0123456789ab.new", "half")
+        >>> remove_drafts(folder)
+        >>> list(folder.iterdir())
+        []
     """
     for path in list(folder.iterdir()):
         hidden, _, rest = path.name.removeprefix(".").rpartition(".")
@@ -114,6 +136,14 @@ def take_name(draft: Path, path: Path, *, replace: bool = True) -> None:
 
     Raises:
         FileExistsError: ``replace`` is false, and something has this name.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> write_new(folder / "draft", "text")
+        >>> take_name(folder / "draft", folder / "file")
+        >>> (folder / "file").read_text()
+        'text'
     """
     if replace:
         draft.replace(path)
@@ -128,6 +158,14 @@ def append_line(path: Path, line: str) -> None:
     Args:
         path: Its name; a link is not followed.
         line: Without the newline.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "list"
+        >>> append_line(path, "one")
+        >>> append_line(path, "two")
+        >>> path.read_text().split()
+        ['one', 'two']
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
@@ -137,7 +175,15 @@ def append_line(path: Path, line: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable."""
+    """Make names in a folder durable: after a loss of power they are still there.
+
+    Args:
+        folder: Where files were made, renamed or removed.
+
+    Example:
+        >>> import tempfile
+        >>> sync_folder(Path(tempfile.mkdtemp()))
+    """
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

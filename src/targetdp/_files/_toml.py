@@ -22,7 +22,25 @@ _BARE = re.compile("[A-Za-z0-9_-]+")
 
 
 def read_toml(path: Path, kind: str) -> dict[str, Any]:
-    """A TOML file, or a ValueError that says what kind of file could not be read, and why."""
+    """Read a TOML file.
+
+    Args:
+        path: Its name.
+        kind: What messages call it, such as ``"scales file"``.
+
+    Returns:
+        Its content as plain data.
+
+    Raises:
+        ValueError: It cannot be read, is no TOML, or is nested too deeply; the message says which.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "program.toml"
+        >>> _ = path.write_text("quota = 0.29")
+        >>> read_toml(path, "program file")
+        {'quota': 0.29}
+    """
     try:
         text = path.read_bytes().decode("utf-8")
         if _LONG_KEY.search(text):  # reading it would take long, and each dot is a table
@@ -49,7 +67,24 @@ def _is_deep(found: dict[str, Any]) -> bool:
 
 
 def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """One line for people from what pydantic found; the ``model`` describes what is missing."""
+    """Say in one line what pydantic did not accept.
+
+    Args:
+        error: What pydantic raised.
+        model: The model that was read; its descriptions say what a missing field is.
+
+    Returns:
+        The first `MOST_PROBLEMS` problems, and how many more there are.
+
+    Example:
+        >>> class Settings(BaseModel):
+        ...     quota: float
+        >>> try:
+        ...     Settings(quota="many")
+        ... except ValidationError as error:
+        ...     explain(error)
+        "quota = 'many': must be a valid number, unable to parse string as a number"
+    """
     found = []
     problems = error.errors()
     for problem in problems[:MOST_PROBLEMS]:
@@ -68,18 +103,54 @@ def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: somebody else may have made it very long."""
+    """Show a value in a message; what is very long is cut.
+
+    Args:
+        value: Anything; somebody else may have made it.
+
+    Returns:
+        Its ``repr``, at most 200 characters and an ellipsis.
+
+    Example:
+        >>> shown("text")
+        "'text'"
+    """
     text = repr(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
 def toml_key(name: str) -> str:
-    """A name as a TOML key: bare where that is allowed."""
+    """Write a name as a TOML key: bare where that is allowed.
+
+    Args:
+        name: Any text.
+
+    Returns:
+        The key, quoted if it must be.
+
+    Example:
+        >>> toml_key("night_calls"), toml_key("night calls")
+        ('night_calls', '"night calls"')
+    """
     return name if _BARE.fullmatch(name) else toml_value(name)
 
 
 def toml_value(value: Any) -> str:
-    """Plain data as TOML: JSON's texts, numbers and lists are TOML's, but for the delete character."""
+    """Write plain data as TOML: JSON's texts, numbers and lists are TOML's, but for the delete character.
+
+    Args:
+        value: Texts, finite numbers, booleans, and lists or mappings of them.
+
+    Returns:
+        The value on one line.
+
+    Raises:
+        ValueError: It holds None or a number that is not finite, which TOML files of ours never have.
+
+    Example:
+        >>> toml_value({"B": [0.25, 1]})
+        '{ B = [0.25, 1] }'
+    """
     if isinstance(value, Mapping):
         inner = ", ".join(f"{toml_key(str(key))} = {toml_value(part)}" for key, part in value.items())
         return f"{{ {inner} }}" if inner else "{}"

@@ -39,7 +39,16 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 @dataclass(frozen=True)
 class SphericalLaplaceLoss(PrivacyLoss):
-    """Spherical Laplace noise of scale b against a shift of ``shift``·b, in ``dimensions`` columns."""
+    """Spherical Laplace noise against a shift.
+
+    Args:
+        shift: The distance between two rows, in units of the noise's scale b.
+        dimensions: How many columns the noise is on.
+
+    Example:
+        >>> SphericalLaplaceLoss(2.0, 3).largest()
+        2.0
+    """
 
     shift: float
     dimensions: int
@@ -189,9 +198,19 @@ def _unit(x: Floats) -> Floats:
 
 @lru_cache(maxsize=1024)
 def largest_shift(epsilon: float, delta: float, dimensions: int) -> float:
-    """The largest shift, in units of the noise's scale, that is hidden up to (ε, δ).
+    """The largest shift, in units of the noise's scale, that spherical Laplace noise hides up to (ε, δ).
 
-    With δ = 0 it is ε itself.
+    Args:
+        epsilon: ε, above 0.
+        delta: δ; with 0 the shift is ε itself.
+        dimensions: How many columns the noise is on.
+
+    Returns:
+        The shift; the noise's scale is the distance that it must hide, divided by it.
+
+    Example:
+        >>> largest_shift(1.0, 0.0, 10)
+        1.0
     """
     if delta <= 0:
         return epsilon

@@ -22,7 +22,20 @@ from targetdp.noise import (
 
 @dataclass(frozen=True)
 class GaussianLaw(NoiseLaw):
-    """N(0, deviation²) on every value."""
+    """Independent normal noise on every value.
+
+    Args:
+        dimensions: How many columns a row has.
+        grid: The step of the grid that values lie on, a power of two.
+        deviation: The noise's standard deviation.
+
+    Raises:
+        ValueError: The grid is too coarse or too fine for this noise.
+
+    Example:
+        >>> GaussianLaw(10, grid_for(0.5), 0.5).deviation_per_column
+        0.5
+    """
 
     family = "gaussian"
     deviation: float
@@ -61,8 +74,21 @@ class GaussianLaw(NoiseLaw):
 class GaussianNoise(NoiseMechanism):
     """X + N(0, σ²·I) with σ from the analytic Gaussian mechanism (Balle and Wang 2018).
 
+    Args:
+        B: The distance that is hidden, in (0, 2].
+        epsilon: ε, from 0.0001 to 100.
+        delta: δ, above 0 and below 1.
+
+    Raises:
+        ValueError: One of them is outside its range.
+
     Guarantees: (B, ε, δ)-TDP for any number of columns up to 16,384, floating point included.
     Does not guarantee: a pure (δ = 0) promise; `SphericalLaplace` does.
+
+    Example:
+        >>> mechanism = GaussianNoise(B=0.25, epsilon=1, delta=1e-5)
+        >>> round(mechanism.noise_sd(10), 2)
+        0.93
     """
 
     claimed: Guarantee

@@ -23,7 +23,15 @@ from targetdp.noise import (
 
 @dataclass(frozen=True)
 class LaplaceDensity(NoiseDensity):
-    """Spherical Laplace noise."""
+    """The density of spherical Laplace noise.
+
+    Args:
+        scale: The noise's scale b.
+
+    Example:
+        >>> LaplaceDensity(0.5).log_density(np.array([1.0]))
+        array([-2.])
+    """
 
     scale: float
 
@@ -36,7 +44,20 @@ class LaplaceDensity(NoiseDensity):
 
 @dataclass(frozen=True)
 class SphericalLaplaceLaw(NoiseLaw):
-    """Density ∝ exp(−‖z‖/scale) on every row."""
+    """Noise with density ∝ exp(−‖z‖/scale) on every row.
+
+    Args:
+        dimensions: How many columns a row has.
+        grid: The step of the grid that values lie on, a power of two.
+        scale: The noise's scale b.
+
+    Raises:
+        ValueError: The grid is too coarse or too fine for this noise.
+
+    Example:
+        >>> SphericalLaplaceLaw(3, grid_for(1.0), 0.5).deviation_per_column
+        1.0
+    """
 
     family = "spherical-laplace"
     scale: float
@@ -82,9 +103,22 @@ class SphericalLaplace(NoiseMechanism):
     With δ = 0 the scale is b = B/ε, and rows at *any* distance r are hidden up to ε·r/B. With δ > 0 the
     scale is the smallest whose exact privacy curve meets (ε, δ) at distance B.
 
+    Args:
+        B: The distance that is hidden, in (0, 2].
+        epsilon: ε, from 0.0001 to 100.
+        delta: δ, below 1; with 0 the mechanism is pure.
+
+    Raises:
+        ValueError: One of them is outside its range.
+
     Guarantees: (B, ε, δ)-TDP for any number of columns up to 16,384, floating point included. A "pure"
-    one states δ = 2⁻⁹⁰, the chance of a draw in the sampler's far tail.
+    one states δ = 2⁻⁹⁰, the probability of a draw in the sampler's far tail.
     Does not guarantee: that its noise is bounded.
+
+    Example:
+        >>> mechanism = SphericalLaplace(B=0.25, epsilon=1)
+        >>> round(mechanism.law(3).scale, 3)
+        0.25
     """
 
     claimed: Guarantee

@@ -26,6 +26,11 @@ class NoiseDensity(ABC):
     An adversary knows the mechanism (Kerckhoffs), and so the density of z − x. It depends on a distance only,
     once rows are *whitened*: for most laws as they are, for a projection after undoing what R did to the
     noise. So a density is a whitening and a function of the squared distance.
+
+    Example:
+        >>> density: NoiseDensity = NormalDensity(1.0)
+        >>> density.nearer_is_likelier
+        True
     """
 
     nearer_is_likelier = True
@@ -44,7 +49,16 @@ class NoiseDensity(ABC):
 
 @dataclass(frozen=True)
 class NormalDensity(NoiseDensity):
-    """Normal noise of one deviation in all directions."""
+    """The density of normal noise of one deviation in all directions.
+
+    Args:
+        deviation: The noise's standard deviation.
+        note: What the caller should know about it.
+
+    Example:
+        >>> NormalDensity(0.5).log_density(np.array([1.0]))
+        array([-2.])
+    """
 
     deviation: float
     note: str = ""
@@ -57,7 +71,20 @@ class NormalDensity(NoiseDensity):
 
 @dataclass(frozen=True)
 class NoiseLaw(ABC):
-    """Noise that is drawn for each row on its own, so that rows may be privatized in any batches."""
+    """Noise that is drawn for each row on its own, so that rows may be privatized in any batches.
+
+    Args:
+        dimensions: How many columns a row has.
+        grid: The step of the grid that values lie on, a power of two.
+
+    Example:
+        >>> from targetdp.mechanisms import GaussianLaw
+        >>> law: NoiseLaw = GaussianLaw(10, 2.0**-21, 0.5)
+        >>> law.privacy_loss(0.25).epsilon(1e-5) < 3
+        True
+        >>> law_of(law.record()) == law
+        True
+    """
 
     family: ClassVar[str]
     """What a record of the law calls it; naming it declares the law (`law_of`)."""
@@ -157,7 +184,21 @@ def noise_laws() -> Mapping[str, type[NoiseLaw]]:
 
 
 def law_of(record: Mapping[str, Any]) -> NoiseLaw:
-    """The law that `NoiseLaw.record` wrote; whatever is missing, unknown or out of range is refused."""
+    """Read the law that `NoiseLaw.record` wrote.
+
+    Args:
+        record: Plain data: the law's ``family``, and its fields.
+
+    Returns:
+        The law.
+
+    Raises:
+        ValueError: Something is missing, unknown or out of range.
+
+    Example:
+        >>> law_of({"family": "gaussian", "dimensions": 10, "grid": 2.0**-21, "deviation": 0.5}).deviation
+        0.5
+    """
     fields = dict(record)
     family = fields.pop("family", None)
     known = isinstance(family, str) and family in _LAWS  # the usual ones need no look at every file

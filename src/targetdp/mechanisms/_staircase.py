@@ -27,7 +27,17 @@ _LARGEST_EPSILON = 30.0
 
 @dataclass(frozen=True)
 class StaircaseDensity(NoiseDensity):
-    """Staircase noise: density falls by e^−``level`` at ``inner``, and again each ``period`` after it."""
+    """The density of staircase noise: it falls by e^−``level`` at ``inner`` and each ``period`` after it.
+
+    Args:
+        period: The distance between two steps.
+        inner: The distance of the first step.
+        level: By how much the log-density falls at a step.
+
+    Example:
+        >>> StaircaseDensity(1.0, 0.5, 2.0).log_density(np.array([0.0, 1.0]))
+        array([-0., -2.])
+    """
 
     period: float
     inner: float
@@ -58,7 +68,23 @@ class StaircaseDensity(NoiseDensity):
 
 @dataclass(frozen=True)
 class StaircaseLaw(NoiseLaw):
-    """Steps that fall by e^−``level`` each ``period``, whose ``inner`` part is higher; in grid steps."""
+    """Steps that fall by e^−``level`` each ``period``, whose ``inner`` part is higher; in grid steps.
+
+    Args:
+        dimensions: 1.
+        grid: The step of the grid that values lie on, a power of two.
+        period: The noise's period, in grid steps.
+        inner: The part of a period where the density is higher, in grid steps.
+        level: By how much the log-density falls from one period to the next.
+
+    Raises:
+        ValueError: One of them is outside its range, or the grid is too coarse or too fine.
+
+    Example:
+        >>> law = Staircase(B=0.25, epsilon=1).law()
+        >>> 0.25 < law.period * law.grid < 0.2501
+        True
+    """
 
     family = "staircase"
     period: int
@@ -107,9 +133,20 @@ class StaircaseLaw(NoiseLaw):
 class Staircase(NoiseMechanism):
     """x + Z with a staircase-shaped density: the least variance of any pure mechanism in one dimension.
 
+    Args:
+        B: The distance that is hidden, in (0, 2].
+        epsilon: ε, from 0.0001 to 30.
+
+    Raises:
+        ValueError: One of them is outside its range.
+
     Guarantees: (B, ε, 2⁻⁹⁰)-TDP for tables of one column.
     Does not guarantee: less than the full ε for rows closer than B (the Laplace mechanism does), nor
     anything for more than one column, which are refused.
+
+    Example:
+        >>> Staircase(B=0.25, epsilon=1).privatize([[0.5], [0.1]]).shape
+        (2, 1)
     """
 
     claimed: Guarantee

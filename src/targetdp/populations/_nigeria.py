@@ -23,7 +23,7 @@ from targetdp.populations._phone_use import (
     seconds,
     share,
 )
-from targetdp.populations._population import Columns, Population, border
+from targetdp.populations._population import Columns, Population, border, declare
 
 SIZE = 20_788
 LOW_RISKS = 13_155
@@ -98,14 +98,16 @@ def _make(standing: Floats, normals: Floats) -> Columns:
     }
 
 
-NIGERIA = Population(
-    name="nigeria",
-    size=SIZE,
-    stream=2,
-    features=tuple(LATENTS),
-    target="low_risk",
-    groups={"sex": ("male", "female"), "region": tuple(ZONES)},
-    money=("loan_amount", "revenue", "interest"),
-    normals_each=5 + len(LATENTS),
-    make=_make,
+declare(
+    Population(
+        name="nigeria",
+        size=SIZE,
+        stream=2,
+        features=tuple(LATENTS),
+        target="low_risk",
+        groups={"sex": ("male", "female"), "region": tuple(ZONES)},
+        money=("loan_amount", "revenue", "interest"),
+        normals_each=5 + len(LATENTS),
+        make=_make,
+    )
 )

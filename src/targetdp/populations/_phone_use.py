@@ -32,13 +32,13 @@ def latents(
     own: Sequence[Floats],
 ) -> dict[str, Floats]:
     """The latent of each feature, for each person; ``own`` is overwritten."""
-    made = dict(zip(weights, own, strict=True))
-    for name, latent in made.items():
+    by_feature = dict(zip(weights, own, strict=True))
+    for name, latent in by_feature.items():
         weight = weights[name]
         np.multiply(latent, np.sqrt(1 - weight.standing**2 - weight.habit**2), out=latent)
         for part, share_of_it in ((standing, weight.standing), (habit, weight.habit), (women, weight.women)):
             np.add(latent, share_of_it * part, out=latent)
-    return made
+    return by_feature
 
 
 def mixed(weight: float, one: Floats, other: Floats) -> Floats:

@@ -21,7 +21,7 @@ from targetdp.populations._phone_use import (
     seconds,
     share,
 )
-from targetdp.populations._population import Columns, Population, border
+from targetdp.populations._population import Columns, Population, border, declare
 
 SIZE = 4_201
 LOWEST, HIGHEST = 0.005, 1.0
@@ -91,14 +91,16 @@ def consumption(standing: Floats) -> Floats:
     return value
 
 
-TOGO = Population(
-    name="togo",
-    size=SIZE,
-    stream=1,
-    features=tuple(LATENTS),
-    target="consumption",
-    groups={"sex": ("male", "female"), "region": tuple(REGIONS)},
-    money=(),
-    normals_each=3 + len(LATENTS),
-    make=_make,
+declare(
+    Population(
+        name="togo",
+        size=SIZE,
+        stream=1,
+        features=tuple(LATENTS),
+        target="consumption",
+        groups={"sex": ("male", "female"), "region": tuple(REGIONS)},
+        money=(),
+        normals_each=3 + len(LATENTS),
+        make=_make,
+    )
 )

@@ -24,7 +24,17 @@ _SYNC_EVERY = 1 << 26
 
 @dataclass(frozen=True)
 class Written:
-    """A finished file: its name, its size and the SHA-256 of its bytes."""
+    """A finished file.
+
+    Args:
+        name: Its name, without the folder.
+        size: Its bytes.
+        sha256: The SHA-256 of its bytes, in hexadecimal.
+
+    Example:
+        >>> Written("table.csv", 12, "9f86d081").size
+        12
+    """
 
     name: str
     size: int
@@ -126,6 +136,26 @@ class Sink:
 
     In CSV files text that a spreadsheet would run as a formula gets a quotation mark before it; in the column
     ``ids`` it is refused, since others find people by them.
+
+    Args:
+        path: The file, or the directory of part files; it must not be there yet.
+        kind: Parquet or CSV.
+        schema: Names and types of the columns.
+        ids: The column of ids, if there is one.
+        parts: Whether ``path`` is a directory of part files.
+
+    Raises:
+        FileExistsError: Something has this name.
+        ValueError: The name of a column would be run as a formula.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "people.csv"
+        >>> people = pa.table({"id": ["a", "b"], "contacts": [12, 30]})
+        >>> with Sink(path, "csv", people.schema, ids="id") as sink:
+        ...     sink.write(people)
+        ...     [written.name for written in sink.finish()]
+        ['people.csv']
     """
 
     def __init__(
@@ -203,7 +233,19 @@ class Sink:
 
 
 def regrouped(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """The same rows in groups of exactly so many, the last may have fewer; each column in one piece."""
+    """The same rows in groups of one size; each column in one piece.
+
+    Args:
+        tables: The rows, in whatever pieces.
+        rows: How many rows a group has; the last may have fewer.
+
+    Returns:
+        The groups, one after the other.
+
+    Example:
+        >>> [group.num_rows for group in regrouped([pa.table({"x": [1, 2, 3]})], 2)]
+        [2, 1]
+    """
     waiting: list[pa.Table] = []
     count = 0
     for table in tables:
@@ -262,7 +304,17 @@ def refuse_formula_ids(ids: pa.ChunkedArray | pa.Array, name: str) -> None:
 
 
 def refuse_formulas(names: Sequence[str]) -> None:
-    """Column names must be text as they are: a changed one would be another column."""
+    """Refuse names of columns that a spreadsheet would run: a changed one would be another column.
+
+    Args:
+        names: Names of columns.
+
+    Raises:
+        ValueError: One of them begins like a formula.
+
+    Example:
+        >>> refuse_formulas(["id", "contacts"])
+    """
     found = is_formula(pa.array(names, pa.string())).to_pylist()
     wrong = [name for name, one in zip(names, found, strict=True) if one]
     if wrong:

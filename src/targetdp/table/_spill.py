@@ -18,9 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from targetdp._core import Floats, Integers, kernel
-from targetdp.table._ids import Sorted, buckets_of, sort_ids, text_buffers
+from targetdp.table._ids import SortedIds, buckets_of, sort_ids, text_buffers
 
 MAX_BUCKETS = 1024
+"""The most ranges of ids that a table is sorted by."""
 _LONGEST_TEXT = 2**31 - 1
 _TILE = 32
 """Rows handled together: their part of every column stays in the processor's cache."""
@@ -45,6 +46,20 @@ class Spill:
 
     A row is an id, d values (there may be none), and whatever other columns travel with it (``others``, of
     types fixed beforehand).
+
+    Args:
+        folder: Where the file lies; it has no name, and vanishes with the process. None for the usual place.
+        splitters: Ids where ranges begin, sorted.
+        dimensions: How many values a row has.
+        others: Names and types of the other columns.
+
+    Example:
+        >>> spill = Spill(None, pa.array(["m"]), dimensions=1)
+        >>> spill.add(pa.array(["z", "b", "a"]), np.array([[3.0], [2.0], [1.0]]), {})
+        >>> ids, values, _, _ = spill.sorted_bucket(0)
+        >>> ids.to_pylist(), values
+        (['a', 'b'], array([[1., 2.]]))
+        >>> spill.close()
     """
 
     def __init__(
@@ -97,7 +112,7 @@ class Spill:
             self._write(_bytes(piece), offset)
             offset += piece.nbytes
 
-    def sorted_bucket(self, number: int) -> tuple[pa.StringArray, Floats, dict[str, pa.Array], Sorted]:
+    def sorted_bucket(self, number: int) -> tuple[pa.StringArray, Floats, dict[str, pa.Array], SortedIds]:
         """Ids, values column by column, other columns: one range, sorted by id; ids must be different."""
         spans = [(batch, *_span(batch.rows, number), *_span(batch.bytes, number)) for batch in self._batches]
         spans = [span for span in spans if span[2] > span[1]]
@@ -159,14 +174,39 @@ def _bytes(values: NDArray[Any]) -> memoryview:
 
 
 def columns_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
-    """The rows of a table in another order, column by column (d×n)."""
+    """The rows of a table in another order, column by column.
+
+    Args:
+        rows: n rows of d columns.
+        order: The place of each row.
+
+    Returns:
+        An array of d columns by n rows.
+
+    Example:
+        >>> columns_in_order(np.array([[1.0], [2.0]]), np.array([1, 0]))
+        array([[2., 1.]])
+    """
     columns = np.empty(rows.shape[::-1])
     _fill_columns(rows, order, columns)
     return columns
 
 
 def rows_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
-    """The rows of a table in another order."""
+    """The rows of a table in another order.
+
+    Args:
+        rows: n rows of d columns.
+        order: The place of each row.
+
+    Returns:
+        As many rows.
+
+    Example:
+        >>> rows_in_order(np.array([[1.0], [2.0]]), np.array([1, 0]))
+        array([[2.],
+               [1.]])
+    """
     out = np.empty_like(rows)
     _gather(rows, order, out)
     return out
@@ -203,7 +243,20 @@ WORKERS = 2
 def overlapped(
     work: Callable[[Item], Result], items: Iterable[Item], workers: int = WORKERS
 ) -> Iterator[Result]:
-    """Results in the order of the items, each worked out on a thread, a few ahead of the reader."""
+    """Work on the next items in threads while the reader is busy with the last.
+
+    Args:
+        work: What is done with each item.
+        items: The items.
+        workers: How many threads; so many items are worked on ahead of the reader.
+
+    Returns:
+        The results, in the order of the items.
+
+    Example:
+        >>> list(overlapped(abs, [-1, 2, -3]))
+        [1, 2, 3]
+    """
     pool = ThreadPoolExecutor(workers)
     ahead: deque[Future[Result]] = deque()
     try:

@@ -45,18 +45,18 @@ def read_toml(path: Path, kind: str) -> dict[str, Any]:
         text = path.read_bytes().decode("utf-8")
         if _LONG_KEY.search(text):  # reading it would take long, and each dot is a table
             raise ValueError(f"{kind} {path} cannot be read: {_TOO_DEEP}")
-        found = tomllib.loads(text)
+        content = tomllib.loads(text)
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{kind} {path} cannot be read: {error}") from error
     except RecursionError as error:
         raise ValueError(f"{kind} {path} cannot be read: {_TOO_DEEP}") from error
-    if _is_deep(found):  # whatever looks at it would give up, too
+    if _is_deep(content):  # whatever looks at it would give up, too
         raise ValueError(f"{kind} {path} cannot be read: {_TOO_DEEP}")
-    return found
+    return content
 
 
-def _is_deep(found: dict[str, Any]) -> bool:
-    level: list[Any] = [found]
+def _is_deep(content: dict[str, Any]) -> bool:
+    level: list[Any] = [content]
     for _ in range(DEEPEST):
         level = [
             part
@@ -85,21 +85,21 @@ def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str
         ...     explain(error)
         "quota = 'many': must be a valid number, unable to parse string as a number"
     """
-    found = []
+    lines = []
     problems = error.errors()
     for problem in problems[:MOST_PROBLEMS]:
         place = ".".join(str(part) for part in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
         if not place or message.startswith(place):
-            found.append(message)
+            lines.append(message)
         elif problem["type"] == "missing":
             field = None if model is None else model.model_fields.get(place)
-            found.append(f"{place} must be given" + (f": {field.description}" if field is not None else ""))
+            lines.append(f"{place} must be given" + (f": {field.description}" if field is not None else ""))
         else:
-            found.append(f"{place} = {shown(problem.get('input'))}: {message}")
+            lines.append(f"{place} = {shown(problem.get('input'))}: {message}")
     if len(problems) > MOST_PROBLEMS:
-        found.append(f"and {len(problems) - MOST_PROBLEMS:,} more problems")
-    return "; ".join(found)
+        lines.append(f"and {len(problems) - MOST_PROBLEMS:,} more problems")
+    return "; ".join(lines)
 
 
 def shown(value: Any) -> str:

@@ -159,18 +159,18 @@ def _tails(shift: float, epsilon: Floats, d: int) -> tuple[Floats, Floats]:
     nearest = (shift - epsilon) / 2  # closer than this, every direction has L > ε
     start = np.maximum(nearest, low)
     rho, weight = _radii(start, np.maximum(high, start + 60), d)
-    chance = betainc(half, half, _unit((shift - epsilon) * (shift + epsilon + 2 * rho) / (4 * rho * shift)))
-    above = (weight * np.exp((d - 1) * np.log(rho) - rho - gammaln(d)) * chance).sum(axis=1)
+    share = betainc(half, half, _unit((shift - epsilon) * (shift + epsilon + 2 * rho) / (4 * rho * shift)))
+    above = (weight * np.exp((d - 1) * np.log(rho) - rho - gammaln(d)) * share).sum(axis=1)
     above += gammainc(d, start[:, 0]) + gammaincc(d, np.maximum(high, start[:, 0] + 60))
 
     farthest = (shift + epsilon) / 2  # closer than this, no direction has L < −ε
     start = np.maximum(farthest, low)
     rho, weight = _radii(start, np.maximum(high, start + 60 + 14 * np.sqrt(d)), d)
-    chance = betainc(half, half, _unit((shift - epsilon) * (rho - farthest) / (2 * rho * shift)))
-    with np.errstate(divide="ignore"):  # a chance below the range of floats counts as none, which is safe
-        log_chance = np.log(chance)
+    share = betainc(half, half, _unit((shift - epsilon) * (rho - farthest) / (2 * rho * shift)))
+    with np.errstate(divide="ignore"):  # a share below the range of floats counts as none, which is safe
+        log_share = np.log(share)
     log_density = epsilon + (d - 1) * np.log(rho) - rho - gammaln(d)
-    below = (weight * np.exp(np.minimum(0.0, log_density + log_chance))).sum(axis=1)
+    below = (weight * np.exp(np.minimum(0.0, log_density + log_share))).sum(axis=1)
     return above, below
 
 

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from targetdp._core import Floats, check
 from targetdp.accounting import GaussianLoss, ImperfectLoss, PrivacyLoss, largest_mu
 from targetdp.guarantee import Guarantee
@@ -54,11 +52,6 @@ class GaussianLaw(NoiseLaw):
     def deviation_per_column(self) -> float:
         """σ."""
         return self.deviation
-
-    @property
-    def covariance(self) -> Floats:
-        """σ²·I."""
-        return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
 
     @property
     def density(self) -> NormalDensity:

@@ -82,11 +82,6 @@ class SphericalLaplaceLaw(NoiseLaw):
         return self.scale * math.sqrt(self.dimensions + 1)
 
     @property
-    def covariance(self) -> Floats:
-        """b²·(d + 1)·I."""
-        return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
-
-    @property
     def density(self) -> LaplaceDensity:
         """∝ exp(−‖z‖/b)."""
         return LaplaceDensity(self.scale)

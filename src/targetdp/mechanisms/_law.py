@@ -117,9 +117,9 @@ class NoiseLaw(ABC):
         """Deviation of the noise per column (root mean square over columns)."""
 
     @property
-    @abstractmethod
     def covariance(self) -> Floats:
-        """Covariance of the noise on one row."""
+        """Covariance of the noise on one row: the same in all directions, unless a law says otherwise."""
+        return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
 
     @property
     @abstractmethod

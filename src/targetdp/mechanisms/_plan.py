@@ -126,16 +126,16 @@ def plan(
 
 
 def _warnings(guarantee: Guarantee, accuracy: float, length: float, d: int) -> tuple[str, ...]:
-    found = []
+    warnings = []
     if is_ruled_out(guarantee, accuracy):
-        found.append(
+        warnings.append(
             f"Theorem 1 rules out agreement of {accuracy:g} at B = {guarantee.B:g}: "
             f"at most {accuracy_ceiling(guarantee):.4f} is possible for every table"
         )
     if length > DROWNED:
-        found.append(
+        warnings.append(
             f"the noise on a row of {d} columns has length {length:.2g}, and rows at most 1: it "
             "drowns any one person's signal; release fewer columns, or work in two rounds (learn on a "
             "private sample, then release one score per person); a smaller B or a larger ε protects less"
         )
-    return tuple(found)
+    return tuple(warnings)

@@ -114,11 +114,6 @@ class StaircaseLaw(NoiseLaw):
         return self.period * self.grid * math.sqrt(staircase_variance(self.inner / self.period, self.level))
 
     @property
-    def covariance(self) -> Floats:
-        """The variance, as a matrix of one entry."""
-        return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
-
-    @property
     def density(self) -> StaircaseDensity:
         """Steps down from the middle."""
         return StaircaseDensity(self.period * self.grid, self.inner * self.grid, self.level)

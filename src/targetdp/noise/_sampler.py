@@ -13,6 +13,7 @@ looks like. Three things remain, and each is paid for:
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -237,26 +238,11 @@ def add_staircase(
     from targetdp.noise import _ziggurat as ziggurat  # noqa: PLC0415 (numba is imported only where it is used)
 
     staircase_must_fit(period, level, grid)
-    signal = np.ascontiguousarray(signal)  # ravel() must be a view of both
-    out = np.empty(signal.shape)
     outer = (period - inner) * math.exp(-level)
     rare = min(inner, outer) / (inner + outer)
-
     shape = (grid, float(period), float(inner), level, -math.log(rare), outer < inner)
-
-    def draw(buffer: Words, row: int) -> tuple[int, int]:
-        return ziggurat.staircase_rows(signal.ravel(), out.ravel(), *shape, buffer, row)
-
-    def draw_by_window(start: int, stop: int, windows: Words, short: Integers) -> int:
-        return ziggurat.staircase_rows_by_window(
-            signal[start:stop].ravel(), out[start:stop].ravel(), *shape, windows, short
-        )
-
-    if isinstance(words, RowWords):
-        _draw_rows_by_window(draw_by_window, len(signal), 16, words)
-    else:
-        _draw_rows(draw, len(signal), 16, words)
-    return out
+    kernels = ziggurat.staircase_rows, ziggurat.staircase_rows_by_window
+    return _drawn(kernels, signal, shape, 16, words)
 
 
 def _tail(normals: int) -> float:
@@ -270,26 +256,34 @@ def _add_normals(
     from targetdp.noise import _ziggurat as ziggurat  # noqa: PLC0415
 
     normals_must_fit(scale, degrees, grid, bound)
-    signal = np.ascontiguousarray(signal)
-    out = np.empty(signal.shape)
     columns = signal.shape[1]
+    layers = (ziggurat.WIDTHS, ziggurat.HEIGHTS, ziggurat.INSIDE)
+    kernels = ziggurat.normal_rows, ziggurat.normal_rows_by_window
+    return _drawn(kernels, signal, (columns, grid, scale / grid, degrees, *layers), columns + 8, words)
 
-    shape = (
-        columns, grid, scale / grid, degrees, ziggurat.WIDTHS, ziggurat.HEIGHTS, ziggurat.INSIDE
-    )  # fmt: skip
+
+_Kernels = tuple[Callable[..., tuple[int, int]], Callable[..., int]]
+"""For one stream of words, and for words of each row's own."""
+
+
+def _drawn(
+    kernels: _Kernels, signal: Floats, shape: tuple[Any, ...], words_per_row: int, words: WordSource
+) -> Floats:
+    """The signal, with noise of a shape, on the grid."""
+    signal = np.ascontiguousarray(signal)  # ravel() must be a view of both
+    out = np.empty(signal.shape)
+    by_stream, by_window = kernels
 
     def draw(buffer: Words, row: int) -> tuple[int, int]:
-        return ziggurat.normal_rows(signal.ravel(), out.ravel(), *shape, buffer, row)
+        return by_stream(signal.ravel(), out.ravel(), *shape, buffer, row)
 
-    def draw_by_window(start: int, stop: int, windows: Words, short: Integers) -> int:
-        return ziggurat.normal_rows_by_window(
-            signal[start:stop].ravel(), out[start:stop].ravel(), *shape, windows, short
-        )
+    def draw_window(start: int, stop: int, windows: Words, short: Integers) -> int:
+        return by_window(signal[start:stop].ravel(), out[start:stop].ravel(), *shape, windows, short)
 
     if isinstance(words, RowWords):
-        _draw_rows_by_window(draw_by_window, len(signal), columns + 8, words)
+        _draw_rows_by_window(draw_window, len(signal), words_per_row, words)
     else:
-        _draw_rows(draw, len(signal), columns + 8, words)
+        _draw_rows(draw, len(signal), words_per_row, words)
     return out
 
 

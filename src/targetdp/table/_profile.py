@@ -99,8 +99,8 @@ def first_named(names: Sequence[str], columns: Sequence[Column]) -> str | None:
         >>> first_named(["weight", "w"], [Column("W", "number", 9, 0)])
         'W'
     """
-    found = {column.name.lower(): column.name for column in reversed(columns)}
-    return next((found[name] for name in names if name in found), None)
+    by_name = {column.name.lower(): column.name for column in reversed(columns)}
+    return next((by_name[name] for name in names if name in by_name), None)
 
 
 def profile_table(path: Path, rows: int = PROFILED_ROWS) -> TableProfile:

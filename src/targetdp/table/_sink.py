@@ -282,22 +282,22 @@ def harmless(table: pa.Table) -> pa.Table:
     for at, field in enumerate(table.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             column = table.column(at)
-            found = pc.fill_null(is_formula(column), False)
-            if pc.any(found).as_py():
+            formulas = pc.fill_null(is_formula(column), False)
+            if pc.any(formulas).as_py():
                 marked = pc.binary_join_element_wise(
                     pa.scalar(MARK, field.type), column, pa.scalar("", field.type)
                 )
-                table = table.set_column(at, field, pc.if_else(found, marked, column))
+                table = table.set_column(at, field, pc.if_else(formulas, marked, column))
     return table
 
 
 def refuse_formula_ids(ids: pa.ChunkedArray | pa.Array, name: str) -> None:
     """Ids must be text as they are: a changed one is nobody's, and nobody would be found by it."""
-    found = is_formula(ids)
-    if pc.any(found).as_py():
-        first = ids.filter(found)[0].as_py()
+    formulas = ids.filter(is_formula(ids))
+    if len(formulas):
+        first = formulas[0].as_py()
         raise ValueError(
-            f"id column {name!r} has {pc.sum(found).as_py():,} ids that would be run as formulas where a CSV "
+            f"id column {name!r} has {len(formulas):,} ids that would be run as formulas where a CSV "
             f"file is opened in a spreadsheet (first: {first[:40]!r}): write Parquet, or pseudonymize. "
             "Nothing was published"
         )
@@ -315,10 +315,10 @@ def refuse_formulas(names: Sequence[str]) -> None:
     Example:
         >>> refuse_formulas(["id", "contacts"])
     """
-    found = is_formula(pa.array(names, pa.string())).to_pylist()
-    wrong = [name for name, one in zip(names, found, strict=True) if one]
-    if wrong:
+    texts = pa.array(names, pa.string())
+    formulas = texts.filter(is_formula(texts)).to_pylist()
+    if formulas:
         raise ValueError(
-            f"column {wrong[0]!r} would be run as a formula where a CSV file is opened in a spreadsheet: "
+            f"column {formulas[0]!r} would be run as a formula where a CSV file is opened in a spreadsheet: "
             "name it otherwise, or write Parquet"
         )

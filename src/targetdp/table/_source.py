@@ -82,18 +82,18 @@ class Source:
         """
         if self.format == "csv":
             return dict.fromkeys(columns, pa.string())
-        found: dict[str, pa.DataType] = {}
+        types: dict[str, pa.DataType] = {}
         for file in self.files if columns else ():
             with _explained(file):
                 schema = pq.read_schema(file)
             for name in columns:
                 kind = plain_type(schema.field(name).type)
-                if found.setdefault(name, kind) != kind:
+                if types.setdefault(name, kind) != kind:
                     raise TableError(
-                        f"column {name!r} is {kind} in input {file} and {found[name]} in "
+                        f"column {name!r} is {kind} in input {file} and {types[name]} in "
                         f"{self.files[0].name}: give all parts one type"
                     )
-        return found
+        return types
 
     def state(self) -> tuple[tuple[str, int, int, int], ...]:
         """Sizes and times of the files: differs if somebody changed them meanwhile."""
@@ -176,26 +176,26 @@ def format_of(path: Path) -> Format | None:
 
 
 def _format(path: Path) -> Format:
-    found = format_of(path)
-    if found is None:
+    kind = format_of(path)
+    if kind is None:
         raise TableError(
             f"input {path} has no known suffix: use {', '.join(SUFFIXES)} or a directory of such files"
         )
-    return found
+    return kind
 
 
 def _parts(folder: Path) -> tuple[Path, ...]:
     """All part files below a directory, sorted; names that begin with '.' or '_' are not data."""
-    found = sorted(
+    files = sorted(
         file
         for file in folder.rglob("*")
         if file.is_file()
         and format_of(file)
         and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
     )
-    if not found:
+    if not files:
         raise TableError(f"input {folder} holds no part files: it needs some with {', '.join(SUFFIXES)}")
-    return tuple(found)
+    return tuple(files)
 
 
 def _names(file: Path, kind: Format) -> tuple[str, ...]:

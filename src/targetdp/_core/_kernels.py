@@ -1,4 +1,4 @@
-"""One long piece of work on all processors: kernels release the interpreter's lock."""
+"""Compiled kernels and threads: heavy arithmetic on all processors."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""How long work tells how far it is, without knowing who watches."""
+"""Progress of long work, reported without knowing who watches."""
 
 from typing import Protocol
 
@@ -41,7 +41,7 @@ class Silent:
     """
 
     def phase(self, name: str, rows: int | None) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def advance(self, rows: int) -> None:
-        """Say nothing."""
+        """Do nothing."""

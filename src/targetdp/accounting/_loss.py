@@ -1,4 +1,4 @@
-"""What a real sampler adds to the curve of an ideal one."""
+"""Privacy losses: what each of them can say, that of a stated (ε, δ), and what an imperfect sampler adds."""
 
 import math
 import sys
@@ -42,7 +42,7 @@ class PrivacyLoss(ABC):
 
     @abstractmethod
     def reach(self) -> float:
-        """A loss that is exceeded with negligible probability (to choose a resolution by)."""
+        """A loss that is exceeded with negligible probability; a composition chooses its resolution by it."""
 
     def largest(self) -> float:
         """A loss that is *never* exceeded; infinite if there is none."""
@@ -59,7 +59,14 @@ class PrivacyLoss(ABC):
 
     @abstractmethod
     def distribution(self, interval: float) -> Any:
-        """A pessimistic dp-accounting PrivacyLossDistribution with that resolution."""
+        """The loss as a dp-accounting PrivacyLossDistribution, rounded to the safe side.
+
+        Args:
+            interval: The resolution: losses are rounded up to multiples of it.
+
+        Returns:
+            A PrivacyLossDistribution.
+        """
 
     def epsilon(self, delta: float) -> float:
         """The smallest ε, up to a safe rounding, that holds with a δ.
@@ -84,7 +91,13 @@ class PrivacyLoss(ABC):
 def last_true(holds: Callable[[float], bool], true_end: float, false_end: float) -> float:
     """Bisect between a point where a monotone condition holds and one where it does not.
 
-    Returns a point where it *does* hold, within 10⁻¹³ (relative) of the border.
+    Args:
+        holds: The condition.
+        true_end: A point where it holds.
+        false_end: A point where it does not.
+
+    Returns:
+        A point where it *does* hold, within 10⁻¹³ (relative) of the border.
     """
     for _ in range(200):
         if abs(true_end - false_end) <= 1e-13 * abs(true_end):
@@ -126,7 +139,15 @@ class StatedLoss(PrivacyLoss):
 
     @classmethod
     def of(cls, guarantee: Guarantee, *, distance: float) -> "StatedLoss":
-        """What a stated guarantee leaves at a distance, by the switch lemma (Lemma 4)."""
+        """What a stated guarantee leaves at a distance, by the switch lemma (Lemma 4).
+
+        Args:
+            guarantee: What was promised.
+            distance: How far apart two rows are.
+
+        Returns:
+            The loss of the worst mechanism with that promise.
+        """
         there = guarantee.at_distance(distance)
         return cls(there.epsilon, there.delta)
 

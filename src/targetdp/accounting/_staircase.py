@@ -45,7 +45,7 @@ class StaircaseLoss(PrivacyLoss):
         object.__setattr__(self, "gamma", check.number("gamma", self.gamma, above=0, below=1))
 
     def losses(self) -> tuple[Floats, Floats]:
-        """Values of the loss and their probabilities (what is left to one is the far tail's mass)."""
+        """All values of the loss with their probabilities, which add up to 1 but for the far tail."""
         reach = math.ceil(self.shift) + math.ceil(-math.log(_NEGLIGIBLE) / self.level) + 2
         steps = np.concatenate([[self.gamma], np.arange(1, reach + 1) + self.gamma])
         own = np.concatenate([-steps[::-1], steps])

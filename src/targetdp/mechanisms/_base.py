@@ -136,15 +136,15 @@ class NoiseMechanism(Mechanism):
 
     @property
     def on_whole_tables(self) -> "NoiseMechanism":
-        """The mechanism that sees rows, without any cutting of the table into parts."""
+        """The mechanism itself; for one that cuts the table into parts, the mechanism of each part."""
         return self
 
     def exposed_direction(self, dimensions: int) -> Floats:
-        """A unit vector along which two rows are told apart the easiest."""
+        """A unit vector along which two rows are the easiest to tell apart."""
         return np.asarray(np.eye(dimensions)[0])
 
     def without_noise(self, rows: Floats) -> Floats:
-        """What would be released of rows of the unit ball if there were no noise."""
+        """What rows of the unit ball become, but for the noise."""
         return rows
 
     def noise_sd(self, dimensions: int) -> float:

@@ -41,7 +41,7 @@ class Choice:
 
     @property
     def why(self) -> str:
-        """One sentence for people."""
+        """The choice in one sentence: which mechanism, how much noise, and what the others would need."""
         least = self.noise[self.name]
         others = ", ".join(
             f"{name} {sd / least:.2f}×" for name, sd in sorted(self.noise.items(), key=lambda item: item[1])

@@ -43,19 +43,19 @@ class GaussianLaw(NoiseLaw):
         self._fine_enough(check.number("deviation", self.deviation, above=0))
         normals_must_fit(self.deviation, 0, self.grid)
 
-    def moved(self, distance: float) -> PrivacyLoss:
-        """Normal noise against the distance, grown by the grid."""
+    def loss_at(self, distance: float) -> PrivacyLoss:
+        """The loss of the noise against the distance, grown by rounding to the grid."""
         shift = (distance + row_growth(self.dimensions, self.grid)) / self.deviation
         return ImperfectLoss(GaussianLoss(shift), gaussian_imperfection(self.dimensions, shift))
 
     @property
     def deviation_per_column(self) -> float:
-        """σ."""
+        """The deviation σ."""
         return self.deviation
 
     @property
     def density(self) -> NormalDensity:
-        """∝ exp(−‖z‖²/(2σ²))."""
+        """The normal density, ∝ exp(−‖z‖²/(2σ²))."""
         return NormalDensity(self.deviation)
 
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
@@ -91,7 +91,7 @@ class GaussianNoise(NoiseMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The claim itself."""
+        """The guarantee that was claimed: the noise is calibrated to it."""
         return self.claimed
 
     def with_delta(self, delta: float) -> "GaussianNoise":
@@ -99,7 +99,7 @@ class GaussianNoise(NoiseMechanism):
         return GaussianNoise(B=self.claimed.B, epsilon=self.claimed.epsilon, delta=delta)
 
     def law(self, dimensions: int) -> GaussianLaw:
-        """N(0, σ²) at the smallest σ."""
+        """Normal noise of the smallest deviation that keeps the claim."""
         d = check.dimensions(dimensions)
         budget = ideal_budget(self.claimed.epsilon, self.claimed.delta, gaussian_imperfection(d))
         mu = min(largest_mu(*budget), LARGEST_GAUSSIAN_SHIFT)

@@ -68,8 +68,8 @@ class SphericalLaplaceLaw(NoiseLaw):
         self._fine_enough(self.deviation_per_column)
         normals_must_fit(self.scale, self.dimensions + 1, self.grid)
 
-    def moved(self, distance: float) -> PrivacyLoss:
-        """Spherical Laplace noise against the distance, grown by the grid."""
+    def loss_at(self, distance: float) -> PrivacyLoss:
+        """The loss of the noise against the distance, grown by rounding to the grid."""
         shift = (distance + row_growth(self.dimensions, self.grid)) / self.scale
         return ImperfectLoss(
             SphericalLaplaceLoss(shift, self.dimensions),
@@ -78,12 +78,12 @@ class SphericalLaplaceLaw(NoiseLaw):
 
     @property
     def deviation_per_column(self) -> float:
-        """b·√(d + 1)."""
+        """The deviation b·√(d + 1)."""
         return self.scale * math.sqrt(self.dimensions + 1)
 
     @property
     def density(self) -> LaplaceDensity:
-        """∝ exp(−‖z‖/b)."""
+        """The density ∝ exp(−‖z‖/b)."""
         return LaplaceDensity(self.scale)
 
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
@@ -123,7 +123,7 @@ class SphericalLaplace(NoiseMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The claim; where it is pure, with the sampler's tail as its δ."""
+        """The guarantee that was claimed; for a pure one, δ is the probability of the sampler's tail."""
         return replace(self.claimed, delta=max(self.claimed.delta, spherical_laplace_imperfection(1).tail))
 
     def with_delta(self, delta: float) -> "SphericalLaplace":
@@ -131,7 +131,7 @@ class SphericalLaplace(NoiseMechanism):
         return SphericalLaplace(B=self.claimed.B, epsilon=self.claimed.epsilon, delta=delta)
 
     def law(self, dimensions: int) -> SphericalLaplaceLaw:
-        """Density ∝ exp(−‖z‖/b) at the smallest b."""
+        """Spherical Laplace noise of the smallest scale that keeps the claim."""
         d, B = check.dimensions(dimensions), self.claimed.B
         budget = ideal_budget(self.claimed.epsilon, self.claimed.delta, spherical_laplace_imperfection(d))
         shift = min(largest_shift(*budget, d), largest_laplace_shift(d))

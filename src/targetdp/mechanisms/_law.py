@@ -105,10 +105,10 @@ class NoiseLaw(ABC):
 
     def privacy_loss(self, distance: float) -> PrivacyLoss:
         """The exact loss between two tables whose one different row moves by ``distance``."""
-        return self.moved(check.distance(distance))
+        return self.loss_at(check.distance(distance))
 
     @abstractmethod
-    def moved(self, distance: float) -> PrivacyLoss:
+    def loss_at(self, distance: float) -> PrivacyLoss:
         """As `privacy_loss`, for a distance that may exceed 2 by the rounding of whatever came before."""
 
     @property
@@ -124,11 +124,11 @@ class NoiseLaw(ABC):
     @property
     @abstractmethod
     def density(self) -> NoiseDensity:
-        """The density of the noise, as whoever reads the law knows it."""
+        """The density of the noise, as anyone knows it who reads the law."""
 
     @property
     def density_of_a_simulation(self) -> NoiseDensity:
-        """The same for a simulation, which may draw anew what a release keeps public."""
+        """The density for a simulation, which may draw anew what a release keeps public."""
         return self.density
 
     @property
@@ -137,7 +137,7 @@ class NoiseLaw(ABC):
         return True
 
     def kept_directions(self) -> Floats:
-        """The matrix that rows are multiplied by in the mean: the unit matrix, unless directions are lost."""
+        """The matrix that rows are multiplied by, on average: the unit matrix, unless directions are lost."""
         return np.eye(self.dimensions)
 
     @property
@@ -152,12 +152,20 @@ class NoiseLaw(ABC):
 
     @property
     def steps(self) -> float:
-        """Every released value is a whole number of these; 0 where rows are transformed after the noise."""
+        """What every released value is a whole multiple of; 0 where rows are transformed after the noise."""
         return self.grid
 
     @abstractmethod
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
-        """Privatize rows of the unit ball."""
+        """Add noise to rows of the unit ball.
+
+        Args:
+            rows: Rows of length at most 1.
+            words: Where random bits come from.
+
+        Returns:
+            As many private rows.
+        """
 
     def record(self) -> dict[str, Any]:
         """The law as plain data; `law_of` reads it back."""
@@ -169,7 +177,7 @@ class NoiseLaw(ABC):
         return cls(**fields)
 
     def _fine_enough(self, deviation: float) -> None:
-        """The constants of `docs/noise.md` hold for a grid of 2⁻²⁰ of the deviation, or finer."""
+        """Refuse a grid coarser than 2⁻²⁰ of the deviation, where `docs/noise.md` proves nothing."""
         if self.grid > grid_for(deviation):
             raise ValueError(
                 f"grid = {self.grid!r} is too coarse for noise of deviation {deviation!r}: "

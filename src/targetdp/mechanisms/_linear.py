@@ -84,23 +84,23 @@ class LinearLaw(NoiseLaw):
         """How many numbers come out for each row."""
         return self.noise.dimensions
 
-    def moved(self, distance: float) -> PrivacyLoss:
+    def loss_at(self, distance: float) -> PrivacyLoss:
         """The noise's own loss at the distance that the map leaves, rounding included."""
-        return self.noise.moved(distance * self.stretch + score_rounding(self.dimensions, self.scores))
+        return self.noise.loss_at(distance * self.stretch + score_rounding(self.dimensions, self.scores))
 
     @property
     def deviation_per_column(self) -> float:
-        """The noise's own, on each score."""
+        """The deviation of the noise on each score."""
         return self.noise.deviation_per_column
 
     @property
     def covariance(self) -> Floats:
-        """The noise's own, on the scores."""
+        """The covariance of the noise on the scores."""
         return self.noise.covariance
 
     @property
     def density(self) -> NoiseDensity:
-        """The noise's own, between scores."""
+        """The density of the noise on the scores."""
         return self.noise.density
 
     @property
@@ -110,12 +110,12 @@ class LinearLaw(NoiseLaw):
 
     @property
     def makes_scores(self) -> bool:
-        """It does."""
+        """True: rows come out as scores."""
         return True
 
     @property
     def steps(self) -> float:
-        """The noise's own."""
+        """The grid of the noise on the scores."""
         return self.noise.steps
 
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
@@ -123,7 +123,15 @@ class LinearLaw(NoiseLaw):
         return self.noise_on(row_product(rows, np.array(self.weights).T), words)
 
     def noise_on(self, scores: Floats, words: WordSource) -> Floats:
-        """Noise on scores that are sums as `row_product` takes them, of rows as `clip_rows` leaves them."""
+        """Add noise to scores.
+
+        Args:
+            scores: Sums as `row_product` takes them, of rows as `clip_rows` leaves them.
+            words: Where random bits come from.
+
+        Returns:
+            As many private scores.
+        """
         return self.noise.add_to(clip_rows(scores), words)
 
     @classmethod
@@ -178,18 +186,18 @@ class Scores(NoiseMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The noise's own: the map moves no two rows apart."""
+        """The guarantee of the noise: the map moves no two rows apart."""
         return self.noise.guarantee
 
     def law(self, dimensions: int) -> LinearLaw:
-        """The map, and the law of the noise on what it makes."""
+        """The map and the law of the noise on the scores."""
         columns, noise = len(self.weights[0]), self.noise.law(len(self.weights))
         if check.dimensions(dimensions) != columns:
             raise ValueError(f"X has {dimensions} columns, weights are for {columns}: give the same columns")
         return LinearLaw(columns, noise.grid, self.weights, noise)
 
     def exposed_direction(self, dimensions: int) -> Floats:  # noqa: ARG002 (the weights know)
-        """Where the map stretches rows the most."""
+        """The direction in which the map stretches rows the most."""
         return np.asarray(np.linalg.svd(np.array(self.weights))[2][0])
 
     def without_noise(self, rows: Floats) -> Floats:

@@ -70,6 +70,12 @@ class Mondrian(Mechanism):
 
         Rows of one class are those that `privatize` makes identical. (Two classes may still get
         the same values, which only makes a group larger.)
+
+        Args:
+            X: n rows of d columns.
+
+        Returns:
+            A class number for each row.
         """
         rows, starts = self._cut(clip_rows(check.table(X)))
         numbers = np.empty(len(rows), dtype=np.int64)

@@ -75,11 +75,11 @@ class Partitioned(NoiseMechanism):
         return self.mechanism.privacy_loss(distance=distance, dimensions=dimensions)
 
     def noise_covariance(self, dimensions: int) -> Floats:
-        """The mechanism's own."""
+        """The covariance of the mechanism's own noise."""
         return self.mechanism.noise_covariance(dimensions)
 
     def noise_sd(self, dimensions: int) -> float:
-        """The mechanism's own."""
+        """The deviation of the mechanism's own noise."""
         return self.mechanism.noise_sd(dimensions)
 
     @property

@@ -188,7 +188,7 @@ class PrivateProjection(NoiseMechanism):
         return public_projection(dimensions, self.k, self.projection_seed)
 
     def exposed_direction(self, dimensions: int) -> Floats:
-        """Where R stretches rows the most."""
+        """The direction in which R stretches rows the most."""
         return np.asarray(self.public_projection(dimensions).directions[:, -1])
 
     def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:
@@ -301,7 +301,7 @@ def _calibrated_mu(epsilon: float, delta: float, normals: int) -> float:
 
 
 def _not_too_wide(dimensions: int) -> None:
-    """Decomposing a d×d matrix takes minutes beyond this, for noise that is always larger."""
+    """Refuse wide tables, whose R takes minutes to decompose for noise that is always larger."""
     if dimensions > MAX_PROJECTION_COLUMNS:
         raise ValueError(
             f"X has {dimensions} columns: a private projection takes 1 to {MAX_PROJECTION_COLUMNS}; "
@@ -320,7 +320,7 @@ def _exact(g: Guarantee) -> PrivateProjection:
 
 
 def _in_the_papers_shares(g: Guarantee, calibration: Calibration) -> PrivateProjection:
-    """A quarter of ε (below 1) and a third of δ for the covariance.
+    """A private projection that spends a quarter of ε (below 1) and a third of δ on the covariance.
 
     Never quieter than Gaussian noise: its covariance is k²σ²(RRᵀ)⁺ with σ ≥ B·σ_max(R)/(k·μ), nowhere less
     than Gaussian's B/μ.

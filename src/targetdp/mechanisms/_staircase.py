@@ -49,7 +49,14 @@ class StaircaseDensity(NoiseDensity):
         return np.asarray(np.maximum(0.0, np.floor((distances - self.inner) / self.period) + 1))
 
     def edges(self, steps: Floats) -> tuple[Floats, Floats]:
-        """The distances between which the density is so many steps down."""
+        """The distances between which the density is a number of steps down.
+
+        Args:
+            steps: How many steps down.
+
+        Returns:
+            Where each step begins and ends.
+        """
         outer = self.inner + self.period * steps
         return np.where(steps > 0, outer - self.period, 0.0), outer
 
@@ -100,8 +107,8 @@ class StaircaseLaw(NoiseLaw):
         self._fine_enough(self.deviation_per_column)
         staircase_must_fit(self.period, self.level, self.grid)
 
-    def moved(self, distance: float) -> PrivacyLoss:
-        """Staircase noise against the distance, grown by the grid."""
+    def loss_at(self, distance: float) -> PrivacyLoss:
+        """The loss of the noise against the distance, grown by rounding to the grid."""
         shift = (distance + row_growth(1, self.grid)) / (self.period * self.grid)
         return ImperfectLoss(
             StaircaseLoss(shift, self.level, self.inner / self.period),
@@ -110,12 +117,12 @@ class StaircaseLaw(NoiseLaw):
 
     @property
     def deviation_per_column(self) -> float:
-        """The root of the variance."""
+        """The noise's standard deviation."""
         return self.period * self.grid * math.sqrt(staircase_variance(self.inner / self.period, self.level))
 
     @property
     def density(self) -> StaircaseDensity:
-        """Steps down from the middle."""
+        """The density, which falls in steps from the middle."""
         return StaircaseDensity(self.period * self.grid, self.inner * self.grid, self.level)
 
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
@@ -152,11 +159,11 @@ class Staircase(NoiseMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The claim, with the sampler's tail as its δ."""
+        """The guarantee that was claimed, with the probability of the sampler's tail as its δ."""
         return replace(self.claimed, delta=staircase_imperfection(1.0).tail)
 
     def law(self, dimensions: int = 1) -> StaircaseLaw:
-        """Period and inner part in whole grid steps."""
+        """The noise, with period and inner part in whole grid steps."""
         self._dimensions(dimensions)
         level, _ = ideal_budget(
             self.claimed.epsilon, 0.0, staircase_imperfection(self.claimed.epsilon / 2, shift=3.0)

@@ -246,7 +246,7 @@ def add_staircase(
 
 
 def _tail(normals: int) -> float:
-    """The tail of so many normal draws taken together; more than a row's worth have more of it."""
+    """The probability that one of so many normal draws lies in the sampler's tail."""
     return _TAIL * max(1, math.ceil(normals / check.MAX_COLUMNS))
 
 

@@ -157,7 +157,7 @@ def shrink_rows(X: Floats) -> Floats:
 
 
 def _measured(X: Floats) -> tuple[Floats, Floats]:
-    """Rows and their lengths; a row longer than any float comes as a small, exact share of itself."""
+    """Rows and their lengths; a row too long for a float is replaced by a small, exact share of itself."""
     lengths = _lengths(X)
     endless = np.isinf(lengths)
     if endless.any():

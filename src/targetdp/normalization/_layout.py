@@ -65,7 +65,7 @@ def scores_in_ball(columns: Floats, scales: ColumnScales, weights: Floats) -> tu
 
 @kernel
 def _fill_rows(columns: Floats, center: Floats, scale: Floats, rows: Floats, odd: NDArray[np.bool_]) -> int:
-    """(x − center)/scale, then rows longer than 1 to length 1; marks rows that it must leave to others."""
+    """Scale and clip rows; mark the rows whose length leaves the safe range of floats."""
     d, n = columns.shape
     values, lengths = np.empty((d, _TILE)), np.empty(_TILE)
     clipped = 0
@@ -82,7 +82,7 @@ def _fill_rows(columns: Floats, center: Floats, scale: Floats, rows: Floats, odd
 def _fill_scores(
     columns: Floats, center: Floats, scale: Floats, weights: Floats, scores: Floats, odd: NDArray[np.bool_]
 ) -> int:
-    """As `_fill_rows`, each row in turn becoming its sums."""
+    """As `_fill_rows`, but keep only each row's weighted sums."""
     d, n = columns.shape
     values, lengths, totals = np.empty((d, _TILE)), np.empty(_TILE), np.empty(_TILE)
     clipped = 0

@@ -153,7 +153,7 @@ def scales_text(scales: ColumnScales, features: Sequence[str], origin: Origin) -
 
 
 def _read(path: Path, model: type[_File], kind: str) -> _File:
-    """A file of a kind, or a ValueError that says what is wrong with it."""
+    """Read a file of a kind, or say what is wrong with it."""
     try:
         return model.model_validate(read_toml(path, kind))
     except ValidationError as error:

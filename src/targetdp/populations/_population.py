@@ -1,4 +1,4 @@
-"""The randomness of a batch of people: it depends on the seed, the population and the batch's number alone.
+"""What populations and examples are, and how people are drawn: by seed, population and batch alone.
 
 A batch is as many people as the paper's table has. Their standings are spread evenly over the normal
 distribution: one in each of as many equally likely strata, in random order. So every whole batch has the
@@ -105,7 +105,17 @@ _HEXADECIMAL = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), dt
 
 
 def people(population: Population, seed: int, first: int, batches: int) -> Columns:
-    """All columns but the id, of so many whole batches from number ``first`` on."""
+    """Draw whole batches of people.
+
+    Args:
+        population: The recipe.
+        seed: Another seed invents other people.
+        first: The number of the first batch.
+        batches: How many batches.
+
+    Returns:
+        All columns but the id.
+    """
     size = population.size
     standing = np.empty(batches * size)
     normals = np.empty((population.normals_each, batches * size))
@@ -188,7 +198,7 @@ class Example:
 
     @cached_property
     def ids(self) -> NDArray[np.str_]:
-        """Whose row each one is."""
+        """The id of each row."""
         return self.column(ID).astype(np.str_)
 
     @cached_property

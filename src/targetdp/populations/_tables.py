@@ -1,4 +1,4 @@
-"""Example tables, to try things on: two invented populations, and two real tables from R's packages.
+"""Examples drawn and written: invented populations, and public tables of real people.
 
 `togo` and `nigeria` are drawn: nobody in them is real. `vietnam` and `credit` are public tables of real
 people, and need the extra ``examples``. `docs/populations.md` says how closely the invented ones follow the
@@ -77,7 +77,7 @@ def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
 
 
 def must_be_free(path: Path, *, force: bool) -> None:
-    """A name that a file may take: nothing has it yet, or ``force`` replaces the file that does."""
+    """Refuse a name that a file cannot take: a folder has it, or a file that ``force`` does not replace."""
     if path.is_dir():
         raise ValueError(f"output {path} is a folder: give the name of a file")
     if not force and (path.exists() or path.is_symlink()):
@@ -85,7 +85,7 @@ def must_be_free(path: Path, *, force: bool) -> None:
 
 
 def _locked(folder: Path, path: Path) -> int:
-    """The folder, held by this run alone until the handle is closed."""
+    """Lock a folder for this run alone, until the handle is closed."""
     folder.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY)
     try:
@@ -154,7 +154,7 @@ def _whole_batches(
 
 
 def _text(ids_: NDArray[np.bytes_]) -> pa.StringArray:
-    """Texts of one length, without a Python object for each."""
+    """Texts of one length as an Arrow array, without a Python object for each."""
     offsets = np.arange(0, ID_DIGITS * (len(ids_) + 1), ID_DIGITS, dtype=np.int32)
     return pa.StringArray.from_buffers(len(ids_), pa.py_buffer(offsets), pa.py_buffer(ids_))
 
@@ -305,7 +305,7 @@ def write(
 
 
 def _must_be_another(beside: Path, path: Path) -> None:
-    """Two names for two files: under one name the later would replace the earlier."""
+    """Refuse one name for both files: the later would replace the earlier."""
     if beside.absolute() == path.absolute() or beside.resolve() == path.resolve():
         raise ValueError(f"program file {beside} would be the table itself: give it another name")
 

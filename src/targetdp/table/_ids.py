@@ -103,7 +103,7 @@ class Splitters:
         self._count = 0
 
     def add(self, ids: pa.StringArray) -> None:
-        """Look at the next ids of the stream."""
+        """Take the next ids of the stream."""
         while self._next < len(ids):
             room = 2 * self._keep - self._count
             places = np.arange(self._next, len(ids), self._stride)[:room]
@@ -116,7 +116,14 @@ class Splitters:
         self._next -= len(ids)
 
     def cut(self, buckets: int) -> pa.StringArray:
-        """Up to ``buckets`` − 1 different ids that cut what was seen into nearly equal parts."""
+        """Choose ids that cut the stream into nearly equal parts.
+
+        Args:
+            buckets: How many parts.
+
+        Returns:
+            At most one id fewer than parts, sorted and all different.
+        """
         while sum(chunk.nbytes for chunk in self._seen) > _MOST_BYTES and self._count > 1:
             self._thin()  # ids of many kilobytes each
         if self._count == 0:
@@ -126,7 +133,7 @@ class Splitters:
         return seen.take(pa.array(sort_ids(seen).order[places])).unique()  # which keeps their order
 
     def _thin(self) -> None:
-        """Every second of those that were kept."""
+        """Drop every second id of those that were kept."""
         thinned = pa.chunked_array(self._seen).take(pa.array(np.arange(0, self._count, 2)))
         self._seen, self._count = thinned.chunks, len(thinned)
 
@@ -173,7 +180,7 @@ def _key(data: Bytes, start: Any, end: Any) -> Any:
 
 @kernel
 def _compare(data: Bytes, a: Any, a_end: Any, other: Bytes, b: Any, b_end: Any) -> int:
-    """Below, at or above zero as bytes a sort before, with or after bytes b."""
+    """Compare bytes: negative, zero or positive as a comes before b, equals it, or comes after it."""
     for k in range(min(a_end - a, b_end - b)):
         if data[a + k] != other[b + k]:
             return int(np.int64(data[a + k]) - np.int64(other[b + k]))

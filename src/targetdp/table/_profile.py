@@ -1,4 +1,4 @@
-"""A first look at a table, to propose what of it a program could use."""
+"""A profile of a table, to propose what of it a program could use."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Column:
 
     @property
     def is_number(self) -> bool:
-        """Whether it could be a feature."""
+        """Whether its values are numbers."""
         return self.kind in {"number", "whole"}
 
 

@@ -35,20 +35,34 @@ class Tally:
     first: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
     def add(self, problem: str, column: str, places: Any, offset: int) -> None:
-        """Note a problem of a column at some places of a batch that begins after ``offset`` rows."""
+        """Note a problem.
+
+        Args:
+            problem: What is wrong, as `raise_if_any` words it.
+            column: Where.
+            places: The rows of the batch, counted from 0.
+            offset: How many rows of the table come before this batch.
+        """
         key = (problem, column)
         self.counts[key] = self.counts.get(key, 0) + len(places)
         rows = self.first.get(key, []) + [int(i) + offset + 1 for i in places[:FIRST]]
         self.first[key] = sorted(rows)[:FIRST]
 
     def merge(self, other: "Tally") -> None:
-        """Take over what another tally found in other rows."""
+        """Add what another tally counted in other rows."""
         for key, count in other.counts.items():
             self.counts[key] = self.counts.get(key, 0) + count
             self.first[key] = sorted(self.first.get(key, []) + other.first[key])[:FIRST]
 
     def raise_if_any(self, *, rows_are_numbered: bool = True) -> None:
-        """Raise one error for everything that was found."""
+        """Raise one error for all problems, if there are any.
+
+        Args:
+            rows_are_numbered: Whether the message names rows; where their order means nothing, it does not.
+
+        Raises:
+            ValueError: At least one problem was noted.
+        """
         if not self.counts:
             return
         remedies = {
@@ -207,7 +221,7 @@ def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
 
 
 def _must_be_unicode(values: pa.Array, what: str) -> None:
-    """A Parquet file may call bytes text that are none; whoever got them could not read the table."""
+    """Refuse bytes that a Parquet file calls text and that are none: nobody could read the released table."""
     try:
         values.validate(full=True)
     except pa.ArrowInvalid as error:

@@ -73,18 +73,18 @@ class HashedFile:
         return self._size
 
     def flush(self) -> None:
-        """Nothing: `finish` syncs."""
+        """Do nothing: `finish` syncs."""
 
     def writable(self) -> bool:
-        """It is."""
+        """True: bytes can be appended."""
         return True
 
     def readable(self) -> bool:
-        """It is not."""
+        """False: nothing can be read."""
         return False
 
     def seekable(self) -> bool:
-        """It is not."""
+        """False: there is no going back."""
         return False
 
     def close(self) -> None:
@@ -292,7 +292,7 @@ def harmless(table: pa.Table) -> pa.Table:
 
 
 def refuse_formula_ids(ids: pa.ChunkedArray | pa.Array, name: str) -> None:
-    """Ids must be text as they are: a changed one is nobody's, and nobody would be found by it."""
+    """Refuse ids that a spreadsheet would run: with a mark before it, an id would be nobody's."""
     formulas = ids.filter(is_formula(ids))
     if len(formulas):
         first = formulas[0].as_py()

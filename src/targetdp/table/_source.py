@@ -34,7 +34,7 @@ _ROW_SHOWN = re.compile(r"(Expected \d+ columns, got \d+):.*")
 
 
 class TableError(ValueError):
-    """A table that cannot be read as it was asked for."""
+    """A table that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Source:
         return types
 
     def state(self) -> tuple[tuple[str, int, int, int], ...]:
-        """Sizes and times of the files: differs if somebody changed them meanwhile."""
+        """Sizes and times of the files: another state means that somebody changed them meanwhile."""
         stats = [(str(file), file.stat()) for file in self.files]
         return tuple((name, s.st_size, s.st_mtime_ns, s.st_ino) for name, s in stats)
 
@@ -254,7 +254,7 @@ def _in_small_groups(metadata: pq.FileMetaData, name: str) -> bool:
 
 
 def _one_column(file: Path, columns: list[str], rows: int, groups: int) -> Iterator[pa.RecordBatch]:
-    """One column decodes on one thread; row groups of it on several, in their order."""
+    """Read one column on several threads, a row group each, and hand over the groups in their order."""
     own = threading.local()
     opened: list[pq.ParquetFile] = []
 
@@ -289,7 +289,7 @@ def _csv_batches(
 
 @contextmanager
 def _explained(file: Path, columns: Sequence[str] = ()) -> Iterator[None]:
-    """Say which file could not be read, in our own words and the reader's."""
+    """Turn the reader's errors into ones that name the file and the column."""
     try:
         yield
     except TableError:

@@ -84,7 +84,13 @@ class Spill:
         return len(self._splitters) + 1
 
     def add(self, ids: pa.StringArray, rows: Floats, others: dict[str, pa.Array]) -> None:
-        """Put rows into their ranges."""
+        """Put rows into their ranges.
+
+        Args:
+            ids: Whose rows they are.
+            rows: Their values, n rows of d columns.
+            others: The other columns, by name.
+        """
         bucket = buckets_of(ids, self._splitters)
         order = np.argsort(bucket, kind="stable")
         where = pa.array(order)
@@ -113,7 +119,14 @@ class Spill:
             offset += piece.nbytes
 
     def sorted_bucket(self, number: int) -> tuple[pa.StringArray, Floats, dict[str, pa.Array], SortedIds]:
-        """Ids, values column by column, other columns: one range, sorted by id; ids must be different."""
+        """Read one range back, sorted by id.
+
+        Args:
+            number: The range's number, from 0.
+
+        Returns:
+            Ids, values column by column (d×n), the other columns, and the order with its duplicates.
+        """
         spans = [(batch, *_span(batch.rows, number), *_span(batch.bytes, number)) for batch in self._batches]
         spans = [span for span in spans if span[2] > span[1]]
         rows = np.empty((sum(r1 - r0 for _, r0, r1, _, _ in spans), self._d))
@@ -148,7 +161,7 @@ class Spill:
         return ids.take(where), columns_in_order(rows, done.order), kept, done
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file, which removes it."""
         self._open.close()
 
     def _write(self, view: memoryview, offset: int) -> None:

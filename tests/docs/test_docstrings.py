@@ -75,8 +75,8 @@ def parameters(value: Any) -> list[str]:
     """Names of all arguments: for a class that somebody makes, those of making one."""
     if not inspect.isclass(value):
         return list(inspect.signature(value).parameters)
-    if hasattr(value, "model_fields"):  # pydantic's
-        return list(value.model_fields)
+    if hasattr(value, "model_fields"):  # pydantic's may be described where they stand
+        return [name for name, field in value.model_fields.items() if not field.description]
     made = vars(value).get("__init__")
     ours = inspect.isfunction(made) and (
         dataclasses.is_dataclass(value) or made.__module__ == value.__module__

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 MOST_PROBLEMS = 8
 """How many problems a message names: a file of thousands of lines may have one in each."""
@@ -100,6 +100,26 @@ def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str
     if len(problems) > MOST_PROBLEMS:
         lines.append(f"and {len(problems) - MOST_PROBLEMS:,} more problems")
     return "; ".join(lines)
+
+
+def _summary_only(schema: dict[str, Any]) -> None:
+    if "description" in schema:
+        schema["description"] = schema["description"].split("\n\n")[0]
+
+
+class StrictModel(BaseModel):
+    """A file, or a part of one: unknown fields are refused, and nothing can be changed.
+
+    Of a model's docstring, only the first paragraph goes into its JSON schema.
+
+    Example:
+        >>> class Settings(StrictModel):
+        ...     quota: float
+        >>> Settings.model_json_schema()["additionalProperties"]
+        False
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_summary_only)
 
 
 def shown(value: Any) -> str:

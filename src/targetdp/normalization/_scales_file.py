@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from targetdp._files import explain, read_toml, toml_value
+from targetdp._files import StrictModel, explain, read_toml, toml_value
 from targetdp.normalization._scales import Bounds, ColumnScales, confidential_scales, declared_scales
 
 Origin = Literal["public", "confidential"]
@@ -15,13 +15,12 @@ _File = TypeVar("_File", bound=BaseModel)
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class _Column(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Column(StrictModel):
     center: _Finite
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class ScalesFile(BaseModel):
+class ScalesFile(StrictModel):
     """A center and a scale for each feature, and whose data they were learned from.
 
     Args:
@@ -34,20 +33,19 @@ class ScalesFile(BaseModel):
         40.0
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, title="targetdp scales")
+    model_config = ConfigDict(title="targetdp scales")
     source: Origin = Field(
         description="public: learned from no one in the table; confidential: from the same people"
     )
     features: dict[str, _Column] = Field(min_length=1)
 
 
-class _Range(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Range(StrictModel):
     lower: _Finite
     upper: _Finite
 
 
-class BoundsFile(BaseModel):
+class BoundsFile(StrictModel):
     """Public bounds for each feature: from the nature of the quantity, not from the table.
 
     Args:
@@ -58,7 +56,7 @@ class BoundsFile(BaseModel):
         200.0
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, title="targetdp bounds")
+    model_config = ConfigDict(title="targetdp bounds")
     features: dict[str, _Range] = Field(min_length=1)
 
 

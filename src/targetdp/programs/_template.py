@@ -50,12 +50,9 @@ REVENUE, INTEREST = 0.15, 0.02
 
 
 def program_text(
-    proposal: Proposal,
-    look: TableProfile | None,
-    table: Path,
-    terms: Terms,
+    proposal: Proposal, look: TableProfile | None, table: Path, terms: Terms,
     heading: Iterable[str] = _PROPOSED,
-) -> str:
+) -> str:  # fmt: skip
     """A program file, commented.
 
     Ranges of columns, which are statistics, are in it only if the table was looked at and its rows are not
@@ -93,12 +90,9 @@ def program_text(
 
 
 def checked_text(
-    proposal: Proposal,
-    look: TableProfile | None,
-    table: Path,
-    terms: Terms,
+    proposal: Proposal, look: TableProfile | None, table: Path, terms: Terms,
     heading: Iterable[str] = _PROPOSED,
-) -> str:
+) -> str:  # fmt: skip
     """`program_text`, once it is known that the file would be accepted."""
     text = program_text(proposal, look, table, terms, heading)
     make_program_settings(tomllib.loads(text) | {"table": table})

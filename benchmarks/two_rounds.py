@@ -17,7 +17,7 @@ from benchmarks.timing import Say
 from targetdp._core import Floats
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import data_scales, normalize
-from targetdp.populations import REAL, draw
+from targetdp.populations import draw, public_tables
 from targetdp.programs import QUOTA, TOGO_ADULTS, Aid, Lending, Loans, loans_at_rates
 from targetdp.targeting import ONE_ROUND, TWO_ROUNDS, WITHOUT_PRIVACY, protocol
 
@@ -134,7 +134,7 @@ def cases() -> Iterator[tuple[str, Case]]:
     yield "Togo, invented", _togo
     yield "Nigeria, invented", _nigeria
     try:
-        for case in REAL.values():
+        for case in public_tables().values():
             case()
     except ImportError:  # the extra is not installed
         pass
@@ -162,12 +162,12 @@ def _nigeria() -> tuple[Floats, Lending]:
 
 
 def _whole_vietnam() -> tuple[Floats, Aid]:
-    people = REAL["vietnam"]()
+    people = public_tables()["vietnam"]()
     return _ball(people.X), Aid(people.y, QUOTA, TOGO_ADULTS)
 
 
 def _applicants() -> tuple[Floats, Lending]:
-    people = REAL["credit"]()
+    people = public_tables()["credit"]()
     loans = loans_at_rates(people.column(people.money[0]).astype(np.float64), revenue=0.4, interest=0.02)
     return _ball(people.X), Lending(people.y, loans)
 

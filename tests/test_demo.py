@@ -14,7 +14,7 @@ from examples.tour._tour import steps
 from examples.tour.comparison import Line, compare, render
 from targetdp import Guarantee, SphericalLaplace, least_noise
 from targetdp.mechanisms import noise_mechanisms
-from targetdp.populations import POPULATIONS
+from targetdp.populations import invented_populations
 from targetdp.report import compare_noise
 
 PEOPLE, FEATURES = 4_201, 10
@@ -174,7 +174,7 @@ def test_the_tours_programs_are_those_that_come_with_the_package(tmp_path: Path)
     commands = [command for step in steps(tmp_path) for command in step.commands]
     swept = [command.split()[1] for command in commands if command.startswith("tradeoff ")]
     assert swept == ["togo", "nigeria"]
-    assert set(swept) <= set(POPULATIONS)
+    assert set(swept) <= set(invented_populations())
 
 
 def test_every_step_of_the_tour_works_and_leaves_what_it_says(

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from targetdp._core import Floats
-from targetdp.normalization import Moments
+from targetdp.normalization import ColumnMoments
 
 VALUES = st.lists(st.tuples(*[st.floats(-1e6, 1e6)] * 2), min_size=1, max_size=30)
 
 
-def agree(found: Moments, X: Floats) -> None:
+def agree(found: ColumnMoments, X: Floats) -> None:
     assert found.rows == X.shape[1]
     size = np.abs(X).max(axis=1)
     assert np.allclose(found.mean, X.mean(axis=1), rtol=1e-12, atol=1e-12 * size.max())
@@ -32,29 +32,29 @@ def test_batches_in_any_order_make_the_whole(
     parts = [np.array(batch).T for batch in batches]
     whole = np.concatenate(parts, axis=1)
     random.shuffle(parts)  # type: ignore[attr-defined]
-    agree(reduce(add, (Moments.of(part) for part in parts)), whole)
+    agree(reduce(add, (ColumnMoments.of(part) for part in parts)), whole)
 
 
 def test_a_small_deviation_on_a_large_mean_survives() -> None:
     rng = np.random.default_rng(5)
     X = 1e9 + rng.normal(size=(1, 100_000))
-    found = reduce(add, (Moments.of(part) for part in np.array_split(X, 37, axis=1)))
+    found = reduce(add, (ColumnMoments.of(part) for part in np.array_split(X, 37, axis=1)))
     assert found.deviation[0] == pytest.approx(X.std(), rel=1e-6)
     naive = math.sqrt(max(0.0, float((X**2).mean() - X.mean() ** 2)))
     assert abs(naive - X.std()) > 0.01, "summing squares would have lost it"
 
 
 def test_one_value_only_is_constant_and_two_are_not() -> None:
-    one = Moments.of(np.array([[0.1] * 3, [0.1, 0.1, 0.2]]))
+    one = ColumnMoments.of(np.array([[0.1] * 3, [0.1, 0.1, 0.2]]))
     assert one.constant.tolist() == [True, False]
-    both = one + Moments.of(np.array([[np.nextafter(0.1, 1)], [0.1]]))
+    both = one + ColumnMoments.of(np.array([[np.nextafter(0.1, 1)], [0.1]]))
     assert both.constant.tolist() == [False, False]
-    assert (Moments.of(np.array([[3.0]])).deviation == 0).all()
+    assert (ColumnMoments.of(np.array([[3.0]])).deviation == 0).all()
 
 
 def test_values_that_overflow_are_not_silently_wrong() -> None:
-    found = Moments.of(np.array([[1.7e308, 1.7e308, -1.7e308]]))
+    found = ColumnMoments.of(np.array([[1.7e308, 1.7e308, -1.7e308]]))
     assert not np.isfinite(found.squares[0])
-    joined = found + Moments.of(np.array([[1.0]]))
+    joined = found + ColumnMoments.of(np.array([[1.0]]))
     assert not np.isfinite(joined.squares[0])
     assert (joined.lowest[0], joined.highest[0], joined.rows) == (-1.7e308, 1.7e308, 4)

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from examples.tour.comparison import ADULTS, QUOTA, SIMULATIONS, compare, render
 from targetdp.cli import app
-from targetdp.populations import POPULATIONS
+from targetdp.populations import invented_populations
 
 OURS = ".made-by-targetdp-demo"
 """Marks the folder: only what a tour has made is replaced by the next one."""
@@ -35,7 +35,7 @@ class Step:
 def steps(folder: Path) -> tuple[Step, ...]:
     """The tour's commands, all in one folder."""
     f = folder.as_posix()
-    features = ",".join(POPULATIONS["togo"].features)
+    features = ",".join(invented_populations()["togo"].features)
     ledger = f"--ledger {f}/ledger.db --population subscribers"
     return (
         Step(

@@ -20,11 +20,26 @@ class Guarantee:
     P(A(X) ∈ E) ≤ e^ε · P(A(X′) ∈ E) + δ for all events E and all B-neighbors X, X′: tables of the
     unit ball that agree on all rows but one, which moves by at most B.
 
+    Args:
+        B: The distance that is hidden, in (0, 2].
+        epsilon: ε, above 0.
+        delta: δ, from 0 to 1.
+
+    Raises:
+        ValueError: One of them is outside its range.
+
     Guarantees: what the inequality says, for one row, against any adversary.
     Does not guarantee: anything about rows farther apart than B beyond `at_distance`; anything
     about whether a person is in the table; anything for a person with several rows beyond group
     privacy.
     Edges: δ = 1 promises nothing (`is_vacuous`).
+
+    Example:
+        >>> promise = Guarantee(B=0.25, epsilon=4, delta=1e-5)
+        >>> print(promise)
+        (B=0.25, ε=4, δ=1e-05)-TDP
+        >>> promise.at_distance(0.5).epsilon
+        8.0
     """
 
     B: float
@@ -45,7 +60,14 @@ class Guarantee:
         return self.delta >= 1
 
     def is_at_least(self, other: "Guarantee") -> bool:
-        """Whether this one implies the other at a glance: no smaller B, no larger ε or δ."""
+        """Whether this one implies the other at a glance: no smaller B, no larger ε or δ.
+
+        Args:
+            other: The guarantee that it is compared with.
+
+        Returns:
+            Whether all three hold; False does not mean that it does not imply the other.
+        """
         check.instance("other", other, Guarantee)
         return self.B >= other.B and self.epsilon <= other.epsilon and self.delta <= other.delta
 
@@ -53,6 +75,12 @@ class Guarantee:
         """Lemma 4 (switch lemma): what remains for rows at another distance.
 
         With s = ⌈r/B⌉ the pair (sε, min(1, δ·(e^{sε} − 1)/(e^ε − 1))), computed without overflow.
+
+        Args:
+            distance: How far apart two rows are, in (0, 2].
+
+        Returns:
+            The guarantee with that distance as its B.
         """
         r = check.distance(distance)
         s = steps(r, self.B)
@@ -72,7 +100,21 @@ class Guarantee:
 
 
 def sequential(*guarantees: Guarantee) -> Guarantee:
-    """Lemma 2: several algorithms on the same rows: (min B, Σε, Σδ)."""
+    """Compose algorithms on the same rows (Lemma 2): (min B, Σε, Σδ).
+
+    Args:
+        guarantees: One for each algorithm, at least one.
+
+    Returns:
+        The guarantee of everything together.
+
+    Raises:
+        ValueError: None was given.
+
+    Example:
+        >>> sequential(Guarantee(0.25, 1, 1e-5), Guarantee(0.5, 2, 1e-5)).epsilon
+        3.0
+    """
     _some(guarantees)
     return _capped(
         min(g.B for g in guarantees),
@@ -82,9 +124,22 @@ def sequential(*guarantees: Guarantee) -> Guarantee:
 
 
 def parallel(*guarantees: Guarantee) -> Guarantee:
-    """Lemma 3: algorithms on disjoint sets of rows: (min B, max ε, max δ).
+    """Compose algorithms on disjoint sets of rows (Lemma 3): (min B, max ε, max δ).
+
+    Args:
+        guarantees: One for each algorithm, at least one.
+
+    Returns:
+        The guarantee of everything together.
+
+    Raises:
+        ValueError: None was given.
 
     Edges: which rows go to which algorithm must not depend on the data.
+
+    Example:
+        >>> parallel(Guarantee(0.25, 1, 1e-5), Guarantee(0.5, 2, 1e-5)).epsilon
+        2.0
     """
     _some(guarantees)
     return Guarantee(
@@ -100,6 +155,20 @@ def steps(distance: float, B: float) -> int:
     A quotient less than four units in the last place off a whole number counts as it. The
     chain of s rows then has steps of at most B·(1 + 2⁻⁵⁰), which every mechanism here covers, since
     it is calibrated for rows a little farther apart than B (`targetdp.noise.row_growth`).
+
+    Args:
+        distance: How far apart two rows are.
+        B: The length of a step.
+
+    Returns:
+        How many steps lead from one row to the other.
+
+    Raises:
+        ValueError: B is so small that the quotient leaves the range of floats.
+
+    Example:
+        >>> steps(2.0, 2 / 49)
+        49
     """
     quotient = distance / B
     if not math.isfinite(quotient):
@@ -111,7 +180,18 @@ def steps(distance: float, B: float) -> int:
 
 
 def log_expm1(x: float) -> float:
-    """ln(e^x − 1) for x > 0, without overflow."""
+    """ln(e^x − 1), without overflow.
+
+    Args:
+        x: A number above 0.
+
+    Returns:
+        The logarithm.
+
+    Example:
+        >>> log_expm1(1000.0)
+        1000.0
+    """
     return x + math.log(-math.expm1(-x))
 
 

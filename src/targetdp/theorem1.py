@@ -17,6 +17,16 @@ def accuracy_ceiling(guarantee: Guarantee) -> float:
 
     Its proof bounds γ ≤ e^{sε}(1 − γ) + δ(e^{sε} − 1)/(e^ε − 1), s = ⌈2/B⌉, which is
     γ ≤ (1 + δ·(1 − e^{−sε})/(e^ε − 1)) / (1 + e^{−sε}).
+
+    Args:
+        guarantee: What is promised.
+
+    Returns:
+        A share of people, from 1/2 to 1.
+
+    Example:
+        >>> round(accuracy_ceiling(Guarantee(B=2, epsilon=1)), 3)
+        0.731
     """
     check.instance("guarantee", guarantee, Guarantee)
     s = steps(2.0, guarantee.B)
@@ -28,6 +38,20 @@ def is_ruled_out(guarantee: Guarantee, accuracy: float) -> bool:
 
     The same as ⌈2/B⌉ < ⌈ln(Q)/ε⌉, written as a comparison with the ceiling so that the two always
     agree. False does not mean that the accuracy can be reached.
+
+    Args:
+        guarantee: What is promised.
+        accuracy: γ, from 1/2 to below 1.
+
+    Returns:
+        Whether it is impossible.
+
+    Raises:
+        ValueError: The accuracy is outside its range.
+
+    Example:
+        >>> is_ruled_out(Guarantee(B=2, epsilon=1), accuracy=0.9)
+        True
     """
     check.instance("guarantee", guarantee, Guarantee)
     s = steps(2.0, guarantee.B)
@@ -37,8 +61,23 @@ def is_ruled_out(guarantee: Guarantee, accuracy: float) -> bool:
 def largest_B(*, accuracy: float, epsilon: float, delta: float = 0.0) -> float:
     """The largest B = 2/m that Theorem 1 leaves possible: B ≤ 2/⌈ln(Q)/ε⌉ (Example 1).
 
-    Q = (δ + γ(e^ε − 1)) / (δ + (1 − γ)(e^ε − 1)); found as the smallest m whose ceiling is not
-    below γ, so that it agrees with `is_ruled_out`.
+    Q = (δ + γ(e^ε − 1)) / (δ + (1 − γ)(e^ε − 1)); it is the smallest m whose ceiling is not below γ, so
+    that it agrees with `is_ruled_out`.
+
+    Args:
+        accuracy: γ, from 1/2 to below 1.
+        epsilon: ε, above 0.
+        delta: δ, from 0 to 1.
+
+    Returns:
+        B, at most 2.
+
+    Raises:
+        ValueError: One of them is outside its range.
+
+    Example:
+        >>> largest_B(accuracy=0.9, epsilon=1)
+        0.6666666666666666
     """
     gamma = _accuracy(accuracy)
     epsilon = check.number("epsilon", epsilon, at_least=1e-300)

@@ -9,7 +9,8 @@ from scipy import stats
 from support import assert_scale, follows
 from targetdp import GaussianNoise, Partitioned, PrivateProjection, SphericalLaplace, Staircase
 from targetdp._core import Floats
-from targetdp.mechanisms import Calibration, NoiseMechanism, draw_projection
+from targetdp.mechanisms import Calibration, NoiseMechanism
+from targetdp.mechanisms._projection_steps import draw_projection
 from targetdp.noise._random_words import SimulatedWords
 
 SEED = 11

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from release_support import cli, read_back, words
-from targetdp.populations import POPULATIONS, REAL, draw
+from targetdp.populations import draw, invented_populations, public_tables
 from targetdp.table import Sink
 
 
@@ -34,7 +34,7 @@ def test_rows_and_seed(tmp_path: Path) -> None:
 
 
 def test_it_goes_straight_into_a_release(tmp_path: Path) -> None:
-    table, features = tmp_path / "togo.parquet", ",".join(POPULATIONS["togo"].features)
+    table, features = tmp_path / "togo.parquet", ",".join(invented_populations()["togo"].features)
     assert cli("example", "togo", "--out", table).code == 0
     asked = ("--id", "id", "--features", features)
     scales = cli("scales", table, *asked, "--source", "public", "--out", tmp_path / "scales.toml")
@@ -46,7 +46,7 @@ def test_it_goes_straight_into_a_release(tmp_path: Path) -> None:
     assert ran.code == 0, ran.err
     released = read_back(tmp_path / "private.parquet")
     assert set(released["id"].to_pylist()) == set(draw("togo").ids)
-    assert set(released["region"].to_pylist()) == set(POPULATIONS["togo"].groups["region"])
+    assert set(released["region"].to_pylist()) == set(invented_populations()["togo"].groups["region"])
 
 
 def test_an_existing_file_is_replaced_only_by_force(tmp_path: Path) -> None:
@@ -102,4 +102,4 @@ def test_without_the_extra_real_tables_are_exit_code_3(
 def test_the_command_offers_every_example_there_is() -> None:
     ran = cli("example", "--help")
     assert ran.code == 0
-    assert all(name in ran.out for name in (*POPULATIONS, *REAL))
+    assert all(name in ran.out for name in (*invented_populations(), *public_tables()))

@@ -9,7 +9,8 @@ import pytest
 
 from targetdp import GaussianNoise, PrivateProjection, SphericalLaplace, Staircase
 from targetdp._core import row_product
-from targetdp.mechanisms import LinearLaw, NoiseLaw, Scores, law_of, noise_laws
+from targetdp.mechanisms import LinearLaw, NoiseLaw, Scores, law_of
+from targetdp.mechanisms._law import noise_laws
 from targetdp.noise import RowWords, SecretWords
 
 MADE: dict[str, NoiseLaw] = {

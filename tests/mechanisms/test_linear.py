@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from targetdp import GaussianNoise, Guarantee, SphericalLaplace, Staircase, least_noise
 from targetdp._core import Floats, row_product
 from targetdp.attacks import audit
-from targetdp.mechanisms import MOST_SCORES, LinearLaw, Scores, norm_bound, rounding, unit_map, weights_matrix
+from targetdp.mechanisms import (
+    MOST_SCORES,
+    LinearLaw,
+    Scores,
+    norm_bound,
+    score_rounding,
+    unit_map,
+    weights_matrix,
+)
 from targetdp.normalization import clip_rows
 
 PROMISE = Guarantee(0.25, 4.0, 1e-5)
@@ -70,7 +78,7 @@ def test_rounding_covers_clipping_and_sums() -> None:
     W = unit_map(rng.normal(size=(1, d)), 1.0)
     rows = clip_rows(rng.normal(size=(200, d)))
     exact = np.array([math.fsum(a * b for a, b in zip(row, W[0], strict=True)) for row in rows.tolist()])
-    assert np.abs(row_product(rows, W.T)[:, 0] - exact).max() < rounding(d, 1) / 2
+    assert np.abs(row_product(rows, W.T)[:, 0] - exact).max() < score_rounding(d, 1) / 2
 
 
 # The guarantee

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from targetdp.cli import app
-from targetdp.populations import POPULATIONS, REAL
+from targetdp.populations import invented_populations, public_tables
 from targetdp.programs import ProgramFile, example_program, read_program_file
 from targetdp.programs._settings import LendingSettings, make_program_settings
 from targetdp.programs._template import EXAMPLES
@@ -32,7 +32,7 @@ def run(*arguments: object) -> str:
 
 
 def test_every_example_has_a_program_and_every_program_an_example() -> None:
-    assert set(EXAMPLES) == {*POPULATIONS, *REAL}
+    assert set(EXAMPLES) == {*invented_populations(), *public_tables()}
     with pytest.raises(ValueError, match="name = 'ghana' is not one of"):
         example_program("ghana", Path("ghana.parquet"))
 
@@ -43,7 +43,7 @@ def test_a_program_file_fits_the_schema_and_says_where_rows_come_from(name: str)
     jsonschema.validate(tomllib.loads(text), ProgramFile.model_json_schema())
     settings = make_program_settings(tomllib.loads(text))
     assert settings.table == Path("folder/people.csv")
-    assert settings.source == ("synthetic" if name in POPULATIONS else "public")
+    assert settings.source == ("synthetic" if name in invented_populations() else "public")
     assert settings.parts == (6 if name == "nigeria" else 1)
     assert settings.kind == ("aid" if name in {"togo", "vietnam"} else "lending")
     assert settings.population == (4_950_000 if settings.kind == "aid" else None)

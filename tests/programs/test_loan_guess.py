@@ -12,7 +12,7 @@ from targetdp.populations import write
 from targetdp.programs import Terms, propose
 from targetdp.programs._proposal import Proposal
 from targetdp.programs._template import program_text
-from targetdp.table import look_at
+from targetdp.table import profile_table
 
 ROWS = 40
 ONES = [0, 1, 1, 1] * (ROWS // 4)
@@ -23,7 +23,7 @@ def proposed(folder: Path, table: dict[str, Any] | None = None, **given: Any) ->
     columns: dict[str, Any] = {"calls": rng.random(ROWS), "amount": rng.integers(50, 900, ROWS)}
     path = folder / "loans.parquet"
     pq.write_table(pa.table(columns | (table or {"repaid": ONES})), path)
-    return propose(look_at(path), "lending", **given)
+    return propose(profile_table(path), "lending", **given)
 
 
 def terms(found: Proposal) -> tuple[str, float | str | None, float | str | None]:
@@ -50,7 +50,7 @@ def test_columns_of_revenue_and_interest_are_used_and_are_no_features(tmp_path: 
 def test_the_invented_loans_of_nigeria(tmp_path: Path) -> None:
     path = tmp_path / "nigeria.parquet"
     write("nigeria", path, rows=500)
-    assert terms(propose(look_at(path), "lending")) == ("loan_amount", "revenue", "interest")
+    assert terms(propose(profile_table(path), "lending")) == ("loan_amount", "revenue", "interest")
 
 
 def test_what_is_given_wins_be_it_a_column_or_a_rate(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from targetdp.programs import (
     read_program_file,
 )
 from targetdp.programs._settings import LendingSettings
-from targetdp.table import look_at
+from targetdp.table import profile_table
 
 ROWS = 60
 
@@ -213,9 +213,9 @@ def test_a_file_written_meanwhile_is_not_replaced(
 
     def look_and_dawdle(path: Path) -> Any:
         out.write_text("theirs", encoding="utf-8")
-        return look_at(path)
+        return profile_table(path)
 
-    monkeypatch.setattr("targetdp.table.look_at", look_and_dawdle)
+    monkeypatch.setattr("targetdp.table.profile_table", look_and_dawdle)
     with pytest.raises(ValueError, match="exists: choose another name"):
         init(table, out)
     assert out.read_text(encoding="utf-8") == "theirs"
@@ -244,7 +244,7 @@ def test_the_table_is_named_relative_to_the_file(table: Path, tmp_path: Path) ->
 def test_a_csv_is_looked_at_as_what_it_means(tmp_path: Path) -> None:
     table = tmp_path / "people.csv"
     pacsv.write_csv(pa.table(people(gaps=None)), table)
-    look = look_at(table)
+    look = profile_table(table)
     assert look["subscriber"].kind == "text"  # 00001 is a name
     assert (look["calls"].kind, look["texts"].kind, look["sex"].kind) == ("whole", "number", "text")
     out = tmp_path / "program.toml"
@@ -254,9 +254,9 @@ def test_a_csv_is_looked_at_as_what_it_means(tmp_path: Path) -> None:
 
 
 def test_only_the_first_rows_are_looked_at(table: Path) -> None:
-    look = look_at(table, rows=7)
+    look = profile_table(table, rows=7)
     assert (look.rows, look.whole) == (7, False)
-    assert (look_at(table).rows, look_at(table).whole) == (ROWS, True)
+    assert (profile_table(table).rows, profile_table(table).whole) == (ROWS, True)
 
 
 @pytest.mark.parametrize(
@@ -300,9 +300,9 @@ def test_tables_that_cannot_be_looked_at(tmp_path: Path) -> None:
     empty = tmp_path / "empty.parquet"
     pq.write_table(pa.table({"y": pa.array([], pa.float64())}), empty)
     with pytest.raises(ValueError, match="has no rows: there is nobody to decide about"):
-        look_at(empty)
+        profile_table(empty)
     with pytest.raises(ValueError, match="does not exist"):
-        look_at(tmp_path / "nowhere.parquet")
+        profile_table(tmp_path / "nowhere.parquet")
     pq.write_table(pa.table({"y": np.arange(5.0)}), empty)
     with pytest.raises(ValueError, match="features could not be guessed: no column is left"):
-        propose(look_at(empty), "aid")
+        propose(profile_table(empty), "aid")

@@ -12,16 +12,16 @@ import pytest
 from targetdp.programs import Terms, opened, propose
 from targetdp.programs._settings import make_program_settings
 from targetdp.programs._template import program_text
-from targetdp.table import Look, look_at
+from targetdp.table import TableProfile, profile_table
 
 ROWS = 60
 
 
-def seen(folder: Path, columns: dict[str, Any], file: str = "people.parquet") -> Look:
+def seen(folder: Path, columns: dict[str, Any], file: str = "people.parquet") -> TableProfile:
     data = {"calls": np.arange(ROWS) % 17, "y": np.linspace(0, 1, ROWS)} | columns
     path = folder / file
     (pacsv.write_csv if file.endswith("csv") else pq.write_table)(pa.table(data), path)
-    return look_at(path)
+    return profile_table(path)
 
 
 @pytest.mark.parametrize("file", ["people.parquet", "people.csv"])

@@ -13,7 +13,7 @@ from release_support import FEATURES, certificate_of, values_of, write_parquet
 from score_support import charged, first_round, in_folder, second_round, two_tables, write_weights
 from targetdp import sequential
 from targetdp.accounting import StatedLoss, compose
-from targetdp.mechanisms import LinearLaw, law_of, rounding
+from targetdp.mechanisms import LinearLaw, law_of, score_rounding
 from targetdp.normalization import ColumnScales, private_scales
 from targetdp.release import (
     Certificate,
@@ -105,7 +105,7 @@ def test_people_inside_pay_for_the_scales_once(made: Path) -> None:
     losses = [
         law_of(sample.mechanism.law or {}).privacy_loss(inside.B),
         StatedLoss.of(sample.scales.spent.value(), distance=inside.B),
-        scores.noise.moved(inside.B + rounding(3, 1)),
+        scores.noise.loss_at(inside.B + score_rounding(3, 1)),
     ]
     by_curves = compose(*losses).epsilon(inside.delta)
     assert inside.epsilon == pytest.approx(min(by_curves, lemma.epsilon), rel=1e-9)

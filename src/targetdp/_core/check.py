@@ -32,7 +32,28 @@ def number(
     at_most: float | None = None,
     remedy: str = "",
 ) -> float:
-    """A finite real number in an interval that is open (above, below) or closed (at_least, at_most)."""
+    """A finite real number in an interval that is open (above, below) or closed (at_least, at_most).
+
+    Args:
+        name: What messages call it.
+        value: What the caller gave; booleans, texts and arrays are refused.
+        above: Lower end, not allowed itself.
+        at_least: Lower end, allowed.
+        below: Upper end, not allowed itself.
+        at_most: Upper end, allowed.
+        remedy: What the message advises.
+
+    Returns:
+        The value as a float.
+
+    Raises:
+        TypeError: It is not a number.
+        ValueError: It is not finite, or outside the interval.
+
+    Example:
+        >>> number("epsilon", 2, above=0)
+        2.0
+    """
     interval = (
         f"{'(' if at_least is None else '['}{_bound(above, at_least, '-inf')}, "
         f"{_bound(below, at_most, 'inf')}{')' if at_most is None else ']'}"
@@ -62,7 +83,26 @@ def number(
 
 
 def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None, remedy: str = "") -> int:
-    """A whole number in a closed interval. Booleans and floats are refused."""
+    """A whole number in a closed interval. Booleans and floats are refused.
+
+    Args:
+        name: What messages call it.
+        value: What the caller gave.
+        at_least: The smallest that is allowed.
+        at_most: The largest that is allowed; None for any.
+        remedy: What the message advises.
+
+    Returns:
+        The value as an int.
+
+    Raises:
+        TypeError: It is not a whole number.
+        ValueError: It is outside the interval.
+
+    Example:
+        >>> integer("k", 10, at_least=1)
+        10
+    """
     interval = f"{at_least} to {'any' if at_most is None else at_most}"
     if isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} = {value!r} is not a whole number: give {interval}{_tail(remedy)}")
@@ -78,20 +118,64 @@ def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None,
 
 
 def instance(name: str, value: Any, kind: type) -> None:
-    """A value of one of our own types."""
+    """A value of one of our own types.
+
+    Args:
+        name: What messages call it.
+        value: What the caller gave.
+        kind: The class that it must be of.
+
+    Raises:
+        TypeError: It is of another class.
+
+    Example:
+        >>> instance("name", "togo", str)
+    """
     if not isinstance(value, kind):
         raise TypeError(f"{name} = {value!r} is not a {kind.__name__}: give a {kind.__name__}")
 
 
 def choice(name: str, value: Any, options: Collection[str]) -> str:
-    """One of several words."""
+    """One of several words.
+
+    Args:
+        name: What messages call it.
+        value: What the caller gave.
+        options: The words that are allowed.
+
+    Returns:
+        The value.
+
+    Raises:
+        ValueError: It is none of them.
+
+    Example:
+        >>> choice("rows", "clip", ("clip", "unit"))
+        'clip'
+    """
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} = {value!r} is not one of {', '.join(sorted(options))}")
     return value
 
 
 def several(name: str, values: Any, remedy: str) -> list[Any]:
-    """A list, whatever it was given as; one thing alone, a text included, is refused."""
+    """A list, whatever it was given as; one thing alone, a text included, is refused.
+
+    Args:
+        name: What messages call it.
+        values: What the caller gave.
+        remedy: What the message advises.
+
+    Returns:
+        The values as a list.
+
+    Raises:
+        TypeError: It is one thing, or nothing that can be listed.
+
+    Example:
+        >>> several("features", ("a", "b"), "give a list of names")
+        ['a', 'b']
+    """
     if not isinstance(values, str | bytes):
         try:
             return list(values)
@@ -101,7 +185,24 @@ def several(name: str, values: Any, remedy: str) -> list[Any]:
 
 
 def text(name: str, value: Any, *, longest: int) -> str:
-    """Words on one line: what looks empty, or like another text, is refused."""
+    """Words on one line: what looks empty, or like another text, is refused.
+
+    Args:
+        name: What messages call it.
+        value: What the caller gave.
+        longest: The largest number of characters.
+
+    Returns:
+        The text, with each accent spelled in one way (Unicode's NFC).
+
+    Raises:
+        TypeError: It is not text.
+        ValueError: It is empty, too long, not printable, or has space at an end.
+
+    Example:
+        >>> text("reason", "a pilot", longest=80)
+        'a pilot'
+    """
     if not isinstance(value, str):
         raise TypeError(f"{name} = {value!r} is not text: give 1 to {longest} characters")
     if not value.strip() or value != value.strip() or len(value) > longest or not value.isprintable():
@@ -114,14 +215,44 @@ def text(name: str, value: Any, *, longest: int) -> str:
 
 
 def distance(value: Any, name: str = "distance") -> float:
-    """A distance between two rows of the unit ball: (0, 2]."""
+    """A distance between two rows of the unit ball: (0, 2].
+
+    Args:
+        value: What the caller gave.
+        name: What messages call it.
+
+    Returns:
+        The distance as a float.
+
+    Raises:
+        ValueError: It is outside (0, 2].
+
+    Example:
+        >>> distance(2)
+        2.0
+    """
     return number(
         name, value, above=0, at_most=2, remedy="rows lie in the unit ball, so no two are farther than 2"
     )
 
 
 def dimensions(value: Any, name: str = "dimensions") -> int:
-    """A number of columns."""
+    """A number of columns.
+
+    Args:
+        value: What the caller gave.
+        name: What messages call it.
+
+    Returns:
+        A whole number from 1 to `MAX_COLUMNS`.
+
+    Raises:
+        ValueError: It is outside that range.
+
+    Example:
+        >>> dimensions(10)
+        10
+    """
     return integer(name, value, at_least=1, at_most=MAX_COLUMNS)
 
 
@@ -130,6 +261,23 @@ def table(X: Any, name: str = "X", *, columns: int | None = None) -> Floats:
 
     It may share the caller's memory: nobody here writes to it. Integers and narrower floats are widened.
     One-dimensional input is refused, since a row and a column would look alike.
+
+    Args:
+        X: What the caller gave: whatever numpy makes a table of numbers of.
+        name: What messages call it.
+        columns: How many columns it must have, if that is known.
+
+    Returns:
+        The table as an array of n rows and d columns.
+
+    Raises:
+        TypeError: It does not hold numbers.
+        ValueError: It has another shape, a masked value, or one that is not finite.
+
+    Example:
+        >>> table([[1, 2], [3, 4]])
+        array([[1., 2.],
+               [3., 4.]])
     """
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError(f"{name} has masked values: impute or drop them first")
@@ -160,7 +308,24 @@ def table(X: Any, name: str = "X", *, columns: int | None = None) -> Floats:
 
 
 def vector(name: str, values: Any, *, length: int, above: float | None = None) -> Floats:
-    """A one-dimensional array of finite numbers of a known length."""
+    """A one-dimensional array of finite numbers of a known length.
+
+    Args:
+        name: What messages call it.
+        values: What the caller gave.
+        length: How many numbers there must be.
+        above: All must be above it, if it is given.
+
+    Returns:
+        The numbers as an array that cannot be written to.
+
+    Raises:
+        ValueError: It has another length, or a number that is not finite or not above the limit.
+
+    Example:
+        >>> vector("scale", [1, 2], length=2, above=0)
+        array([1., 2.])
+    """
     array = _array(name, values)
     if array.dtype.kind not in "iuf" or array.shape != (length,):
         raise ValueError(
@@ -180,7 +345,21 @@ def vector(name: str, values: Any, *, length: int, above: float | None = None) -
 
 
 def generator(rng: Any) -> np.random.Generator | None:
-    """None (a release: the operating system's entropy) or a numpy generator (a simulation)."""
+    """None (a release: the operating system's entropy) or a numpy generator (a simulation).
+
+    Args:
+        rng: What the caller gave.
+
+    Returns:
+        The same.
+
+    Raises:
+        TypeError: It is something else, such as a seed.
+
+    Example:
+        >>> generator(None) is None
+        True
+    """
     if rng is None or isinstance(rng, np.random.Generator):
         return rng
     raise TypeError(
@@ -206,5 +385,16 @@ def _tail(remedy: str) -> str:
 
 
 def twice(names: Iterable[str]) -> list[str]:
-    """Names that occur more than once, in order."""
+    """Names that occur more than once, in order.
+
+    Args:
+        names: Any names.
+
+    Returns:
+        Each of those names once, sorted.
+
+    Example:
+        >>> twice(["b", "a", "b"])
+        ['b']
+    """
     return sorted(name for name, times in Counter(names).items() if times > 1)

@@ -37,6 +37,10 @@ def create_new(path: Path, *, private: bool = False) -> int:
 
     Raises:
         FileExistsError: Something has this name.
+
+    Example:
+        >>> import tempfile
+        >>> os.close(create_new(Path(tempfile.mkdtemp()) / "new", private=True))
     """
     return os.open(path, _NEW, 0o600 if private else 0o666)
 
@@ -49,6 +53,16 @@ def write_new(path: Path, content: bytes | str, *, private: bool = False, mode: 
         content: All of it; text is written as UTF-8.
         private: As for `create_new`.
         mode: Its exact permissions, in place of ``private``.
+
+    Raises:
+        FileExistsError: Something has this name.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "new"
+        >>> write_new(path, "text")
+        >>> path.read_text()
+        'text'
     """
     with os.fdopen(create_new(path, private=private or mode is not None), "wb") as file:
         if mode is not None:
@@ -109,6 +123,14 @@ def remove_drafts(folder: Path, *names: str) -> None:
     Args:
         folder: Where the files are.
         names: Of which files; all, if none is named.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> write_new(folder / ".table.csv.0123456789ab.new", "half")
+        >>> remove_drafts(folder)
+        >>> list(folder.iterdir())
+        []
     """
     wanted = {_before_token(name) for name in names}
     for path in list(folder.iterdir()):
@@ -138,6 +160,14 @@ def take_name(draft: Path, path: Path, *, replace: bool = True) -> None:
 
     Raises:
         FileExistsError: ``replace`` is false, and something has this name.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> write_new(folder / "draft", "text")
+        >>> take_name(folder / "draft", folder / "file")
+        >>> (folder / "file").read_text()
+        'text'
     """
     if not replace:
         try:
@@ -158,6 +188,14 @@ def append_line(path: Path, line: str) -> None:
     Args:
         path: Its name; a link is not followed.
         line: Without the newline.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "list"
+        >>> append_line(path, "one")
+        >>> append_line(path, "two")
+        >>> path.read_text().split()
+        ['one', 'two']
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | _CLOSED, 0o600)
     with os.fdopen(handle, "rb+") as file:
@@ -171,7 +209,17 @@ def append_line(path: Path, line: str) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names in a folder durable, as far as its file system and permissions let us."""
+    """Make names in a folder durable: after a loss of power they are still there.
+
+    Where permissions or the file system do not let us, nothing happens.
+
+    Args:
+        folder: Where files were made, renamed or removed.
+
+    Example:
+        >>> import tempfile
+        >>> sync_folder(Path(tempfile.mkdtemp()))
+    """
     try:
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 MOST_PROBLEMS = 8
 """How many problems a message names: a file of thousands of lines may have one in each."""
@@ -22,23 +22,41 @@ _BARE = re.compile("[A-Za-z0-9_-]+")
 
 
 def read_toml(path: Path, kind: str) -> dict[str, Any]:
-    """A TOML file, or a ValueError that says what kind of file could not be read, and why."""
+    """Read a TOML file.
+
+    Args:
+        path: Its name.
+        kind: What messages call it, such as ``"scales file"``.
+
+    Returns:
+        Its content as plain data.
+
+    Raises:
+        ValueError: It cannot be read, is no TOML, or is nested too deeply; the message says which.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "program.toml"
+        >>> _ = path.write_text("quota = 0.29")
+        >>> read_toml(path, "program file")
+        {'quota': 0.29}
+    """
     try:
         text = path.read_bytes().decode("utf-8")
         if _LONG_KEY.search(text):  # reading it would take long, and each dot is a table
             raise ValueError(f"{kind} {path} cannot be read: {_TOO_DEEP}")
-        found = tomllib.loads(text)
+        content = tomllib.loads(text)
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{kind} {path} cannot be read: {error}") from error
     except RecursionError as error:
         raise ValueError(f"{kind} {path} cannot be read: {_TOO_DEEP}") from error
-    if _is_deep(found):  # whatever looks at it would give up, too
+    if _is_deep(content):  # whatever looks at it would give up, too
         raise ValueError(f"{kind} {path} cannot be read: {_TOO_DEEP}")
-    return found
+    return content
 
 
-def _is_deep(found: dict[str, Any]) -> bool:
-    level: list[Any] = [found]
+def _is_deep(content: dict[str, Any]) -> bool:
+    level: list[Any] = [content]
     for _ in range(DEEPEST):
         level = [
             part
@@ -49,37 +67,110 @@ def _is_deep(found: dict[str, Any]) -> bool:
 
 
 def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str:
-    """One line for people from what pydantic found; the ``model`` describes what is missing."""
-    found = []
+    """Say in one line what pydantic did not accept.
+
+    Args:
+        error: What pydantic raised.
+        model: The model that was read; its descriptions say what a missing field is.
+
+    Returns:
+        The first `MOST_PROBLEMS` problems, and how many more there are.
+
+    Example:
+        >>> class Settings(BaseModel):
+        ...     quota: float
+        >>> try:
+        ...     Settings(quota="many")
+        ... except ValidationError as error:
+        ...     explain(error)
+        "quota = 'many': must be a valid number, unable to parse string as a number"
+    """
+    lines = []
     problems = error.errors()
     for problem in problems[:MOST_PROBLEMS]:
         place = ".".join(str(part) for part in problem["loc"])
         message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
         if not place or message.startswith(place):
-            found.append(message)
+            lines.append(message)
         elif problem["type"] == "missing":
             field = None if model is None else model.model_fields.get(place)
-            found.append(f"{place} must be given" + (f": {field.description}" if field is not None else ""))
+            lines.append(f"{place} must be given" + (f": {field.description}" if field is not None else ""))
         else:
-            found.append(f"{place} = {shown(problem.get('input'))}: {message}")
+            lines.append(f"{place} = {shown(problem.get('input'))}: {message}")
     if len(problems) > MOST_PROBLEMS:
-        found.append(f"and {len(problems) - MOST_PROBLEMS:,} more problems")
-    return "; ".join(found)
+        lines.append(f"and {len(problems) - MOST_PROBLEMS:,} more problems")
+    return "; ".join(lines)
+
+
+def _summary_only(schema: dict[str, Any]) -> None:
+    if "description" in schema:
+        schema["description"] = schema["description"].split("\n\n")[0]
+
+
+class StrictModel(BaseModel):
+    """A file, or a part of one: unknown fields are refused, and nothing can be changed.
+
+    Of a model's docstring, only the first paragraph goes into its JSON schema.
+
+    Example:
+        >>> class Settings(StrictModel):
+        ...     quota: float
+        >>> Settings.model_json_schema()["additionalProperties"]
+        False
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_summary_only)
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: somebody else may have made it very long."""
+    """Show a value in a message; what is very long is cut.
+
+    Args:
+        value: Anything; somebody else may have made it.
+
+    Returns:
+        Its ``repr``, at most 200 characters and an ellipsis.
+
+    Example:
+        >>> shown("text")
+        "'text'"
+    """
     text = repr(value)
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
 def toml_key(name: str) -> str:
-    """A name as a TOML key: bare where that is allowed."""
+    """Write a name as a TOML key: bare where that is allowed.
+
+    Args:
+        name: Any text.
+
+    Returns:
+        The key, quoted if it must be.
+
+    Example:
+        >>> toml_key("night_calls"), toml_key("night calls")
+        ('night_calls', '"night calls"')
+    """
     return name if _BARE.fullmatch(name) else toml_value(name)
 
 
 def toml_value(value: Any) -> str:
-    """Plain data as TOML: JSON's texts, numbers and lists are TOML's, but for the delete character."""
+    """Write plain data as TOML: JSON's texts, numbers and lists are TOML's, but for the delete character.
+
+    Args:
+        value: Texts, finite numbers, booleans, and lists or mappings of them.
+
+    Returns:
+        The value on one line.
+
+    Raises:
+        ValueError: It holds None or a number that is not finite, which TOML files of ours never have.
+
+    Example:
+        >>> toml_value({"B": [0.25, 1]})
+        '{ B = [0.25, 1] }'
+    """
     if isinstance(value, Mapping):
         inner = ", ".join(f"{toml_key(str(key))} = {toml_value(part)}" for key, part in value.items())
         return f"{{ {inner} }}" if inner else "{}"

@@ -60,10 +60,24 @@ class ComposedLoss(PrivacyLoss):
 
 
 def compose(*losses: PrivacyLoss) -> PrivacyLoss:
-    """The loss of all these releases about one row together.
+    """Compose several releases about one row tightly, through their privacy losses.
 
-    Each loss must be taken at the distance that the row has *in that release's own normalized space*.
     Gaussian losses are merged exactly (μ² adds); the rest are convolved, always rounding up.
+
+    Args:
+        losses: One for each release, taken at the distance that the row has *in that release's own normalized
+            space*.
+
+    Returns:
+        The loss of all these releases together.
+
+    Raises:
+        TypeError: One of them is not a `PrivacyLoss`, or is itself composed of several that are not Gaussian.
+        ValueError: None was given.
+
+    Example:
+        >>> compose(GaussianLoss(3.0), GaussianLoss(4.0))
+        GaussianLoss(mu=5.0)
     """
     if not losses:
         raise ValueError("no losses were given: compose at least one")

@@ -20,6 +20,13 @@ class GaussianLoss(PrivacyLoss):
     """Normal noise against a shift of ``mu`` of its deviations.
 
     δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ).
+
+    Args:
+        mu: The shift in deviations, 0 or more.
+
+    Example:
+        >>> round(GaussianLoss(1.0).delta(1.0), 4)
+        0.1269
     """
 
     mu: float
@@ -58,7 +65,19 @@ class GaussianLoss(PrivacyLoss):
 
 @lru_cache(maxsize=1024)
 def largest_mu(epsilon: float, delta: float) -> float:
-    """The largest shift, in deviations, that normal noise hides up to (ε, δ)."""
+    """The largest shift, in deviations, that normal noise hides up to (ε, δ).
+
+    Args:
+        epsilon: ε, 0 or more.
+        delta: δ, above 0 and below 1.
+
+    Returns:
+        The shift μ; the noise's deviation is the distance that it must hide, divided by μ.
+
+    Example:
+        >>> round(largest_mu(1.0, 1e-5), 3)
+        0.268
+    """
     high = 1.0
     while GaussianLoss(high).delta(epsilon) <= delta:
         high *= 2

@@ -39,7 +39,16 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 @dataclass(frozen=True)
 class SphericalLaplaceLoss(PrivacyLoss):
-    """Spherical Laplace noise of scale b against a shift of ``shift``·b, in ``dimensions`` columns."""
+    """Spherical Laplace noise against a shift.
+
+    Args:
+        shift: The distance between two rows, in units of the noise's scale b.
+        dimensions: How many columns the noise is on.
+
+    Example:
+        >>> SphericalLaplaceLoss(2.0, 3).largest()
+        2.0
+    """
 
     shift: float
     dimensions: int
@@ -150,18 +159,18 @@ def _tails(shift: float, epsilon: Floats, d: int) -> tuple[Floats, Floats]:
     nearest = (shift - epsilon) / 2  # closer than this, every direction has L > ε
     start = np.maximum(nearest, low)
     rho, weight = _radii(start, np.maximum(high, start + 60), d)
-    chance = betainc(half, half, _unit((shift - epsilon) * (shift + epsilon + 2 * rho) / (4 * rho * shift)))
-    above = (weight * np.exp((d - 1) * np.log(rho) - rho - gammaln(d)) * chance).sum(axis=1)
+    share = betainc(half, half, _unit((shift - epsilon) * (shift + epsilon + 2 * rho) / (4 * rho * shift)))
+    above = (weight * np.exp((d - 1) * np.log(rho) - rho - gammaln(d)) * share).sum(axis=1)
     above += gammainc(d, start[:, 0]) + gammaincc(d, np.maximum(high, start[:, 0] + 60))
 
     farthest = (shift + epsilon) / 2  # closer than this, no direction has L < −ε
     start = np.maximum(farthest, low)
     rho, weight = _radii(start, np.maximum(high, start + 60 + 14 * np.sqrt(d)), d)
-    chance = betainc(half, half, _unit((shift - epsilon) * (rho - farthest) / (2 * rho * shift)))
-    with np.errstate(divide="ignore"):  # a chance below the range of floats counts as none, which is safe
-        log_chance = np.log(chance)
+    share = betainc(half, half, _unit((shift - epsilon) * (rho - farthest) / (2 * rho * shift)))
+    with np.errstate(divide="ignore"):  # a share below the range of floats counts as none, which is safe
+        log_share = np.log(share)
     log_density = epsilon + (d - 1) * np.log(rho) - rho - gammaln(d)
-    below = (weight * np.exp(np.minimum(0.0, log_density + log_chance))).sum(axis=1)
+    below = (weight * np.exp(np.minimum(0.0, log_density + log_share))).sum(axis=1)
     return above, below
 
 
@@ -189,9 +198,19 @@ def _unit(x: Floats) -> Floats:
 
 @lru_cache(maxsize=1024)
 def largest_shift(epsilon: float, delta: float, dimensions: int) -> float:
-    """The largest shift, in units of the noise's scale, that is hidden up to (ε, δ).
+    """The largest shift, in units of the noise's scale, that spherical Laplace noise hides up to (ε, δ).
 
-    With δ = 0 it is ε itself.
+    Args:
+        epsilon: ε, above 0.
+        delta: δ; with 0 the shift is ε itself.
+        dimensions: How many columns the noise is on.
+
+    Returns:
+        The shift; the noise's scale is the distance that it must hide, divided by it.
+
+    Example:
+        >>> largest_shift(1.0, 0.0, 10)
+        1.0
     """
     if delta <= 0:
         return epsilon

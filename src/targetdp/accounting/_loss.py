@@ -1,4 +1,4 @@
-"""What a real sampler adds to the curve of an ideal one."""
+"""Privacy losses: what each of them can say, that of a stated (ε, δ), and what an imperfect sampler adds."""
 
 import math
 import sys
@@ -21,15 +21,28 @@ class PrivacyLoss(ABC):
 
     Guarantees: ``delta(ε)`` is never below the true sup over events of P(E) − e^ε·Q(E), in both
     directions; ``epsilon(δ)`` is never below the smallest ε with that δ.
+
+    Example:
+        >>> from targetdp.accounting import GaussianLoss
+        >>> loss: PrivacyLoss = GaussianLoss(0.5)
+        >>> loss.delta(loss.epsilon(1e-5)) <= 1e-5
+        True
     """
 
     @abstractmethod
     def delta(self, epsilon: float) -> float:
-        """The smallest δ, up to a safe rounding, with which ε ≥ 0 holds."""
+        """The smallest δ, up to a safe rounding, with which ε holds.
+
+        Args:
+            epsilon: ε, 0 or more.
+
+        Returns:
+            δ, from 0 to 1.
+        """
 
     @abstractmethod
     def reach(self) -> float:
-        """A loss that is exceeded with negligible probability (to choose a resolution by)."""
+        """A loss that is exceeded with negligible probability; a composition chooses its resolution by it."""
 
     def largest(self) -> float:
         """A loss that is *never* exceeded; infinite if there is none."""
@@ -46,10 +59,24 @@ class PrivacyLoss(ABC):
 
     @abstractmethod
     def distribution(self, interval: float) -> Any:
-        """A pessimistic dp-accounting PrivacyLossDistribution with that resolution."""
+        """The loss as a dp-accounting PrivacyLossDistribution, rounded to the safe side.
+
+        Args:
+            interval: The resolution: losses are rounded up to multiples of it.
+
+        Returns:
+            A PrivacyLossDistribution.
+        """
 
     def epsilon(self, delta: float) -> float:
-        """The smallest ε, up to a safe rounding, that holds with this δ; infinite if none does."""
+        """The smallest ε, up to a safe rounding, that holds with a δ.
+
+        Args:
+            delta: δ, from 0 to below 1.
+
+        Returns:
+            ε; infinite if none holds.
+        """
         delta = check.number("delta", delta, at_least=0, below=1)
         if self.delta(0.0) <= delta:
             return 0.0
@@ -64,7 +91,13 @@ class PrivacyLoss(ABC):
 def last_true(holds: Callable[[float], bool], true_end: float, false_end: float) -> float:
     """Bisect between a point where a monotone condition holds and one where it does not.
 
-    Returns a point where it *does* hold, within 10⁻¹³ (relative) of the border.
+    Args:
+        holds: The condition.
+        true_end: A point where it holds.
+        false_end: A point where it does not.
+
+    Returns:
+        A point where it *does* hold, within 10⁻¹³ (relative) of the border.
     """
     for _ in range(200):
         if abs(true_end - false_end) <= 1e-13 * abs(true_end):
@@ -85,6 +118,14 @@ class StatedLoss(PrivacyLoss):
     """The worst mechanism that a stated (ε, δ) admits: randomized response that fails with probability δ.
 
     δ(e) = δ + (1 − δ)·(e^ε − e^e)₊/(1 + e^ε) (Kairouz, Oh and Viswanath 2015).
+
+    Args:
+        stated_epsilon: ε, 0 or more.
+        stated_delta: δ, from 0 to 1.
+
+    Example:
+        >>> StatedLoss(1.0, 1e-5).epsilon(1e-5) <= 1.0 + 1e-9
+        True
     """
 
     stated_epsilon: float
@@ -98,7 +139,15 @@ class StatedLoss(PrivacyLoss):
 
     @classmethod
     def of(cls, guarantee: Guarantee, *, distance: float) -> "StatedLoss":
-        """What a stated guarantee leaves at a distance, by the switch lemma (Lemma 4)."""
+        """What a stated guarantee leaves at a distance, by the switch lemma (Lemma 4).
+
+        Args:
+            guarantee: What was promised.
+            distance: How far apart two rows are.
+
+        Returns:
+            The loss of the worst mechanism with that promise.
+        """
         there = guarantee.at_distance(distance)
         return cls(there.epsilon, there.delta)
 
@@ -145,6 +194,14 @@ class Imperfection:
     is likely for one row lies far out in the other's tail. So it depends on how far apart the rows are.
     A bound on the total variation would not do: it would have to be multiplied by e^ε before it could be
     added to δ, and would promise nothing at large ε.
+
+    Args:
+        log_error: η, 0 or more.
+        tail: τ, a probability.
+
+    Example:
+        >>> Imperfection(1e-10, 1e-27) + Imperfection(1e-10, 0.0)
+        Imperfection(log_error=2e-10, tail=1e-27)
     """
 
     log_error: float
@@ -163,6 +220,14 @@ class ImperfectLoss(PrivacyLoss):
     """The loss of a mechanism whose noise is drawn with an imperfection.
 
     P′(E) ≤ e^{ε + 2η}·Q′(E) + e^η·δ(ε) + τ: write P′ ≤ e^η·P and Q ≤ e^η·Q′ on the good event.
+
+    Args:
+        ideal: The loss if noise were drawn exactly.
+        imperfection: How far the drawn noise is from that.
+
+    Example:
+        >>> ImperfectLoss(StatedLoss(1.0, 0.0), Imperfection(0.0, 1e-9)).delta(1.0)
+        1e-09
     """
 
     ideal: PrivacyLoss

@@ -24,6 +24,15 @@ class StaircaseLoss(PrivacyLoss):
     The density is constant on steps: level 0 on |z| < γ, level k ≥ 1 on k − 1 + γ ≤ |z| < k + γ, each
     level e^−level times the one before. So the loss takes whole multiples of ``level`` only, and
     δ(ε) is a finite sum over the pieces between the breakpoints of the density and its shifted copy.
+
+    Args:
+        shift: The distance between two values, in periods.
+        level: By how much the log-density falls from one step to the next.
+        gamma: The inner part of a period, between 0 and 1.
+
+    Example:
+        >>> StaircaseLoss(shift=0.5, level=1.0, gamma=0.4).largest()
+        1.0
     """
 
     shift: float
@@ -36,7 +45,7 @@ class StaircaseLoss(PrivacyLoss):
         object.__setattr__(self, "gamma", check.number("gamma", self.gamma, above=0, below=1))
 
     def losses(self) -> tuple[Floats, Floats]:
-        """Values of the loss and their probabilities (what is left to one is the far tail's mass)."""
+        """All values of the loss with their probabilities, which add up to 1 but for the far tail."""
         reach = math.ceil(self.shift) + math.ceil(-math.log(_NEGLIGIBLE) / self.level) + 2
         steps = np.concatenate([[self.gamma], np.arange(1, reach + 1) + self.gamma])
         own = np.concatenate([-steps[::-1], steps])

@@ -29,7 +29,7 @@ def example(
     """Write a table to try things on: invented phone users like the paper's, or public data."""
     from targetdp.populations import (
         DEFAULT_SEED,
-        Beside,
+        CompanionFile,
         write,
     )
 
@@ -40,7 +40,7 @@ def example(
             table_as_named,
         )
 
-        beside = Beside(program, example_program(name, table_as_named(out, program)))
+        beside = CompanionFile(program, example_program(name, table_as_named(out, program)))
     with Bar(quiet=quiet) as bar:
         done = write(
             name, out, rows, DEFAULT_SEED if seed is None else seed, force=force, progress=bar, beside=beside
@@ -101,13 +101,13 @@ def init(
         propose,
         table_as_named,
     )
-    from targetdp.table import look_at
+    from targetdp.table import profile_table
 
     if (out.exists() or out.is_symlink()) and not force:
         raise ValueError(f"program file {out} exists: choose another name, or replace it with --force")
     if out.exists() and table.exists() and out.samefile(table):
         raise ValueError(f"program file {out} is the table itself: choose another name")
-    look = look_at(table)
+    look = profile_table(table)
     proposal = propose(
         look, kind, id_column=id, target=target, features=names(features), groups=names(groups),
         amount=amount, revenue=revenue, interest=interest, repaid=repaid,

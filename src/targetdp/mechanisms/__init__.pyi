@@ -18,12 +18,11 @@ from targetdp.mechanisms._law import NoiseDensity as NoiseDensity
 from targetdp.mechanisms._law import NoiseLaw as NoiseLaw
 from targetdp.mechanisms._law import NormalDensity as NormalDensity
 from targetdp.mechanisms._law import law_of as law_of
-from targetdp.mechanisms._law import noise_laws as noise_laws
 from targetdp.mechanisms._linear import LinearLaw as LinearLaw
 from targetdp.mechanisms._linear import MOST_SCORES as MOST_SCORES
 from targetdp.mechanisms._linear import Scores as Scores
 from targetdp.mechanisms._linear import norm_bound as norm_bound
-from targetdp.mechanisms._linear import rounding as rounding
+from targetdp.mechanisms._linear import score_rounding as score_rounding
 from targetdp.mechanisms._linear import unit_map as unit_map
 from targetdp.mechanisms._linear import weights_matrix as weights_matrix
 from targetdp.mechanisms._literal import literal_private_projection as literal_private_projection
@@ -38,10 +37,6 @@ from targetdp.mechanisms._projection import Calibration as Calibration
 from targetdp.mechanisms._projection import PrivateProjection as PrivateProjection
 from targetdp.mechanisms._projection import printed_step3_sigma as printed_step3_sigma
 from targetdp.mechanisms._projection import printed_step4_sigma as printed_step4_sigma
-from targetdp.mechanisms._projection_law import ProjectionLaw as ProjectionLaw
-from targetdp.mechanisms._projection_steps import Projection as Projection
-from targetdp.mechanisms._projection_steps import draw_projection as draw_projection
-from targetdp.mechanisms._projection_steps import leading_directions as leading_directions
 from targetdp.mechanisms._staircase import Staircase as Staircase
 from targetdp.mechanisms._staircase import StaircaseDensity as StaircaseDensity
 from targetdp.mechanisms._staircase import StaircaseLaw as StaircaseLaw

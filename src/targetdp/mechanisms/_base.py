@@ -16,8 +16,10 @@ from targetdp.normalization import Normalized, Privatized, clip_rows
 
 SIMULATION = "This is a simulation: its noise can be drawn again, so no guarantee holds."
 
-SMALLEST_B = 1e-9
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 100.0
+"""Of a noise mechanism: less would hide everything, more nothing."""
+
+SMALLEST_B = 1e-9
 SMALLEST_DELTA = 1e-20
 """Below it the sampler's own tail and float error would no longer be negligible beside δ."""
 
@@ -26,6 +28,13 @@ class Mechanism(ABC):
     """Turns a table into a private one of the same shape.
 
     Guarantees: rows are clipped to the unit ball here, so that no guarantee rests on the caller.
+
+    Example:
+        >>> from targetdp.mechanisms import Mondrian
+        >>> mechanism: Mechanism = Mondrian(group_size=2)
+        >>> mechanism.privatize([[0.1], [0.3]]).round(2)
+        array([[0.2],
+               [0.2]])
     """
 
     @property
@@ -40,13 +49,23 @@ class Mechanism(ABC):
     def privatize(self, X: Any, rng: np.random.Generator | None = None) -> Floats: ...
 
     def privatize(self, X: Any, rng: np.random.Generator | None = None) -> Floats | Privatized:
-        """A private version of X on the scale of its rows in the unit ball.
+        """Make a private version of X on the scale of its rows in the unit ball.
 
         An array in gives an array out. A `Normalized` table in gives a `Privatized` one out, with the
         guarantee and conditions of scales and mechanism together.
         Without ``rng`` this is a release: noise from the operating system's entropy, which cannot be
         repeated; each call is a release of its own and costs its guarantee again. With ``rng`` it is
         a simulation, repeatable and therefore *not* private.
+
+        Args:
+            X: n rows of d columns, or what `normalize` made of them.
+            rng: None for a release; a generator for a simulation.
+
+        Returns:
+            As many private rows.
+
+        Raises:
+            ValueError: X is empty, or has a value that is not finite.
         """
         rng = check.generator(rng)
         if isinstance(X, Normalized):
@@ -71,7 +90,14 @@ class Mechanism(ABC):
 
 
 class NoiseMechanism(Mechanism):
-    """A mechanism that adds noise of a known distribution, so that its privacy loss is known exactly."""
+    """A mechanism that adds noise of a known distribution, so that its privacy loss is known exactly.
+
+    Example:
+        >>> from targetdp.mechanisms import GaussianNoise
+        >>> mechanism: NoiseMechanism = GaussianNoise(B=0.25, epsilon=1, delta=1e-5)
+        >>> mechanism.epsilon(distance=0.125, delta=1e-5, dimensions=10) < 0.5
+        True
+    """
 
     @property
     @abstractmethod
@@ -80,10 +106,28 @@ class NoiseMechanism(Mechanism):
 
     @abstractmethod
     def law(self, dimensions: int) -> NoiseLaw:
-        """The noise itself, where each row's is drawn on its own; a ValueError where it is not."""
+        """The noise itself, where each row's is drawn on its own.
+
+        Args:
+            dimensions: How many columns the table has.
+
+        Returns:
+            The law, from which anyone can derive the guarantee again.
+
+        Raises:
+            ValueError: The mechanism treats rows together.
+        """
 
     def privacy_loss(self, *, distance: float, dimensions: int) -> PrivacyLoss:
-        """The exact privacy loss between two tables whose one different row moves by ``distance``."""
+        """The exact privacy loss between two tables whose one different row moves by a distance.
+
+        Args:
+            distance: How far the row moves, in (0, 2].
+            dimensions: How many columns the table has.
+
+        Returns:
+            The loss, from which ε follows for every δ.
+        """
         return self.law(dimensions).privacy_loss(distance)
 
     def noise_covariance(self, dimensions: int) -> Floats:
@@ -92,15 +136,15 @@ class NoiseMechanism(Mechanism):
 
     @property
     def on_whole_tables(self) -> "NoiseMechanism":
-        """The mechanism that sees rows, without any cutting of the table into parts."""
+        """The mechanism itself; for one that cuts the table into parts, the mechanism of each part."""
         return self
 
     def exposed_direction(self, dimensions: int) -> Floats:
-        """A unit vector along which two rows are told apart the easiest."""
+        """A unit vector along which two rows are the easiest to tell apart."""
         return np.asarray(np.eye(dimensions)[0])
 
     def without_noise(self, rows: Floats) -> Floats:
-        """What would be released of rows of the unit ball if there were no noise."""
+        """What rows of the unit ball become, but for the noise."""
         return rows
 
     def noise_sd(self, dimensions: int) -> float:
@@ -110,7 +154,13 @@ class NoiseMechanism(Mechanism):
     def epsilon(self, *, distance: float, delta: float, dimensions: int | None = None) -> float:
         """The true ε at any distance and δ, not just the label at B; never below the truth.
 
-        It depends on the number of columns; only for one-dimensional mechanisms may it be left out.
+        Args:
+            distance: How far apart two rows are, in (0, 2].
+            delta: δ, from 0 to below 1.
+            dimensions: How many columns the table has; only one-dimensional mechanisms need not be given it.
+
+        Returns:
+            ε.
         """
         r = check.distance(distance)
         d = self._dimensions(dimensions)
@@ -146,6 +196,9 @@ def named(name: str, *, never_quietest: bool = False) -> Callable[[_Build], _Bui
         name: What commands and files call it.
         never_quietest: Whether some other mechanism needs less noise for every guarantee.
 
+    Returns:
+        A decorator, which returns the function as it was.
+
     Example:
         >>> from targetdp.mechanisms import GaussianNoise, noise_mechanisms
         >>> build = noise_mechanisms()["gaussian"]
@@ -163,13 +216,29 @@ def named(name: str, *, never_quietest: bool = False) -> Callable[[_Build], _Bui
 
 
 def noise_mechanisms() -> Mapping[str, Builder]:
-    """Every noise mechanism by its name."""
+    """Every noise mechanism by its name.
+
+    Returns:
+        For each name, the function that builds the mechanism from a guarantee.
+
+    Example:
+        >>> "spherical-laplace" in noise_mechanisms()
+        True
+    """
     import_all("targetdp.mechanisms")
     return dict(sorted(_BUILDERS.items()))
 
 
 def mechanism_names() -> tuple[str, ...]:
-    """The names of all noise mechanisms, sorted; ours are read off the files, and nothing is imported."""
+    """The names of all noise mechanisms; our own are read off the files, so that nothing is imported.
+
+    Returns:
+        The names, sorted.
+
+    Example:
+        >>> mechanism_names()[0]
+        'gaussian'
+    """
     return tuple(sorted({*declared("targetdp.mechanisms"), *_BUILDERS}))
 
 

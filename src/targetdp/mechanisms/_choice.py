@@ -18,12 +18,22 @@ COMPARED_COLUMNS = 200
 class Choice:
     """The quietest mechanism for a guarantee, and what the others would need.
 
-    ``noise`` maps every mechanism that can give the guarantee to its deviation per coordinate;
-    ``refused`` maps the others to their reasons.
+    Args:
+        name: The mechanism's name.
+        requested: The guarantee that was asked for.
+        mechanism: The mechanism itself.
+        dimensions: How many columns the table has.
+        noise: For every mechanism that can give the guarantee, its deviation per coordinate.
+        refused: For the others, why they cannot.
+
+    Example:
+        >>> choice = least_noise(Guarantee(B=0.25, epsilon=1, delta=1e-5), dimensions=10)
+        >>> choice.noise["gaussian"] > choice.noise[choice.name]
+        True
     """
 
     name: str
-    asked: Guarantee
+    requested: Guarantee
     mechanism: NoiseMechanism
     dimensions: int
     noise: dict[str, float]
@@ -31,7 +41,7 @@ class Choice:
 
     @property
     def why(self) -> str:
-        """One sentence for people."""
+        """The choice in one sentence: which mechanism, how much noise, and what the others would need."""
         least = self.noise[self.name]
         others = ", ".join(
             f"{name} {sd / least:.2f}×" for name, sd in sorted(self.noise.items(), key=lambda item: item[1])
@@ -48,16 +58,31 @@ class Choice:
 
     def _weaker(self) -> str:
         given = self.mechanism.guarantee
-        if given.is_at_least(self.asked):
+        if given.is_at_least(self.requested):
             return ""
-        return f". Asked was δ = {self.asked.delta:.3g}; the sampler's tail allows {given.delta:.3g}"
+        return f". Asked was δ = {self.requested.delta:.3g}; the sampler's tail allows {given.delta:.3g}"
 
 
 def least_noise(guarantee: Guarantee, dimensions: int) -> Choice:
     """Pick the registered mechanism with the smallest noise for a guarantee on so many columns.
 
     The choice depends on the guarantee and the number of columns only, never on data.
+
+    Args:
+        guarantee: What is to be promised.
+        dimensions: How many columns the table has.
+
+    Returns:
+        The mechanism, and what the others would need.
+
+    Raises:
+        ValueError: No mechanism can give the guarantee.
+
     Edges: no sampler is exactly pure. Asked for a δ below 2⁻⁹⁰, it gives 2⁻⁹⁰, and `Choice.why` says so.
+
+    Example:
+        >>> least_noise(Guarantee(B=0.25, epsilon=1, delta=1e-5), dimensions=10).name
+        'spherical-laplace'
     """
     check.instance("guarantee", guarantee, Guarantee)
     d = check.dimensions(dimensions)

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from targetdp._core import Floats, check
 from targetdp.accounting import GaussianLoss, ImperfectLoss, PrivacyLoss, largest_mu
 from targetdp.guarantee import Guarantee
@@ -22,7 +20,20 @@ from targetdp.noise import (
 
 @dataclass(frozen=True)
 class GaussianLaw(NoiseLaw):
-    """N(0, deviation²) on every value."""
+    """Independent normal noise on every value.
+
+    Args:
+        dimensions: How many columns a row has.
+        grid: The step of the grid that values lie on, a power of two.
+        deviation: The noise's standard deviation.
+
+    Raises:
+        ValueError: The grid is too coarse or too fine for this noise.
+
+    Example:
+        >>> GaussianLaw(10, grid_for(0.5), 0.5).deviation_per_column
+        0.5
+    """
 
     family = "gaussian"
     deviation: float
@@ -32,24 +43,19 @@ class GaussianLaw(NoiseLaw):
         self._fine_enough(check.number("deviation", self.deviation, above=0))
         normals_must_fit(self.deviation, 0, self.grid)
 
-    def moved(self, distance: float) -> PrivacyLoss:
-        """Normal noise against the distance, grown by the grid."""
+    def loss_at(self, distance: float) -> PrivacyLoss:
+        """The loss of the noise against the distance, grown by rounding to the grid."""
         shift = (distance + row_growth(self.dimensions, self.grid)) / self.deviation
         return ImperfectLoss(GaussianLoss(shift), gaussian_imperfection(self.dimensions, shift))
 
     @property
     def deviation_per_column(self) -> float:
-        """σ."""
+        """The deviation σ."""
         return self.deviation
 
     @property
-    def covariance(self) -> Floats:
-        """σ²·I."""
-        return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
-
-    @property
     def density(self) -> NormalDensity:
-        """∝ exp(−‖z‖²/(2σ²))."""
+        """The normal density, ∝ exp(−‖z‖²/(2σ²))."""
         return NormalDensity(self.deviation)
 
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
@@ -61,8 +67,21 @@ class GaussianLaw(NoiseLaw):
 class GaussianNoise(NoiseMechanism):
     """X + N(0, σ²·I) with σ from the analytic Gaussian mechanism (Balle and Wang 2018).
 
+    Args:
+        B: The distance that is hidden, in (0, 2].
+        epsilon: ε, from 0.0001 to 100.
+        delta: δ, above 0 and below 1.
+
+    Raises:
+        ValueError: One of them is outside its range.
+
     Guarantees: (B, ε, δ)-TDP for any number of columns up to 16,384, floating point included.
     Does not guarantee: a pure (δ = 0) promise; `SphericalLaplace` does.
+
+    Example:
+        >>> mechanism = GaussianNoise(B=0.25, epsilon=1, delta=1e-5)
+        >>> round(mechanism.noise_sd(10), 2)
+        0.93
     """
 
     claimed: Guarantee
@@ -72,7 +91,7 @@ class GaussianNoise(NoiseMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The claim itself."""
+        """The guarantee that was claimed: the noise is calibrated to it."""
         return self.claimed
 
     def with_delta(self, delta: float) -> "GaussianNoise":
@@ -80,7 +99,7 @@ class GaussianNoise(NoiseMechanism):
         return GaussianNoise(B=self.claimed.B, epsilon=self.claimed.epsilon, delta=delta)
 
     def law(self, dimensions: int) -> GaussianLaw:
-        """N(0, σ²) at the smallest σ."""
+        """Normal noise of the smallest deviation that keeps the claim."""
         d = check.dimensions(dimensions)
         budget = ideal_budget(self.claimed.epsilon, self.claimed.delta, gaussian_imperfection(d))
         mu = min(largest_mu(*budget), LARGEST_GAUSSIAN_SHIFT)

@@ -23,7 +23,15 @@ from targetdp.noise import (
 
 @dataclass(frozen=True)
 class LaplaceDensity(NoiseDensity):
-    """Spherical Laplace noise."""
+    """The density of spherical Laplace noise.
+
+    Args:
+        scale: The noise's scale b.
+
+    Example:
+        >>> LaplaceDensity(0.5).log_density(np.array([1.0]))
+        array([-2.])
+    """
 
     scale: float
 
@@ -36,7 +44,20 @@ class LaplaceDensity(NoiseDensity):
 
 @dataclass(frozen=True)
 class SphericalLaplaceLaw(NoiseLaw):
-    """Density ∝ exp(−‖z‖/scale) on every row."""
+    """Noise with density ∝ exp(−‖z‖/scale) on every row.
+
+    Args:
+        dimensions: How many columns a row has.
+        grid: The step of the grid that values lie on, a power of two.
+        scale: The noise's scale b.
+
+    Raises:
+        ValueError: The grid is too coarse or too fine for this noise.
+
+    Example:
+        >>> SphericalLaplaceLaw(3, grid_for(1.0), 0.5).deviation_per_column
+        1.0
+    """
 
     family = "spherical-laplace"
     scale: float
@@ -47,8 +68,8 @@ class SphericalLaplaceLaw(NoiseLaw):
         self._fine_enough(self.deviation_per_column)
         normals_must_fit(self.scale, self.dimensions + 1, self.grid)
 
-    def moved(self, distance: float) -> PrivacyLoss:
-        """Spherical Laplace noise against the distance, grown by the grid."""
+    def loss_at(self, distance: float) -> PrivacyLoss:
+        """The loss of the noise against the distance, grown by rounding to the grid."""
         shift = (distance + row_growth(self.dimensions, self.grid)) / self.scale
         return ImperfectLoss(
             SphericalLaplaceLoss(shift, self.dimensions),
@@ -57,17 +78,12 @@ class SphericalLaplaceLaw(NoiseLaw):
 
     @property
     def deviation_per_column(self) -> float:
-        """b·√(d + 1)."""
+        """The deviation b·√(d + 1)."""
         return self.scale * math.sqrt(self.dimensions + 1)
 
     @property
-    def covariance(self) -> Floats:
-        """b²·(d + 1)·I."""
-        return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
-
-    @property
     def density(self) -> LaplaceDensity:
-        """∝ exp(−‖z‖/b)."""
+        """The density ∝ exp(−‖z‖/b)."""
         return LaplaceDensity(self.scale)
 
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
@@ -82,9 +98,22 @@ class SphericalLaplace(NoiseMechanism):
     With δ = 0 the scale is b = B/ε, and rows at *any* distance r are hidden up to ε·r/B. With δ > 0 the
     scale is the smallest whose exact privacy curve meets (ε, δ) at distance B.
 
+    Args:
+        B: The distance that is hidden, in (0, 2].
+        epsilon: ε, from 0.0001 to 100.
+        delta: δ, below 1; with 0 the mechanism is pure.
+
+    Raises:
+        ValueError: One of them is outside its range.
+
     Guarantees: (B, ε, δ)-TDP for any number of columns up to 16,384, floating point included. A "pure"
-    one states δ = 2⁻⁹⁰, the chance of a draw in the sampler's far tail.
+    one states δ = 2⁻⁹⁰, the probability of a draw in the sampler's far tail.
     Does not guarantee: that its noise is bounded.
+
+    Example:
+        >>> mechanism = SphericalLaplace(B=0.25, epsilon=1)
+        >>> round(mechanism.law(3).scale, 3)
+        0.25
     """
 
     claimed: Guarantee
@@ -94,7 +123,7 @@ class SphericalLaplace(NoiseMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The claim; where it is pure, with the sampler's tail as its δ."""
+        """The guarantee that was claimed; for a pure one, δ is the probability of the sampler's tail."""
         return replace(self.claimed, delta=max(self.claimed.delta, spherical_laplace_imperfection(1).tail))
 
     def with_delta(self, delta: float) -> "SphericalLaplace":
@@ -102,7 +131,7 @@ class SphericalLaplace(NoiseMechanism):
         return SphericalLaplace(B=self.claimed.B, epsilon=self.claimed.epsilon, delta=delta)
 
     def law(self, dimensions: int) -> SphericalLaplaceLaw:
-        """Density ∝ exp(−‖z‖/b) at the smallest b."""
+        """Spherical Laplace noise of the smallest scale that keeps the claim."""
         d, B = check.dimensions(dimensions), self.claimed.B
         budget = ideal_budget(self.claimed.epsilon, self.claimed.delta, spherical_laplace_imperfection(d))
         shift = min(largest_shift(*budget, d), largest_laplace_shift(d))

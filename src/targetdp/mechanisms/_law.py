@@ -26,6 +26,11 @@ class NoiseDensity(ABC):
     An adversary knows the mechanism (Kerckhoffs), and so the density of z − x. It depends on a distance only,
     once rows are *whitened*: for most laws as they are, for a projection after undoing what R did to the
     noise. So a density is a whitening and a function of the squared distance.
+
+    Example:
+        >>> density: NoiseDensity = NormalDensity(1.0)
+        >>> density.nearer_is_likelier
+        True
     """
 
     nearer_is_likelier = True
@@ -44,7 +49,16 @@ class NoiseDensity(ABC):
 
 @dataclass(frozen=True)
 class NormalDensity(NoiseDensity):
-    """Normal noise of one deviation in all directions."""
+    """The density of normal noise of one deviation in all directions.
+
+    Args:
+        deviation: The noise's standard deviation.
+        note: What the caller should know about it.
+
+    Example:
+        >>> NormalDensity(0.5).log_density(np.array([1.0]))
+        array([-2.])
+    """
 
     deviation: float
     note: str = ""
@@ -57,7 +71,20 @@ class NormalDensity(NoiseDensity):
 
 @dataclass(frozen=True)
 class NoiseLaw(ABC):
-    """Noise that is drawn for each row on its own, so that rows may be privatized in any batches."""
+    """Noise that is drawn for each row on its own, so that rows may be privatized in any batches.
+
+    Args:
+        dimensions: How many columns a row has.
+        grid: The step of the grid that values lie on, a power of two.
+
+    Example:
+        >>> from targetdp.mechanisms import GaussianLaw
+        >>> law: NoiseLaw = GaussianLaw(10, 2.0**-21, 0.5)
+        >>> law.privacy_loss(0.25).epsilon(1e-5) < 3
+        True
+        >>> law_of(law.record()) == law
+        True
+    """
 
     family: ClassVar[str]
     """What a record of the law calls it; naming it declares the law (`law_of`)."""
@@ -78,10 +105,10 @@ class NoiseLaw(ABC):
 
     def privacy_loss(self, distance: float) -> PrivacyLoss:
         """The exact loss between two tables whose one different row moves by ``distance``."""
-        return self.moved(check.distance(distance))
+        return self.loss_at(check.distance(distance))
 
     @abstractmethod
-    def moved(self, distance: float) -> PrivacyLoss:
+    def loss_at(self, distance: float) -> PrivacyLoss:
         """As `privacy_loss`, for a distance that may exceed 2 by the rounding of whatever came before."""
 
     @property
@@ -90,18 +117,18 @@ class NoiseLaw(ABC):
         """Deviation of the noise per column (root mean square over columns)."""
 
     @property
-    @abstractmethod
     def covariance(self) -> Floats:
-        """Covariance of the noise on one row."""
+        """Covariance of the noise on one row: the same in all directions, unless a law says otherwise."""
+        return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
 
     @property
     @abstractmethod
     def density(self) -> NoiseDensity:
-        """The density of the noise, as whoever reads the law knows it."""
+        """The density of the noise, as anyone knows it who reads the law."""
 
     @property
     def density_of_a_simulation(self) -> NoiseDensity:
-        """The same for a simulation, which may draw anew what a release keeps public."""
+        """The density for a simulation, which may draw anew what a release keeps public."""
         return self.density
 
     @property
@@ -110,7 +137,7 @@ class NoiseLaw(ABC):
         return True
 
     def kept_directions(self) -> Floats:
-        """The matrix that rows are multiplied by in the mean: the unit matrix, unless directions are lost."""
+        """The matrix that rows are multiplied by, on average: the unit matrix, unless directions are lost."""
         return np.eye(self.dimensions)
 
     @property
@@ -125,12 +152,20 @@ class NoiseLaw(ABC):
 
     @property
     def steps(self) -> float:
-        """Every released value is a whole number of these; 0 where rows are transformed after the noise."""
+        """What every released value is a whole multiple of; 0 where rows are transformed after the noise."""
         return self.grid
 
     @abstractmethod
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
-        """Privatize rows of the unit ball."""
+        """Add noise to rows of the unit ball.
+
+        Args:
+            rows: Rows of length at most 1.
+            words: Where random bits come from.
+
+        Returns:
+            As many private rows.
+        """
 
     def record(self) -> dict[str, Any]:
         """The law as plain data; `law_of` reads it back."""
@@ -142,7 +177,7 @@ class NoiseLaw(ABC):
         return cls(**fields)
 
     def _fine_enough(self, deviation: float) -> None:
-        """The constants of `docs/noise.md` hold for a grid of 2⁻²⁰ of the deviation, or finer."""
+        """Refuse a grid coarser than 2⁻²⁰ of the deviation, where `docs/noise.md` proves nothing."""
         if self.grid > grid_for(deviation):
             raise ValueError(
                 f"grid = {self.grid!r} is too coarse for noise of deviation {deviation!r}: "
@@ -157,7 +192,21 @@ def noise_laws() -> Mapping[str, type[NoiseLaw]]:
 
 
 def law_of(record: Mapping[str, Any]) -> NoiseLaw:
-    """The law that `NoiseLaw.record` wrote; whatever is missing, unknown or out of range is refused."""
+    """Read the law that `NoiseLaw.record` wrote.
+
+    Args:
+        record: Plain data: the law's ``family``, and its fields.
+
+    Returns:
+        The law.
+
+    Raises:
+        ValueError: Something is missing, unknown or out of range.
+
+    Example:
+        >>> law_of({"family": "gaussian", "dimensions": 10, "grid": 2.0**-21, "deviation": 0.5}).deviation
+        0.5
+    """
     fields = dict(record)
     family = fields.pop("family", None)
     known = isinstance(family, str) and family in _LAWS  # the usual ones need no look at every file

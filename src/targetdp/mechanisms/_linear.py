@@ -29,9 +29,22 @@ _NORM_ERROR = 2.0**-30
 
 @dataclass(frozen=True)
 class LinearLaw(NoiseLaw):
-    """``noise`` on what ``weights`` (a row for each score) make of rows of the unit ball.
+    """Noise on the scores that weights make of rows of the unit ball.
 
-    ``dimensions`` counts the columns that go in; the noise's own dimensions are the scores that come out.
+    Args:
+        dimensions: How many columns go in; the noise's own dimensions are the scores that come out.
+        grid: The noise's own grid.
+        weights: A row for each score, with a number for each column; their norm is at most 1.
+        noise: The law of the noise on the scores.
+
+    Raises:
+        ValueError: These do not fit each other, or the norm is above 1.
+
+    Example:
+        >>> from targetdp.mechanisms import GaussianLaw
+        >>> law = LinearLaw(2, 2.0**-21, ((0.6, 0.7),), GaussianLaw(1, 2.0**-21, 0.5))
+        >>> law.scores, law.makes_scores
+        (1, True)
     """
 
     family = "linear"
@@ -71,23 +84,23 @@ class LinearLaw(NoiseLaw):
         """How many numbers come out for each row."""
         return self.noise.dimensions
 
-    def moved(self, distance: float) -> PrivacyLoss:
+    def loss_at(self, distance: float) -> PrivacyLoss:
         """The noise's own loss at the distance that the map leaves, rounding included."""
-        return self.noise.moved(distance * self.stretch + rounding(self.dimensions, self.scores))
+        return self.noise.loss_at(distance * self.stretch + score_rounding(self.dimensions, self.scores))
 
     @property
     def deviation_per_column(self) -> float:
-        """The noise's own, on each score."""
+        """The deviation of the noise on each score."""
         return self.noise.deviation_per_column
 
     @property
     def covariance(self) -> Floats:
-        """The noise's own, on the scores."""
+        """The covariance of the noise on the scores."""
         return self.noise.covariance
 
     @property
     def density(self) -> NoiseDensity:
-        """The noise's own, between scores."""
+        """The density of the noise on the scores."""
         return self.noise.density
 
     @property
@@ -97,12 +110,12 @@ class LinearLaw(NoiseLaw):
 
     @property
     def makes_scores(self) -> bool:
-        """It does."""
+        """True: rows come out as scores."""
         return True
 
     @property
     def steps(self) -> float:
-        """The noise's own."""
+        """The grid of the noise on the scores."""
         return self.noise.steps
 
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
@@ -110,7 +123,15 @@ class LinearLaw(NoiseLaw):
         return self.noise_on(row_product(rows, np.array(self.weights).T), words)
 
     def noise_on(self, scores: Floats, words: WordSource) -> Floats:
-        """Noise on scores that are sums as `row_product` takes them, of rows as `clip_rows` leaves them."""
+        """Add noise to scores.
+
+        Args:
+            scores: Sums as `row_product` takes them, of rows as `clip_rows` leaves them.
+            words: Where random bits come from.
+
+        Returns:
+            As many private scores.
+        """
         return self.noise.add_to(clip_rows(scores), words)
 
     @classmethod
@@ -132,14 +153,25 @@ class LinearLaw(NoiseLaw):
 
 @dataclass(frozen=True)
 class Scores(NoiseMechanism):
-    """``noise`` on weighted sums of the columns, in place of the columns themselves.
+    """Noise on weighted sums of the columns, in place of the columns themselves.
 
-    ``weights`` has a row for each score and a column for each feature. Only directions count: they are
-    divided by their norm, so that whoever chooses them cannot make the noise look small.
+    Args:
+        weights: A row for each score and a column for each feature. Only directions count: they are divided
+            by their norm, so that whoever chooses them cannot make the noise look small.
+        noise: The mechanism that adds noise to the scores.
+
+    Raises:
+        ValueError: A row of weights is zero, or there are more scores than columns or than `MOST_SCORES`.
 
     Guarantees: what ``noise`` does, floating point included, for whatever weights.
     Does not guarantee: anything about how the weights were learned. Weights that were learned from another
     release about the same people are no new cost (post-processing); the two releases add up for them.
+
+    Example:
+        >>> from targetdp.mechanisms import SphericalLaplace
+        >>> mechanism = Scores([1.0, 2.0, 2.0], SphericalLaplace(B=0.25, epsilon=1))
+        >>> mechanism.privatize([[0.1, 0.2, 0.3]]).shape
+        (1, 1)
     """
 
     weights: Any = field(repr=False)
@@ -154,18 +186,18 @@ class Scores(NoiseMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The noise's own: the map moves no two rows apart."""
+        """The guarantee of the noise: the map moves no two rows apart."""
         return self.noise.guarantee
 
     def law(self, dimensions: int) -> LinearLaw:
-        """The map, and the law of the noise on what it makes."""
+        """The map and the law of the noise on the scores."""
         columns, noise = len(self.weights[0]), self.noise.law(len(self.weights))
         if check.dimensions(dimensions) != columns:
             raise ValueError(f"X has {dimensions} columns, weights are for {columns}: give the same columns")
         return LinearLaw(columns, noise.grid, self.weights, noise)
 
     def exposed_direction(self, dimensions: int) -> Floats:  # noqa: ARG002 (the weights know)
-        """Where the map stretches rows the most."""
+        """The direction in which the map stretches rows the most."""
         return np.asarray(np.linalg.svd(np.array(self.weights))[2][0])
 
     def without_noise(self, rows: Floats) -> Floats:
@@ -174,7 +206,22 @@ class Scores(NoiseMechanism):
 
 
 def weights_matrix(weights: Any, name: str = "weights") -> Floats:
-    """Weights as a matrix with a row for each score, or a clear error: they come from somebody else."""
+    """Weights as a matrix, or a clear error: they come from somebody else.
+
+    Args:
+        weights: One row of numbers, or a row for each score.
+        name: What messages call them.
+
+    Returns:
+        A matrix with a row for each score.
+
+    Raises:
+        ValueError: There are too many scores, or one that depends on no column.
+
+    Example:
+        >>> weights_matrix([1.0, 2.0])
+        array([[1., 2.]])
+    """
     one_row = np.atleast_2d(np.asarray(weights, dtype=np.float64)) if _is_numbers(weights) else weights
     given = check.table(one_row, name)
     scores, columns = given.shape
@@ -198,7 +245,18 @@ def _is_numbers(weights: Any) -> bool:
 
 
 def norm_bound(weights: Floats) -> float:
-    """An upper bound on the largest factor by which the map moves two rows apart."""
+    """Bound the largest factor by which a linear map moves two rows apart.
+
+    Args:
+        weights: A row for each score.
+
+    Returns:
+        An upper bound on the largest singular value.
+
+    Example:
+        >>> round(norm_bound(np.array([[3.0, 4.0]])), 9)
+        5.0
+    """
     largest = float(np.abs(weights).max())
     if largest == 0:
         return 0.0
@@ -207,10 +265,21 @@ def norm_bound(weights: Floats) -> float:
     return largest * float(np.linalg.norm(weights / largest, 2)) * (1 + _NORM_ERROR)
 
 
-def rounding(columns: int, scores: int) -> float:
+def score_rounding(columns: int, scores: int) -> float:
     """How much farther apart two rows' scores can be because rows are clipped and sums taken in floats.
 
     Clipping is off by the second term of `row_growth`; a sum of d products by less than that in each score.
+
+    Args:
+        columns: How many columns a row has.
+        scores: How many scores are made of it.
+
+    Returns:
+        A distance.
+
+    Example:
+        >>> score_rounding(10, 1) < 1e-13
+        True
     """
     return row_growth(columns, 0.0) * (1 + math.sqrt(scores))
 
@@ -219,10 +288,24 @@ def unit_map(weights: Any, B: float) -> Floats:
     """Weights divided by their norm, and shrunk by what rounding may add at distance B.
 
     So rows within B have scores within B, in floats too. The direction stays, and with it people's order.
+
+    Args:
+        weights: One row of numbers, or a row for each score.
+        B: The distance that is hidden.
+
+    Returns:
+        A matrix of norm at most 1 with a row for each score.
+
+    Raises:
+        ValueError: The weights are not usable, or B is too small for so many columns.
+
+    Example:
+        >>> unit_map([3.0, 4.0], B=0.25).round(6)
+        array([[0.6, 0.8]])
     """
     given = weights_matrix(weights)
     scores, columns = given.shape
-    room = 1 - rounding(columns, scores) / check.distance(B, "B")
+    room = 1 - score_rounding(columns, scores) / check.distance(B, "B")
     if room < 0.5:
         raise ValueError(f"B = {B!r} is too small for {columns:,} columns in floating point: use a larger B")
     given = given / np.abs(given).max()

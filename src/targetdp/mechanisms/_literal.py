@@ -18,6 +18,23 @@ def literal_private_projection(mechanism: PrivateProjection, X: Any, rng: np.ran
     """Run Algorithm 1 to the letter (printed noise), in batches of rows, then multiply by k.
 
     The factor k puts the result on the scale of X, as `PrivateProjection.privatize` does.
+
+    Args:
+        mechanism: With ``calibration="printed"``.
+        X: n rows of d columns; they are clipped to the unit ball.
+        rng: A generator: this is a simulation.
+
+    Returns:
+        As many noisy rows.
+
+    Raises:
+        TypeError: There is no generator.
+        ValueError: The mechanism's calibration is another.
+
+    Example:
+        >>> mechanism = PrivateProjection(B=0.25, epsilon1=3, epsilon2=0.9, delta1=1e-5, delta2=1e-5, k=50)
+        >>> literal_private_projection(mechanism, [[0.1, 0.2]], np.random.default_rng(0)).shape
+        (1, 2)
     """
     if mechanism.calibration != "printed":
         raise ValueError("calibration = 'exact' is not the printed algorithm: use calibration='printed'")

@@ -27,6 +27,14 @@ Value = Literal["midpoint", "mean"]
 class Mondrian(Mechanism):
     """k-anonymity by median cuts: at least `group_size` rows of the release look alike.
 
+    Args:
+        group_size: How many rows a class has at least, 2 or more.
+        value: What stands for a class in each column: ``"midpoint"`` of its interval, or ``"mean"`` of its
+            rows.
+
+    Raises:
+        ValueError: One of them is outside its range; when privatizing, also for a table of too few rows.
+
     Guarantees: every row of the release is identical to at least `group_size` - 1 others, on every
     input: ties, constant columns and duplicate rows included. No threshold on one column could cut
     a class further. Reordering the rows of the table reorders the classes with them.
@@ -36,6 +44,10 @@ class Mondrian(Mechanism):
     Edges: a table with fewer rows than `group_size` is refused; from `group_size` to
     2·`group_size` - 1 rows there is one class. Rows are clipped to the unit ball first, as for
     every mechanism, so that mechanisms are compared on the same rows.
+
+    Example:
+        >>> Mondrian(group_size=2).classes([[0.1], [0.9], [0.2], [0.8]])
+        array([0, 1, 0, 1])
     """
 
     group_size: int
@@ -58,6 +70,12 @@ class Mondrian(Mechanism):
 
         Rows of one class are those that `privatize` makes identical. (Two classes may still get
         the same values, which only makes a group larger.)
+
+        Args:
+            X: n rows of d columns.
+
+        Returns:
+            A class number for each row.
         """
         rows, starts = self._cut(clip_rows(check.table(X)))
         numbers = np.empty(len(rows), dtype=np.int64)

@@ -17,16 +17,28 @@ MAX_ROWS = 10**15
 
 @dataclass(frozen=True)
 class Partitioned(NoiseMechanism):
-    """Cut the rows at random into ``parts`` of nearly equal size and privatize each (Lemma 3).
+    """Cut the rows at random into parts of nearly equal size and privatize each (Lemma 3).
 
-    With ``rows`` given (the table's number of rows, a public number), δ is set per part as in the paper:
-    1/(⌈rows/parts⌉ + 1). Otherwise the mechanism keeps its own δ.
+    Args:
+        mechanism: What privatizes each part.
+        parts: How many parts there are.
+        rows: The table's number of rows, a public number: δ is then set per part as in the paper,
+            1/(⌈rows/parts⌉ + 1). Without it the mechanism keeps its own δ.
+
+    Raises:
+        TypeError: The mechanism adds no noise of a known law, or has no δ to set.
+        ValueError: There are fewer rows than parts.
 
     Guarantees: the mechanism's own guarantee: parts are drawn at random, never from the data, so a row
     is in one part only and parallel composition holds.
     Does not guarantee: any gain from the cutting itself. What shrinks the noise is the larger δ that the
     paper then allows, about ``parts`` times larger: a weaker promise to each person. The same δ without
     parts gives the same noise.
+
+    Example:
+        >>> from targetdp.mechanisms import GaussianNoise
+        >>> Partitioned(GaussianNoise(B=0.25, epsilon=1, delta=1e-5), parts=6, rows=594).guarantee.delta
+        0.01
     """
 
     mechanism: NoiseMechanism
@@ -63,11 +75,11 @@ class Partitioned(NoiseMechanism):
         return self.mechanism.privacy_loss(distance=distance, dimensions=dimensions)
 
     def noise_covariance(self, dimensions: int) -> Floats:
-        """The mechanism's own."""
+        """The covariance of the mechanism's own noise."""
         return self.mechanism.noise_covariance(dimensions)
 
     def noise_sd(self, dimensions: int) -> float:
-        """The mechanism's own."""
+        """The deviation of the mechanism's own noise."""
         return self.mechanism.noise_sd(dimensions)
 
     @property
@@ -93,7 +105,19 @@ class Partitioned(NoiseMechanism):
 
 
 def delta_per_part(rows: int, parts: int) -> float:
-    """The paper's δ for each part: 1/(⌈rows/parts⌉ + 1)."""
+    """The paper's δ for each part: 1/(⌈rows/parts⌉ + 1).
+
+    Args:
+        rows: How many rows the table has.
+        parts: How many parts it is cut into.
+
+    Returns:
+        δ.
+
+    Example:
+        >>> delta_per_part(594, 6)
+        0.01
+    """
     return 1 / (-(-rows // parts) + 1)
 
 

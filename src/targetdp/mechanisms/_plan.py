@@ -22,7 +22,17 @@ DROWNED = 1.0
 
 @dataclass(frozen=True)
 class Ceiling:
-    """Theorem 1 at one B: the highest worst-case agreement γ that any algorithm can reach."""
+    """Theorem 1 at one B: the highest worst-case agreement γ that any algorithm can reach.
+
+    Args:
+        B: The distance that is hidden.
+        ceiling: The highest γ.
+        ruled_out: Whether the accuracy that a plan wants is above it.
+
+    Example:
+        >>> Ceiling(B=2.0, ceiling=0.731, ruled_out=True).ruled_out
+        True
+    """
 
     B: float
     ceiling: float
@@ -33,9 +43,23 @@ class Ceiling:
 class Plan:
     """What a data holder and an official should know before anything is released.
 
-    ``noise_length`` is the typical length of the noise on a whole row, where rows have length at most 1.
-    ``epsilon_at`` maps distances to the true ε of the chosen mechanism at the plan's δ; ``guess_at`` to the
-    probability that the best guess is right, which of two equally likely rows so far apart a person has.
+    Args:
+        accuracy: The agreement γ that the program wants.
+        guarantee: What the chosen mechanism promises.
+        dimensions: How many columns are released.
+        largest_B: The largest B that Theorem 1 leaves possible.
+        ceilings: Theorem 1 at each B of the paper's grid.
+        choice: The mechanism with the least noise.
+        noise_length: The typical length of the noise on a whole row, where rows have length at most 1.
+        epsilon_at: For each distance, the true ε of the chosen mechanism at the plan's δ.
+        guess_at: For each distance, the probability that the best guess is right, which of two equally likely
+            rows so far apart a person has.
+        warnings: What speaks against this plan.
+
+    Example:
+        >>> found = plan(accuracy=0.9, epsilon=1, delta=1e-5)
+        >>> found.guess_at[0.05] < found.guess_at[2.0]
+        True
     """
 
     accuracy: float
@@ -53,7 +77,26 @@ class Plan:
 def plan(
     *, accuracy: float, epsilon: float, delta: float, B: float | None = None, dimensions: int = 10
 ) -> Plan:
-    """Work out a plan. Without B it takes the largest of the paper's grid that Theorem 1 leaves possible."""
+    """Work out what a guarantee rules out, what noise it needs, and what it means at other distances.
+
+    Args:
+        accuracy: The agreement γ that the program wants, from 1/2 to below 1.
+        epsilon: ε of the guarantee.
+        delta: δ of the guarantee.
+        B: The distance that is hidden; by default the largest of the paper's grid that Theorem 1 leaves
+            possible.
+        dimensions: How many columns are released.
+
+    Returns:
+        The plan.
+
+    Raises:
+        ValueError: A number is outside its range, or no mechanism can give the guarantee.
+
+    Example:
+        >>> plan(accuracy=0.9, epsilon=1, delta=1e-5).guarantee.B
+        0.75
+    """
     d = check.dimensions(dimensions)
     most = largest_B(accuracy=accuracy, epsilon=epsilon, delta=delta)
     ceilings = tuple(
@@ -83,16 +126,16 @@ def plan(
 
 
 def _warnings(guarantee: Guarantee, accuracy: float, length: float, d: int) -> tuple[str, ...]:
-    found = []
+    warnings = []
     if is_ruled_out(guarantee, accuracy):
-        found.append(
+        warnings.append(
             f"Theorem 1 rules out agreement of {accuracy:g} at B = {guarantee.B:g}: "
             f"at most {accuracy_ceiling(guarantee):.4f} is possible for every table"
         )
     if length > DROWNED:
-        found.append(
+        warnings.append(
             f"the noise on a row of {d} columns has length {length:.2g}, and rows at most 1: it "
             "drowns any one person's signal; release fewer columns, or work in two rounds (learn on a "
             "private sample, then release one score per person); a smaller B or a larger ε protects less"
         )
-    return tuple(found)
+    return tuple(warnings)

@@ -51,23 +51,40 @@ from targetdp.noise import (
 )
 
 Calibration = Literal["printed", "exact"]
+"""How a private projection's noise is scaled; `PrivateProjection` says what each word means."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateProjection(NoiseMechanism):
     """Algorithm 1: (B, ε₁ + ε₂, δ₁ + δ₂)-TDP (Theorem 2).
 
-    ``calibration="printed"`` uses the paper's noise. ``"exact"`` uses the sensitivity of the projection that
-    was drawn, (B/k)·σ_max(R), and the analytic Gaussian scale, for the same claim. ``rank`` truncates V,
-    which is where Steps 4 and 5 begin to matter.
-
     R does not depend on the data and need not be secret. A release takes it from the public
     ``projection_seed``, so that `noise_covariance` and `epsilon` describe exactly what is released; a
     simulation draws a fresh R, as printed.
 
+    Args:
+        B: The distance that is hidden, in (0, 2].
+        epsilon1: ε of the projected rows (Step 3).
+        epsilon2: ε of the covariance (Step 4); below 1 for the printed noise.
+        delta1: δ of the projected rows.
+        delta2: δ of the covariance.
+        k: The projection dimension.
+        rank: How many directions of V are kept, which is where Steps 4 and 5 begin to matter; by default all.
+        calibration: ``"printed"`` uses the paper's noise. ``"exact"`` uses the sensitivity of the projection
+            that was drawn, (B/k)·σ_max(R), and the analytic Gaussian scale, for the same claim.
+        projection_seed: What a release's R is drawn from.
+
+    Raises:
+        ValueError: One of them is outside its range.
+
     Guarantees: the label above. `epsilon` gives the truth, which is far lower.
     Does not guarantee: that ε₂ buys anything when rank is full (it does not).
     Edges: for k < d the output lies in a random k-dimensional subspace.
+
+    Example:
+        >>> mechanism = PrivateProjection(B=0.25, epsilon1=3, epsilon2=0.9, delta1=1e-5, delta2=1e-5, k=50)
+        >>> print(mechanism.guarantee)
+        (B=0.25, ε=3.9, δ=2e-05)-TDP
     """
 
     B: float
@@ -171,7 +188,7 @@ class PrivateProjection(NoiseMechanism):
         return public_projection(dimensions, self.k, self.projection_seed)
 
     def exposed_direction(self, dimensions: int) -> Floats:
-        """Where R stretches rows the most."""
+        """The direction in which R stretches rows the most."""
         return np.asarray(self.public_projection(dimensions).directions[:, -1])
 
     def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:
@@ -237,7 +254,22 @@ class PrivateProjection(NoiseMechanism):
 
 
 def printed_step3_sigma(B: float, d: int, k: int, epsilon1: float, delta1: float) -> float:
-    """Step 3: σ = (B/√k)·√(d·ln((2/3)(e − 1) + 1) − ln(δ₁/2)/k)·√(2(ln(1/δ₁) + ε₁))/ε₁."""
+    """Step 3: σ = (B/√k)·√(d·ln((2/3)(e − 1) + 1) − ln(δ₁/2)/k)·√(2(ln(1/δ₁) + ε₁))/ε₁.
+
+    Args:
+        B: The distance that is hidden.
+        d: How many columns the table has.
+        k: The projection dimension.
+        epsilon1: ε₁.
+        delta1: δ₁.
+
+    Returns:
+        The deviation of the noise on the projected rows.
+
+    Example:
+        >>> round(printed_step3_sigma(0.25, 10, 10_000, 3, 1e-5), 4)
+        0.0124
+    """
     alpha = B / math.sqrt(k) * math.sqrt(
         d * math.log((2 / 3) * (math.e - 1) + 1) - math.log(delta1 / 2) / k
     )  # fmt: skip
@@ -245,7 +277,20 @@ def printed_step3_sigma(B: float, d: int, k: int, epsilon1: float, delta1: float
 
 
 def printed_step4_sigma(B: float, epsilon2: float, delta2: float) -> float:
-    """Step 4 (Lemma 7): σ = 2B·√(2·ln(1.25/δ₂))/ε₂."""
+    """Step 4 (Lemma 7): σ = 2B·√(2·ln(1.25/δ₂))/ε₂.
+
+    Args:
+        B: The distance that is hidden.
+        epsilon2: ε₂, below 1.
+        delta2: δ₂.
+
+    Returns:
+        The deviation of the noise on the covariance.
+
+    Example:
+        >>> round(printed_step4_sigma(0.25, 0.5, 1e-5), 3)
+        4.845
+    """
     return 2 * B * math.sqrt(2 * math.log(1.25 / delta2)) / epsilon2
 
 
@@ -256,7 +301,7 @@ def _calibrated_mu(epsilon: float, delta: float, normals: int) -> float:
 
 
 def _not_too_wide(dimensions: int) -> None:
-    """Decomposing a d×d matrix takes minutes beyond this, for noise that is always larger."""
+    """Refuse wide tables, whose R takes minutes to decompose for noise that is always larger."""
     if dimensions > MAX_PROJECTION_COLUMNS:
         raise ValueError(
             f"X has {dimensions} columns: a private projection takes 1 to {MAX_PROJECTION_COLUMNS}; "
@@ -275,7 +320,7 @@ def _exact(g: Guarantee) -> PrivateProjection:
 
 
 def _in_the_papers_shares(g: Guarantee, calibration: Calibration) -> PrivateProjection:
-    """A quarter of ε (below 1) and a third of δ for the covariance.
+    """A private projection that spends a quarter of ε (below 1) and a third of δ on the covariance.
 
     Never quieter than Gaussian noise: its covariance is k²σ²(RRᵀ)⁺ with σ ≥ B·σ_max(R)/(k·μ), nowhere less
     than Gaussian's B/μ.

@@ -63,10 +63,10 @@ class ProjectionLaw(NoiseLaw):
 
     @property
     def projection(self) -> Projection:
-        """R, as what is needed of it."""
+        """R's singular vectors and values, drawn from the seed."""
         return public_projection(self.dimensions, self.k, self.seed)
 
-    def moved(self, distance: float) -> PrivacyLoss:
+    def loss_at(self, distance: float) -> PrivacyLoss:
         """Normal noise against what R makes of the distance."""
         projection = self.projection
         mu = projected_distance(projection, distance, self.grid) / self.deviation
@@ -86,12 +86,12 @@ class ProjectionLaw(NoiseLaw):
 
     @property
     def steps(self) -> float:
-        """None: the inverse of R comes after the noise."""
+        """0: the inverse of R comes after the noise."""
         return 0.0
 
     @property
     def density(self) -> ProjectedDensity:
-        """Normal, once R is undone."""
+        """The normal density, once R is undone."""
         return ProjectedDensity(self.projection.forward() / self.deviation)
 
     @property
@@ -100,12 +100,12 @@ class ProjectionLaw(NoiseLaw):
         return replace(self.density, note=_OTHER_R if self.k < _MANY_TIMES * self.dimensions else "")
 
     def kept_directions(self) -> Floats:
-        """R and back: with few dimensions it keeps some directions only."""
+        """The matrix of projecting by R and back: with few dimensions it keeps some directions only."""
         return np.asarray((self.projection.forward() @ self.projection.inverse() * self.k).T)
 
     @property
     def reaches_all_directions(self) -> bool:
-        """With fewer dimensions than columns, R keeps some directions only."""
+        """Whether R keeps all directions: it has at least as many dimensions as there are columns."""
         return self.k >= self.dimensions
 
     def add_to(self, rows: Floats, words: WordSource) -> Floats:

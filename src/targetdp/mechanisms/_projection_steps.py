@@ -1,4 +1,4 @@
-"""Step 1 of Algorithm 1: a random matrix with entries −1, 0, 1, kept only as what Step 6 needs of it."""
+"""Steps 1, 4 and 5 of Algorithm 1: the random projection, and the leading directions of the rows."""
 
 import math
 from dataclasses import dataclass

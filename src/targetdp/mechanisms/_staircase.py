@@ -27,7 +27,17 @@ _LARGEST_EPSILON = 30.0
 
 @dataclass(frozen=True)
 class StaircaseDensity(NoiseDensity):
-    """Staircase noise: density falls by e^−``level`` at ``inner``, and again each ``period`` after it."""
+    """The density of staircase noise: it falls by e^−``level`` at ``inner`` and each ``period`` after it.
+
+    Args:
+        period: The distance between two steps.
+        inner: The distance of the first step.
+        level: By how much the log-density falls at a step.
+
+    Example:
+        >>> StaircaseDensity(1.0, 0.5, 2.0).log_density(np.array([0.0, 1.0]))
+        array([-0., -2.])
+    """
 
     period: float
     inner: float
@@ -39,7 +49,14 @@ class StaircaseDensity(NoiseDensity):
         return np.asarray(np.maximum(0.0, np.floor((distances - self.inner) / self.period) + 1))
 
     def edges(self, steps: Floats) -> tuple[Floats, Floats]:
-        """The distances between which the density is so many steps down."""
+        """The distances between which the density is a number of steps down.
+
+        Args:
+            steps: How many steps down.
+
+        Returns:
+            Where each step begins and ends.
+        """
         outer = self.inner + self.period * steps
         return np.where(steps > 0, outer - self.period, 0.0), outer
 
@@ -58,7 +75,23 @@ class StaircaseDensity(NoiseDensity):
 
 @dataclass(frozen=True)
 class StaircaseLaw(NoiseLaw):
-    """Steps that fall by e^−``level`` each ``period``, whose ``inner`` part is higher; in grid steps."""
+    """Steps that fall by e^−``level`` each ``period``, whose ``inner`` part is higher; in grid steps.
+
+    Args:
+        dimensions: 1.
+        grid: The step of the grid that values lie on, a power of two.
+        period: The noise's period, in grid steps.
+        inner: The part of a period where the density is higher, in grid steps.
+        level: By how much the log-density falls from one period to the next.
+
+    Raises:
+        ValueError: One of them is outside its range, or the grid is too coarse or too fine.
+
+    Example:
+        >>> law = Staircase(B=0.25, epsilon=1).law()
+        >>> 0.25 < law.period * law.grid < 0.2501
+        True
+    """
 
     family = "staircase"
     period: int
@@ -74,8 +107,8 @@ class StaircaseLaw(NoiseLaw):
         self._fine_enough(self.deviation_per_column)
         staircase_must_fit(self.period, self.level, self.grid)
 
-    def moved(self, distance: float) -> PrivacyLoss:
-        """Staircase noise against the distance, grown by the grid."""
+    def loss_at(self, distance: float) -> PrivacyLoss:
+        """The loss of the noise against the distance, grown by rounding to the grid."""
         shift = (distance + row_growth(1, self.grid)) / (self.period * self.grid)
         return ImperfectLoss(
             StaircaseLoss(shift, self.level, self.inner / self.period),
@@ -84,17 +117,12 @@ class StaircaseLaw(NoiseLaw):
 
     @property
     def deviation_per_column(self) -> float:
-        """The root of the variance."""
+        """The noise's standard deviation."""
         return self.period * self.grid * math.sqrt(staircase_variance(self.inner / self.period, self.level))
 
     @property
-    def covariance(self) -> Floats:
-        """The variance, as a matrix of one entry."""
-        return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
-
-    @property
     def density(self) -> StaircaseDensity:
-        """Steps down from the middle."""
+        """The density, which falls in steps from the middle."""
         return StaircaseDensity(self.period * self.grid, self.inner * self.grid, self.level)
 
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
@@ -107,9 +135,20 @@ class StaircaseLaw(NoiseLaw):
 class Staircase(NoiseMechanism):
     """x + Z with a staircase-shaped density: the least variance of any pure mechanism in one dimension.
 
+    Args:
+        B: The distance that is hidden, in (0, 2].
+        epsilon: ε, from 0.0001 to 30.
+
+    Raises:
+        ValueError: One of them is outside its range.
+
     Guarantees: (B, ε, 2⁻⁹⁰)-TDP for tables of one column.
     Does not guarantee: less than the full ε for rows closer than B (the Laplace mechanism does), nor
     anything for more than one column, which are refused.
+
+    Example:
+        >>> Staircase(B=0.25, epsilon=1).privatize([[0.5], [0.1]]).shape
+        (2, 1)
     """
 
     claimed: Guarantee
@@ -120,11 +159,11 @@ class Staircase(NoiseMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """The claim, with the sampler's tail as its δ."""
+        """The guarantee that was claimed, with the probability of the sampler's tail as its δ."""
         return replace(self.claimed, delta=staircase_imperfection(1.0).tail)
 
     def law(self, dimensions: int = 1) -> StaircaseLaw:
-        """Period and inner part in whole grid steps."""
+        """The noise, with period and inner part in whole grid steps."""
         self._dimensions(dimensions)
         level, _ = ideal_budget(
             self.claimed.epsilon, 0.0, staircase_imperfection(self.claimed.epsilon / 2, shift=3.0)

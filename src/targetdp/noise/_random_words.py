@@ -18,12 +18,31 @@ def fresh_key() -> bytes:
 
 
 def fresh_keys(count: int) -> tuple[bytes, ...]:
-    """So many keys, each independent of the others."""
+    """Draw keys from the operating system's generator, each independent of the others.
+
+    Args:
+        count: How many.
+
+    Returns:
+        Keys of 32 bytes.
+
+    Example:
+        >>> [len(key) for key in fresh_keys(2)]
+        [32, 32]
+    """
     return tuple(fresh_key() for _ in range(count))
 
 
 class WordStream(Protocol):
-    """A source of uniform, independent 64-bit words."""
+    """A source of uniform, independent 64-bit words.
+
+    Example:
+        >>> words: WordStream = PublicWords(7)
+        >>> out = np.zeros(2, dtype=np.uint64)
+        >>> words.fill(out)
+        >>> bool(out.all())
+        True
+    """
 
     def fill(self, out: Words) -> None:
         """Overwrite a contiguous array with fresh words."""
@@ -37,6 +56,12 @@ class SecretWords:
     a forked worker or another thread that tries is refused, so a stream can never be drawn twice.
     Does not guarantee: anything against an adversary who reads this process's memory.
     Edges: there is no seed, and it cannot be copied or pickled.
+
+    Example:
+        >>> out = np.zeros(1000, dtype=np.uint64)
+        >>> SecretWords().fill(out)
+        >>> len(set(out.tolist()))
+        1000
     """
 
     def __init__(self) -> None:
@@ -74,6 +99,16 @@ class PublicWords:
     """Words that anyone can draw again from a number: for what is random but not secret.
 
     The stream of numpy's PCG64 for a seed is fixed for all versions, so a published seed pins it down.
+
+    Args:
+        seed: The number, 0 or more.
+
+    Example:
+        >>> one, other = np.zeros(2, dtype=np.uint64), np.zeros(2, dtype=np.uint64)
+        >>> PublicWords(7).fill(one)
+        >>> PublicWords(7).fill(other)
+        >>> bool((one == other).all())
+        True
     """
 
     def __init__(self, seed: int) -> None:
@@ -90,9 +125,21 @@ class RowWords:
     Where work may be repeated, reordered or run twice at once, a row must get the same noise each time and
     no two rows the same. So words depend on the key and the row's tag, and on nothing else.
 
+    Args:
+        key: 32 bytes that serve one release only.
+        tags: `TAG_BYTES` for each row, all rows after each other.
+
+    Raises:
+        ValueError: The key or the tags have another length.
+
     Guarantees: for tags that are all different, what `SecretWords` guarantees, across rows.
     Does not guarantee: anything if two rows share a tag, or a key serves two releases: the difference of
     two rows would show. Whoever makes one must prove the tags unique and throw the key away.
+
+    Example:
+        >>> words = RowWords(bytes(32), b"row number 1row number 2")
+        >>> len(words), words.of_rows(0, 2, width=4).shape
+        (2, (2, 4))
     """
 
     TAG_BYTES = 12
@@ -120,9 +167,21 @@ class RowWords:
 
 
 WordSource: TypeAlias = WordStream | RowWords
+"""Where a sampler takes its words from: one stream for all rows, or words of each row's own."""
 
 
 def word_stream(rng: np.random.Generator | None) -> WordStream:
-    """Secret words for a release (None), a generator's words for a simulation."""
+    """Words for a release or for a simulation.
+
+    Args:
+        rng: None for a release; a generator for a simulation, which can be repeated and so is not private.
+
+    Returns:
+        Secret words, or the generator's.
+
+    Example:
+        >>> type(word_stream(None)).__name__
+        'SecretWords'
+    """
     rng = check.generator(rng)
     return SecretWords() if rng is None else SimulatedWords(rng)

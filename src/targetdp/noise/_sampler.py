@@ -13,6 +13,7 @@ looks like. Three things remain, and each is paid for:
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,18 @@ _WINDOWS = 1 << 17
 
 
 def grid_for(deviation: float) -> float:
-    """The grid for noise of a deviation: a power of two, so that it is exact and tells nothing."""
+    """The grid for noise of a deviation: a power of two, so that it is exact and tells nothing.
+
+    Args:
+        deviation: Of the noise, above 0.
+
+    Returns:
+        The grid's step, between 2⁻²¹ and 2⁻²⁰ of the deviation.
+
+    Example:
+        >>> grid_for(1.5) == 2.0**-20
+        True
+    """
     return float(2.0 ** (math.floor(math.log2(deviation)) - GRID_BITS))
 
 
@@ -55,22 +67,68 @@ def row_growth(dimensions: int, grid: float) -> float:
     Each of d coordinates moves by at most half a step in each row: √d · grid. The second term, 4d + 32
     units of 2⁻⁵³, covers the floating-point error of clipping both rows to the unit ball (d + 4 units), of
     dividing by the grid (4), and a distance that exceeds B by the rounding of `guarantee.steps` (16).
+
+    Args:
+        dimensions: How many columns a row has.
+        grid: The grid's step.
+
+    Returns:
+        A distance, to be added to B.
+
+    Example:
+        >>> row_growth(4, 0.25) > 0.5
+        True
     """
     return math.sqrt(dimensions) * grid + (dimensions + 8) * 2.0**-51
 
 
 def gaussian_imperfection(normals: int, shift: float = LARGEST_GAUSSIAN_SHIFT) -> Imperfection:
-    """For so many values drawn by `add_gaussian`, and neighbors ``shift`` deviations apart."""
+    """How far values drawn by `add_gaussian` are from ideal normal noise.
+
+    Args:
+        normals: How many values of one person are drawn.
+        shift: How many deviations neighbors are apart.
+
+    Returns:
+        The imperfection, which every stated ε and δ includes.
+
+    Example:
+        >>> gaussian_imperfection(10).tail == 2.0**-90
+        True
+    """
     return Imperfection(_NORMAL_LOG_ERROR * normals + _FAR_LOG_ERROR * shift**2, _tail(normals))
 
 
 def largest_laplace_shift(dimensions: int) -> float:
-    """Mechanisms are calibrated for neighbors at most so many scales apart."""
+    """How many scales apart neighbors are at most, for which spherical Laplace noise is calibrated.
+
+    Args:
+        dimensions: How many columns a row has.
+
+    Returns:
+        A number of scales.
+
+    Example:
+        >>> largest_laplace_shift(3)
+        328.0
+    """
     return LARGEST_GAUSSIAN_SHIFT * math.sqrt(dimensions + 1) + 200.0
 
 
 def spherical_laplace_imperfection(dimensions: int, shift: float | None = None) -> Imperfection:
-    """For rows drawn by `add_spherical_laplace`, and neighbors ``shift`` scales apart."""
+    """How far rows drawn by `add_spherical_laplace` are from ideal noise.
+
+    Args:
+        dimensions: How many columns a row has.
+        shift: How many scales neighbors are apart; by default the most that is calibrated for.
+
+    Returns:
+        The imperfection, which every stated ε and δ includes.
+
+    Example:
+        >>> spherical_laplace_imperfection(10).log_error < 1e-5
+        True
+    """
     shift = largest_laplace_shift(dimensions) if shift is None else shift
     per_column = _NORMAL_LOG_ERROR + _CHI_COLUMN_LOG_ERROR
     log_error = _CHI_LOG_ERROR + per_column * dimensions + _CHI_FAR_LOG_ERROR * shift
@@ -78,7 +136,19 @@ def spherical_laplace_imperfection(dimensions: int, shift: float | None = None) 
 
 
 def staircase_imperfection(level: float, shift: float = 1.0) -> Imperfection:
-    """For values drawn by `add_staircase` with ε = ``level``, and neighbors ``shift`` periods apart."""
+    """How far values drawn by `add_staircase` are from ideal noise.
+
+    Args:
+        level: ε of the noise at a shift of one period.
+        shift: How many periods neighbors are apart.
+
+    Returns:
+        The imperfection, which every stated ε and δ includes.
+
+    Example:
+        >>> staircase_imperfection(1.0).log_error < 1e-12
+        True
+    """
     return Imperfection(_NORMAL_LOG_ERROR * (1 / min(1.0, level) + shift * level), _TAIL)
 
 
@@ -87,7 +157,24 @@ def add_gaussian(
 ) -> Floats:
     """Independent normal noise of a deviation on every value, on the grid.
 
-    ``bound`` is a public bound on the values: that sums are exact is checked on it, never on the data.
+    Args:
+        signal: Rows; they are rounded to the grid.
+        deviation: Of the noise.
+        grid: The grid's step, from `grid_for`.
+        words: Where random bits come from.
+        bound: A public bound on the values: that sums are exact is checked on it, never on the data.
+
+    Returns:
+        Noisy rows, whose values are whole numbers of grid steps.
+
+    Raises:
+        ValueError: The grid is too fine for sums to be exact.
+
+    Example:
+        >>> from targetdp.noise import PublicWords
+        >>> noisy = add_gaussian(np.zeros((1000, 2)), 0.5, grid_for(0.5), PublicWords(7))
+        >>> bool(0.45 < noisy.std() < 0.55)
+        True
     """
     return _add_normals(signal, deviation, 0, grid, words, bound)
 
@@ -100,6 +187,25 @@ def add_spherical_laplace(
     It is a normal vector times an independent chi of d + 1 degrees of freedom: mixing N(0, w·I) over
     w ~ Gamma((d + 1)/2, 2·scale²) gives exactly this density. Given its row's chi, every coordinate is
     a plain normal, so the grid argument of `add_gaussian` carries over.
+
+    Args:
+        signal: Rows; they are rounded to the grid.
+        scale: Of the noise; its deviation in each column is scale·√(d + 1).
+        grid: The grid's step, from `grid_for`.
+        words: Where random bits come from.
+        bound: A public bound on the values: that sums are exact is checked on it, never on the data.
+
+    Returns:
+        Noisy rows, whose values are whole numbers of grid steps.
+
+    Raises:
+        ValueError: The grid is too fine for sums to be exact.
+
+    Example:
+        >>> from targetdp.noise import PublicWords
+        >>> noisy = add_spherical_laplace(np.zeros((1000, 3)), 0.5, grid_for(1.0), PublicWords(7))
+        >>> bool(0.9 < noisy.std() < 1.1)
+        True
     """
     return _add_normals(signal, scale, signal.shape[1] + 1, grid, words, bound)
 
@@ -109,35 +215,38 @@ def add_staircase(
 ) -> Floats:
     """Staircase noise (Geng and Viswanath 2014) with ε = ``level`` on a single column of rows in the ball.
 
-    The period and its inner part are whole numbers of grid steps.
+    Args:
+        signal: Rows of one column; they are rounded to the grid.
+        period: The noise's period, in whole grid steps.
+        inner: The part of a period where the density is higher, in whole grid steps.
+        level: By how much the log-density falls from one period to the next.
+        grid: The grid's step, from `grid_for`.
+        words: Where random bits come from.
+
+    Returns:
+        Noisy rows, whose values are whole numbers of grid steps.
+
+    Raises:
+        ValueError: The grid is too fine for sums to be exact.
+
+    Example:
+        >>> from targetdp.noise import PublicWords
+        >>> noisy = add_staircase(np.zeros((1000, 1)), 2**20, 2**19, 1.0, 2.0**-20, PublicWords(7))
+        >>> bool(abs(noisy.mean()) < 0.2)
+        True
     """
     from targetdp.noise import _ziggurat as ziggurat  # noqa: PLC0415 (numba is imported only where it is used)
 
     staircase_must_fit(period, level, grid)
-    signal = np.ascontiguousarray(signal)  # ravel() must be a view of both
-    out = np.empty(signal.shape)
     outer = (period - inner) * math.exp(-level)
     rare = min(inner, outer) / (inner + outer)
-
     shape = (grid, float(period), float(inner), level, -math.log(rare), outer < inner)
-
-    def draw(buffer: Words, row: int) -> tuple[int, int]:
-        return ziggurat.staircase_rows(signal.ravel(), out.ravel(), *shape, buffer, row)
-
-    def draw_by_window(start: int, stop: int, windows: Words, short: Integers) -> int:
-        return ziggurat.staircase_rows_by_window(
-            signal[start:stop].ravel(), out[start:stop].ravel(), *shape, windows, short
-        )
-
-    if isinstance(words, RowWords):
-        _draw_rows_by_window(draw_by_window, len(signal), 16, words)
-    else:
-        _draw_rows(draw, len(signal), 16, words)
-    return out
+    kernels = ziggurat.staircase_rows, ziggurat.staircase_rows_by_window
+    return _drawn(kernels, signal, shape, 16, words)
 
 
 def _tail(normals: int) -> float:
-    """The tail of so many normal draws taken together; more than a row's worth have more of it."""
+    """The probability that one of so many normal draws lies in the sampler's tail."""
     return _TAIL * max(1, math.ceil(normals / check.MAX_COLUMNS))
 
 
@@ -147,26 +256,34 @@ def _add_normals(
     from targetdp.noise import _ziggurat as ziggurat  # noqa: PLC0415
 
     normals_must_fit(scale, degrees, grid, bound)
-    signal = np.ascontiguousarray(signal)
-    out = np.empty(signal.shape)
     columns = signal.shape[1]
+    layers = (ziggurat.WIDTHS, ziggurat.HEIGHTS, ziggurat.INSIDE)
+    kernels = ziggurat.normal_rows, ziggurat.normal_rows_by_window
+    return _drawn(kernels, signal, (columns, grid, scale / grid, degrees, *layers), columns + 8, words)
 
-    shape = (
-        columns, grid, scale / grid, degrees, ziggurat.WIDTHS, ziggurat.HEIGHTS, ziggurat.INSIDE
-    )  # fmt: skip
+
+_Kernels = tuple[Callable[..., tuple[int, int]], Callable[..., int]]
+"""For one stream of words, and for words of each row's own."""
+
+
+def _drawn(
+    kernels: _Kernels, signal: Floats, shape: tuple[Any, ...], words_per_row: int, words: WordSource
+) -> Floats:
+    """The signal, with noise of a shape, on the grid."""
+    signal = np.ascontiguousarray(signal)  # ravel() must be a view of both
+    out = np.empty(signal.shape)
+    by_stream, by_window = kernels
 
     def draw(buffer: Words, row: int) -> tuple[int, int]:
-        return ziggurat.normal_rows(signal.ravel(), out.ravel(), *shape, buffer, row)
+        return by_stream(signal.ravel(), out.ravel(), *shape, buffer, row)
 
-    def draw_by_window(start: int, stop: int, windows: Words, short: Integers) -> int:
-        return ziggurat.normal_rows_by_window(
-            signal[start:stop].ravel(), out[start:stop].ravel(), *shape, windows, short
-        )
+    def draw_window(start: int, stop: int, windows: Words, short: Integers) -> int:
+        return by_window(signal[start:stop].ravel(), out[start:stop].ravel(), *shape, windows, short)
 
     if isinstance(words, RowWords):
-        _draw_rows_by_window(draw_by_window, len(signal), columns + 8, words)
+        _draw_rows_by_window(draw_window, len(signal), words_per_row, words)
     else:
-        _draw_rows(draw, len(signal), columns + 8, words)
+        _draw_rows(draw, len(signal), words_per_row, words)
     return out
 
 
@@ -222,12 +339,37 @@ def _draw_rows_by_window(
 
 
 def normals_must_fit(scale: float, degrees: int, grid: float, bound: float = 1.0) -> None:
-    """Whether `add_gaussian` (no degrees) or `add_spherical_laplace` (d + 1) is exact on this grid."""
+    """Make sure that `add_gaussian` or `add_spherical_laplace` is exact on a grid.
+
+    Args:
+        scale: Of the noise.
+        degrees: 0 for normal noise, d + 1 for spherical Laplace noise on d columns.
+        grid: The grid's step.
+        bound: A public bound on the values.
+
+    Raises:
+        ValueError: Values and noise together may reach 2⁵² grid steps.
+
+    Example:
+        >>> normals_must_fit(0.5, 0, grid_for(0.5))
+    """
     _must_fit(bound, scale * 40 * math.sqrt(degrees + 100), grid)
 
 
 def staircase_must_fit(period: int, level: float, grid: float) -> None:
-    """Whether `add_staircase` is exact on this grid."""
+    """Make sure that `add_staircase` is exact on a grid.
+
+    Args:
+        period: The noise's period, in grid steps.
+        level: By how much the log-density falls from one period to the next.
+        grid: The grid's step.
+
+    Raises:
+        ValueError: Values and noise together may reach 2⁵² grid steps.
+
+    Example:
+        >>> staircase_must_fit(2**20, 1.0, 2.0**-20)
+    """
     _must_fit(1.0, period * grid * (1 + 130 / level), grid)
 
 

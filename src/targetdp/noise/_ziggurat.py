@@ -179,7 +179,7 @@ def exponential(words: Words, position: int) -> tuple[float, int]:
 
 @kernel
 def _together(halvings: float, u: float) -> float:
-    """An exponential from its parts; it never falls where a part grows, in floats too."""
+    """An exponential from its two parts; in floats, too, it never falls where a part grows."""
     return _LN2 * (halvings + (u + 0.5) * _UNIT)
 
 

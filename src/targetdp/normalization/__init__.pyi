@@ -5,7 +5,7 @@ from targetdp.normalization._ball import clip_rows as clip_rows
 from targetdp.normalization._ball import normalize as normalize
 from targetdp.normalization._layout import rows_in_ball as rows_in_ball
 from targetdp.normalization._layout import scores_in_ball as scores_in_ball
-from targetdp.normalization._moments import Moments as Moments
+from targetdp.normalization._moments import ColumnMoments as ColumnMoments
 from targetdp.normalization._scales import Bounds as Bounds
 from targetdp.normalization._scales import CONDITIONS as CONDITIONS
 from targetdp.normalization._scales import ColumnScales as ColumnScales

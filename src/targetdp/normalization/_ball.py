@@ -11,6 +11,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.normalization._scales import ColumnScales
 
 RowRule = Literal["clip", "unit", "largest"]
+"""How rows longer than 1 are shortened; `normalize` says what each rule does."""
 
 ROW_CONDITIONS: dict[str, tuple[str, ...]] = {
     "clip": (),
@@ -30,7 +31,19 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True)
 class Normalized:
-    """A table of rows in the unit ball, and what must be said beside any guarantee about it."""
+    """A table of rows in the unit ball, and what must be said beside any guarantee about it.
+
+    Args:
+        X: The rows, each of length at most 1.
+        scales: What the columns were centered and scaled by.
+        rows: How rows were shortened.
+
+    Example:
+        >>> from targetdp import confidential_scales
+        >>> table = normalize([[40.0, 3.0]], confidential_scales([50, 5], [30, 4]))
+        >>> len(table.conditions)
+        1
+    """
 
     X: Floats = field(repr=False)
     scales: ColumnScales
@@ -51,7 +64,17 @@ class Normalized:
 class Privatized:
     """A private table with the guarantee of everything that was done, and its conditions.
 
-    ``guarantee`` is None if there is none: for k-anonymity, and for every simulation.
+    Args:
+        X: The private rows.
+        guarantee: None if there is none: for k-anonymity, and for every simulation.
+        conditions: What must be said beside the guarantee.
+
+    Example:
+        >>> from targetdp import GaussianNoise, declared_scales
+        >>> table = normalize([[40.0, 3.0]], declared_scales([50, 5], [30, 4]))
+        >>> private = GaussianNoise(B=0.25, epsilon=1, delta=1e-5).privatize(table)
+        >>> private.X.shape, str(private.guarantee)
+        ((1, 2), '(B=0.25, ε=1, δ=1e-05)-TDP')
     """
 
     X: Floats = field(repr=False)
@@ -60,12 +83,31 @@ class Privatized:
 
 
 def normalize(X: Any, scales: ColumnScales, rows: RowRule = "clip") -> Normalized:
-    """Center and scale the columns, then bring every row into the unit ball.
+    """Center and scale the columns, then bring every row into the unit ball (Methods, "Case Studies").
+
+    Args:
+        X: Table of n people by d columns; finite numbers.
+        scales: Center and scale of each column, from `declared_scales`, `private_scales` or `data_scales`.
+        rows: How rows longer than 1 are shortened: ``"clip"`` (each by its own length, if longer than 1),
+            ``"unit"`` (every row to length 1) or ``"largest"`` (all by the longest row of the table).
+
+    Returns:
+        Rows of length at most 1, with the conditions that scales and rule impose on a guarantee.
+
+    Raises:
+        TypeError: ``scales`` is not a `ColumnScales`.
+        ValueError: ``X`` has another number of columns than ``scales``, or a value that is not finite.
 
     Guarantees: every row of the result has length at most 1; with ``rows="clip"`` and public scales no
     two rows are farther apart than their scaled originals, so B-neighbors stay B-neighbors.
     Does not guarantee: anything for scales or a rule that depend on the data, beyond the conditions that
     the result carries.
+
+    Example:
+        >>> from targetdp import declared_scales
+        >>> table = normalize([[40.0, 3.0]], declared_scales([50, 5], [30, 4]))
+        >>> table.X.round(2)
+        array([[-0.33, -0.5 ]])
     """
     if not isinstance(scales, ColumnScales):
         raise TypeError(
@@ -83,7 +125,19 @@ def normalize(X: Any, scales: ColumnScales, rows: RowRule = "clip") -> Normalize
 
 
 def clip_rows(X: Floats) -> Floats:
-    """Rows outside the unit ball move to its surface; the others stay. No distance grows."""
+    """Move rows outside the unit ball to its surface; the others stay. No distance grows.
+
+    Args:
+        X: n rows of d columns.
+
+    Returns:
+        Rows of length at most 1.
+
+    Example:
+        >>> clip_rows(np.array([[3.0, 4.0], [0.5, 0.0]]))
+        array([[0.6, 0.8],
+               [0.5, 0. ]])
+    """
     X, lengths = _measured(X)
     return np.asarray(X / np.maximum(lengths, 1.0)[:, None])
 
@@ -103,7 +157,7 @@ def shrink_rows(X: Floats) -> Floats:
 
 
 def _measured(X: Floats) -> tuple[Floats, Floats]:
-    """Rows and their lengths; a row longer than any float comes as a small, exact share of itself."""
+    """Rows and their lengths; a row too long for a float is replaced by a small, exact share of itself."""
     lengths = _lengths(X)
     endless = np.isinf(lengths)
     if endless.any():

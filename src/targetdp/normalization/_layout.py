@@ -12,9 +12,21 @@ _TILE = 32
 
 
 def rows_in_ball(columns: Floats, scales: ColumnScales) -> tuple[Floats, int]:
-    """`normalize` for finite values that come column by column (d×n), and how many rows were clipped.
+    """`normalize` for finite values that come column by column.
 
     Rows whose lengths leave the safe range of floats, some 10^±140, go through `normalize` itself.
+
+    Args:
+        columns: d columns of n values.
+        scales: Center and scale of each column.
+
+    Returns:
+        n rows of d columns in the unit ball, and how many of them were clipped.
+
+    Example:
+        >>> from targetdp.normalization import declared_scales
+        >>> rows_in_ball(np.array([[3.0], [4.0]]), declared_scales([0, 0], [1, 1]))
+        (array([[0.6, 0.8]]), 1)
     """
     rows = np.empty(columns.shape[::-1])
     odd = np.zeros(columns.shape[1], dtype=np.bool_)
@@ -25,9 +37,22 @@ def rows_in_ball(columns: Floats, scales: ColumnScales) -> tuple[Floats, int]:
 
 
 def scores_in_ball(columns: Floats, scales: ColumnScales, weights: Floats) -> tuple[Floats, int]:
-    """Weighted sums (a row of ``weights`` for each) of `rows_in_ball`, without ever holding these rows.
+    """Weighted sums of `rows_in_ball`, without ever holding these rows.
 
     The same numbers, to the last bit, as `row_product` makes of them: sums are taken in the order of columns.
+
+    Args:
+        columns: d columns of n values.
+        scales: Center and scale of each column.
+        weights: A row of d weights for each score.
+
+    Returns:
+        A score for each row and each row of weights, and how many rows were clipped.
+
+    Example:
+        >>> from targetdp.normalization import declared_scales
+        >>> scores_in_ball(np.array([[3.0], [4.0]]), declared_scales([0, 0], [1, 1]), np.array([[1.0, 0.0]]))
+        (array([[0.6]]), 1)
     """
     scores = np.empty((columns.shape[1], len(weights)))
     odd = np.zeros(columns.shape[1], dtype=np.bool_)
@@ -40,7 +65,7 @@ def scores_in_ball(columns: Floats, scales: ColumnScales, weights: Floats) -> tu
 
 @kernel
 def _fill_rows(columns: Floats, center: Floats, scale: Floats, rows: Floats, odd: NDArray[np.bool_]) -> int:
-    """(x − center)/scale, then rows longer than 1 to length 1; marks rows that it must leave to others."""
+    """Scale and clip rows; mark the rows whose length leaves the safe range of floats."""
     d, n = columns.shape
     values, lengths = np.empty((d, _TILE)), np.empty(_TILE)
     clipped = 0
@@ -57,7 +82,7 @@ def _fill_rows(columns: Floats, center: Floats, scale: Floats, rows: Floats, odd
 def _fill_scores(
     columns: Floats, center: Floats, scale: Floats, weights: Floats, scores: Floats, odd: NDArray[np.bool_]
 ) -> int:
-    """As `_fill_rows`, each row in turn becoming its sums."""
+    """As `_fill_rows`, but keep only each row's weighted sums."""
     d, n = columns.shape
     values, lengths, totals = np.empty((d, _TILE)), np.empty(_TILE), np.empty(_TILE)
     clipped = 0

@@ -8,18 +8,30 @@ from targetdp._core import Floats
 
 
 @dataclass(frozen=True)
-class Moments:
-    """What is known of the columns of some rows; ``+`` joins two sets of rows (Chan, Golub and LeVeque)."""
+class ColumnMoments:
+    """What is known of the columns of some rows; ``+`` joins two sets of rows (Chan, Golub and LeVeque).
+
+    Args:
+        rows: How many rows.
+        mean: The mean of each column.
+        squares: Sums of squared differences from the mean.
+        lowest: The lowest value of each column.
+        highest: The highest value of each column.
+
+    Example:
+        >>> both = ColumnMoments.of(np.array([[1.0, 2.0]])) + ColumnMoments.of(np.array([[6.0]]))
+        >>> both.rows, both.mean
+        (3, array([3.]))
+    """
 
     rows: int
     mean: Floats
     squares: Floats
-    """Sums of squared differences from the mean."""
     lowest: Floats
     highest: Floats
 
     @classmethod
-    def of(cls, columns: Floats) -> "Moments":
+    def of(cls, columns: Floats) -> "ColumnMoments":
         """The moments of a batch of at least one row, given column by column (d×n)."""
         with np.errstate(over="ignore", invalid="ignore"):
             mean = columns.mean(axis=1)
@@ -27,13 +39,13 @@ class Moments:
             squares = np.einsum("ij,ij->i", apart, apart)
         return cls(columns.shape[1], mean, squares, columns.min(axis=1), columns.max(axis=1))
 
-    def __add__(self, other: "Moments") -> "Moments":
+    def __add__(self, other: "ColumnMoments") -> "ColumnMoments":
         rows = self.rows + other.rows
         with np.errstate(over="ignore", invalid="ignore"):
             gap = other.mean - self.mean
             mean = self.mean + gap * (other.rows / rows)
             squares = self.squares + other.squares + gap * gap * (self.rows * other.rows / rows)
-        return Moments(
+        return ColumnMoments(
             rows, mean, squares,
             np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest),
         )  # fmt: skip

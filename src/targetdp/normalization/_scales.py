@@ -21,7 +21,7 @@ from targetdp.noise import (
     spherical_laplace_imperfection,
     word_stream,
 )
-from targetdp.normalization._moments import Moments
+from targetdp.normalization._moments import ColumnMoments
 
 ReleaseSource = Literal["declared", "private", "sample", "sample-declared", "confidential", "data"]
 """Where the scales of a release may come from."""
@@ -72,7 +72,18 @@ _WARN, _REFUSE = 0.02, 0.25
 class ColumnScales:
     """A center and a scale for each column.
 
-    ``spent`` is the classic differential privacy guarantee of having released them, if they were paid for.
+    Args:
+        center: What is subtracted from each column.
+        scale: What each column is divided by; above 0.
+        source: Where the values come from; it decides the `conditions` of a guarantee.
+        spent: The classic differential privacy guarantee of having released them, if they were paid for.
+
+    Raises:
+        ValueError: Lengths differ, a scale is not above 0, or ``spent`` does not belong to the source.
+
+    Example:
+        >>> declared_scales([50, 5], [30, 4]).may_be_published
+        True
     """
 
     center: Floats
@@ -105,7 +116,18 @@ class ColumnScales:
 def declared_scales(center: Any, scale: Any) -> ColumnScales:
     """Public scales: from common knowledge, a census, another population. They cost nothing.
 
+    Args:
+        center: What is subtracted from each column.
+        scale: What each column is divided by; above 0.
+
+    Returns:
+        Scales whose guarantee says that they were declared public.
+
     Edges: scales of last year's table *of the same people* are `confidential_scales`, not public.
+
+    Example:
+        >>> declared_scales([50, 5], [30, 4]).source
+        'declared'
     """
     return ColumnScales(center, scale, "declared")
 
@@ -113,8 +135,19 @@ def declared_scales(center: Any, scale: Any) -> ColumnScales:
 def confidential_scales(center: Any, scale: Any) -> ColumnScales:
     """Scales learned from other data about the same people, such as last year's table.
 
+    Args:
+        center: What is subtracted from each column.
+        scale: What each column is divided by; above 0.
+
+    Returns:
+        Scales whose guarantee is conditional on them.
+
     Does not guarantee: anything about those data. The guarantee becomes conditional, and says so; the
     values must not be published.
+
+    Example:
+        >>> confidential_scales([50, 5], [30, 4]).may_be_published
+        False
     """
     return ColumnScales(center, scale, "confidential")
 
@@ -122,14 +155,40 @@ def confidential_scales(center: Any, scale: Any) -> ColumnScales:
 def data_scales(X: Any) -> ColumnScales:
     """The data's own means and deviations, as in the paper; a constant column keeps its unit.
 
+    Args:
+        X: Table of n people by d columns; finite numbers.
+
+    Returns:
+        Scales whose guarantee is conditional on them.
+
     Does not guarantee: any privacy of its own. One person's row moves everyone's scaled row, so the
     guarantee becomes conditional, and says so.
+
+    Example:
+        >>> data_scales([[1.0], [3.0]]).center
+        array([2.])
     """
-    return scales_of(Moments.of(np.ascontiguousarray(check.table(X).T)), "data")
+    return scales_of(ColumnMoments.of(np.ascontiguousarray(check.table(X).T)), "data")
 
 
-def scales_of(moments: Moments, source: Source, names: Sequence[str] | None = None) -> ColumnScales:
-    """Means and deviations as scales, for a source that costs nothing or is a condition."""
+def scales_of(moments: ColumnMoments, source: Source, names: Sequence[str] | None = None) -> ColumnScales:
+    """Means and deviations as scales, for a source that costs nothing or is a condition.
+
+    Args:
+        moments: What is known of the columns.
+        source: Where the rows come from.
+        names: What messages call the columns; by default their places in X.
+
+    Returns:
+        The scales; a column that is constant up to rounding has scale 1.
+
+    Raises:
+        ValueError: A column's values are too large for a mean and a deviation.
+
+    Example:
+        >>> scales_of(ColumnMoments.of(np.array([[1.0, 3.0]])), "data").scale
+        array([1.])
+    """
     center, deviation = moments.mean, moments.deviation
     wrong = np.flatnonzero(~(np.isfinite(center) & np.isfinite(deviation)))
     if len(wrong):
@@ -142,7 +201,19 @@ def scales_of(moments: Moments, source: Source, names: Sequence[str] | None = No
 
 @dataclass(frozen=True)
 class Bounds:
-    """Public bounds of every column: what lies outside counts as the bound itself."""
+    """Public bounds of every column: what lies outside counts as the bound itself.
+
+    Args:
+        lower: The lower bound of each column.
+        upper: The upper bound of each column.
+
+    Raises:
+        ValueError: A lower bound is not below its upper bound, or there are too many columns.
+
+    Example:
+        >>> Bounds([0, 0], [10, 100]).middle
+        array([ 5., 50.])
+    """
 
     lower: Floats
     upper: Floats
@@ -192,9 +263,28 @@ def private_scales(
     Laplace noise in 2d dimensions hides that. Sums are taken in fixed point, so that the order of
     addition cannot leak.
 
+    Args:
+        X: Table of n people by d columns; finite numbers.
+        lower: A public lower bound for each column.
+        upper: A public upper bound for each column.
+        epsilon: ε that is spent on the scales, from 0.0001 to 100.
+        rng: None for a release; a generator for a simulation, which promises nothing.
+
+    Returns:
+        Scales, with the guarantee that was spent on them.
+
+    Raises:
+        ValueError: A bound is wrong, or the noise would drown the scales.
+
     Guarantees: (2, ε, δ)-TDP with δ at most 2⁻⁹⁰, whatever the data.
     Edges: warned where the noise on a mean exceeds 2% of a column's half-range, refused beyond 25%;
     both depend on n, d and ε only.
+
+    Example:
+        >>> X = np.full((10_000, 1), 3.0)
+        >>> scales = private_scales(X, lower=[0], upper=[10], epsilon=1)
+        >>> scales.spent.epsilon, bool(abs(scales.center[0] - 3) < 0.1)
+        (1.0, True)
     """
     table = check.table(X)
     d = table.shape[1]
@@ -207,7 +297,26 @@ def private_scales(
 def private_scales_of(
     sums: Integers, rows: int, bounds: Bounds, epsilon: float, rng: np.random.Generator | None = None
 ) -> ColumnScales:
-    """`private_scales` from the sums of all rows, however they were added up. One call is one release."""
+    """`private_scales` from the sums of all rows, however they were added up. One call is one release.
+
+    Args:
+        sums: The total of `Bounds.sums` over all rows.
+        rows: How many rows there are, a public number.
+        bounds: Public bounds of each column.
+        epsilon: ε that is spent on the scales, from 0.0001 to 100.
+        rng: None for a release; a generator for a simulation, which promises nothing.
+
+    Returns:
+        Scales, with the guarantee that was spent on them.
+
+    Raises:
+        ValueError: The noise would drown the scales.
+
+    Example:
+        >>> bounds = Bounds([0], [10])
+        >>> private_scales_of(bounds.sums(np.full((10_000, 1), 3.0)), 10_000, bounds, 1.0).source
+        'private'
+    """
     n, d = check.integer("rows", rows, at_least=1, at_most=2**31), len(bounds.lower)
     epsilon = check.number("epsilon", epsilon, at_least=1e-4, at_most=100)
     words = word_stream(rng)

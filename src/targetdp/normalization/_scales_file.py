@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from targetdp._files import explain, read_toml, toml_value
+from targetdp._files import StrictModel, explain, read_toml, toml_value
 from targetdp.normalization._scales import Bounds, ColumnScales, confidential_scales, declared_scales
 
 Origin = Literal["public", "confidential"]
@@ -15,37 +15,71 @@ _File = TypeVar("_File", bound=BaseModel)
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class _Column(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Column(StrictModel):
     center: _Finite
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class ScalesFile(BaseModel):
-    """A center and a scale for each feature, and whose data they were learned from."""
+class ScalesFile(StrictModel):
+    """A center and a scale for each feature, and whose data they were learned from.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, title="targetdp scales")
+    Args:
+        source: ``"public"`` or ``"confidential"``.
+        features: For each feature its ``center`` and ``scale``.
+
+    Example:
+        >>> file = ScalesFile(source="public", features={"contacts": {"center": 40, "scale": 20}})
+        >>> file.features["contacts"].center
+        40.0
+    """
+
+    model_config = ConfigDict(title="targetdp scales")
     source: Origin = Field(
         description="public: learned from no one in the table; confidential: from the same people"
     )
     features: dict[str, _Column] = Field(min_length=1)
 
 
-class _Range(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Range(StrictModel):
     lower: _Finite
     upper: _Finite
 
 
-class BoundsFile(BaseModel):
-    """Public bounds for each feature: from the nature of the quantity, not from the table."""
+class BoundsFile(StrictModel):
+    """Public bounds for each feature: from the nature of the quantity, not from the table.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, title="targetdp bounds")
+    Args:
+        features: For each feature its ``lower`` and ``upper`` bound.
+
+    Example:
+        >>> BoundsFile(features={"contacts": {"lower": 0, "upper": 200}}).features["contacts"].upper
+        200.0
+    """
+
+    model_config = ConfigDict(title="targetdp bounds")
     features: dict[str, _Range] = Field(min_length=1)
 
 
 def read_scales(path: Path, features: Sequence[str]) -> ColumnScales:
-    """The scales of the named features, in their order."""
+    """Read a scales file.
+
+    Args:
+        path: The file (TOML).
+        features: Names of the features, in their order.
+
+    Returns:
+        The scales of these features.
+
+    Raises:
+        ValueError: The file cannot be read, or says nothing of a feature.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "scales.toml"
+        >>> _ = path.write_text(scales_text(declared_scales([40], [20]), ["contacts"], "public"))
+        >>> read_scales(path, ["contacts"]).center
+        array([40.])
+    """
     file = _read(path, ScalesFile, "scales file")
     _has_all(path, file.features, features)
     make = declared_scales if file.source == "public" else confidential_scales
@@ -56,7 +90,25 @@ def read_scales(path: Path, features: Sequence[str]) -> ColumnScales:
 
 
 def read_bounds(path: Path, features: Sequence[str]) -> Bounds:
-    """The bounds of the named features, in their order."""
+    r"""Read a bounds file.
+
+    Args:
+        path: The file (TOML).
+        features: Names of the features, in their order.
+
+    Returns:
+        The bounds of these features.
+
+    Raises:
+        ValueError: The file cannot be read, says nothing of a feature, or has bounds that are no range.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "bounds.toml"
+        >>> _ = path.write_text("[features]\ncontacts = { lower = 0, upper = 200 }")
+        >>> read_bounds(path, ["contacts"]).upper
+        array([200.])
+    """
     file = _read(path, BoundsFile, "bounds file")
     _has_all(path, file.features, features)
     for name in features:
@@ -72,7 +124,20 @@ def read_bounds(path: Path, features: Sequence[str]) -> Bounds:
 
 
 def scales_text(scales: ColumnScales, features: Sequence[str], origin: Origin) -> str:
-    """A scales file, as TOML."""
+    """Write a scales file, as TOML.
+
+    Args:
+        scales: Center and scale of each feature.
+        features: Names of the features, in the order of the scales.
+        origin: Whose data they were learned from.
+
+    Returns:
+        The text of the file; `read_scales` reads it.
+
+    Example:
+        >>> print(scales_text(declared_scales([40], [20]), ["contacts"], "public").splitlines()[-1])
+        "contacts" = { center = 40.0, scale = 20.0 }
+    """
     head = {
         "public": "# Learned from no one in the table that will be released.",
         "confidential": "# CONFIDENTIAL: learned from the same people. Do not publish this file.",
@@ -86,7 +151,7 @@ def scales_text(scales: ColumnScales, features: Sequence[str], origin: Origin) -
 
 
 def _read(path: Path, model: type[_File], kind: str) -> _File:
-    """A file of a kind, or a ValueError that says what is wrong with it."""
+    """Read a file of a kind, or say what is wrong with it."""
     try:
         return model.model_validate(read_toml(path, kind))
     except ValidationError as error:

@@ -14,9 +14,12 @@ from targetdp._core import Floats
 
 @dataclass(frozen=True)
 class Latent:
-    """What moves one feature: weights of the standing, and of a habit of using the phone at all.
+    """What moves one feature; whatever the first two leave of a variance of 1 is the feature's own.
 
-    Whatever these two leave of a variance of 1 is the feature's own. Women's use is shifted by ``women``.
+    Args:
+        standing: The weight of a person's standing.
+        habit: The weight of a person's habit of using the phone at all.
+        women: By how much women's use is shifted.
     """
 
     standing: float
@@ -31,14 +34,25 @@ def latents(
     women: NDArray[np.bool_],
     own: Sequence[Floats],
 ) -> dict[str, Floats]:
-    """The latent of each feature, for each person; ``own`` is overwritten."""
-    made = dict(zip(weights, own, strict=True))
-    for name, latent in made.items():
+    """The latent of each feature, for each person.
+
+    Args:
+        weights: What moves each feature.
+        standing: Each person's standing.
+        habit: Each person's habit.
+        women: Who is a woman.
+        own: What is each feature's own; it is overwritten.
+
+    Returns:
+        The latents by feature.
+    """
+    by_feature = dict(zip(weights, own, strict=True))
+    for name, latent in by_feature.items():
         weight = weights[name]
         np.multiply(latent, np.sqrt(1 - weight.standing**2 - weight.habit**2), out=latent)
         for part, share_of_it in ((standing, weight.standing), (habit, weight.habit), (women, weight.women)):
             np.add(latent, share_of_it * part, out=latent)
-    return made
+    return by_feature
 
 
 def mixed(weight: float, one: Floats, other: Floats) -> Floats:
@@ -47,7 +61,15 @@ def mixed(weight: float, one: Floats, other: Floats) -> Floats:
 
 
 def ordered(latent: Floats, shares: Mapping[str, float]) -> NDArray[np.uint8]:
-    """The place of each one's category: the lowest latents have the first, and so on, with these shares."""
+    """Sort people into categories: the lowest latents have the first, and so on.
+
+    Args:
+        latent: A standard normal number for each person.
+        shares: The categories in order, each with its share of people.
+
+    Returns:
+        The place of each person's category.
+    """
     from scipy.special import ndtri  # noqa: PLC0415 (slow to import)
 
     borders = ndtri(np.cumsum(list(shares.values()))[:-1])
@@ -108,7 +130,7 @@ def _logistic(latent: Floats, middle: float | Floats, spread: float) -> Floats:
 
 
 def _rounded(value: Floats, parts: int) -> Floats:
-    """To the nearest of so many parts of one, in place."""
+    """Round to a whole number of parts of one, in place."""
     value *= parts
     np.rint(value, out=value)
     value /= parts

@@ -1,4 +1,4 @@
-"""The randomness of a batch of people: it depends on the seed, the population and the batch's number alone.
+"""What populations and examples are, and how people are drawn: by seed, population and batch alone.
 
 A batch is as many people as the paper's table has. Their standings are spread evenly over the normal
 distribution: one in each of as many equally likely strata, in random order. So every whole batch has the
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from targetdp._core import Floats, Words
+from targetdp._core import Floats, Words, import_all
 
 # What a population is: names and roles of its columns, and how random numbers become people.
 
@@ -28,26 +28,35 @@ Columns = Mapping[str, NDArray[Any]]
 class Population:
     """A recipe for invented people.
 
-    ``make(standing, normals)`` turns what was drawn into all columns but the id, person by person: nobody's
-    columns depend on anybody else's. ``standing`` is one standard normal number for each person, high where
-    consumption or creditworthiness is high; ``normals`` are ``normals_each`` more, independent of it.
+    Args:
+        name: What commands and files call it.
+        size: People in the paper's table; so many are drawn together.
+        stream: Keeps its random numbers apart from those of other populations with the same seed.
+        features: The columns that predict.
+        target: The column that is predicted.
+        groups: For each group column, its categories.
+        money: Columns that only a program's accounts need.
+        normals_each: How many random numbers a person has besides the standing.
+        make: ``make(standing, normals)`` turns what was drawn into all columns but the id, person by person:
+            nobody's columns depend on anybody else's. ``standing`` is one standard normal number for each
+            person, high where consumption or creditworthiness is high; ``normals`` are independent of it.
 
     Guarantees: people who were drawn together, a batch of ``size``, have a target as in Table S1.
     Does not guarantee: anything about real people. The paper publishes no more than Table S1 about its
     tables, so features and how they relate are plausible inventions.
+
+    Example:
+        >>> invented_populations()["togo"].target
+        'consumption'
     """
 
     name: str
     size: int
-    """People in the paper's table; so many are drawn together."""
     stream: int
-    """Keeps its random numbers apart from those of other populations with the same seed."""
     features: tuple[str, ...]
     target: str
     groups: Mapping[str, tuple[str, ...]]
-    """For each group column, its categories."""
     money: tuple[str, ...]
-    """Columns that only a program's accounts need."""
     normals_each: int
     make: Callable[[Floats, Floats], Columns]
 
@@ -55,6 +64,36 @@ class Population:
     def columns(self) -> tuple[str, ...]:
         """All columns but the id, in the order of a file."""
         return (*self.features, self.target, *self.money, *self.groups)
+
+
+_INVENTED: dict[str, Population] = {}
+
+
+def declare(population: Population) -> Population:
+    """Declare an invented population: from then on it can be drawn and written by its name.
+
+    Args:
+        population: The recipe.
+
+    Returns:
+        The same.
+    """
+    _INVENTED[population.name] = population
+    return population
+
+
+def invented_populations() -> Mapping[str, Population]:
+    """Every invented population by its name.
+
+    Returns:
+        For each name, the recipe.
+
+    Example:
+        >>> invented_populations()["togo"].size
+        4201
+    """
+    import_all("targetdp.populations")
+    return dict(sorted(_INVENTED.items()))
 
 
 _INSIDE = 0.25
@@ -66,7 +105,17 @@ _HEXADECIMAL = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), dt
 
 
 def people(population: Population, seed: int, first: int, batches: int) -> Columns:
-    """All columns but the id, of so many whole batches from number ``first`` on."""
+    """Draw whole batches of people.
+
+    Args:
+        population: The recipe.
+        seed: Another seed invents other people.
+        first: The number of the first batch.
+        batches: How many batches.
+
+    Returns:
+        All columns but the id.
+    """
     size = population.size
     standing = np.empty(batches * size)
     normals = np.empty((population.normals_each, batches * size))
@@ -123,7 +172,22 @@ ID = "id"
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A table and the roles of its columns: features, the targeting variable, groups, and money."""
+    """A table and the roles of its columns.
+
+    Args:
+        name: What commands and files call it.
+        table: All columns, with ``id`` first.
+        features: The columns that predict.
+        target: The column that is predicted, the targeting variable.
+        groups: Columns of categories that figures are given by.
+        money: Columns that only a program's accounts need.
+
+    Example:
+        >>> table = pa.table({"id": ["a", "b"], "contacts": [12, 30], "consumption": [0.1, 0.2]})
+        >>> Example("tiny", table, ("contacts",), "consumption").X
+        array([[12.],
+               [30.]])
+    """
 
     name: str
     table: pa.Table
@@ -134,7 +198,7 @@ class Example:
 
     @cached_property
     def ids(self) -> NDArray[np.str_]:
-        """Whose row each one is."""
+        """The id of each row."""
         return self.column(ID).astype(np.str_)
 
     @cached_property
@@ -151,3 +215,33 @@ class Example:
         """One column: numbers, or texts for a group."""
         values: NDArray[Any] = self.table[name].to_numpy()
         return values
+
+
+_PUBLIC: dict[str, Callable[[], Example]] = {}
+
+
+def public_table(load: Callable[[], Example]) -> Callable[[], Example]:
+    """Declare a public table of real people: its name is that of the function that loads it.
+
+    Args:
+        load: The function.
+
+    Returns:
+        The same.
+    """
+    _PUBLIC[load.__name__] = load
+    return load
+
+
+def public_tables() -> Mapping[str, Callable[[], Example]]:
+    """Every public table of real people by its name.
+
+    Returns:
+        For each name, the function that loads it.
+
+    Example:
+        >>> "vietnam" in public_tables()
+        True
+    """
+    import_all("targetdp.populations")
+    return dict(sorted(_PUBLIC.items()))

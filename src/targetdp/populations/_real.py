@@ -5,7 +5,6 @@ columns have ties, gaps and odd shapes that an invented population may lack.
 """
 
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,27 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from targetdp._core import Floats
-from targetdp.populations._population import ID, Example
+from targetdp.populations._population import ID, Example, public_table
 
 MISSING = "unknown"
 
 
+@public_table
 def vietnam() -> Example:
-    """Aid: 5,999 households of the Vietnam Living Standards Survey 1997/98 (Ecdat's VietNamH).
+    """Load aid data: 5,999 households of the Vietnam Living Standards Survey 1997/98 (Ecdat's VietNamH).
 
     The targeting variable is yearly consumption per head in thousand dong. Ten features of the household,
     among them two means over its commune (the household's own value included).
+
+    Returns:
+        The table and the roles of its columns.
+
+    Raises:
+        RuntimeError: The extra ``examples`` is not installed.
+
+    Example:
+        >>> vietnam().X.shape
+        (5999, 10)
     """
     frame = _frame("Ecdat", "VietNamH")
     size, education = _numbers(frame, "hhsize"), _numbers(frame, "educyr")
@@ -49,12 +59,23 @@ def vietnam() -> Example:
     return _example("vietnam", frame, features, "consumption", y, {}, groups)
 
 
+@public_table
 def credit() -> Example:
-    """Lending: 4,454 applicants for a loan (modeldata's credit_data), of whom 72% were good risks.
+    """Load lending data: 4,454 applicants for a loan (modeldata's credit_data), of whom 72% were good risks.
 
     The targeting variable is 1 for a good risk. Fifteen features; where income, assets or debt are missing,
     the median stands in for them. The loan's amount is a feature and, once more, a column for the accounts;
     revenue and interest are not known.
+
+    Returns:
+        The table and the roles of its columns.
+
+    Raises:
+        RuntimeError: The extra ``examples`` is not installed.
+
+    Example:
+        >>> credit().X.shape
+        (4454, 15)
     """
     frame = _frame("modeldata", "credit_data")
     plain = ("Seniority", "Time", "Age", "Expenses", "Income", "Assets", "Debt", "Amount", "Price")
@@ -71,10 +92,6 @@ def credit() -> Example:
     money = {"loan_amount": _numbers(frame, "Amount")}
     groups = {"home": home, "marital": marital, "job": job}
     return _example("credit", frame, features, "low_risk", y, money, groups)
-
-
-REAL: dict[str, Callable[[], Example]] = {"vietnam": vietnam, "credit": credit}
-"""The register: by the name that the command line uses."""
 
 
 def _frame(package: str, item: str) -> Any:

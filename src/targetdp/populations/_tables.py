@@ -1,4 +1,4 @@
-"""Example tables, to try things on: two invented populations, and two real tables from R's packages.
+"""Examples drawn and written: invented populations, and public tables of real people.
 
 `togo` and `nigeria` are drawn: nobody in them is real. `vietnam` and `credit` are public tables of real
 people, and need the extra ``examples``. `docs/populations.md` says how closely the invented ones follow the
@@ -19,15 +19,17 @@ from numpy.typing import NDArray
 
 from targetdp._core import Progress, Silent, check
 from targetdp._files import take_name, write_new
-from targetdp.populations._nigeria import NIGERIA
-from targetdp.populations._population import ID, ID_DIGITS, Example, Population, ids, people
-from targetdp.populations._real import REAL
-from targetdp.populations._togo import TOGO
+from targetdp.populations._population import (
+    ID,
+    ID_DIGITS,
+    Example,
+    Population,
+    ids,
+    invented_populations,
+    people,
+    public_tables,
+)
 from targetdp.table import Format, Sink, overlapped
-
-POPULATIONS: dict[str, Population] = {population.name: population for population in (TOGO, NIGERIA)}
-"""Invented populations by the name that the command line uses."""
-
 
 # A file that appears whole or not at all.
 
@@ -36,9 +38,27 @@ POPULATIONS: dict[str, Population] = {population.name: population for population
 def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
     """A hidden place to build a file; it takes its name when the block ends without an error.
 
+    Args:
+        path: The name that the file will take.
+        force: Whether a file of that name is replaced.
+
+    Returns:
+        A context manager that gives the hidden place.
+
+    Raises:
+        ValueError: Its folder does not exist, the name is taken, or another run is writing it.
+
     Guarantees: under ``path`` there is nothing, an older file, or the whole new one, at every moment.
     After an error nothing else is left.
     Edges: a run that was killed leaves a hidden folder; the next run for the same name takes it away.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "list.txt"
+        >>> with whole_file(path, force=False) as place:
+        ...     _ = place.write_text("whole")
+        >>> path.read_text()
+        'whole'
     """
     if not path.parent.is_dir():
         raise ValueError(f"output folder {path.parent} does not exist: create it first")
@@ -57,7 +77,7 @@ def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
 
 
 def must_be_free(path: Path, *, force: bool) -> None:
-    """A name that a file may take: nothing has it yet, or ``force`` replaces the file that does."""
+    """Refuse a name that a file cannot take: a folder has it, or a file that ``force`` does not replace."""
     if path.is_dir():
         raise ValueError(f"output {path} is a folder: give the name of a file")
     if not force and (path.exists() or path.is_symlink()):
@@ -65,7 +85,7 @@ def must_be_free(path: Path, *, force: bool) -> None:
 
 
 def _locked(folder: Path, path: Path) -> int:
-    """The folder, held by this run alone until the handle is closed."""
+    """Lock a folder for this run alone, until the handle is closed."""
     folder.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0))
     try:
@@ -125,10 +145,10 @@ def _batches(population: Population, rows: int) -> int:
 def _whole_batches(
     population: Population, columns: pa.Schema, seed: int, first: int, batches: int
 ) -> pa.Table:
-    made = people(population, seed, first, batches)
+    columns_of = people(population, seed, first, batches)
     arrays = [_text(ids(population, seed, first * population.size, batches * population.size))]
     for name in population.columns:
-        column = pa.array(made[name])
+        column = pa.array(columns_of[name])
         if name in population.groups:
             categories = pa.array(population.groups[name])
             column = pa.DictionaryArray.from_arrays(column, categories).dictionary_decode()
@@ -137,7 +157,7 @@ def _whole_batches(
 
 
 def _text(ids_: NDArray[np.bytes_]) -> pa.StringArray:
-    """Texts of one length, without a Python object for each."""
+    """Texts of one length as an Arrow array, without a Python object for each."""
     offsets = np.arange(0, ID_DIGITS * (len(ids_) + 1), ID_DIGITS, dtype=np.int32)
     return pa.StringArray.from_buffers(len(ids_), pa.py_buffer(offsets), pa.py_buffer(ids_))
 
@@ -152,7 +172,20 @@ _FORMATS: dict[str, Format] = {".parquet": "parquet", ".pq": "parquet", ".csv": 
 
 @dataclass(frozen=True)
 class Saved:
-    """A finished file: whether its people are invented, its rows and columns, its size and its SHA-256."""
+    """A finished file.
+
+    Args:
+        path: Its name.
+        invented: Whether its people are invented.
+        rows: How many people it has.
+        columns: The names of its columns.
+        size: Its bytes.
+        sha256: The SHA-256 of its bytes, in hexadecimal.
+
+    Example:
+        >>> Saved(Path("togo.csv"), True, 4201, ("id", "contacts"), 100_000, "9f86d081").rows
+        4201
+    """
 
     path: Path
     invented: bool
@@ -163,20 +196,43 @@ class Saved:
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A text that belongs to a table, such as a program file, and where it goes."""
+class CompanionFile:
+    """A text that belongs to a table, such as a program file, and where it goes.
+
+    Args:
+        path: Its name.
+        text: Its content.
+
+    Example:
+        >>> CompanionFile(Path("togo.toml"), 'kind = "aid"').path.name
+        'togo.toml'
+    """
 
     path: Path
     text: str
 
 
 def draw(name: str, rows: int | None = None, seed: int = DEFAULT_SEED) -> Example:
-    """An invented population, in memory.
+    """Draw an invented population, in memory.
 
-    ``rows``: how many people; by default as many as the paper's table has. They are the first so many of the
-    seed's people, who are the same whatever ``rows`` is.
+    Args:
+        name: One of `invented_populations`.
+        rows: How many people; by default as many as the paper's table has. They are the first so many of the
+            seed's people, who are the same whatever ``rows`` is.
+        seed: Another seed invents other people.
+
+    Returns:
+        The table and the roles of its columns.
+
+    Raises:
+        ValueError: There is no such population, or a number is outside its range.
+
+    Example:
+        >>> draw("togo", rows=3).X.shape
+        (3, 10)
     """
-    population = POPULATIONS[check.choice("name", name, POPULATIONS)]
+    populations = invented_populations()
+    population = populations[check.choice("name", name, populations)]
     count, seed = _rows_and_seed(rows, population.size, seed)
     table = pa.concat_tables(tables(population, count, seed)).combine_chunks()
     groups = tuple(population.groups)
@@ -191,33 +247,51 @@ def write(
     *,
     force: bool = False,
     progress: Progress | None = None,
-    beside: Beside | None = None,
+    beside: CompanionFile | None = None,
 ) -> Saved:
     """Write an example to a Parquet or CSV file, in memory that does not grow with the number of rows.
 
-    ``force`` replaces a file of that name. A real table comes whole, and the seed means nothing to it.
-    ``beside`` is a text file that is written together with the table.
+    Args:
+        name: One of `invented_populations` or `public_tables`.
+        path: The file; its suffix says the format.
+        rows: As for `draw`; a public table comes whole.
+        seed: As for `draw`; it means nothing to a public table.
+        force: Whether a file of that name is replaced.
+        progress: Hears of the rows that are written.
+        beside: A text file that is written together with the table.
+
+    Returns:
+        What was written.
+
+    Raises:
+        ValueError: There is no such example, or the file's name cannot be used.
 
     Guarantees: each file appears whole and synced, or not at all, and the text never without the table. The
     same arguments make the same bytes, with the same versions of numpy and pyarrow on the same kind of
     processor.
+
+    Example:
+        >>> import tempfile
+        >>> write("togo", Path(tempfile.mkdtemp()) / "togo.csv", rows=3).rows
+        3
     """
-    check.choice("name", name, (*POPULATIONS, *REAL))
+    invented, public = invented_populations(), public_tables()
+    check.choice("name", name, (*invented, *public))
     kind = _FORMATS.get(path.suffix.lower())
     if kind is None:
         raise ValueError(f"output {path} has no known suffix: use {', '.join(_FORMATS)}")
     parts: Iterable[pa.Table]
-    if name in POPULATIONS:
-        population = POPULATIONS[name]
+    if name in invented:
+        population = invented[name]
         count, seed = _rows_and_seed(rows, population.size, seed)
         columns, parts = schema(population), tables(population, count, seed)
     elif rows is None:
-        whole = REAL[name]().table
+        whole = public[name]().table
         count, columns, parts = whole.num_rows, whole.schema, (whole,)
     else:
         raise ValueError(f"rows = {rows!r}: {name} is a real table and comes whole; leave rows out")
-    told = Silent() if progress is None else progress
-    told.phase(f"writing {name}", count)
+    progress = progress or Silent()
+    progress.phase(f"writing {name}", count)
     with ExitStack() as files:
         if beside is not None:
             _must_be_another(beside.path, path)
@@ -226,15 +300,15 @@ def write(
         with Sink(place, kind, columns) as sink:
             for part in parts:
                 sink.write(part)
-                told.advance(part.num_rows)
+                progress.advance(part.num_rows)
             (written,) = sink.finish()
         if beside is not None:  # or the table would be there, and its program refused
             must_be_free(beside.path, force=force)
-    return Saved(path, name in POPULATIONS, count, tuple(columns.names), written.size, written.sha256)
+    return Saved(path, name in invented, count, tuple(columns.names), written.size, written.sha256)
 
 
 def _must_be_another(beside: Path, path: Path) -> None:
-    """Two names for two files: under one name the later would replace the earlier."""
+    """Refuse one name for both files: the later would replace the earlier."""
     if beside.absolute() == path.absolute() or beside.resolve() == path.resolve():
         raise ValueError(f"program file {beside} would be the table itself: give it another name")
 

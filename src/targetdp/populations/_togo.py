@@ -9,19 +9,8 @@ each other, to sex and to region (`docs/populations.md`).
 import numpy as np
 
 from targetdp._core import Floats
-from targetdp.populations._phone_use import (
-    Latent,
-    amount,
-    count,
-    days,
-    entropy,
-    latents,
-    mixed,
-    ordered,
-    seconds,
-    share,
-)
-from targetdp.populations._population import Columns, Population, border
+from targetdp.populations import _phone_use as use
+from targetdp.populations._population import Columns, Population, border, declare
 
 SIZE = 4_201
 LOWEST, HIGHEST = 0.005, 1.0
@@ -45,35 +34,35 @@ _WOMEN, _WOMEN_BY_STANDING = -0.05, -0.15
 """Women are those whose own number lies below a line that falls with the standing."""
 
 LATENTS = {
-    "night_calls": Latent(0.17, 0.60, -0.25),
-    "weekday_text_entropy": Latent(0.22, 0.40, -0.15),
-    "contacts": Latent(0.25, 0.65, -0.30),
-    "top_up_total": Latent(0.31, 0.55, -0.20),
-    "international_calls": Latent(0.20, 0.30),
-    "days_active": Latent(0.13, 0.65, -0.15),
-    "incoming_share": Latent(-0.17, -0.35, 0.20),
-    "mean_call_seconds": Latent(0.07, 0.15, 0.15),
-    "share_calls_in_lome": Latent(0.08, 0.05),
-    "share_calls_in_savanes": Latent(-0.05, 0.05),
+    "night_calls": use.Latent(0.17, 0.60, -0.25),
+    "weekday_text_entropy": use.Latent(0.22, 0.40, -0.15),
+    "contacts": use.Latent(0.25, 0.65, -0.30),
+    "top_up_total": use.Latent(0.31, 0.55, -0.20),
+    "international_calls": use.Latent(0.20, 0.30),
+    "days_active": use.Latent(0.13, 0.65, -0.15),
+    "incoming_share": use.Latent(-0.17, -0.35, 0.20),
+    "mean_call_seconds": use.Latent(0.07, 0.15, 0.15),
+    "share_calls_in_lome": use.Latent(0.08, 0.05),
+    "share_calls_in_savanes": use.Latent(-0.05, 0.05),
 }
 
 
 def _make(standing: Floats, normals: Floats) -> Columns:
     of_region, of_sex, habit, *own = normals
-    region = ordered(mixed(_REGION_FOLLOWS_STANDING, standing, of_region), REGIONS)
+    region = use.ordered(use.mixed(_REGION_FOLLOWS_STANDING, standing, of_region), REGIONS)
     women = of_sex < _WOMEN + _WOMEN_BY_STANDING * standing
-    f = latents(LATENTS, standing, habit, women, own)
+    f = use.latents(LATENTS, standing, habit, women, own)
     return {
-        "night_calls": count(f["night_calls"], 14, 0.9),
-        "weekday_text_entropy": entropy(f["weekday_text_entropy"], 1.5, 1.0),
-        "contacts": count(f["contacts"], 42, 0.65),
-        "top_up_total": amount(f["top_up_total"], 2_400, 0.8, step=50),
-        "international_calls": count(f["international_calls"], 0.9, 1.2),
-        "days_active": days(f["days_active"], 1.6, 1.2),
-        "incoming_share": share(f["incoming_share"], 0.3, 0.6),
-        "mean_call_seconds": seconds(f["mean_call_seconds"], 70, 0.5),
-        "share_calls_in_lome": share(f["share_calls_in_lome"], _CALLS_IN_LOME[region], 1.4),
-        "share_calls_in_savanes": share(f["share_calls_in_savanes"], _CALLS_IN_SAVANES[region], 1.4),
+        "night_calls": use.count(f["night_calls"], 14, 0.9),
+        "weekday_text_entropy": use.entropy(f["weekday_text_entropy"], 1.5, 1.0),
+        "contacts": use.count(f["contacts"], 42, 0.65),
+        "top_up_total": use.amount(f["top_up_total"], 2_400, 0.8, step=50),
+        "international_calls": use.count(f["international_calls"], 0.9, 1.2),
+        "days_active": use.days(f["days_active"], 1.6, 1.2),
+        "incoming_share": use.share(f["incoming_share"], 0.3, 0.6),
+        "mean_call_seconds": use.seconds(f["mean_call_seconds"], 70, 0.5),
+        "share_calls_in_lome": use.share(f["share_calls_in_lome"], _CALLS_IN_LOME[region], 1.4),
+        "share_calls_in_savanes": use.share(f["share_calls_in_savanes"], _CALLS_IN_SAVANES[region], 1.4),
         "consumption": consumption(standing),
         "sex": women.astype(np.uint8),
         "region": region,
@@ -91,14 +80,16 @@ def consumption(standing: Floats) -> Floats:
     return value
 
 
-TOGO = Population(
-    name="togo",
-    size=SIZE,
-    stream=1,
-    features=tuple(LATENTS),
-    target="consumption",
-    groups={"sex": ("male", "female"), "region": tuple(REGIONS)},
-    money=(),
-    normals_each=3 + len(LATENTS),
-    make=_make,
+declare(
+    Population(
+        name="togo",
+        size=SIZE,
+        stream=1,
+        features=tuple(LATENTS),
+        target="consumption",
+        groups={"sex": ("male", "female"), "region": tuple(REGIONS)},
+        money=(),
+        normals_each=3 + len(LATENTS),
+        make=_make,
+    )
 )

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from targetdp.programs._column_names import is_known_afterwards, is_of_codes, one_means_repaid
-from targetdp.table import Column, Look, check_columns, first_named
+from targetdp.table import Column, TableProfile, check_columns, first_named
 
 # Loans: amounts, revenue and interest, and which value means: repaid.
 
@@ -42,7 +42,7 @@ class LoanGuess:
 
 
 def guess_loans(
-    look: Look,
+    look: TableProfile,
     taken: Collection[str | None],
     *,
     amount: str | None,
@@ -73,7 +73,7 @@ def guess_loans(
     return LoanGuess(money, terms["revenue"], terms["interest"], reasons)
 
 
-def guess_repaid(look: Look, target: str, given: str | None) -> float | str:
+def guess_repaid(look: TableProfile, target: str, given: str | None) -> float | str:
     """Which value of the target means that a loan was repaid."""
     column = look[target]
     if given is not None:
@@ -89,7 +89,7 @@ def guess_repaid(look: Look, target: str, given: str | None) -> float | str:
     return 1 if good else 0
 
 
-def _given(what: str, given: str, look: Look) -> float | str:
+def _given(what: str, given: str, look: TableProfile) -> float | str:
     if given in look.names():
         if not look[given].is_number:
             raise ValueError(f"{what} = {given!r} is a column of text: give one of money, or a rate")
@@ -167,7 +167,7 @@ class Proposal:
 
 
 def propose(
-    look: Look,
+    look: TableProfile,
     kind: str,
     *,
     id_column: str | None = None,
@@ -218,14 +218,14 @@ def propose(
     )
 
 
-def _id(look: Look) -> str | None:
+def _id(look: TableProfile) -> str | None:
     """A column that is different in every row; of numbers only one that is named like an id."""
     unique = [c for c in look.columns if c.different == look.rows and c.kind in {"text", "whole"}]
     named = [c for c in unique if c.name.lower() in _IDS or c.name.lower().endswith("_id")]
     return next((c.name for c in [*named, *(c for c in unique if c.kind == "text")]), None)
 
 
-def _target(look: Look, kind: str) -> str:
+def _target(look: TableProfile, kind: str) -> str:
     wanted = (
         [c for c in look.numbers() if c.different > 1]
         if kind == "aid"
@@ -238,7 +238,7 @@ def _target(look: Look, kind: str) -> str:
     return found
 
 
-def _groups(look: Look, taken: set[str]) -> tuple[str, ...]:
+def _groups(look: TableProfile, taken: set[str]) -> tuple[str, ...]:
     """Columns that are marked as groups; if none is, those of few values that are text or named like one."""
     free = [
         column for column in look.columns
@@ -250,7 +250,7 @@ def _groups(look: Look, taken: set[str]) -> tuple[str, ...]:
     return tuple(marked or likely)
 
 
-def _features(look: Look, taken: dict[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
+def _features(look: TableProfile, taken: dict[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
     kept, left_out = [], {}
     for column in look.columns:
         if column.name in taken:

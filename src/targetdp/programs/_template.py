@@ -9,11 +9,11 @@ from pathlib import Path
 from types import MappingProxyType
 
 from targetdp._core import check
-from targetdp.populations import ID, POPULATIONS
+from targetdp.populations import ID, invented_populations
 from targetdp.programs._aid import QUOTA, TOGO_ADULTS
 from targetdp.programs._proposal import LoanGuess, Proposal
 from targetdp.programs._settings import Grid, Source, make_program_settings
-from targetdp.table import Column, Look
+from targetdp.table import Column, TableProfile
 
 _SOURCES = {
     "public": "Anyone may see these rows, and any figure made of them.",
@@ -50,8 +50,9 @@ REVENUE, INTEREST = 0.15, 0.02
 
 
 def program_text(
-    proposal: Proposal, look: Look | None, table: Path, terms: Terms, heading: Iterable[str] = _PROPOSED
-) -> str:
+    proposal: Proposal, look: TableProfile | None, table: Path, terms: Terms,
+    heading: Iterable[str] = _PROPOSED,
+) -> str:  # fmt: skip
     """A program file, commented.
 
     Ranges of columns, which are statistics, are in it only if the table was looked at and its rows are not
@@ -89,8 +90,9 @@ def program_text(
 
 
 def checked_text(
-    proposal: Proposal, look: Look | None, table: Path, terms: Terms, heading: Iterable[str] = _PROPOSED
-) -> str:
+    proposal: Proposal, look: TableProfile | None, table: Path, terms: Terms,
+    heading: Iterable[str] = _PROPOSED,
+) -> str:  # fmt: skip
     """`program_text`, once it is known that the file would be accepted."""
     text = program_text(proposal, look, table, terms, heading)
     make_program_settings(tomllib.loads(text) | {"table": table})
@@ -102,7 +104,7 @@ def table_as_named(table: Path, file: Path) -> Path:
     return Path(os.path.relpath(table.absolute(), file.absolute().parent))
 
 
-def describe(look: Look) -> Iterable[str]:
+def describe(look: TableProfile) -> Iterable[str]:
     """One line for each column, for the eyes of whoever holds the table."""
     yield f"{look.rows:,} rows" + ("" if look.whole else " looked at; the table has more")
     for column in look.columns:
@@ -242,7 +244,7 @@ def example_program(name: str, table: Path) -> str:
 
 
 def _togo() -> _Ready:
-    people = POPULATIONS["togo"]
+    people = invented_populations()["togo"]
     return _Ready(
         Proposal("aid", ID, people.target, people.features, tuple(people.groups), {}),
         Terms(
@@ -256,7 +258,7 @@ def _togo() -> _Ready:
 
 
 def _nigeria() -> _Ready:
-    people = POPULATIONS["nigeria"]
+    people = invented_populations()["nigeria"]
     amount, revenue, interest = people.money
     loans = LoanGuess(amount, revenue, interest)
     return _Ready(

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats, Progress, check
-from targetdp.normalization import ColumnScales, Moments, scales_of
+from targetdp.normalization import ColumnMoments, ColumnScales, scales_of
 from targetdp.release._engine._inspection import refuse_constants
 from targetdp.table import Source, Tally, batch_rows, check_columns, numbers_of, open_source
 
@@ -39,7 +39,7 @@ def learn_scales(
     )
     moments = None
     for block in _blocks(source, features, constants, progress):
-        found = Moments.of(block)
+        found = ColumnMoments.of(block)
         moments = found if moments is None else moments + found
     if moments is None:
         raise ValueError(f"input {table} has no rows: there is nothing to learn from")

@@ -1,11 +1,11 @@
-from targetdp.table._ids import Sorted as Sorted
+from targetdp.table._ids import SortedIds as SortedIds
 from targetdp.table._ids import Splitters as Splitters
 from targetdp.table._ids import buckets_of as buckets_of
 from targetdp.table._ids import sort_ids as sort_ids
 from targetdp.table._profile import Column as Column
-from targetdp.table._profile import Look as Look
+from targetdp.table._profile import TableProfile as TableProfile
 from targetdp.table._profile import first_named as first_named
-from targetdp.table._profile import look_at as look_at
+from targetdp.table._profile import profile_table as profile_table
 from targetdp.table._rows import Tally as Tally
 from targetdp.table._rows import check_columns as check_columns
 from targetdp.table._rows import ids_of as ids_of

@@ -22,28 +22,61 @@ _MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
-class Sorted:
-    """The order of some ids, and how often an id is equal to the one before it in that order."""
+class SortedIds:
+    """The order of some ids, and how often an id is equal to the one before it in that order.
+
+    Args:
+        order: The place of each id, in the order of their bytes.
+        duplicates: How many ids are equal to the one before.
+        first_duplicate: One that occurs twice, for a message; None if there is none.
+
+    Example:
+        >>> sort_ids(pa.array(["b", "a", "b"])).duplicates
+        1
+    """
 
     order: Places
     duplicates: int
     first_duplicate: str | None
 
 
-def sort_ids(ids: pa.StringArray) -> Sorted:
-    """Sort ids by their UTF-8 bytes, which is also the order of their code points."""
+def sort_ids(ids: pa.StringArray) -> SortedIds:
+    """Sort ids by their UTF-8 bytes, which is also the order of their code points.
+
+    Args:
+        ids: Texts, none of them null.
+
+    Returns:
+        Their order, and what occurs twice.
+
+    Example:
+        >>> sort_ids(pa.array(["b", "a", "c"])).order
+        array([1, 0, 2])
+    """
     if len(ids) == 0:
-        return Sorted(np.empty(0, dtype=np.int64), 0, None)
+        return SortedIds(np.empty(0, dtype=np.int64), 0, None)
     data, offsets = text_buffers(ids)
     skip = _common_prefix(data, offsets)
     keys = _keys(data, offsets, skip)
     order = np.argsort(keys).astype(np.int64, copy=False)
     duplicates, first = _settle_ties(data, offsets, keys, order, np.empty_like(order))
-    return Sorted(order, duplicates, None if first < 0 else ids[int(first)].as_py())
+    return SortedIds(order, duplicates, None if first < 0 else ids[int(first)].as_py())
 
 
 def buckets_of(ids: pa.StringArray, splitters: pa.StringArray) -> NDArray[np.uint16]:
-    """For each id, how many splitters (sorted, below 2¹⁶) are at or below it."""
+    """The range that each id belongs to.
+
+    Args:
+        ids: Texts, none of them null.
+        splitters: Where ranges begin: sorted, and fewer than 2¹⁶.
+
+    Returns:
+        For each id, how many splitters are at or below it.
+
+    Example:
+        >>> buckets_of(pa.array(["a", "m", "z"]), pa.array(["m"]))
+        array([0, 1, 1], dtype=uint16)
+    """
     if len(splitters) == 0:
         return np.zeros(len(ids), dtype=np.uint16)
     return np.asarray(_search(*text_buffers(ids), *text_buffers(splitters)))
@@ -53,6 +86,15 @@ class Splitters:
     """Ids at regular distances from a stream of unknown length, to cut it into even ranges.
 
     Every ``stride``-th id is kept; when there are too many, every second of them goes and the stride doubles.
+
+    Args:
+        keep: How many ids are kept, up to twice as many.
+
+    Example:
+        >>> splitters = Splitters()
+        >>> splitters.add(pa.array(["a", "b", "c", "d"]))
+        >>> splitters.cut(2).to_pylist()
+        ['c']
     """
 
     def __init__(self, keep: int = 1 << 16) -> None:
@@ -61,7 +103,7 @@ class Splitters:
         self._count = 0
 
     def add(self, ids: pa.StringArray) -> None:
-        """Look at the next ids of the stream."""
+        """Take the next ids of the stream."""
         while self._next < len(ids):
             room = 2 * self._keep - self._count
             places = np.arange(self._next, len(ids), self._stride)[:room]
@@ -74,7 +116,14 @@ class Splitters:
         self._next -= len(ids)
 
     def cut(self, buckets: int) -> pa.StringArray:
-        """Up to ``buckets`` − 1 different ids that cut what was seen into nearly equal parts."""
+        """Choose ids that cut the stream into nearly equal parts.
+
+        Args:
+            buckets: How many parts.
+
+        Returns:
+            At most one id fewer than parts, sorted and all different.
+        """
         while sum(chunk.nbytes for chunk in self._seen) > _MOST_BYTES and self._count > 1:
             self._thin()  # ids of many kilobytes each
         if self._count == 0:
@@ -84,7 +133,7 @@ class Splitters:
         return seen.take(pa.array(sort_ids(seen).order[places])).unique()  # which keeps their order
 
     def _thin(self) -> None:
-        """Every second of those that were kept."""
+        """Drop every second id of those that were kept."""
         thinned = pa.chunked_array(self._seen).take(pa.array(np.arange(0, self._count, 2)))
         self._seen, self._count = thinned.chunks, len(thinned)
 
@@ -131,7 +180,7 @@ def _key(data: Bytes, start: Any, end: Any) -> Any:
 
 @kernel
 def _compare(data: Bytes, a: Any, a_end: Any, other: Bytes, b: Any, b_end: Any) -> int:
-    """Below, at or above zero as bytes a sort before, with or after bytes b."""
+    """Compare bytes: negative, zero or positive as a comes before b, equals it, or comes after it."""
     for k in range(min(a_end - a, b_end - b)):
         if data[a + k] != other[b + k]:
             return int(np.int64(data[a + k]) - np.int64(other[b + k]))

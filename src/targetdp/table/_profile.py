@@ -1,4 +1,4 @@
-"""A first look at a table, to propose what of it a program could use."""
+"""A profile of a table, to propose what of it a program could use."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from targetdp.table._source import Source, batch_rows, open_source
 
-LOOKED_AT = 1_000_000
+PROFILED_ROWS = 1_000_000
 """Rows: a proposal needs no more."""
 
 _SHOWN = 12
@@ -20,7 +20,20 @@ Kind = Literal["number", "whole", "text", "other"]
 
 @dataclass(frozen=True)
 class Column:
-    """What a column looks like: ``lowest`` and ``highest`` for numbers, None otherwise."""
+    """What a column of a table looks like.
+
+    Args:
+        name: The column's name.
+        kind: Numbers, whole numbers, text, or something else.
+        different: How many different values it has.
+        missing: How many values are missing or not finite.
+        lowest: The lowest value of numbers; None otherwise.
+        highest: The highest value of numbers; None otherwise.
+
+    Example:
+        >>> Column("contacts", "whole", different=40, missing=0, lowest=1.0, highest=90.0).is_number
+        True
+    """
 
     name: str
     kind: Kind
@@ -31,13 +44,24 @@ class Column:
 
     @property
     def is_number(self) -> bool:
-        """Whether it could be a feature."""
+        """Whether its values are numbers."""
         return self.kind in {"number", "whole"}
 
 
 @dataclass(frozen=True)
-class Look:
-    """What the first rows of a table look like; ``whole`` if these are all."""
+class TableProfile:
+    """What the first rows of a table look like.
+
+    Args:
+        rows: How many rows were read.
+        whole: Whether these are all.
+        columns: What each column looks like.
+
+    Example:
+        >>> profile = TableProfile(2, True, (Column("id", "text", 2, 0), Column("y", "whole", 2, 0, 0, 1)))
+        >>> profile["y"].highest, [column.name for column in profile.numbers()]
+        (1, ['y'])
+    """
 
     rows: int
     whole: bool
@@ -62,13 +86,43 @@ class Look:
 
 
 def first_named(names: Sequence[str], columns: Sequence[Column]) -> str | None:
-    """The first of some columns by a list of usual names, whatever their case."""
-    found = {column.name.lower(): column.name for column in reversed(columns)}
-    return next((found[name] for name in names if name in found), None)
+    """The first column that has one of some usual names, whatever their case.
+
+    Args:
+        names: Usual names in lower case, the likeliest first.
+        columns: Columns to choose from.
+
+    Returns:
+        The column's own name; None if no column has such a name.
+
+    Example:
+        >>> first_named(["weight", "w"], [Column("W", "number", 9, 0)])
+        'W'
+    """
+    by_name = {column.name.lower(): column.name for column in reversed(columns)}
+    return next((by_name[name] for name in names if name in by_name), None)
 
 
-def look_at(path: Path, rows: int = LOOKED_AT) -> Look:
-    """Look at the first rows of a table. What is seen is a statistic of its people."""
+def profile_table(path: Path, rows: int = PROFILED_ROWS) -> TableProfile:
+    r"""Profile the first rows of a table. What comes out is a statistic of its people.
+
+    Args:
+        path: A Parquet or CSV file, or a directory of such files.
+        rows: How many rows are read at most.
+
+    Returns:
+        What each column looks like.
+
+    Raises:
+        ValueError: The table cannot be read, or has no rows.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "people.csv"
+        >>> _ = path.write_text("id,contacts\n007,12\n008,30\n")
+        >>> [column.kind for column in profile_table(path).columns]
+        ['text', 'whole']
+    """
     source = open_source(path)
     parts, seen, whole = [], 0, True
     for batch in _batches(source):
@@ -85,7 +139,7 @@ def look_at(path: Path, rows: int = LOOKED_AT) -> Look:
         raise ValueError(f"table {path} has no rows: there is nobody to decide about")
     table = pa.Table.from_batches(parts)
     columns = (_column(name, table.column(name), source) for name in source.columns)
-    return Look(seen, whole, tuple(columns))
+    return TableProfile(seen, whole, tuple(columns))
 
 
 def _batches(source: Source) -> Iterator[pa.RecordBatch]:

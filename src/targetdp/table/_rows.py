@@ -19,26 +19,50 @@ class Tally:
     """What is wrong with a table, so that one message can say all of it.
 
     Row numbers count from 1, without a header.
+
+    Args:
+        counts: How often each (problem, column) occurs.
+        first: The first rows where it does.
+
+    Example:
+        >>> tally = Tally()
+        >>> tally.add("infinite", "contacts", [3], offset=10)
+        >>> tally.first
+        {('infinite', 'contacts'): [14]}
     """
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     first: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
     def add(self, problem: str, column: str, places: Any, offset: int) -> None:
-        """Note a problem of a column at some places of a batch that begins after ``offset`` rows."""
+        """Note a problem.
+
+        Args:
+            problem: What is wrong, as `raise_if_any` words it.
+            column: Where.
+            places: The rows of the batch, counted from 0.
+            offset: How many rows of the table come before this batch.
+        """
         key = (problem, column)
         self.counts[key] = self.counts.get(key, 0) + len(places)
         rows = self.first.get(key, []) + [int(i) + offset + 1 for i in places[:FIRST]]
         self.first[key] = sorted(rows)[:FIRST]
 
     def merge(self, other: "Tally") -> None:
-        """Take over what another tally found in other rows."""
+        """Add what another tally counted in other rows."""
         for key, count in other.counts.items():
             self.counts[key] = self.counts.get(key, 0) + count
             self.first[key] = sorted(self.first.get(key, []) + other.first[key])[:FIRST]
 
     def raise_if_any(self, *, rows_are_numbered: bool = True) -> None:
-        """Raise one error for everything that was found."""
+        """Raise one error for all problems, if there are any.
+
+        Args:
+            rows_are_numbered: Whether the message names rows; where their order means nothing, it does not.
+
+        Raises:
+            ValueError: At least one problem was noted.
+        """
         if not self.counts:
             return
         remedies = {
@@ -58,7 +82,19 @@ class Tally:
 
 
 def check_columns(present: Sequence[str], where: str, **needed: Sequence[str]) -> None:
-    """Every column that an argument names must be there."""
+    """Make sure that a table has every column that an argument names.
+
+    Args:
+        present: The table's columns.
+        where: What messages call the table.
+        needed: For each argument, the columns that it names.
+
+    Raises:
+        ValueError: One of them is missing.
+
+    Example:
+        >>> check_columns(["id", "contacts"], "table.csv", features=["contacts"])
+    """
     for argument, names in needed.items():
         missing = [name for name in names if name not in present]
         if missing:
@@ -69,7 +105,24 @@ def check_columns(present: Sequence[str], where: str, **needed: Sequence[str]) -
 
 
 def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:
-    """Ids as text, whatever they were; leading zeros survive, numbers become their digits."""
+    """Ids as text, whatever they were; leading zeros survive, numbers become their digits.
+
+    Args:
+        column: A column of text or whole numbers.
+        name: What messages call it.
+        tally: Takes note of ids that are missing or empty.
+        offset: How many rows of the table come before this batch.
+
+    Returns:
+        Texts; what was missing is empty.
+
+    Raises:
+        ValueError: The column is of another type, or its text is not UTF-8.
+
+    Example:
+        >>> ids_of(pa.array([7, 8]), "id", Tally(), 0).to_pylist()
+        ['7', '8']
+    """
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -96,9 +149,26 @@ def numbers_of(
     offset: int,
     room: Floats | None = None,
 ) -> Floats:
-    """The features column by column (d×n) as finite floats; what is not finite is tallied.
+    """The features of a batch column by column, as floats.
 
-    They are written to ``room``, if it is given.
+    Args:
+        batch: Some rows of a table.
+        features: Names of columns of numbers.
+        constants: What stands for missing values, by column.
+        tally: Takes note of other missing values and of infinite ones.
+        offset: How many rows of the table come before this batch.
+        room: An array that the numbers are written to; by default a new one.
+
+    Returns:
+        An array of d columns by n rows.
+
+    Raises:
+        ValueError: A feature is not a column of numbers.
+
+    Example:
+        >>> batch = pa.record_batch({"contacts": [12, 30]})
+        >>> numbers_of(batch, ["contacts"], {}, Tally(), 0)
+        array([[12., 30.]])
     """
     block = np.empty((len(features), batch.num_rows)) if room is None else room
     for j, name in enumerate(features):
@@ -115,7 +185,23 @@ def numbers_of(
 
 
 def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
-    """A column that is passed on, in the type that it has in the whole table."""
+    """A column that is passed on, in the type that it has in the whole table.
+
+    Args:
+        column: The column of a batch.
+        name: What messages call it.
+        kind: Its type in the whole table.
+
+    Returns:
+        The values, no dictionary among them.
+
+    Raises:
+        ValueError: Not every value fits the type, or text is not UTF-8.
+
+    Example:
+        >>> kept_column(pa.array([1, 2]), "region", pa.float64()).to_pylist()
+        [1.0, 2.0]
+    """
     if pa.types.is_nested(kind) and "dictionary<" in str(kind):
         raise ValueError(
             f"kept column {name!r} has type {kind}: a dictionary inside a nested column may hold values of "
@@ -135,7 +221,7 @@ def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
 
 
 def _must_be_unicode(values: pa.Array, what: str) -> None:
-    """A Parquet file may call bytes text that are none; whoever got them could not read the table."""
+    """Refuse bytes that a Parquet file calls text and that are none: nobody could read the released table."""
     try:
         values.validate(full=True)
     except pa.ArrowInvalid as error:

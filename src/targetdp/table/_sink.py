@@ -24,7 +24,17 @@ _SYNC_EVERY = 1 << 26
 
 @dataclass(frozen=True)
 class Written:
-    """A finished file: its name, its size and the SHA-256 of its bytes."""
+    """A finished file.
+
+    Args:
+        name: Its name, without the folder.
+        size: Its bytes.
+        sha256: The SHA-256 of its bytes, in hexadecimal.
+
+    Example:
+        >>> Written("table.csv", 12, "9f86d081").size
+        12
+    """
 
     name: str
     size: int
@@ -63,18 +73,18 @@ class HashedFile:
         return self._size
 
     def flush(self) -> None:
-        """Nothing: `finish` syncs."""
+        """Do nothing: `finish` syncs."""
 
     def writable(self) -> bool:
-        """It is."""
+        """True: bytes can be appended."""
         return True
 
     def readable(self) -> bool:
-        """It is not."""
+        """False: nothing can be read."""
         return False
 
     def seekable(self) -> bool:
-        """It is not."""
+        """False: there is no going back."""
         return False
 
     def close(self) -> None:
@@ -126,6 +136,26 @@ class Sink:
 
     In CSV files text that a spreadsheet would run as a formula gets a quotation mark before it; in the column
     ``ids`` it is refused, since others find people by them.
+
+    Args:
+        path: The file, or the directory of part files; it must not be there yet.
+        kind: Parquet or CSV.
+        schema: Names and types of the columns.
+        ids: The column of ids, if there is one.
+        parts: Whether ``path`` is a directory of part files.
+
+    Raises:
+        FileExistsError: Something has this name.
+        ValueError: The name of a column would be run as a formula.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "people.csv"
+        >>> people = pa.table({"id": ["a", "b"], "contacts": [12, 30]})
+        >>> with Sink(path, "csv", people.schema, ids="id") as sink:
+        ...     sink.write(people)
+        ...     [written.name for written in sink.finish()]
+        ['people.csv']
     """
 
     def __init__(
@@ -205,7 +235,19 @@ class Sink:
 
 
 def regrouped(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """The same rows in groups of exactly so many, the last may have fewer; each column in one piece."""
+    """The same rows in groups of one size; each column in one piece.
+
+    Args:
+        tables: The rows, in whatever pieces.
+        rows: How many rows a group has; the last may have fewer.
+
+    Returns:
+        The groups, one after the other.
+
+    Example:
+        >>> [group.num_rows for group in regrouped([pa.table({"x": [1, 2, 3]})], 2)]
+        [2, 1]
+    """
     waiting: list[pa.Table] = []
     count = 0
     for table in tables:
@@ -242,33 +284,43 @@ def harmless(table: pa.Table) -> pa.Table:
     for at, field in enumerate(table.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             column = table.column(at)
-            found = pc.fill_null(is_formula(column), False)
-            if pc.any(found).as_py():
+            formulas = pc.fill_null(is_formula(column), False)
+            if pc.any(formulas).as_py():
                 marked = pc.binary_join_element_wise(
                     pa.scalar(MARK, field.type), column, pa.scalar("", field.type)
                 )
-                table = table.set_column(at, field, pc.if_else(found, marked, column))
+                table = table.set_column(at, field, pc.if_else(formulas, marked, column))
     return table
 
 
 def refuse_formula_ids(ids: pa.ChunkedArray | pa.Array, name: str) -> None:
-    """Ids must be text as they are: a changed one is nobody's, and nobody would be found by it."""
-    found = is_formula(ids)
-    if pc.any(found).as_py():
-        first = ids.filter(found)[0].as_py()
+    """Refuse ids that a spreadsheet would run: with a mark before it, an id would be nobody's."""
+    formulas = ids.filter(is_formula(ids))
+    if len(formulas):
+        first = formulas[0].as_py()
         raise ValueError(
-            f"id column {name!r} has {pc.sum(found).as_py():,} ids that would be run as formulas where a CSV "
+            f"id column {name!r} has {len(formulas):,} ids that would be run as formulas where a CSV "
             f"file is opened in a spreadsheet (first: {first[:40]!r}): write Parquet, or pseudonymize. "
             "Nothing was published"
         )
 
 
 def refuse_formulas(names: Sequence[str]) -> None:
-    """Column names must be text as they are: a changed one would be another column."""
-    found = is_formula(pa.array(names, pa.string())).to_pylist()
-    wrong = [name for name, one in zip(names, found, strict=True) if one]
-    if wrong:
+    """Refuse names of columns that a spreadsheet would run: a changed one would be another column.
+
+    Args:
+        names: Names of columns.
+
+    Raises:
+        ValueError: One of them begins like a formula.
+
+    Example:
+        >>> refuse_formulas(["id", "contacts"])
+    """
+    texts = pa.array(names, pa.string())
+    formulas = texts.filter(is_formula(texts)).to_pylist()
+    if formulas:
         raise ValueError(
-            f"column {wrong[0]!r} would be run as a formula where a CSV file is opened in a spreadsheet: "
+            f"column {formulas[0]!r} would be run as a formula where a CSV file is opened in a spreadsheet: "
             "name it otherwise, or write Parquet"
         )

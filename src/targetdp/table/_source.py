@@ -19,6 +19,7 @@ from targetdp._core import check
 from targetdp.table._spill import overlapped
 
 Format = Literal["parquet", "csv"]
+"""The formats of tables that are read and written."""
 
 SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
 _CSV_BLOCK = 1 << 24
@@ -33,12 +34,27 @@ _ROW_SHOWN = re.compile(r"(Expected \d+ columns, got \d+):.*")
 
 
 class TableError(ValueError):
-    """A table that cannot be read as it was asked for."""
+    """A table that cannot be read."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A table on disk: its part files in order, their common format and the names of their columns."""
+    r"""A table on disk.
+
+    Args:
+        path: What the caller named: a file or a directory.
+        format: The format of all its files.
+        files: Its part files in order.
+        columns: The names of the columns, the same in each file.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "people.csv"
+        >>> _ = path.write_text("id,contacts\na,12\n")
+        >>> source = open_source(path)
+        >>> [batch.num_rows for batch in source.batches(["id"], {}, rows=100)]
+        [1]
+    """
 
     path: Path
     format: Format
@@ -56,24 +72,31 @@ class Source:
         return total
 
     def types(self, columns: Sequence[str]) -> dict[str, pa.DataType]:
-        """How columns will come: a Parquet file says so, in a CSV all is text; dictionaries are decoded."""
+        """The type in which each column will come: dictionaries are decoded, and in a CSV all is text.
+
+        Args:
+            columns: Names of columns.
+
+        Returns:
+            A type for each of them.
+        """
         if self.format == "csv":
             return dict.fromkeys(columns, pa.string())
-        found: dict[str, pa.DataType] = {}
+        types: dict[str, pa.DataType] = {}
         for file in self.files if columns else ():
             with _explained(file):
                 schema = pq.read_schema(file)
             for name in columns:
                 kind = plain_type(schema.field(name).type)
-                if found.setdefault(name, kind) != kind:
+                if types.setdefault(name, kind) != kind:
                     raise TableError(
-                        f"column {name!r} is {kind} in input {file} and {found[name]} in "
+                        f"column {name!r} is {kind} in input {file} and {types[name]} in "
                         f"{self.files[0].name}: give all parts one type"
                     )
-        return found
+        return types
 
     def state(self) -> tuple[tuple[str, int, int, int], ...]:
-        """Sizes and times of the files: differs if somebody changed them meanwhile."""
+        """Sizes and times of the files: another state means that somebody changed them meanwhile."""
         stats = [(str(file), file.stat()) for file in self.files]
         return tuple((name, s.st_size, s.st_mtime_ns, s.st_ino) for name, s in stats)
 
@@ -82,7 +105,13 @@ class Source:
     ) -> Iterator[pa.RecordBatch]:
         """The named columns, at most so many rows at a time, in the order of files and rows.
 
-        ``types`` says how to read columns of a CSV; every other column there is text.
+        Args:
+            columns: Names of columns.
+            types: How to read columns of a CSV; every other column there is text.
+            rows: The most rows of a batch.
+
+        Returns:
+            The batches, one after the other.
         """
         read = {"parquet": _parquet_batches, "csv": _csv_batches}[self.format]
         for file in self.files:
@@ -91,7 +120,24 @@ class Source:
 
 
 def open_source(path: Path) -> Source:
-    """Look at a table: which files, which format, which columns (the same in every part)."""
+    r"""Find the files, the format and the columns of a table.
+
+    Args:
+        path: A Parquet or CSV file, or a directory of such files.
+
+    Returns:
+        The table, of which no row has been read yet.
+
+    Raises:
+        TableError: There is no such table, or its parts differ in format or columns.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "people.csv"
+        >>> _ = path.write_text("id,contacts\na,12\n")
+        >>> open_source(path).columns
+        ('id', 'contacts')
+    """
     if not path.exists():
         raise TableError(f"input {path} does not exist: check the name")
     files = _parts(path) if path.is_dir() else (path,)
@@ -113,32 +159,43 @@ def open_source(path: Path) -> Source:
 
 
 def format_of(path: Path) -> Format | None:
-    """The format that a file's name promises, or None."""
+    """The format that a file's name promises.
+
+    Args:
+        path: The name.
+
+    Returns:
+        The format, or None if the suffix is not known.
+
+    Example:
+        >>> format_of(Path("people.csv.gz"))
+        'csv'
+    """
     name = path.name.lower()
     return next((kind for suffix, kind in SUFFIXES.items() if name.endswith(suffix)), None)
 
 
 def _format(path: Path) -> Format:
-    found = format_of(path)
-    if found is None:
+    kind = format_of(path)
+    if kind is None:
         raise TableError(
             f"input {path} has no known suffix: use {', '.join(SUFFIXES)} or a directory of such files"
         )
-    return found
+    return kind
 
 
 def _parts(folder: Path) -> tuple[Path, ...]:
     """All part files below a directory, sorted; names that begin with '.' or '_' are not data."""
-    found = sorted(
+    files = sorted(
         file
         for file in folder.rglob("*")
         if file.is_file()
         and format_of(file)
         and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
     )
-    if not found:
+    if not files:
         raise TableError(f"input {folder} holds no part files: it needs some with {', '.join(SUFFIXES)}")
-    return tuple(found)
+    return tuple(files)
 
 
 def _names(file: Path, kind: Format) -> tuple[str, ...]:
@@ -151,7 +208,18 @@ def _names(file: Path, kind: Format) -> tuple[str, ...]:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type that values of a type are passed on in: no dictionaries, no views."""
+    """The type that values of a type are passed on in: no dictionaries, no views.
+
+    Args:
+        kind: The type of a column.
+
+    Returns:
+        The plain type.
+
+    Example:
+        >>> plain_type(pa.dictionary(pa.int8(), pa.string()))
+        DataType(string)
+    """
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_string_view(kind):
@@ -186,7 +254,7 @@ def _in_small_groups(metadata: pq.FileMetaData, name: str) -> bool:
 
 
 def _one_column(file: Path, columns: list[str], rows: int, groups: int) -> Iterator[pa.RecordBatch]:
-    """One column decodes on one thread; row groups of it on several, in their order."""
+    """Read one column on several threads, a row group each, and hand over the groups in their order."""
     own = threading.local()
     opened: list[pq.ParquetFile] = []
 
@@ -221,7 +289,7 @@ def _csv_batches(
 
 @contextmanager
 def _explained(file: Path, columns: Sequence[str] = ()) -> Iterator[None]:
-    """Say which file could not be read, in our own words and the reader's."""
+    """Turn the reader's errors into ones that name the file and the column."""
     try:
         yield
     except TableError:
@@ -245,5 +313,16 @@ CELLS = 1_000_000
 
 
 def batch_rows(features: int) -> int:
-    """How many rows of so many features make a batch."""
+    """How many rows make a batch.
+
+    Args:
+        features: How many columns a row has.
+
+    Returns:
+        A number of rows, at least 64.
+
+    Example:
+        >>> batch_rows(10)
+        100000
+    """
     return max(64, CELLS // features)

@@ -18,9 +18,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from targetdp._core import Floats, Integers, kernel
-from targetdp.table._ids import Sorted, buckets_of, sort_ids, text_buffers
+from targetdp.table._ids import SortedIds, buckets_of, sort_ids, text_buffers
 
 MAX_BUCKETS = 1024
+"""The most ranges of ids that a table is sorted by."""
 _LONGEST_TEXT = 2**31 - 1
 _TILE = 32
 """Rows handled together: their part of every column stays in the processor's cache."""
@@ -45,6 +46,20 @@ class Spill:
 
     A row is an id, d values (there may be none), and whatever other columns travel with it (``others``, of
     types fixed beforehand).
+
+    Args:
+        folder: Where the file lies; it has no name, and vanishes with the process. None for the usual place.
+        splitters: Ids where ranges begin, sorted.
+        dimensions: How many values a row has.
+        others: Names and types of the other columns.
+
+    Example:
+        >>> spill = Spill(None, pa.array(["m"]), dimensions=1)
+        >>> spill.add(pa.array(["z", "b", "a"]), np.array([[3.0], [2.0], [1.0]]), {})
+        >>> ids, values, _, _ = spill.sorted_bucket(0)
+        >>> ids.to_pylist(), values
+        (['a', 'b'], array([[1., 2.]]))
+        >>> spill.close()
     """
 
     def __init__(
@@ -69,7 +84,13 @@ class Spill:
         return len(self._splitters) + 1
 
     def add(self, ids: pa.StringArray, rows: Floats, others: dict[str, pa.Array]) -> None:
-        """Put rows into their ranges."""
+        """Put rows into their ranges.
+
+        Args:
+            ids: Whose rows they are.
+            rows: Their values, n rows of d columns.
+            others: The other columns, by name.
+        """
         bucket = buckets_of(ids, self._splitters)
         order = np.argsort(bucket, kind="stable")
         where = pa.array(order)
@@ -97,8 +118,15 @@ class Spill:
             self._write(_bytes(piece), offset)
             offset += piece.nbytes
 
-    def sorted_bucket(self, number: int) -> tuple[pa.StringArray, Floats, dict[str, pa.Array], Sorted]:
-        """Ids, values column by column, other columns: one range, sorted by id; ids must be different."""
+    def sorted_bucket(self, number: int) -> tuple[pa.StringArray, Floats, dict[str, pa.Array], SortedIds]:
+        """Read one range back, sorted by id.
+
+        Args:
+            number: The range's number, from 0.
+
+        Returns:
+            Ids, values column by column (d×n), the other columns, and the order with its duplicates.
+        """
         spans = [(batch, *_span(batch.rows, number), *_span(batch.bytes, number)) for batch in self._batches]
         spans = [span for span in spans if span[2] > span[1]]
         rows = np.empty((sum(r1 - r0 for _, r0, r1, _, _ in spans), self._d))
@@ -133,7 +161,7 @@ class Spill:
         return ids.take(where), columns_in_order(rows, done.order), kept, done
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file, which removes it."""
         self._open.close()
 
     def _write(self, view: memoryview, offset: int) -> None:
@@ -159,14 +187,39 @@ def _bytes(values: NDArray[Any]) -> memoryview:
 
 
 def columns_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
-    """The rows of a table in another order, column by column (d×n)."""
+    """The rows of a table in another order, column by column.
+
+    Args:
+        rows: n rows of d columns.
+        order: The place of each row.
+
+    Returns:
+        An array of d columns by n rows.
+
+    Example:
+        >>> columns_in_order(np.array([[1.0], [2.0]]), np.array([1, 0]))
+        array([[2., 1.]])
+    """
     columns = np.empty(rows.shape[::-1])
     _fill_columns(rows, order, columns)
     return columns
 
 
 def rows_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
-    """The rows of a table in another order."""
+    """The rows of a table in another order.
+
+    Args:
+        rows: n rows of d columns.
+        order: The place of each row.
+
+    Returns:
+        As many rows.
+
+    Example:
+        >>> rows_in_order(np.array([[1.0], [2.0]]), np.array([1, 0]))
+        array([[2.],
+               [1.]])
+    """
     out = np.empty_like(rows)
     _gather(rows, order, out)
     return out
@@ -203,7 +256,20 @@ WORKERS = 2
 def overlapped(
     work: Callable[[Item], Result], items: Iterable[Item], workers: int = WORKERS
 ) -> Iterator[Result]:
-    """Results in the order of the items, each worked out on a thread, a few ahead of the reader."""
+    """Work on the next items in threads while the reader is busy with the last.
+
+    Args:
+        work: What is done with each item.
+        items: The items.
+        workers: How many threads; so many items are worked on ahead of the reader.
+
+    Returns:
+        The results, in the order of the items.
+
+    Example:
+        >>> list(overlapped(abs, [-1, 2, -3]))
+        [1, 2, 3]
+    """
     pool = ThreadPoolExecutor(workers)
     ahead: deque[Future[Result]] = deque()
     try:

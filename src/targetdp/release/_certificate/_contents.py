@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from targetdp._core import Floats
 from targetdp.mechanisms import law_of
-from targetdp.normalization import Moments
+from targetdp.normalization import ColumnMoments
 from targetdp.release._certificate._certificate import Certificate, list_hash, noise_of
 from targetdp.table import batch_rows, open_source
 
@@ -97,7 +97,7 @@ def _content(output: Path, c: Certificate) -> Iterator[Check]:
         return
     as_noise_leaves = _grid_test(c)
     rows, good, last, ordered, hashed = 0, True, "", True, True
-    moments: Moments | None = None
+    moments: ColumnMoments | None = None
     types = dict.fromkeys(c.released, pa.float64())
     for batch in source.batches([c.id, *c.released], types, batch_rows(len(c.released))):
         if not batch.num_rows:
@@ -106,7 +106,7 @@ def _content(output: Path, c: Certificate) -> Iterator[Check]:
         values = np.array([batch.column(name).to_numpy(zero_copy_only=False) for name in c.released])
         good &= as_noise_leaves(values)
         if c.made_for == "cider":
-            moments = Moments.of(values) if moments is None else moments + Moments.of(values)
+            moments = ColumnMoments.of(values) if moments is None else moments + ColumnMoments.of(values)
         ids = pa.concat_arrays([pa.array([last], pa.string()), batch.column(c.id).cast(pa.string())])
         ordered &= bool(pc.all(pc.less(ids.slice(0, len(ids) - 1), ids.slice(1))).as_py())
         hashed &= not c.pseudonyms or all(_HASH.fullmatch(name) for name in ids.slice(1).to_pylist())

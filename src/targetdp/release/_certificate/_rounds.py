@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from targetdp.accounting import PrivacyLoss, StatedLoss, compose
 from targetdp.guarantee import Guarantee, sequential
-from targetdp.mechanisms import LinearLaw, rounding
+from targetdp.mechanisms import LinearLaw, score_rounding
 from targetdp.normalization import ColumnScales, ReleaseSource
 from targetdp.release._certificate._charge import Charge
 
@@ -76,5 +76,5 @@ def _whatever_the_weights(charge: Charge, distance: float) -> list[PrivacyLoss]:
     law = charge.law
     if not isinstance(law, LinearLaw):
         raise TypeError("the second round has no scores: two rounds are for scores")
-    found = [law.noise.moved(distance + rounding(law.dimensions, law.scores))]
+    found = [law.noise.loss_at(distance + score_rounding(law.dimensions, law.scores))]
     return found if charge.scales is None else [*found, StatedLoss.of(charge.scales, distance=distance)]

@@ -7,7 +7,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from targetdp._core import Floats, Integers, Progress
-from targetdp.normalization import Bounds, Moments
+from targetdp.normalization import Bounds, ColumnMoments
 from targetdp.release._settings import Settings
 from targetdp.table import MAX_BUCKETS, Splitters, Tally, batch_rows, ids_of, numbers_of
 
@@ -39,7 +39,7 @@ class Inspection:
 
     rows: int
     splitters: pa.StringArray
-    moments: Moments | None
+    moments: ColumnMoments | None
     sums: Integers | None
 
 
@@ -65,7 +65,7 @@ def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress
         if needs_numbers:
             block = numbers_of(batch, settings.features, constants, tally, seen)
             if not tally.counts:
-                found = Moments.of(block)
+                found = ColumnMoments.of(block)
                 moments = found if moments is None else moments + found
                 if bounds is not None:
                     more = bounds.sums(block.T)

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats, Progress
-from targetdp.normalization import Moments
+from targetdp.normalization import ColumnMoments
 from targetdp.release._engine._inspection import group_rows
 from targetdp.release._settings import Settings
-from targetdp.table import Sorted, overlapped, regrouped
+from targetdp.table import SortedIds, overlapped, regrouped
 
-Range = tuple[pa.StringArray, Floats, dict[str, pa.Array], Sorted]
+Range = tuple[pa.StringArray, Floats, dict[str, pa.Array], SortedIds]
 """Ids, values column by column, kept columns, and how the ids were sorted."""
 
 
@@ -64,7 +64,7 @@ def write_in_order(
     if settings.made_for == "cider":
         progress.phase("measuring what is released", rows)
         for table in groups():
-            found = Moments.of(_values(table, settings))
+            found = ColumnMoments.of(_values(table, settings))
             moments = found if moments is None else moments + found
     progress.phase("writing in order of ids", rows)
     for table in groups():
@@ -111,7 +111,7 @@ def _values(table: pa.Table, settings: Settings) -> Floats:
     return np.array([table.column(name).to_numpy() for name in settings.released])
 
 
-def _standardized(table: pa.Table, moments: Moments, settings: Settings) -> pa.Table:
+def _standardized(table: pa.Table, moments: ColumnMoments, settings: Settings) -> pa.Table:
     """Released columns with mean 0 and deviation 1, by their own moments: post-processing."""
     columns = (_values(table, settings) - moments.mean[:, None]) / moments.deviation[:, None]
     ids = table.column(settings.id).combine_chunks()

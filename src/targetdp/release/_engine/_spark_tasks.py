@@ -20,12 +20,12 @@ import pyarrow as pa
 from targetdp._core import Floats, Integers
 from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import RowWords, fresh_keys
-from targetdp.normalization import Bounds, ColumnScales, Moments
+from targetdp.normalization import Bounds, ColumnMoments, ColumnScales
 from targetdp.release._engine._local import noisy_rows, pseudonyms
 from targetdp.release._engine._row_tags import tags_of
 from targetdp.release._settings import Settings
 from targetdp.table import (
-    Sorted,
+    SortedIds,
     Tally,
     batch_rows,
     buckets_of,
@@ -79,7 +79,7 @@ class Report:
     rows: int = 0
     clipped: int = 0
     tally: Tally = field(default_factory=Tally)
-    raw: Moments | None = None
+    raw: ColumnMoments | None = None
     """Of the features: a task that adds noise fills in the extremes only."""
     sums: Integers | None = None
     pieces: dict[str, list[int]] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class Measure:
             block = numbers_of(batch, features, self.settings.constants(), tally, 0)
             found = Report(batch.num_rows, tally=tally)
             if not tally.counts:
-                found.raw = Moments.of(block)
+                found.raw = ColumnMoments.of(block)
                 found.sums = None if self.bounds is None else self.bounds.sums(block.T)
             total += found
         yield total.packed()
@@ -160,7 +160,7 @@ class Privatize:
             return report
         rows, report.clipped = noisy_rows(block, self.scales, self.law, self.secret.words(ids))
         nothing = np.zeros(len(block))
-        report.raw = Moments(len(ids), nothing, nothing, block.min(axis=1), block.max(axis=1))
+        report.raw = ColumnMoments(len(ids), nothing, nothing, block.min(axis=1), block.max(axis=1))
         if self.pseudonym_key is not None:
             ids = pseudonyms(ids, self.pseudonym_key)
         others = {f"other {name}": batch.column(name) for name in settings.keep}
@@ -215,7 +215,7 @@ class Gathered:
         with self._open(next(iter(self.pieces))) as reader:
             return {name: reader.schema.field(f"other {name}").type for name in names}
 
-    def sorted_range(self, number: int) -> tuple[pa.StringArray, Floats, dict[str, pa.Array], Sorted]:
+    def sorted_range(self, number: int) -> tuple[pa.StringArray, Floats, dict[str, pa.Array], SortedIds]:
         """Ids, values column by column and other columns of one range, sorted by id."""
         batches = []
         for name, ranges in self.pieces.items():
@@ -224,7 +224,7 @@ class Gathered:
                 with self._open(name) as reader:
                     batches += [reader.get_batch(place) for place in places]
         if not batches:
-            nothing = Sorted(np.empty(0, dtype=np.int64), 0, None)
+            nothing = SortedIds(np.empty(0, dtype=np.int64), 0, None)
             return pa.array([], pa.string()), np.empty((0, 0)), {}, nothing
         names = batches[0].schema.names[2:]
         ids, rows, *others = map(pa.concat_arrays, zip(*(b.columns for b in batches), strict=True))

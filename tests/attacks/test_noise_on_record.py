@@ -7,7 +7,7 @@ import pytest
 
 from targetdp import GaussianNoise, SphericalLaplace, Staircase
 from targetdp.attacks import density_of
-from targetdp.attacks._on_release import FEWEST_TO_JUDGE, must_differ_by_noise
+from targetdp.attacks._match._known_density import FEWEST_TO_JUDGE, must_differ_by_noise
 from targetdp.mechanisms import StaircaseDensity
 
 NOISES = [

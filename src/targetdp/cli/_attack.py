@@ -70,17 +70,13 @@ def attack(  # noqa: PLR0912 (one command, many options)
 ) -> None:
     """Attack a release as an adversary would, and say how well people are protected (1 = safe)."""
     from targetdp._core import check
-    from targetdp.attacks import (
-        ATTACKS,
-        line_up,
-        run_attacks,
-    )
+    from targetdp.attacks import join_tables, panel_names, run_attacks
 
-    chosen = names(attacks)
+    chosen, known = names(attacks), panel_names()
     if chosen == ():
-        raise ValueError(f"attacks = {attacks!r} names none: choose from {', '.join(ATTACKS)}")
+        raise ValueError(f"attacks = {attacks!r} names none: choose from {', '.join(known)}")
     for name in chosen or ():
-        check.choice("attacks", name, ATTACKS)
+        check.choice("attacks", name, known)
     check.number("confidence", confidence, above=0, below=1)
     if people is not None:
         check.integer("people", people, at_least=1)
@@ -91,90 +87,89 @@ def attack(  # noqa: PLR0912 (one command, many options)
         if save.resolve() in {p.resolve() for p in (original, released, holdout, second, scales) if p}:
             raise ValueError(f"save = {save} is one of the tables: choose another name")
     with Bar(quiet=quiet) as bar:
-        sides = line_up(
+        tables = join_tables(
             original, released, id, progress=bar, certificate=certificate, features=names(features),
             scales=scales, public_key=public_key, pseudonym_key_file=pseudonym_key, holdout=holdout,
             rest_is_holdout=rest_is_holdout,
         )  # fmt: skip
         other = None
         if second is not None:
-            other = line_up(
+            other = join_tables(
                 original, second, id, progress=bar, scales=second_scales, public_key=public_key,
                 pseudonym_key_file=pseudonym_key, rest_is_holdout=True,
             )  # fmt: skip
-        crowd = _crowd(sides, seed, bar)
+        crowd = _crowd(tables, seed, bar)
         findings = run_attacks(
-            sides, chosen, people=people, confidence=confidence, seed=seed, progress=bar,
-            other=other,
+            tables, chosen, second=other, people=people, confidence=confidence, seed=seed, progress=bar,
         )  # fmt: skip
-    record = _record(sides, findings, confidence, seed, crowd)
+    record = _record(tables, findings, confidence, seed, crowd)
     text = json.dumps(record, indent=2, ensure_ascii=False)
     if as_json:
         emit(text)
     else:
-        _show(released, sides, findings)
+        _show(released, tables, findings)
         if crowd is not None:
             out().print(crowd.sentence(), highlight=False)
-    if not as_json and sides.certificate is not None:
-        for condition in sides.certificate.conditions:
+    if not as_json and tables.certificate is not None:
+        for condition in tables.certificate.conditions:
             tell(f"the release's condition: {condition}")
-    warn((*sides.notes, FOR_THE_HOLDER))
+    warn((*tables.notes, FOR_THE_HOLDER))
     if save is not None:
         save_text(save, text + "\n")
         tell(f"written to {save}")
 
 
-def _crowd(sides: Any, seed: int | None, bar: Bar) -> Any:
+def _crowd(tables: Any, seed: int | None, bar: Bar) -> Any:
     """What B means in this table: how many look alike; of at most so many people."""
     import numpy as np
 
     from targetdp.attacks import neighborhood
 
-    if sides.certificate is None or sides.certificate.guarantee is None:
+    if tables.certificate is None or tables.certificate.guarantee is None:
         return None
-    rows = sides.original if sides.behind is None else sides.behind.original  # B is a distance of rows
+    rows = tables.rows.original  # B is a distance of rows, also where scores were released
     most = min(LOOKED_AT, len(rows))
     return neighborhood(
         rows,
-        sides.certificate.guarantee.B,
+        tables.certificate.guarantee.B,
         people=most,
         rng=np.random.default_rng(seed),
         progress=bar,
     )
 
 
-def _record(sides: Any, findings: Any, confidence: float, seed: int | None, crowd: Any) -> dict[str, Any]:
-    proof = sides.certificate
+def _record(tables: Any, findings: Any, confidence: float, seed: int | None, crowd: Any) -> dict[str, Any]:
+    proof = tables.certificate
     return {
         "format": "targetdp attacks 1",
         "for_the_data_holder_only": True,
         "release": None if proof is None else proof.release,
         "guarantee": None if proof is None or proof.guarantee is None else proof.guarantee.model_dump(),
         "conditions": [] if proof is None else list(proof.conditions),
-        "people": len(sides.original),
-        "holdout": 0 if sides.holdout is None else len(sides.holdout),
-        "features": list(sides.features if sides.behind is None else sides.behind.features),
-        "scores": None if sides.behind is None else list(sides.features),
+        "people": len(tables.original),
+        "holdout": 0 if tables.holdout is None else len(tables.holdout),
+        "features": list(tables.rows.features),
+        "scores": None if tables.rows_before_scoring is None else list(tables.features),
         "confidence": confidence,
         "seed": seed,
-        "notes": list(sides.notes),
+        "notes": list(tables.notes),
         "crowd_within_B": None if crowd is None else crowd.record(),
         "findings": [finding.record() for finding in findings],
     }
 
 
-def _show(released: Path, sides: Any, findings: Any) -> None:
-    for table in (_scores(released, sides, findings), _criteria(findings)):
+def _show(released: Path, tables: Any, findings: Any) -> None:
+    for table in (_scores(released, tables, findings), _criteria(findings)):
         out().print(table, highlight=False)
     for finding in findings:
         for note in () if finding.protection is None else finding.protection.detail.get("notes", ()):
             tell(f"{finding.attack}: {note}")
 
 
-def _scores(released: Path, sides: Any, findings: Any) -> Table:
-    held = "no holdout" if sides.holdout is None else f"holdout {len(sides.holdout):,}"
+def _scores(released: Path, tables: Any, findings: Any) -> Table:
+    held = "no holdout" if tables.holdout is None else f"holdout {len(tables.holdout):,}"
     table = Table(
-        title=Text(f"{released}: {len(sides.original):,} people, {_columns(sides)}, {held}"),
+        title=Text(f"{released}: {len(tables.original):,} people, {_columns(tables)}, {held}"),
         title_justify="left",
         caption="Protection: 1 is safe, 0 is none. ≤: cleverer attacks may get more. ≥: no attack gets "
         "more (≥*: on the condition that its meaning begins with).",
@@ -216,12 +211,12 @@ def _criteria(findings: Any) -> Table:
     return table
 
 
-def _columns(sides: Any) -> str:
+def _columns(tables: Any) -> str:
     """What was released, in numbers."""
-    many = len(sides.features)
-    if sides.behind is None:
+    many = len(tables.features)
+    if tables.rows_before_scoring is None:
         return f"{many} columns"
-    return f"{many} {'score' if many == 1 else 'scores'} of {len(sides.behind.features)} columns"
+    return f"{many} {'score' if many == 1 else 'scores'} of {len(tables.rows.features)} columns"
 
 
 def _rounded(score: float) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from targetdp._core import Floats, Progress, check
 from targetdp.attacks._attribute_inference import Window
 from targetdp.attacks._guess._failed_guesses import Rule, notes_on, relative, rule_of, sampled_note
-from targetdp.attacks._guess._linear_guess import Belief, Knowing, Moments, Shown
+from targetdp.attacks._guess._linear_guess import Belief, KnownColumns, Moments, Observation
 from targetdp.attacks._linkage import same_people
 from targetdp.attacks._match._known_density import in_unit_ball
 from targetdp.attacks._match._units import shared_note
@@ -42,7 +42,7 @@ BY_HINDSIGHT = (
 
 
 @dataclass(frozen=True)
-class Few:
+class CommonValues:
     """The common ``values`` of a column, and how much more often they occur than a normal one would.
 
     So the posterior of the normal belief, times these ``log_odds``, is that of the values' own frequencies.
@@ -52,7 +52,7 @@ class Few:
     log_odds: Floats
 
     @classmethod
-    def of(cls, column: Floats) -> "Few | None":
+    def of(cls, column: Floats) -> "CommonValues | None":
         """The common values of a column of people at large; None where there are not two of them."""
         values, counts = np.unique(np.round(column, 10), return_counts=True)
         common = np.flatnonzero(counts >= max(AT_LEAST, COMMON * len(column)))
@@ -64,10 +64,10 @@ class Few:
 
 
 @dataclass(frozen=True)
-class Attacked:
+class InformedAttack:
     """People in a release and what it shows of them, people outside it, and what is known of people at large.
 
-    ``usual`` has the commonest value of each column, ``few`` its common values, if it has several;
+    ``usual`` has the commonest value of each column, ``common`` its common values, if it has several;
     ``on_sphere`` says that rows of length 1 are common, as after clipping: there the size of the last value
     follows from all others. ``everyone`` counts the people of whom those attacked are a sample.
     """
@@ -75,10 +75,10 @@ class Attacked:
     rows: Floats = field(repr=False)
     released: Floats = field(repr=False)
     outside: Floats = field(repr=False)
-    shown: Shown
+    observation: Observation
     moments: Moments
     usual: Floats
-    few: tuple[Few | None, ...]
+    common: tuple[CommonValues | None, ...]
     on_sphere: bool
     rule: Rule
     everyone: int
@@ -86,11 +86,18 @@ class Attacked:
 
     @classmethod
     def of(
-        cls, X: Floats, released: Any, name: str, shown: Shown, holdout: Any, population: Any, tolerance: Any
-    ) -> "Attacked":
+        cls,
+        X: Floats,
+        released: Any,
+        name: str,
+        observation: Observation,
+        holdout: Any,
+        population: Any,
+        tolerance: Any,
+    ) -> "InformedAttack":
         """Everybody, checked; ``name`` is what the released table is called."""
         d = X.shape[1]
-        private = check.table(released, name, columns=len(shown.map))
+        private = check.table(released, name, columns=len(observation.map))
         same_people(X, "X", private, name)
         outside = np.empty((0, d)) if holdout is None else check.table(holdout, "holdout", columns=d)
         general = X if population is None else check.table(population, "population", columns=d)
@@ -98,9 +105,9 @@ class Attacked:
             if len(table):
                 in_unit_ball(table, called)
         rule = rule_of(X, tolerance)
-        few, long = tuple(map(Few.of, general.T)), np.linalg.norm(general, axis=1) > _ON_SPHERE
+        common, long = tuple(map(CommonValues.of, general.T)), np.linalg.norm(general, axis=1) > _ON_SPHERE
         return cls(
-            X, private, outside, shown, Moments.of(general), rule.commonest(general), few,
+            X, private, outside, observation, Moments.of(general), rule.commonest(general), common,
             float(long.mean()) >= COMMON, rule, len(X), population is None,
         )  # fmt: skip
 
@@ -109,13 +116,13 @@ class Attacked:
         d = self.rows.shape[1]
         inside, beyond = np.zeros((d, len(GUESSES))), np.zeros((d, len(WITHOUT)))
         for window in windows:
-            knowing = Knowing.of(self.moments, window.known)
-            told = knowing.with_release(self.rows, self.released, self.shown)
-            general, of_others = knowing.alone(self.rows), knowing.alone(self.outside)
+            known = KnownColumns.of(self.moments, window.known)
+            informed = known.with_release(self.rows, self.released, self.observation)
+            general, of_others = known.alone(self.rows), known.alone(self.outside)
             for secret in window.secrets:
-                place = knowing.rest.index(secret)
+                place = known.rest.index(secret)
                 alone = self._guesses(general, self.rows, secret, place)
-                guesses = (*self._told(told, general, secret, place), *alone)
+                guesses = (*self._informed_guesses(informed, general, secret, place), *alone)
                 inside[secret] += self._failed(guesses, self.rows, secret)
                 controls = self._guesses(of_others, self.outside, secret, place)
                 beyond[secret] += self._failed(controls, self.outside, secret)
@@ -125,23 +132,27 @@ class Attacked:
     def _guesses(self, belief: Belief, rows: Floats, secret: int, place: int) -> tuple[Floats, ...]:
         """The guesses at a column that follow from known columns alone, as `WITH` has them."""
         linear, drawn = belief.guesses(place)
-        few, signs = self.few[secret], self._signs(belief, rows)
-        value = linear if few is None else belief.likeliest(place, few.values, few.log_odds)
+        common, signs = self.common[secret], self._signs(belief, rows)
+        value = linear if common is None else belief.likeliest(place, common.values, common.log_odds)
         return linear, drawn, value, linear if signs is None else belief.likeliest(place, signs)
 
-    def _told(self, told: Belief, general: Belief, secret: int, place: int) -> tuple[Floats, ...]:
+    def _informed_guesses(
+        self, informed: Belief, general: Belief, secret: int, place: int
+    ) -> tuple[Floats, ...]:
         """The same with what the release shows of the people in it.
 
         Where nothing is unknown but the secret, few values are weighed by the noise's own density: it is not
         normal, and for some laws far from it.
         """
-        linear, drawn = told.guesses(place)
-        few, signs = self.few[secret], self._signs(general, self.rows)
+        linear, drawn = informed.guesses(place)
+        common, signs = self.common[secret], self._signs(general, self.rows)
         value = sign = linear
-        if few is not None and len(told.columns) > 1:
-            value = told.likeliest(place, few.values, few.log_odds)
-        elif few is not None:
-            value = general.likeliest(place, few.values, few.log_odds + self._density(secret, few.values))
+        if common is not None and len(informed.columns) > 1:
+            value = informed.likeliest(place, common.values, common.log_odds)
+        elif common is not None:
+            value = general.likeliest(
+                place, common.values, common.log_odds + self._density(secret, common.values)
+            )
         if signs is not None:
             sign = general.likeliest(place, signs, self._density(secret, signs))
         return linear, drawn, value, sign
@@ -155,7 +166,7 @@ class Attacked:
         return np.stack([size, -size], axis=1)
 
     def _density(self, secret: int, values: Floats) -> Floats:
-        return self.shown.log_density(self.rows, self.released, secret, values)
+        return self.observation.log_density(self.rows, self.released, secret, values)
 
     def _failed(self, guesses: Sequence[Floats], actual: Floats, secret: int) -> list[int]:
         """How many fail, of each of these guesses and of the commonest value."""
@@ -174,7 +185,7 @@ class Attacked:
         without: dict[str, float] = {}
         outside: dict[str, float] = {}
         strongest: dict[str, str] = {}
-        doubt = (1 - confidence) / (d * len(plan) * len(GUESSES))
+        error_rate = (1 - confidence) / (d * len(plan) * len(GUESSES))
         for h, windows in plan.items():
             inside, beyond = (
                 failed / (1 if h == d - 1 else draws) for failed in self.failures(windows, progress)
@@ -186,7 +197,9 @@ class Attacked:
                 best = int(tried[-len(WITHOUT) :].argmin())
                 setting, same = f"h={h}, {name}", float(tried[len(WITH) + best])
                 control, everyone = (same + float(others[best]), n + m) if m else (0.0, 0)
-                settings[setting] = _lowest([relative(float(p), n, control, everyone, doubt) for p in tried])
+                settings[setting] = _lowest(
+                    [relative(float(p), n, control, everyone, error_rate) for p in tried]
+                )
                 shares[setting] = (float(tried.min()) / n, control / max(1, everyone))
                 without[setting], outside[setting] = same / n, float(others[best]) / max(1, m)
                 strongest[setting] = GUESSES[int(tried.argmin())]
@@ -212,7 +225,7 @@ class Attacked:
         return [
             *([WELL_INFORMED] if self.well_informed else []),
             *(shared_note(self.rows, self.outside) if len(self.outside) else []),
-            *([self.shown.note] if self.shown.note else []),
+            *([self.observation.note] if self.observation.note else []),
             *sampled_note(len(self.rows), self.everyone),
         ]
 

@@ -133,23 +133,23 @@ def fitted_prior(rows: Floats, noise: KnownNoise, rng: np.random.Generator) -> M
 
 def limits(people: int, noise: KnownNoise) -> tuple[str, ...]:
     """What was left out to fit a prior in a reasonable time, in sentences."""
-    found = []
+    notes = []
     if people > MOST_ROWS:
-        found.append(
+        notes.append(
             f"The mixture prior was fitted to {MOST_ROWS:,} of the {people:,} rows, drawn at random."
         )
     counts = _affordable(people, noise)
     if not counts:
-        found.append(
+        notes.append(
             "The table is too wide to fit a mixture in a reasonable time: its place is taken by the normal "
             "prior of the linear estimate."
         )
     elif len(counts) < len(COMPONENTS):
-        found.append(
+        notes.append(
             f"The table is so wide that mixtures of {counts[-1]} components at most were tried, instead of "
             f"{COMPONENTS[-1]}."
         )
-    return tuple(found)
+    return tuple(notes)
 
 
 def _affordable(people: int, noise: KnownNoise) -> tuple[int, ...]:

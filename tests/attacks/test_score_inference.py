@@ -24,7 +24,13 @@ from targetdp.attacks import (
 )
 from targetdp.attacks._attribute_inference import plan_searches
 from targetdp.attacks._guess._failed_guesses import rule_of
-from targetdp.attacks._guess._informed_guesses import BY_HINDSIGHT, GUESSES, WELL_INFORMED, WITH, CommonValues
+from targetdp.attacks._guess._informed_guesses import (
+    BY_HINDSIGHT,
+    GUESSES,
+    WELL_INFORMED,
+    WITH_RELEASE,
+    CommonValues,
+)
 from targetdp.attacks._guess._linear_guess import KnownColumns, Moments, Observation
 from targetdp.attacks._protection import ratio_interval
 from targetdp.mechanisms import Scores
@@ -170,7 +176,7 @@ def test_shares_are_those_of_the_literal_attack(draws: int, scores: int, kind: s
             strongest.add(found.detail["guess"][name])
     assert found.score == min(1.0, *(setting.score for setting in found.settings.values()))
     assert len(strongest) > 1
-    assert {"clipped": WITH[3], "few values": WITH[2]}.get(kind, WITH[1]) in strongest
+    assert {"clipped": WITH_RELEASE[3], "few values": WITH_RELEASE[2]}.get(kind, WITH_RELEASE[1]) in strongest
     assert any(p < found.detail["p_without"][name] for name, p in found.detail["p_release"].items())
 
 

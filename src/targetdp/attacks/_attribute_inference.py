@@ -189,8 +189,8 @@ def attribute_inference(
         people: Attack a random sample of so many of X.
         columns: Names of the columns, for the settings.
         compatibility: With ``"anonymeter"`` columns are divided by their range over released rows and
-            attacked people, for people in and outside the release apart, and Anonymeter's test of success is used,
-            which counts every negative guess as right: for comparisons only.
+            attacked people, for people in and outside the release apart, and Anonymeter's test of success is
+            used, which counts every negative guess as right: for comparisons only.
         confidence: Of the intervals.
         rng: Randomness of the attack; fresh unless given.
         progress: Is told how far the attack is.

@@ -84,18 +84,18 @@ class Audit:
         rows = "two rows" if self.distance is None else f"two rows {self.distance:g} apart"
         sentence = (
             f"From {self.runs:,} runs on each of {rows}, with {100 * self.confidence:.10g}% confidence: the "
-            f"true ε at δ = {self.delta:.3g} is at least {_down(self.epsilon)}"
+            f"true ε at δ = {self.delta:.3g} is at least {_rounded_down(self.epsilon)}"
         )
         against = [
-            f"{name} {_shown(epsilon)}"
+            f"{name} {_rounded_up(epsilon)}"
             for name, epsilon in (("the claim of", self.claimed), ("the accounting's", self.exact))
             if epsilon is not None and self.refutes(epsilon)
         ]
         if against:
             return f"{sentence}, which refutes {' and '.join(against)}: do not use this mechanism."
-        said = "" if self.exact is None else f"; the accounting gives {_shown(self.exact)}"
+        said = "" if self.exact is None else f"; the accounting gives {_rounded_up(self.exact)}"
         if self.claimed is not None:
-            said += f", the claim is {_shown(self.claimed)}"
+            said += f", the claim is {_rounded_up(self.claimed)}"
         elif self.exact is not None:
             said += ", and nothing is claimed at this distance and δ"
         if not self.holds:
@@ -169,12 +169,15 @@ def audit(
 
     there = promise.at_distance(r)
     exact = mechanism.epsilon(distance=r, delta=delta, dimensions=d)
-    part = mechanism.on_whole_tables
-    own, other = _rows_on_a_diameter(part, d, r)
-    at_once = max(1, _VALUES_AT_ONCE // d) if _draws_row_by_row(part, d) else 1
+    whole = mechanism.on_whole_tables
+    own, other = _rows_on_a_diameter(whole, d, r)
+    at_once = max(1, _VALUES_AT_ONCE // d) if _draws_row_by_row(whole, d) else 1
     progress.phase("audit", 2 * runs)
-    here, there_too = (part.without_noise(row) for row in (own, other))
-    scores = [_scored(part, row, here, there_too, runs, at_once, rng, progress) for row in (own, other)]
+    own_center, other_center = (whole.without_noise(row) for row in (own, other))
+    scores = [
+        _scores_of_runs(whole, row, own_center, other_center, runs, at_once, rng, progress)
+        for row in (own, other)
+    ]
     return replace(
         lower_bound(*scores, delta=delta, confidence=confidence),
         distance=r,
@@ -183,12 +186,12 @@ def audit(
     )
 
 
-def _shown(epsilon: float) -> str:
+def _rounded_up(epsilon: float) -> str:
     """An ε that is promised, rounded up."""
     return f"{math.ceil(epsilon * 1e4 - 1e-6) / 1e4:.10g}" if math.isfinite(epsilon) else "no finite ε"
 
 
-def _down(epsilon: float) -> str:
+def _rounded_down(epsilon: float) -> str:
     """An ε that was found, rounded down; to more digits than a promise, so that it is seen to exceed one."""
     return f"{math.floor(epsilon * 1e5) / 1e5:.10g}"
 
@@ -207,7 +210,7 @@ def _draws_row_by_row(mechanism: NoiseMechanism, d: int) -> bool:
     return True
 
 
-def _scored(
+def _scores_of_runs(
     mechanism: NoiseMechanism,
     row: Floats,
     own: Floats,
@@ -226,12 +229,12 @@ def _scored(
             released = mechanism.privatize(rows)
         else:  # what a release does, from words that can be repeated; `privatize` would draw another R
             released = mechanism._privatize(rows, word_stream(rng), fresh=False)
-        scores[:, begin : begin + len(rows)] = _scores(released, own, other, directions=alone)
+        scores[:, begin : begin + len(rows)] = _closeness(released, own, other, directions=alone)
         progress.advance(len(rows))
     return scores
 
 
-def _scores(Z: Floats, own: Floats, other: Floats, *, directions: bool = False) -> Floats:
+def _closeness(Z: Floats, own: Floats, other: Floats, *, directions: bool = False) -> Floats:
     """How much closer outputs are to one row than to the other, in distance and in squared distance.
 
     The first orders outputs by likelihood for spherical Laplace noise, the second for normal noise. A third
@@ -283,8 +286,8 @@ def audit_rows(
     other = check.table(np.atleast_2d(neighbor), "neighbor", columns=own.shape[1])
     runs = check.integer("runs", runs, at_least=1000)
     return lower_bound(
-        _scores(privatize(np.repeat(own, runs, axis=0)), own, other),
-        _scores(privatize(np.repeat(other, runs, axis=0)), own, other),
+        _closeness(privatize(np.repeat(own, runs, axis=0)), own, other),
+        _closeness(privatize(np.repeat(other, runs, axis=0)), own, other),
         delta=delta,
         confidence=confidence,
     )
@@ -357,14 +360,14 @@ def lower_bound(own: Floats, other: Floats, *, delta: float, confidence: float) 
             hits, misses = (half - np.searchsorted(scores, thresholds) for scores in (first, second))
             # More likely on the one table or on the other.
             for likely, unlikely, counts in ((a, b, (hits, misses)), (b, a, (misses, hits))):
-                proven = _proven(*counts, half, delta, error_rate)
+                proven = _epsilon_proven(*counts, half, delta, error_rate)
                 at = int(np.argmax(proven))
                 if proven[at] > best:
                     best = float(proven[at])
                     chosen = (float(thresholds[at]), sign * likely[half:], sign * unlikely[half:])
     threshold, likely, unlikely = chosen
     hits, misses = int((likely >= threshold).sum()), int((unlikely >= threshold).sum())
-    epsilon = float(_proven(np.array([hits]), np.array([misses]), len(likely), delta, error_rate)[0])
+    epsilon = float(_epsilon_proven(np.array([hits]), np.array([misses]), len(likely), delta, error_rate)[0])
     return Audit(max(0.0, epsilon), delta, confidence, own.shape[1], hits, misses)
 
 
@@ -376,7 +379,7 @@ def _candidates(first: Floats, second: Floats) -> Floats:
     return np.unique(pooled[np.rint(at).astype(np.intp)])
 
 
-def _proven(hits: Any, misses: Any, runs: int, delta: float, error_rate: float) -> Floats:
+def _epsilon_proven(hits: Any, misses: Any, runs: int, delta: float, error_rate: float) -> Floats:
     """ln((p₋ − δ)/q₊) with p₋ and q₊ the ends of one-sided exact intervals; −∞ where p₋ ≤ δ."""
     low, high = lowest_share(hits, runs, error_rate), highest_share(misses, runs, error_rate)
     with np.errstate(divide="ignore", invalid="ignore"):

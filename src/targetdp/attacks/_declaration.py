@@ -46,6 +46,10 @@ class Answer:
         adversary: What the adversary has and knows.
         reaches: Which part of the criteria the attack answers.
         does_not_reach: Which part it leaves open.
+
+    Example:
+        >>> registered()["membership"].answers.criteria
+        ()
     """
 
     criteria: tuple[str, ...]
@@ -56,7 +60,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Case:
-    """A release under attack, and how hard to try.
+    """A release under attack, and how hard to try: what an attack's ``on_tables`` is handed.
 
     Attributes:
         tables: The original table and its release, person by person.
@@ -65,6 +69,12 @@ class Case:
         people: How many people's values to guess; None for the usual number.
         confidence: Of the intervals.
         progress: Is told how far the attack is.
+
+    Example:
+        >>> from targetdp.attacks import JoinedTables
+        >>> tables = JoinedTables(("calls",), np.zeros((3, 1)), np.ones((3, 1)))
+        >>> Case(tables, np.random.default_rng(1), people=2).sample_size(3)
+        2
     """
 
     tables: "JoinedTables"
@@ -81,7 +91,7 @@ class Case:
 
 
 class CannotRunError(ValueError):
-    """An attack that needs something which this case does not have."""
+    """Raised by an attack that needs something which this case does not have; the message says what."""
 
 
 OnTables: TypeAlias = Callable[[Case], Protection]

@@ -22,7 +22,7 @@ from targetdp.attacks._declaration import (
 from targetdp.attacks._linkage import same_people
 from targetdp.attacks._match._known_density import Noise, covariance_of
 from targetdp.attacks._match._pairs import check_ranks, describe_shares, nearest_ranks, setting_of
-from targetdp.attacks._match._units import must_have_squares
+from targetdp.attacks._match._units import check_squares
 from targetdp.attacks._protection import CONFIDENCE, Protection, worst
 
 SHARED, LEARNED = "shared columns", "learned from known pairs"
@@ -134,8 +134,8 @@ def linkability(
     """
     a, b = check.table(release_a, "release_a"), check.table(release_b, "release_b")
     n = same_people(a, "release_a", b, "release_b")
-    must_have_squares(a)
-    must_have_squares(b)
+    check_squares(a)
+    check_squares(b)
     pairs = _shared_columns(shared, a.shape[1], b.shape[1])
     ranks = check_ranks(ranks)
     confidence = check.number("confidence", confidence, above=0, below=1)

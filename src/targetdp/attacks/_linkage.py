@@ -1,7 +1,7 @@
 """Linkage: the adversary holds the original table, and wants to know which released row is whose.
 
-This adversary lacks nothing but who is who: whoever knows less about people could only do worse than the best
-that can be done with all of it.
+The adversary knows every original row and must find out which released row belongs to whom. An adversary who
+knows less cannot do better.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,10 +20,10 @@ from targetdp.attacks._declaration import (
     people_spared,
     strongest_of,
 )
-from targetdp.attacks._match._known_density import Noise, density_of, in_unit_ball
+from targetdp.attacks._match._known_density import Noise, check_in_unit_ball, density_of
 from targetdp.attacks._match._one_to_one import SOFT_PASSES, assign, soft_ranks
 from targetdp.attacks._match._pairs import Ranks, check_ranks, describe_shares, nearest_ranks, setting_of
-from targetdp.attacks._match._units import must_have_squares, released_directions, units_of
+from targetdp.attacks._match._units import check_squares, released_directions, units_of
 from targetdp.attacks._protection import CONFIDENCE, Protection, worst
 from targetdp.mechanisms import NoiseDensity
 
@@ -136,14 +136,14 @@ def linkage(
     table = check.table(X)
     released = check.table(X_priv, "X_priv", columns=table.shape[1])
     n = same_people(table, "X", released, "X_priv")
-    must_have_squares(table, released)
+    check_squares(table, released)
     ranks = check_ranks(ranks)
     assignment_limit = check.integer("assignment_limit", assignment_limit, at_least=0)
     matching_limit = check.integer("matching_limit", matching_limit, at_least=0)
     confidence = check.number("confidence", confidence, above=0, below=1)
     density = density_of(noise, table.shape[1])
     if density is not None:
-        in_unit_ball(table, "X")
+        check_in_unit_ball(table, "X")
     rng = check.generator(rng) or np.random.default_rng()
     progress = progress or Silent()
 

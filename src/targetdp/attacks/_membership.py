@@ -14,10 +14,10 @@ from scipy.special import bdtr, ndtri
 
 from targetdp._core import Floats, Progress, Silent, check
 from targetdp.attacks._declaration import Answer, CannotRunError, Case, attack, share_up, strongest_of
-from targetdp.attacks._match._known_density import Noise, density_of, in_unit_ball
+from targetdp.attacks._match._known_density import Noise, check_in_unit_ball, density_of
 from targetdp.attacks._match._one_to_one import log_sums
 from targetdp.attacks._match._pairs import over_pairs
-from targetdp.attacks._match._units import must_have_squares, shared_note, units_of
+from targetdp.attacks._match._units import check_squares, shared_note, units_of
 from targetdp.attacks._protection import (
     CONFIDENCE,
     Interval,
@@ -58,7 +58,7 @@ def area_under_curve(members: Floats, outsiders: Floats, error_rate: float) -> E
     area = float(above.mean())
     variance = float(above.var(ddof=1)) / m + float(below.var(ddof=1)) / n
     z = float(-ndtri(error_rate / 2))
-    ends = [_hypothesis(area, m, n, z)]
+    ends = [_interval_by_hypotheses(area, m, n, z)]
     if 0 < area < 1:
         reach = z * math.sqrt(variance) / (area * (1 - area))
         center = math.log(area / (1 - area))
@@ -77,8 +77,8 @@ def _expit(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
 
 
-def _hypothesis(area: float, m: int, n: int, z: float) -> Interval:
-    """The areas from which the one positives is no farther than z of their own deviations."""
+def _interval_by_hypotheses(area: float, m: int, n: int, z: float) -> Interval:
+    """The areas from which the one found is no farther than z of their own deviations."""
     pairs, more = m * n, (m + n) / 2 - 1
 
     def gap(theta: float) -> float:
@@ -252,13 +252,13 @@ def membership(
         )
     if len(table) < 2:
         raise ValueError("X has 1 row: at least 2 members are needed to compare them with outsiders")
-    must_have_squares(table, released, outside)
+    check_squares(table, released, outside)
     most_pairs = check.integer("most_pairs", most_pairs, at_least=1)
     confidence = check.number("confidence", confidence, above=0, below=1)
     density = density_of(noise, table.shape[1])
     if density is not None:
-        in_unit_ball(table, "X")
-        in_unit_ball(outside, "holdout")
+        check_in_unit_ball(table, "X")
+        check_in_unit_ball(outside, "holdout")
     rng = check.generator(rng) or np.random.default_rng()
     progress = progress or Silent()
 
@@ -336,14 +336,14 @@ def _statistics(
     if density is not None:
         white, rows = density.whitened(people), density.whitened(released)
         progress.phase(LIKELIHOOD, len(people))
-        statistics[LIKELIHOOD] = _tidy(log_sums(white, rows, density, None, progress))
+        statistics[LIKELIHOOD] = _without_last_digits(log_sums(white, rows, density, None, progress))
         progress.phase(EXPLAINED, len(rows) + len(people))
         everybody = log_sums(rows, white, density, None, progress)
-        statistics[EXPLAINED] = _tidy(log_sums(white, rows, density, -everybody, progress))
+        statistics[EXPLAINED] = _without_last_digits(log_sums(white, rows, density, -everybody, progress))
     return statistics
 
 
-def _tidy(logs: Floats) -> Floats:
+def _without_last_digits(logs: Floats) -> Floats:
     """Without the last digits: equal people must not be told apart by how sums were rounded."""
     return np.round(logs, 9)
 

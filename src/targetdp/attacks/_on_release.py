@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats, Integers, Progress
-from targetdp.attacks._match._known_density import in_scores, must_differ_by_noise
+from targetdp.attacks._match._known_density import check_differs_by_noise, in_scores
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of
 from targetdp.normalization import (
@@ -54,10 +54,21 @@ class RowsBeforeScoring:
 class JoinedTables:
     """What attacks work on: row i of ``original`` and of ``released`` is the same person.
 
-    ``original`` and ``holdout`` (people who are not in the release) are in the units of the release: scaled
-    and clipped as its mechanism saw them or, where scores were released, their exact scores; the rows
-    themselves are then ``rows_before_scoring``. ``features`` are the released columns, ``places`` the rows'
-    places in the original table, by which two releases of the same people can be lined up with each other.
+    Attributes:
+        features: The released columns.
+        original: Rows in the units of the release: scaled and clipped as its mechanism saw them or, where
+            scores were released, their exact scores.
+        released: The released rows.
+        holdout: People who are not in the release, in the same units.
+        certificate: The release's certificate, if it has one.
+        notes: What a reader of the results should know.
+        places: The rows' places in the original table, by which people meet in two releases.
+        rows_before_scoring: The rows that scores were made of, where scores were released.
+
+    Example:
+        >>> tables = JoinedTables(("calls",), np.array([[0.3], [0.5]]), np.array([[0.4], [0.1]]))
+        >>> tables.law is None, tables.B is None  # no certificate says which noise was added
+        (True, True)
     """
 
     features: tuple[str, ...]
@@ -174,7 +185,7 @@ def join_tables(
         if others is not None:
             raise ValueError("holdout is given twice: as a table and as the rest of the original; choose one")
         aside = _read(holdout, id_column, names, gaps, progress)
-        _must_be_others(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
+        _check_holdout(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
         others = aside.rows
     rows = mine.rows[here]
     used = _scales(rows, names, proof, scales)
@@ -185,7 +196,7 @@ def join_tables(
     tables = JoinedTables(names, rows, private.rows, others, proof, notes, here)
     if proof is not None and proof.scores is not None:
         tables = _in_scores(tables, proof, aside=len(rest))
-    must_differ_by_noise(tables.original, tables.released, tables.law)
+    check_differs_by_noise(tables.original, tables.released, tables.law)
     return tables
 
 
@@ -307,7 +318,7 @@ def _places(own: pa.StringArray, released: pa.StringArray, original: Path, relea
     return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _must_be_others(aside: pa.StringArray, released: pa.StringArray, holdout: Path) -> None:
+def _check_holdout(aside: pa.StringArray, released: pa.StringArray, holdout: Path) -> None:
     shared = pc.sum(pc.is_in(aside, value_set=released)).as_py()
     if shared:
         raise ValueError(

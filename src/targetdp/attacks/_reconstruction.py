@@ -23,9 +23,15 @@ from targetdp.attacks._declaration import (
     strongest_of,
 )
 from targetdp.attacks._guess._mixture import Mixture
-from targetdp.attacks._guess._prior import fitted_prior, limits, linear_estimate, linear_prior, posterior
+from targetdp.attacks._guess._prior import (
+    fitted_prior,
+    linear_estimate,
+    linear_prior,
+    notes_on_fitting,
+    posterior,
+)
 from targetdp.attacks._linkage import same_people
-from targetdp.attacks._match._known_density import Noise, in_unit_ball
+from targetdp.attacks._match._known_density import Noise, check_in_unit_ball
 from targetdp.attacks._match._units import KnownNoise
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, worst
 from targetdp.normalization import clip_rows
@@ -187,7 +193,7 @@ def reconstruction(
     if X is not None:
         truth = check.table(X, columns=d)
         same_people(released, "X_priv", truth, "X")
-        in_unit_ball(truth, "X")
+        check_in_unit_ball(truth, "X")
     confidence = check.number("confidence", confidence, above=0, below=1)
     rng = check.generator(rng) or np.random.default_rng()
     progress = progress or Silent()
@@ -196,7 +202,7 @@ def reconstruction(
     fit = _Fit.of(released, noise, rng)
     error_rate = (1 - confidence) / 3
     errors = fit.expected(error_rate, rng) if truth is None else _measured(fit, truth, error_rate)
-    notes = [*([] if truth is not None else [MODELLED]), *limits(len(released), noise)]
+    notes = [*([] if truth is not None else [MODELLED]), *notes_on_fitting(len(released), noise)]
     if not noise.exact:
         notes.append("The noise was taken as normal noise of the same covariance.")
     return worst(
@@ -250,11 +256,11 @@ class _Fit:
         return cls(released, noise, rows, back, fitted_prior(rows, noise, rng))
 
     def linear(self) -> Floats:
-        """See `LINEAR`."""
+        """The best linear estimate of everybody's row."""
         return self._in_the_ball(linear_estimate(self.rows, linear_prior(self.rows, self.noise.lengths)))
 
     def mixture(self) -> Floats:
-        """See `MIXTURE`."""
+        """The mean of everybody's row given the release, under the mixture."""
         return self._in_the_ball(posterior(self.prior, self.rows, self.noise).means)
 
     def _in_the_ball(self, estimates: Floats) -> Floats:
@@ -272,9 +278,10 @@ class _Fit:
         groups = int(group.max()) + 1
         parts = [self._linear_variances(group != g) for g in range(groups)] if groups > 1 else []
         spread = posterior(self.prior, self.rows, self.noise).spread
+        prior = linear_prior(self.rows, self.noise.lengths)
         squares = {
             AS_RELEASED: np.diag(self.noise.covariance),
-            LINEAR: self._by_column(_left(linear_prior(self.rows, self.noise.lengths).covariances[0])),
+            LINEAR: self._by_column(_posterior_covariance(prior.covariances[0])),
             MIXTURE: self._by_column(spread),
         }
         noise = self.noise.variance
@@ -289,7 +296,7 @@ class _Fit:
             error_rate,
         )
         before = float(self._by_column(_covariance(self.prior)).sum())
-        mixture = _as_wide(float(squares[MIXTURE].sum()), before, linear)
+        mixture = _equally_wide(float(squares[MIXTURE].sum()), before, linear)
         return {
             AS_RELEASED: _Error(squares[AS_RELEASED], whole.before, released),
             LINEAR: _Error(squares[LINEAR], whole.before, linear),
@@ -298,9 +305,8 @@ class _Fit:
 
     def _linear_variances(self, chosen: Mask) -> "_Variances":
         covariance = linear_prior(self.rows[chosen], self.noise.lengths).covariances[0]
-        return _Variances(
-            float(self._by_column(covariance).sum()), float(self._by_column(_left(covariance)).sum())
-        )
+        before, after = self._by_column(covariance), self._by_column(_posterior_covariance(covariance))
+        return _Variances(float(before.sum()), float(after.sum()))
 
     def _by_column(self, covariance: Floats) -> Floats:
         """Variances in units of the rows, of a covariance in units of the noise; none is below 0."""
@@ -315,7 +321,7 @@ class _Variances:
     after: float
 
 
-def _left(covariance: Floats) -> Floats:
+def _posterior_covariance(covariance: Floats) -> Floats:
     """What is left of a prior's covariance once a row with noise of variance 1 is seen: Σ − Σ(Σ + 1)⁻¹Σ."""
     return np.asarray(np.linalg.solve(covariance + np.eye(len(covariance)), covariance), dtype=np.float64)
 
@@ -338,7 +344,7 @@ def _measured(fit: _Fit, truth: Floats, error_rate: float) -> dict[str, _Error]:
     return errors
 
 
-_UNTOLD = Setting(1.0, (0.0, 1.0))
+_UNKNOWN = Setting(1.0, (0.0, 1.0))
 """Where nobody differs, or nothing shows that anybody does."""
 
 
@@ -346,7 +352,7 @@ def _ratio(errors: Floats, variances: Floats, error_rate: float) -> Setting:
     """The ratio of two means over people; they vary as its linear form does (Student's interval)."""
     n, variance = len(errors), float(variances.mean())
     if variance < _NOTHING:
-        return _UNTOLD
+        return _UNKNOWN
     ratio = float(errors.mean()) / variance
     reach = (
         float(stdtrit(n - 1, 1 - error_rate / 2)) * float((errors - ratio * variances).std(ddof=1)) / variance
@@ -359,7 +365,7 @@ def _jackknife(
 ) -> Setting:
     """The ratio of what is left to what there was; its logarithm varies as it does without each group."""
     if before < _NOTHING or len(without) < 2 or min(befores) < _NOTHING:
-        return _UNTOLD
+        return _UNKNOWN
     ratio = after / before
     logs = np.log(np.array(without) / np.array(befores))
     deviation = math.sqrt((len(logs) - 1) * float(logs.var()))
@@ -367,10 +373,10 @@ def _jackknife(
     return Setting(ratio, (ratio * math.exp(-reach), ratio * math.exp(reach)))
 
 
-def _as_wide(after: float, before: float, linear: Setting) -> Setting:
+def _equally_wide(after: float, before: float, linear: Setting) -> Setting:
     """A ratio whose interval is as wide, in proportion, as another's."""
-    if before < _NOTHING or linear == _UNTOLD or linear.score == 0:
-        return _UNTOLD
+    if before < _NOTHING or linear == _UNKNOWN or linear.score == 0:
+        return _UNKNOWN
     ratio = after / before
     low, high = linear.interval
     return Setting(ratio, (ratio * low / linear.score, ratio * high / linear.score))

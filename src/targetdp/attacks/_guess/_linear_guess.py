@@ -31,7 +31,7 @@ class Moments:
 
     @classmethod
     def of(cls, rows: Floats) -> "Moments":
-        """Those of a table."""
+        """The mean and covariance of a table's rows."""
         mean = rows.mean(axis=0)
         apart = rows - mean
         return cls(mean, apart.T @ apart / len(rows))
@@ -128,7 +128,7 @@ class KnownColumns:
 
     @classmethod
     def of(cls, moments: Moments, known: Sequence[int]) -> "KnownColumns":
-        """Condition on the known columns."""
+        """What follows from knowing these columns, by the moments of people in general."""
         given, C = list(known), moments.covariance
         rest = [j for j in range(len(C)) if j not in set(given)]
         slopes = _inverse(C[np.ix_(given, given)]) @ C[np.ix_(given, rest)]

@@ -75,7 +75,7 @@ def check_noise(noise: Any, dimensions: int, name: str) -> Noise:
     return noise
 
 
-def in_unit_ball(rows: Floats, name: str) -> None:
+def check_in_unit_ball(rows: Floats, name: str) -> None:
     """Refuse rows that a mechanism would have clipped: its noise is known on the scale of the ball only."""
     longest = float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max()))
     if longest > 1 + _OUTSIDE:
@@ -117,7 +117,7 @@ def in_scores(X: Any, law: LinearLaw | Scores) -> Floats:
     weights = np.array(law.weights)
     if weights.shape[1] != rows.shape[1]:
         raise ValueError(f"law is for {weights.shape[1]} columns, X has {rows.shape[1]}: they must agree")
-    in_unit_ball(rows, "X")
+    check_in_unit_ball(rows, "X")
     return clip_rows(row_product(rows, weights.T))
 
 
@@ -130,7 +130,7 @@ STANDARD_ERRORS = 8.0
 """Standard errors that a true release stays within, but for about one in 10¹⁴."""
 
 
-def must_differ_by_noise(original: Floats, released: Floats, law: NoiseLaw | None) -> None:
+def check_differs_by_noise(original: Floats, released: Floats, law: NoiseLaw | None) -> None:
     """Refuse an original that differs from its release by something else than noise of the law on record.
 
     Other scales or other rows would show: the mean of the difference, and its size, are compared with the
@@ -141,7 +141,7 @@ def must_differ_by_noise(original: Floats, released: Floats, law: NoiseLaw | Non
         return
     noise = released - original
     off = np.abs(noise.mean(axis=0)) > STANDARD_ERRORS * noise.std(axis=0) / np.sqrt(n)
-    if off.any() or not _has_its_size(noise, law):
+    if off.any() or not _has_size_of(noise, law):
         raise ValueError(
             f"original and release differ by {np.sqrt(np.square(noise).mean()):.4g} per released column "
             f"(root mean square), not by the noise of the certificate ({law.deviation_per_column:.4g}, mean "
@@ -149,7 +149,7 @@ def must_differ_by_noise(original: Floats, released: Floats, law: NoiseLaw | Non
         )
 
 
-def _has_its_size(noise: Floats, law: NoiseLaw) -> bool:
+def _has_size_of(noise: Floats, law: NoiseLaw) -> bool:
     root = math.sqrt(len(noise))
     shares = law.known_density(law.dimensions).share_within(np.linalg.norm(noise, axis=1))
     if shares is not None:

@@ -19,7 +19,7 @@ SMALLEST, LARGEST = 1e-140, 1e140
 """Squares of larger or smaller values leave the range of floats."""
 
 
-def must_have_squares(*tables: Floats) -> None:
+def check_squares(*tables: Floats) -> None:
     """Refuse values whose squares overflow, or underflow altogether."""
     largest = max(float(np.abs(table).max()) for table in tables)
     if largest > LARGEST or 0 < largest < SMALLEST:

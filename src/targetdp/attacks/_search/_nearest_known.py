@@ -25,10 +25,17 @@ _MARKS = 2
 
 @dataclass(frozen=True)
 class PreparedTables:
-    """People and released rows on one scale, ready for searches on any of their columns.
+    """People and released rows on one scale, ready for searches on any of their columns (`prepare`).
 
-    ``first_guess`` is for each person a row that may be near, such as their own, or -1: it saves time and
-    changes nothing. ``products`` are the released columns' sums of products on the ``grid``.
+    Attributes:
+        people: Scaled rows of those who are looked for.
+        released: Scaled released rows.
+        first_guess: For each person a row that may be near, such as their own, or -1: it saves time and
+            changes nothing.
+        grid: How values become small whole numbers.
+        small_people: People on the grid.
+        small_released: Released columns on the grid.
+        products: The released columns' sums of products on the grid.
     """
 
     people: Floats
@@ -116,9 +123,22 @@ def nearest(tables: PreparedTables, known: Sequence[int], progress: Progress) ->
 
 
 def nearest_leaving_one_out(tables: PreparedTables, progress: Progress) -> Integers:
-    """For each column and each person (d×people) the nearest released row on all the other columns.
+    """For each column and each person the nearest released row on all the other columns.
 
-    One pass for all columns. Needs at least two of them.
+    One pass serves all columns; there must be at least two of them.
+
+    Args:
+        tables: Both tables, prepared.
+        progress: Is told how far the search is.
+
+    Returns:
+        A row for each column that is left out, with the place of the nearest row for each person.
+
+    Example:
+        >>> from targetdp._core import Silent
+        >>> tables = prepare(np.array([[0.0, 0.9]]), np.array([[1.0, 0.9], [0.1, 0.0]]), np.ones(2))
+        >>> nearest_leaving_one_out(tables, Silent()).tolist()
+        [[0], [1]]
     """
     d = tables.people.shape[1]
     grid = tables.grid

@@ -25,6 +25,8 @@ Attack = Callable[..., Protection]
 @pytest.fixture(scope="module")
 def page() -> Iterator[dict[str, Any]]:
     """Everything that the page defines; each block has printed what the page shows."""
+    noise_mechanisms()  # ours are declared before the page's, and stay
+    registered()
     registers: list[dict[str, Any]] = [_base._BUILDERS, _law._LAWS, _declaration._ATTACKS]
     before, names = [dict(one) for one in registers], dict[str, Any](__name__="extending")
     found = blocks(PAGE, "python")
@@ -164,6 +166,23 @@ def test_importing_it_is_enough_to_run_it_in_the_panel(page: dict[str, Any]) -> 
     assert list(registered())[7] == "by_direction"  # behind our own, before what the panel does not run
 
 
+def test_the_command_line_runs_it_from_a_file_that_imports_it(tmp_path: Path) -> None:
+    (code,) = (block.text for block in blocks(PAGE, "python") if "def by_direction" in block.text)
+    (last,) = (part for part in _plain_blocks() if "from targetdp.cli import main" in part)
+    (tmp_path / "mine.py").write_text(code + last, encoding="utf-8")
+    X, X_priv = _noisy()
+    for name, table in (("people.csv", X), ("private.csv", X_priv)):
+        lines = [f"p{i}," + ",".join(map(str, row)) for i, row in enumerate(table.tolist())]
+        (tmp_path / name).write_text("\n".join(["name,a,b,c,d,e", *lines, ""]), encoding="utf-8")
+    words = "mine.py attack people.csv private.csv --id name --attacks by_direction --json"
+    run = subprocess.run(  # noqa: S603 (our own command)
+        [sys.executable, *words.split()], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    (found,) = json.loads(run.stdout)["findings"]
+    assert found["meaning"].endswith("by the direction of their row.")
+
+
 def problems(attack: Attack) -> list[str]:
     """What speaks against an attack on tables whose answer is known."""
     rng = np.random.default_rng(9)
@@ -202,6 +221,7 @@ def test_a_broken_attack_is_noticed(right: str, wrong: str) -> None:
     (code,) = (block.text for block in blocks(PAGE, "python") if "def by_direction" in block.text)
     assert right in code
     names = dict[str, Any](__name__="broken")
+    registered()  # ours are declared before, and stay
     before = dict(_declaration._ATTACKS)
     try:
         exec(compile(code.replace(right, wrong), "broken", "exec"), names)  # noqa: S102

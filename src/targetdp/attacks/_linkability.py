@@ -149,23 +149,23 @@ def linkability(
             "pairs the adversary knows"
         )
     rest = np.setdiff1d(np.arange(n), known)
-    matchers: dict[str, tuple[Floats, Floats]] = {}
+    compared: dict[str, tuple[Floats, Floats]] = {}
     notes = []
     if len(pairs):
         deviations = _noise_deviations(noise_a, noise_b, pairs, a.shape[1], b.shape[1])
-        matchers[SHARED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], deviations)
+        compared[SHARED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], deviations)
         known_noise = (
             "of the noise of both releases" if deviations is not None else "of the columns' deviations"
         )
         notes.append(f"Distances over {len(pairs)} shared columns are in units {known_noise}.")
         if deviations is not None:  # the two releases may have been scaled differently
-            matchers[STANDARDIZED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], None)
+            compared[STANDARDIZED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], None)
     if len(known):
-        matchers[LEARNED] = _learned(a, b, known)
+        compared[LEARNED] = _learned(a, b, known)
         notes.append(f"{len(known)} known pairs were learned from, and taken out before matching.")
-    error_rate = (1 - confidence) / len(matchers)
+    error_rate = (1 - confidence) / len(compared)
     settings, details = {}, {}
-    for name, (from_a, from_b) in matchers.items():
+    for name, (from_a, from_b) in compared.items():
         progress.phase(name, len(rest))
         points, queries = np.ascontiguousarray(from_a[rest]), np.ascontiguousarray(from_b[rest])
         ranked = nearest_ranks(queries, points, ranks[-1], progress)

@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from targetdp._core import down
 from targetdp.cli._console import Bar, audited, cells, emit, must_be_free, names, out, save_text, tell, warn
 from targetdp.cli._console import attacks as completed
 
@@ -125,17 +126,11 @@ def _crowd(tables: Any, seed: int | None, bar: Bar) -> Any:
 
     from targetdp.attacks import neighborhood
 
-    if tables.certificate is None or tables.certificate.guarantee is None:
+    if tables.B is None:
         return None
     rows = tables.rows.original  # B is a distance of rows, also where scores were released
-    most = min(LOOKED_AT, len(rows))
-    return neighborhood(
-        rows,
-        tables.certificate.guarantee.B,
-        people=most,
-        rng=np.random.default_rng(seed),
-        progress=bar,
-    )
+    people = min(LOOKED_AT, len(rows))
+    return neighborhood(rows, tables.B, people=people, rng=np.random.default_rng(seed), progress=bar)
 
 
 def _record(tables: Any, findings: Any, confidence: float, seed: int | None, crowd: Any) -> dict[str, Any]:
@@ -187,7 +182,7 @@ def _scores(released: Path, tables: Any, findings: Any) -> Table:
         else:
             sign, (low, high) = {"upper": "≤", "lower": "≥*" if finding.given else "≥"}[p.bound], p.interval
             row = cells(
-                finding.attack, f"{sign} {_rounded(p.score)}", f"{_rounded(low)}–{_rounded_up(high)}",
+                finding.attack, f"{sign} {down(p.score)}", f"{down(low)}–{_rounded_up(high)}",
                 p.strongest, finding.meaning,
             )  # fmt: skip
         table.add_row(*row)
@@ -204,8 +199,8 @@ def _criteria(findings: Any) -> Table:
     for heading in ("criterion", "answered in part by", "not reached"):
         table.add_column(heading)
     for criterion in QUESTIONS:
-        found = [f for f in findings if f.protection and criterion in f.answer.criteria]
-        rows = [(f.attack, f.answer.does_not_reach) for f in found]
+        answering = [f for f in findings if f.protection and criterion in f.answer.criteria]
+        rows = [(f.attack, f.answer.does_not_reach) for f in answering]
         for place, row in enumerate(rows or [("–", "Everything: no attack on it was run.")]):
             table.add_row(*cells("" if place else criterion, *row))
     return table
@@ -219,12 +214,8 @@ def _columns(tables: Any) -> str:
     return f"{many} {'score' if many == 1 else 'scores'} of {len(tables.rows.features)} columns"
 
 
-def _rounded(score: float) -> str:
-    """Three digits, never rounded to more protection than there is."""
-    return f"{math.floor(score * 1000 + 1e-9) / 1000:.3f}"
-
-
 def _rounded_up(score: float) -> str:
+    """The upper end of an interval, with three digits."""
     return f"{math.ceil(score * 1000 - 1e-9) / 1000:.3f}"
 
 
@@ -249,23 +240,20 @@ def audit(
     from targetdp._core import check
     from targetdp.attacks import audit as run_audit
     from targetdp.guarantee import Guarantee
-    from targetdp.mechanisms import (
-        least_noise,
-        noise_mechanisms,
-    )
+    from targetdp.mechanisms import least_noise, noise_mechanisms
 
     check.choice("mechanism", mechanism, ("least-noise", *noise_mechanisms()))
     d = check.dimensions(features, "features")
-    asked = Guarantee(B, epsilon, delta)
-    name = least_noise(asked, d).name if mechanism == "least-noise" else mechanism
+    claim = Guarantee(B, epsilon, delta)
+    name = least_noise(claim, d).name if mechanism == "least-noise" else mechanism
     with Bar(quiet=quiet) as bar:
         build = noise_mechanisms()[name]
-        found = run_audit(
-            build(asked), dimensions=d, distance=distance, runs=runs, confidence=confidence, progress=bar
+        result = run_audit(
+            build(claim), dimensions=d, distance=distance, runs=runs, confidence=confidence, progress=bar
         )
     if as_json:
-        emit(json.dumps({"mechanism": name} | found.record(), indent=2, ensure_ascii=False))
+        emit(json.dumps({"mechanism": name} | result.record(), indent=2, ensure_ascii=False))
     else:
-        out().print(f"{name}: {found.sentence}", highlight=False)
-    if not found.holds:
+        out().print(f"{name}: {result.sentence}", highlight=False)
+    if not result.holds:
         raise typer.Exit(1)

@@ -22,7 +22,7 @@ from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, best_call, figure
 from targetdp._core import Floats, Silent, at_most, processors
 from targetdp.attacks import (
-    Searched,
+    PreparedTables,
     attribute_inference,
     near,
     near_by_anonymeter,
@@ -207,11 +207,11 @@ def _growth(effort: Effort, say: Say) -> tuple[Table, dict[str, Any]]:
     return table, figures
 
 
-def _half(tables: Callable[[], Searched], h: int) -> None:
+def _half(tables: Callable[[], PreparedTables], h: int) -> None:
     nearest(tables(), range(h), Silent())
 
 
-def _all_but_one(tables: Callable[[], Searched]) -> None:
+def _all_but_one(tables: Callable[[], PreparedTables]) -> None:
     nearest_leaving_one_out(tables(), Silent())
 
 

@@ -219,7 +219,7 @@ def test_a_class_name_stands_for_one_thing() -> None:
     assert len(twice) <= SAME_CLASS_NAME, twice
 
 
-ISINSTANCE, KINDS, FILES, SMALL, CODE_LINES, SAME_CLASS_NAME = 45, 60, 203, 12, 21_607, 13
+ISINSTANCE, KINDS, FILES, SMALL, CODE_LINES, SAME_CLASS_NAME = 17, 60, 205, 12, 21_800, 13
 
 
 def test_libraries_do_not_print() -> None:

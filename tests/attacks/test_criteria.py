@@ -9,9 +9,20 @@ from typing import Any
 import pytest
 
 from targetdp import GaussianNoise, Mondrian, PrivateProjection, SphericalLaplace
-from targetdp.attacks import ANSWERS, QUESTIONS, Answer, Protection, Setting, distinguishing, meaning, worst
+from targetdp.attacks import (
+    QUESTIONS,
+    Answer,
+    Protection,
+    Setting,
+    attack,
+    distinguishing,
+    meaning,
+    registered,
+    worst,
+)
 
 SOURCE = Path(__file__).parents[2] / "src" / "targetdp" / "attacks"
+ANSWERS = {name: one.answers for name, one in registered().items()}
 SHARES = ("singling_out", "linkage", "linkability")
 ATTACKS = (*SHARES, "attribute_inference", "membership", "reconstruction", "distinguishing")
 
@@ -76,6 +87,29 @@ def test_what_the_guarantee_does_not_promise_answers_no_criterion() -> None:
     assert ANSWERS["membership"].criteria == ()
     assert "no promise" in ANSWERS["membership"].reaches
     assert ANSWERS["neighborhood"].criteria == ()
+
+
+def test_the_documented_table_has_every_attack_with_its_criteria() -> None:
+    text = (SOURCE.parents[2] / "docs" / "attacks.md").read_text(encoding="utf-8")
+    table = text.split("## The regulators' three criteria")[1].split("\n## ")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", table, re.MULTILINE))
+    assert set(rows) == set(ANSWERS)
+    for name, answer in ANSWERS.items():
+        stated = rows[name].replace("all three, from below", ", ".join(QUESTIONS))
+        assert set(() if stated.startswith("none") else stated.split(", ")) == set(answer.criteria), name
+
+
+@pytest.mark.parametrize(
+    ("place", "more", "reason"),
+    [
+        (3, {"headline": str, "on_tables": str}, "place = 3 of mine is taken by linkage"),
+        (99, {}, "give headline= and on_tables="),
+    ],
+)
+def test_a_declaration_that_is_not_complete_is_refused(place: int, more: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        attack("mine", place=place, answers=ANSWERS["linkage"], **more)
+    assert "mine" not in registered()
 
 
 # Shares of people

@@ -78,7 +78,7 @@ def test_membership_by_scores() -> None:
 
 def test_refused_with_the_reason() -> None:
     mechanism = Scores(W, Staircase(B=0.25, epsilon=4))
-    with pytest.raises(ValueError, match="X has 3 columns, weights are for 4"):
+    with pytest.raises(ValueError, match="law is for 4 columns, X has 3"):
         in_scores(rows()[:, :3], mechanism)
     with pytest.raises(ValueError, match="law is for 4 columns, X has 3"):
         in_scores(rows()[:, :3], mechanism.law(4))

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from targetdp._core import Floats
 from targetdp.attacks import Protection, attribute_inference, share_interval, split_holdout, zero_tolerances
-from targetdp.attacks._attribute_inference import searches
+from targetdp.attacks._attribute_inference import plan_searches
 from targetdp.attacks._protection import ratio_interval
 
 FALSE_ALARM = 1e-6
@@ -36,7 +36,7 @@ def slow_shares(
     failures = [0.0] * d
     tries = 1 if h == d - 1 else draws
     deviation = [float(np.std(column)) if np.ptp(column) > 0 else 1.0 for column in released.T]
-    for window in searches(d, h, draws, rng):
+    for window in plan_searches(d, h, draws, rng):
         for person in people:
             best, at = math.inf, -1
             for row in range(len(released)):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from targetdp.attacks._attribute_inference import Window, known_counts, one_draw, searches
+from targetdp.attacks._attribute_inference import Window, known_counts, one_draw, plan_searches
 
 FALSE_ALARM = 1e-6
 Draw = Callable[[int, int, np.random.Generator], Iterator[Window]]
@@ -90,12 +90,12 @@ def test_a_draw_that_is_not_uniform_is_noticed(columns: int, h: int) -> None:
 
 
 def test_draws_with_the_same_known_columns_share_a_search() -> None:
-    windows = searches(4, 1, 50, np.random.default_rng(1))
+    windows = plan_searches(4, 1, 50, np.random.default_rng(1))
     assert sorted(window.known for window in windows) == [(0,), (1,), (2,), (3,)]
     counts = Counter(secret for window in windows for secret in window.secrets)
     assert counts == {0: 50, 1: 50, 2: 50, 3: 50}
 
 
 def test_with_all_columns_but_one_known_there_is_nothing_to_draw() -> None:
-    windows = searches(6, 5, 50, np.random.default_rng(1))
+    windows = plan_searches(6, 5, 50, np.random.default_rng(1))
     assert sorted(window.secrets for window in windows) == [(j,) for j in range(6)]

@@ -12,7 +12,7 @@ from scipy.stats import binom, multivariate_normal
 from targetdp import GaussianNoise, Mondrian, Partitioned, PrivateProjection, SphericalLaplace, Staircase
 from targetdp._core import Floats, Silent
 from targetdp.attacks import covariance_of, density_of, linkage
-from targetdp.attacks._linkage import ASSIGNED, LIKELIEST, NEAREST, SCALED, SEEN, SOFT, staircase_ranks
+from targetdp.attacks._linkage import ASSIGNED, LIKELIEST, NEAREST, SCALED, SEEN, SOFT, plateau_ranks
 from targetdp.attacks._match._one_to_one import assign, log_sums
 from targetdp.mechanisms import NoiseMechanism, StaircaseDensity
 from targetdp.noise._random_words import SimulatedWords
@@ -141,7 +141,7 @@ def test_people_on_the_edge_of_a_step_are_on_the_lower_one(rank: int) -> None:
     shape = StaircaseDensity(period=0.5, inner=0.125, level=1.0)
     apart = np.abs(z[:, None] - x)
     down = np.where(apart < 0.125, 0, 1 + (apart - 0.125) // 0.5)
-    found = staircase_ranks(x, z, shape).found(rank).mean()
+    found = plateau_ranks(x, z, shape.plateau(np.abs(z - x))).share_within(rank).mean()
     assert found == pytest.approx(slow_share(down, rank), abs=1e-12)
     assert np.array_equal(shape.log_density(apart**2), -down)
 

@@ -7,7 +7,7 @@ import pytest
 
 from targetdp import GaussianNoise, SphericalLaplace, Staircase
 from targetdp.attacks import density_of
-from targetdp.attacks._on_release import FEWEST_TO_JUDGE, must_differ_by_noise
+from targetdp.attacks._match._known_density import FEWEST_TO_JUDGE, check_differs_by_noise
 from targetdp.mechanisms import StaircaseDensity
 
 NOISES = [
@@ -26,19 +26,19 @@ def test_a_true_release_passes_and_other_noise_does_not(mechanism: Any, d: int) 
         for seed in range(40):
             rng = np.random.default_rng([n, seed])
             X = rng.uniform(-0.4, 0.4, (n, d))
-            must_differ_by_noise(X, mechanism.privatize(X, rng), law)
+            check_differs_by_noise(X, mechanism.privatize(X, rng), law)
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.4, 0.4, (2_000, d))
     noise = mechanism.privatize(X, rng) - X
     for wrong in (0.6 * noise, 1.6 * noise, noise + 3 * noise.std(), np.zeros_like(noise)):
         with pytest.raises(ValueError, match="not by the noise of the certificate"):
-            must_differ_by_noise(X, X + wrong, law)
+            check_differs_by_noise(X, X + wrong, law)
 
 
 def test_too_few_people_or_no_law_are_not_judged() -> None:
     X = np.zeros((FEWEST_TO_JUDGE - 1, 1))
-    must_differ_by_noise(X, X + 1, Staircase(B=0.25, epsilon=4).law(1))
-    must_differ_by_noise(np.zeros((99, 1)), np.ones((99, 1)), None)
+    check_differs_by_noise(X, X + 1, Staircase(B=0.25, epsilon=4).law(1))
+    check_differs_by_noise(np.zeros((99, 1)), np.ones((99, 1)), None)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 9.0])

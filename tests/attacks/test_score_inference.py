@@ -22,10 +22,16 @@ from targetdp.attacks import (
     score_inference,
     zero_tolerances,
 )
-from targetdp.attacks._attribute_inference import searches
+from targetdp.attacks._attribute_inference import plan_searches
 from targetdp.attacks._guess._failed_guesses import rule_of
-from targetdp.attacks._guess._informed_guesses import BY_HINDSIGHT, GUESSES, WELL_INFORMED, WITH, Few
-from targetdp.attacks._guess._linear_guess import Knowing, Moments, Shown
+from targetdp.attacks._guess._informed_guesses import (
+    BY_HINDSIGHT,
+    GUESSES,
+    WELL_INFORMED,
+    WITH_RELEASE,
+    CommonValues,
+)
+from targetdp.attacks._guess._linear_guess import KnownColumns, Moments, Observation
 from targetdp.attacks._protection import ratio_interval
 from targetdp.mechanisms import Scores
 from targetdp.noise._random_words import SimulatedWords
@@ -145,7 +151,7 @@ def test_shares_are_those_of_the_literal_attack(draws: int, scores: int, kind: s
     rng, zero, strongest = np.random.default_rng(3), zero_tolerances(X, tolerance), set()
     for h in (1, 2, 3):
         failed, outside = np.zeros((d, 9)), np.zeros((d, 5))
-        for window in searches(d, h, draws, rng):
+        for window in plan_searches(d, h, draws, rng):
             guess = partial(slow_guess, general, A=weights, S=S, noise=noise, known=list(window.known))
             for j in window.secrets:
                 for x, z in zip(X, released, strict=True):
@@ -170,15 +176,15 @@ def test_shares_are_those_of_the_literal_attack(draws: int, scores: int, kind: s
             strongest.add(found.detail["guess"][name])
     assert found.score == min(1.0, *(setting.score for setting in found.settings.values()))
     assert len(strongest) > 1
-    assert {"clipped": WITH[3], "few values": WITH[2]}.get(kind, WITH[1]) in strongest
+    assert {"clipped": WITH_RELEASE[3], "few values": WITH_RELEASE[2]}.get(kind, WITH_RELEASE[1]) in strongest
     assert any(p < found.detail["p_without"][name] for name, p in found.detail["p_release"].items())
 
 
 def test_without_noise_a_guess_is_least_squares() -> None:
     """With the attacked people's own moments it is an ordinary regression on known columns and score."""
     X, w = some_people(300, 5, 4), direction(5)
-    knowing = Knowing.of(Moments.of(X), (1, 3))
-    guess = knowing.with_release(X, X @ w.T, Shown.of(w, None, 5))
+    knowing = KnownColumns.of(Moments.of(X), (1, 3))
+    guess = knowing.with_release(X, X @ w.T, Observation.of(w, None, 5))
     seen = np.column_stack([np.ones(300), X[:, [1, 3]], X @ w.T])
     for place, j in enumerate(knowing.rest):
         fitted = seen @ np.linalg.lstsq(seen, X[:, j], rcond=None)[0]
@@ -194,13 +200,13 @@ def test_errors_are_as_large_as_believed(noise: Any) -> None:
     X, w = some_people(40_000, 4, 5), direction(4)
     mechanism = Scores(w, noise)
     released = mechanism.privatize(X, np.random.default_rng(6))
-    knowing = Knowing.of(Moments.of(X), (0, 2))
-    believed = knowing.with_release(X, released, Shown.of(np.array(mechanism.weights), noise, 4))
+    knowing = KnownColumns.of(Moments.of(X), (0, 2))
+    believed = knowing.with_release(X, released, Observation.of(np.array(mechanism.weights), noise, 4))
     errors = np.square(believed.means - X[:, list(knowing.rest)]).mean(axis=0)
     assert errors == pytest.approx(believed.variances, rel=0.03)
     assert (errors < 0.97 * knowing.alone(X).variances).all()
     for wrong in (0.5, 2.0):
-        shown = Shown(np.array(mechanism.weights), wrong**2 * mechanism.noise_covariance(4))
+        shown = Observation(np.array(mechanism.weights), wrong**2 * mechanism.noise_covariance(4))
         other = knowing.with_release(X, released, shown)
         assert np.square(other.means - X[:, list(knowing.rest)]).mean() > errors.mean()
 
@@ -209,7 +215,7 @@ def test_a_projection_that_loses_directions_shows_the_others_only() -> None:
     law = PrivateProjection(
         B=1, epsilon1=3, epsilon2=0.5, delta1=1e-5, delta2=1e-5, k=3, calibration="exact"
     ).law(5)
-    shown, x = Shown.of(None, law, 5), some_people(9, 5, 0)[:1]
+    shown, x = Observation.of(None, law, 5), some_people(9, 5, 0)[:1]
     released = law.add_to(np.repeat(x, 20_000, axis=0), SimulatedWords(np.random.default_rng(1)))
     deviation = np.sqrt(np.diag(shown.covariance) / len(released))
     assert np.linalg.matrix_rank(shown.map) == 3
@@ -225,7 +231,7 @@ def test_the_density_of_normal_noise_is_that_of_its_covariance(k: int) -> None:
     ).law(5)
     X, values = some_people(9, 5, 1), np.array([-0.4, 0.0, 0.3])
     released = law.add_to(X, SimulatedWords(np.random.default_rng(2)))
-    shown = Shown.of(None, law, 5)
+    shown = Observation.of(None, law, 5)
     found = shown.log_density(X, released, 2, values)
     inverse = np.linalg.pinv(shown.covariance, rcond=1e-9, hermitian=True)
     for i, x in enumerate(X):
@@ -395,14 +401,14 @@ def test_rare_failures_are_not_left_to_the_luck_of_a_small_holdout() -> None:
 def test_which_values_are_common() -> None:
     rng = np.random.default_rng(26)
     column = np.concatenate([np.zeros(70), np.full(20, 0.5), np.full(6, 0.2), rng.uniform(-1, 1, 904)])
-    few = Few.of(column)
+    few = CommonValues.of(column)
     assert few is not None
     assert few.values.tolist() == [0.0, 0.5]  # six people are less than 1% of 1,000
-    assert Few.of(column[:96]) is not None
-    assert Few.of(np.concatenate([np.zeros(4), np.ones(90)])) is None  # four people are too few
-    assert Few.of(rng.uniform(-1, 1, 500)) is None
-    assert Few.of(np.zeros(500)) is None
-    many = Few.of(np.repeat(np.arange(20) / 20, np.arange(20) + 10))
+    assert CommonValues.of(column[:96]) is not None
+    assert CommonValues.of(np.concatenate([np.zeros(4), np.ones(90)])) is None  # four people are too few
+    assert CommonValues.of(rng.uniform(-1, 1, 500)) is None
+    assert CommonValues.of(np.zeros(500)) is None
+    many = CommonValues.of(np.repeat(np.arange(20) / 20, np.arange(20) + 10))
     assert many is not None
     assert many.values == pytest.approx(np.arange(4, 20) / 20)  # the 16 commonest
 

@@ -9,7 +9,7 @@ from targetdp import GaussianNoise
 from targetdp._core import Floats, Silent
 from targetdp.attacks import NET_SIZES, singling_out, worst_of_means
 from targetdp.attacks._search._net import LEAF, alone_in_boxes
-from targetdp.attacks._singling_out import identical_and_unique, name_of
+from targetdp.attacks._singling_out import identical_and_unique, net_size_name
 
 
 def brute_force(X: Floats, X_priv: Floats, sizes: tuple[float, ...]) -> dict[str, int]:
@@ -27,7 +27,7 @@ def brute_force(X: Floats, X_priv: Floats, sizes: tuple[float, ...]) -> dict[str
                 inside &= (np.abs(X - z) <= c * deviation).all(axis=1)
             if inside.sum() == 1:
                 people.add(int(np.argmax(inside)))
-        counts[name_of(c)] = len(people)
+        counts[net_size_name(c)] = len(people)
     return counts
 
 
@@ -153,7 +153,7 @@ def test_sizes_may_come_in_any_order_and_more_than_once() -> None:
     Z = X + 0.3 * rng.standard_normal(X.shape)
     assert singling_out(X, Z, (1.0, 0.5, 0.5, 0)).detail == singling_out(X, Z, (0.5, 1.0)).detail
     assert list(singling_out(X, Z, ()).settings) == ["net size 0"]
-    assert name_of(0.123456) == "net size 0.123456"
+    assert net_size_name(0.123456) == "net size 0.123456"
 
 
 @pytest.mark.parametrize("power", [-1040, -600, -530, 0, 500, 1018])

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,7 @@ import pytest
 
 from docs_support import DOCS, blocks, differences, printed_by
 from targetdp import Guarantee, Protection, SphericalLaplace, audit
-from targetdp.attacks import JoinedTables, audit_rows
-from targetdp.attacks import _criteria as criteria
-from targetdp.attacks import _panel as panel
+from targetdp.attacks import JoinedTables, _declaration, audit_rows, registered, run_attacks
 from targetdp.mechanisms import NoiseMechanism, _base, _law, law_of, noise_mechanisms
 
 PAGE = "extending.md"
@@ -28,7 +25,9 @@ Attack = Callable[..., Protection]
 @pytest.fixture(scope="module")
 def page() -> Iterator[dict[str, Any]]:
     """Everything that the page defines; each block has printed what the page shows."""
-    registers: list[dict[str, Any]] = [_base._BUILDERS, _law._LAWS]
+    noise_mechanisms()  # ours are declared before the page's, and stay
+    registered()
+    registers: list[dict[str, Any]] = [_base._BUILDERS, _law._LAWS, _declaration._ATTACKS]
     before, names = [dict(one) for one in registers], dict[str, Any](__name__="extending")
     found = blocks(PAGE, "python")
     assert len(found) > 7
@@ -157,22 +156,31 @@ def test_it_is_released_and_verified_from_a_file_that_registers_it(tmp_path: Pat
 # The attack
 
 
-def test_it_runs_in_the_panel_with_its_three_entries(
-    page: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _add(monkeypatch, panel, "ATTACKS", page["attacks"])
-    _add(monkeypatch, criteria, "ANSWERS", page["answers"])
-    monkeypatch.setattr(panel, "ANSWERS", criteria.ANSWERS)
-    _add(monkeypatch, criteria, "_MEANINGS", page["meanings"])
+def test_importing_it_is_enough_to_run_it_in_the_panel(page: dict[str, Any]) -> None:
     X, X_priv = page["X"], page["X_priv"]
-    plain = panel.run_attacks(
-        JoinedTables(tuple("abcd"), X, X_priv), ["by_direction", "singling_out"], seed=1
-    )
-    finding = plain[0]
+    tables = JoinedTables(tuple("abcd"), X, X_priv)
+    finding = run_attacks(tables, ["by_direction", "singling_out"], seed=1)[0]
     assert finding.protection == page["by_direction"](X, X_priv)
     assert finding.meaning.endswith("of 100 people could not be recognized by the direction of their row.")
     assert finding.record()["wp216_criteria"] == ["linkability", "singling out"]
-    assert page["attacks"].keys() == page["answers"].keys() == page["meanings"].keys()
+    assert list(registered())[7] == "by_direction"  # behind our own, before what the panel does not run
+
+
+def test_the_command_line_runs_it_from_a_file_that_imports_it(tmp_path: Path) -> None:
+    (code,) = (block.text for block in blocks(PAGE, "python") if "def by_direction" in block.text)
+    (last,) = (part for part in _plain_blocks() if "from targetdp.cli import main" in part)
+    (tmp_path / "mine.py").write_text(code + last, encoding="utf-8")
+    X, X_priv = _noisy()
+    for name, table in (("people.csv", X), ("private.csv", X_priv)):
+        lines = [f"p{i}," + ",".join(map(str, row)) for i, row in enumerate(table.tolist())]
+        (tmp_path / name).write_text("\n".join(["name,a,b,c,d,e", *lines, ""]), encoding="utf-8")
+    words = "mine.py attack people.csv private.csv --id name --attacks by_direction --json"
+    run = subprocess.run(  # noqa: S603 (our own command)
+        [sys.executable, *words.split()], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    (found,) = json.loads(run.stdout)["findings"]
+    assert found["meaning"].endswith("by the direction of their row.")
 
 
 def problems(attack: Attack) -> list[str]:
@@ -213,7 +221,13 @@ def test_a_broken_attack_is_noticed(right: str, wrong: str) -> None:
     (code,) = (block.text for block in blocks(PAGE, "python") if "def by_direction" in block.text)
     assert right in code
     names = dict[str, Any](__name__="broken")
-    exec(compile(code.replace(right, wrong), "broken", "exec"), names)  # noqa: S102
+    registered()  # ours are declared before, and stay
+    before = dict(_declaration._ATTACKS)
+    try:
+        exec(compile(code.replace(right, wrong), "broken", "exec"), names)  # noqa: S102
+    finally:
+        _declaration._ATTACKS.clear()
+        _declaration._ATTACKS.update(before)
 
     def attack(X: Any, X_priv: Any) -> Protection:
         found: Protection = names["by_direction"](X, X_priv)
@@ -242,10 +256,6 @@ def _words(seed: int) -> Any:
 def _plain_blocks() -> list[str]:
     parts = (DOCS / PAGE).read_text(encoding="utf-8").split("\n```\n")
     return [part for part in parts if part.startswith("from ")]
-
-
-def _add(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, entry: dict[str, Any]) -> None:
-    monkeypatch.setattr(module, name, MappingProxyType({**getattr(module, name), **entry}))
 
 
 def test_the_page_subclasses_what_mechanisms_are(page: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from release_support import FEATURES, Ran, cli, command, table_of, words, write_parquet, write_scales
 from score_support import write_weights
-from targetdp.attacks import ANSWERS, ATTACKS
+from targetdp.attacks import panel_names, registered
 
 ROWS = 600
 
@@ -42,7 +42,7 @@ def test_one_table_with_every_attack_and_its_meaning(all_attacks: Ran) -> None:
     assert all_attacks.code == 0, all_attacks.err
     said = words(all_attacks.out)
     assert "600 people, 3 columns, holdout 200" in said
-    for name in ATTACKS:
+    for name in panel_names():
         assert name in all_attacks.out.replace("│", "").replace("\n", "") or name[:8] in said
     assert "Traceback" not in all_attacks.err
     assert "statistics of the original rows" in words(all_attacks.err)
@@ -56,9 +56,9 @@ def test_the_file_has_everything_that_was_found(all_attacks: Ran, folder: Path) 
     assert found["crowd_within_B"]["looked_at"] == 600
     assert found["crowd_within_B"]["sentence"] in words(all_attacks.out)
     findings = {one["attack"]: one for one in found["findings"]}
-    assert list(findings) == list(ATTACKS)
+    assert list(findings) == list(panel_names())
     for name, one in findings.items():
-        assert one["wp216_criteria"] == list(ANSWERS[name].criteria)
+        assert one["wp216_criteria"] == list(registered()[name].answers.criteria)
         assert one["does_not_reach"]
         if name == "linkability":
             assert one["protection"] is None
@@ -224,7 +224,7 @@ def test_scores_are_attacked_too(folder: Path, tmp_path: Path) -> None:
     found = cli(*asked, "--seed", "1", "--json").json
     assert (found["features"], found["scores"]) == (list(FEATURES), ["score"])
     findings = {one["attack"]: one for one in found["findings"]}
-    assert list(findings) == list(ATTACKS)
+    assert list(findings) == list(panel_names())
     assert [name for name, one in findings.items() if one["protection"] is None] == ["linkability"]
     assert 0 < findings["attribute_inference"]["protection"]["score"] < 0.9
     assert "whose score is whose" in findings["attribute_inference"]["adversary"]

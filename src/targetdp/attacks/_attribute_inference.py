@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from targetdp._core import Floats, Integers, Progress, Silent, check
+from targetdp.attacks._declaration import INFERENCE, Answer, CannotRunError, Case, attack, failed_guesses
 from targetdp.attacks._guess._failed_guesses import (
     Rule,
     column_names,
@@ -22,7 +23,7 @@ from targetdp.attacks._guess._failed_guesses import (
 )
 from targetdp.attacks._match._units import shared_note
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, worst
-from targetdp.attacks._search._nearest_known import Searched, nearest, nearest_leaving_one_out, prepare
+from targetdp.attacks._search._nearest_known import PreparedTables, nearest, nearest_leaving_one_out, prepare
 
 # Which columns an adversary knows, and which are then the secrets.
 #
@@ -70,7 +71,7 @@ def one_draw(columns: int, h: int, rng: np.random.Generator) -> Iterator[Window]
         yield Window(tuple(known.tolist()), tuple(window[: columns - begin].tolist()))
 
 
-def searches(columns: int, h: int, draws: int, rng: np.random.Generator) -> list[Window]:
+def plan_searches(columns: int, h: int, draws: int, rng: np.random.Generator) -> list[Window]:
     """The windows of several draws, those with the same known columns joined: one search serves them all.
 
     A column that is the secret for the same known columns in several draws is listed as often. With all
@@ -80,7 +81,7 @@ def searches(columns: int, h: int, draws: int, rng: np.random.Generator) -> list
     for _ in range(1 if h == columns - 1 else draws):
         for window in one_draw(columns, h, rng):
             secrets.setdefault(window.known, []).extend(window.secrets)
-    return [Window(known, tuple(found)) for known, found in secrets.items()]
+    return [Window(known, tuple(columns)) for known, columns in secrets.items()]
 
 
 HOLDOUT = 500
@@ -90,9 +91,25 @@ HOLDOUT = 500
 def split_holdout(
     X: Any, holdout: int = HOLDOUT, rng: np.random.Generator | None = None
 ) -> tuple[Integers, Integers]:
-    """Choose people at random who stay out of the release: row numbers of the working set and of the holdout.
+    """Choose people at random who stay out of the release.
 
     Privatize X[working] only, then attack with `attribute_inference(X[working], X_priv, X[holdout])`.
+
+    Args:
+        X: Table of n people.
+        holdout: How many people stay out of the release; 500 in the paper.
+        rng: Randomness of the choice; fresh unless given.
+
+    Returns:
+        Row numbers of the working set and of the holdout, both ascending.
+
+    Raises:
+        ValueError: ``holdout`` leaves nobody to release.
+
+    Example:
+        >>> working, holdout = split_holdout(np.zeros((700, 2)))
+        >>> len(working), len(holdout)
+        (200, 500)
     """
     n = len(check.table(X))
     holdout = check.integer(
@@ -102,6 +119,39 @@ def split_holdout(
     return np.sort(order[holdout:]), np.sort(order[:holdout])
 
 
+ONE_COLUMN = "Not run: it needs two columns, one that is known and one that is guessed."
+
+
+def _headline(p: Protection) -> str:
+    return failed_guesses(p, "for people in the table as for people outside")
+
+
+def _on_tables(case: Case) -> Protection:
+    t = case.tables
+    if len(t.features) < 2:
+        raise CannotRunError(ONE_COLUMN)
+    return attribute_inference(
+        t.original, t.released, t.holdout, columns=t.features, people=case.sample_size(len(t.original)),
+        confidence=case.confidence, rng=case.rng, progress=case.progress,
+    )  # fmt: skip
+
+
+@attack(
+    "attribute_inference",
+    place=1,
+    answers=Answer(
+        criteria=(INFERENCE,),
+        adversary="Has the released table, and knows some columns of each person exactly.",
+        reaches="Whether the released row that looks most like a person gives a missing value away, "
+        "more often than it would for a person who was not in the table.",
+        does_not_reach="Guesses by other rules than the most similar row, guesses from several tables "
+        "together, and what is true of the whole population: that can be learned about people who are "
+        "not in the table.",
+    ),
+    headline=_headline,
+    on_tables=_on_tables,
+    on_scores="score_inference",
+)
 def attribute_inference(
     X: Any,
     X_priv: Any,
@@ -120,21 +170,37 @@ def attribute_inference(
 ) -> Protection:
     """Attribute inference protection: how often guesses fail, relative to people outside the release.
 
-    For each number h of ``known`` columns (by default 1, ⌈d/2⌉ and d-1) and each column as the secret, p is
-    the share of people for whom the guess fails: it is not within ``tolerance``·|actual|, or within
-    ``zero_tolerance`` where the actual value is exactly 0 (by default tolerance times the median size of the
-    column's other values). The score of a setting is p(people in the release) / p(holdout); without a
-    holdout it is p itself, which is never above the ratio. The score is the worst over columns and h.
-
-    ``X`` are the originals of people in the release, ``X_priv`` the released rows; their order and number
-    need not agree. ``holdout`` are people who are not in the release, see `split_holdout`. Known columns are
-    drawn at random, ``draws`` times (`known_columns`); p is then a mean over draws. ``people`` attacks a
-    random sample of so many of X. ``columns`` are names for the settings.
+    For each number h of known columns and each column as the secret, p is the share of people for whom the
+    guess fails: it is not within ``tolerance``·|actual|, or within ``zero_tolerance`` where the actual value
+    is exactly 0. The score of a setting is p(people in the release) / p(holdout); without a holdout it is p
+    itself, which is never above the ratio. The score is the worst over columns and h.
     Distances are L1, with columns divided by their deviation in the release (1 for a constant); of several
-    nearest rows one is taken at random (the first in a random order; `nearest_known`). With
-    ``compatibility="anonymeter"`` columns are divided by their range over released rows and attacked people,
-    for people in and outside the release apart, and Anonymeter's test of success is used, which counts every
-    negative guess as right: for comparisons only.
+    nearest rows one is taken at random (the first in a random order).
+
+    Args:
+        X: Originals of the people in the release.
+        X_priv: Released rows; neither their order nor their number need be that of X.
+        holdout: People who are not in the release, see `split_holdout`.
+        known: Numbers h of columns that the adversary knows; by default 1, ⌈d/2⌉ and d-1.
+        draws: How often the known columns are drawn at random; p is a mean over draws.
+        tolerance: Relative error up to which a guess is right.
+        zero_tolerance: Absolute error up to which a guess at 0 is right; by default ``tolerance`` times the
+            median size of the column's other values.
+        people: Attack a random sample of so many of X.
+        columns: Names of the columns, for the settings.
+        compatibility: With ``"anonymeter"`` columns are divided by their range over released rows and
+            attacked people, for people in and outside the release apart, and Anonymeter's test of success is
+            used, which counts every negative guess as right: for comparisons only.
+        confidence: Of the intervals.
+        rng: Randomness of the attack; fresh unless given.
+        progress: Is told how far the attack is.
+
+    Returns:
+        Protection, an upper bound; ``detail`` has ``p_release`` and ``p_holdout`` by setting.
+
+    Raises:
+        ValueError: A table has fewer than two columns or values that are not finite, tables differ in their
+            columns, or another argument is out of range.
 
     Guarantees: the guesses are those of comparing every person with every released row.
     Does not guarantee: that no cleverer adversary guesses better (an upper bound on protection). The
@@ -142,6 +208,18 @@ def attribute_inference(
     Edges: where no guess fails on either side, nothing is learnt from being in the release: the ratio counts
     as 1, and a note says which values are open to everyone. Where none fails on the holdout only, it is
     infinite. Ratios above 1 stay in the detail; the score is capped.
+
+    Example:
+        >>> import numpy as np
+        >>> from targetdp import SphericalLaplace
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.uniform(-0.5, 0.5, size=(200, 3))
+        >>> noise = SphericalLaplace(B=0.25, epsilon=4)
+        >>> X_priv = noise.privatize(X, rng)
+        >>> attribute_inference(X[:150], X[:150], X[150:], rng=rng).score  # released as they are
+        0.0
+        >>> round(attribute_inference(X[:150], X_priv[:150], X[150:], known=[2], rng=rng).score, 2)
+        0.97
     """
     original = check.table(X)
     d = original.shape[1]
@@ -160,28 +238,28 @@ def attribute_inference(
 
     inside = original[sample]
     own_rows = sample if len(original) == len(released) else np.full(len(sample), -1)
-    plan = {h: searches(d, h, draws, rng) for h in counts}
+    plan = {h: plan_searches(d, h, draws, rng) for h in counts}
     if compatibility is None:
         # The first of several nearest rows is taken: in a random order that favors nobody.
         order = rng.permutation(len(released))
         released, place = released[order], np.argsort(order)
         own_rows = np.where(own_rows < 0, own_rows, place[own_rows])
-    sides = _sides(inside, outside, released, own_rows, rule)
+    prepared = _prepared(inside, outside, released, own_rows, rule)
     actual = np.concatenate([inside, outside])
-    watcher = progress or Silent()
-    watcher.phase("attribute inference", len(actual) * sum(len(windows) for windows in plan.values()))
+    progress = progress or Silent()
+    progress.phase("attribute inference", len(actual) * sum(len(windows) for windows in plan.values()))
     settings: dict[str, Setting] = {}
     shares: dict[str, tuple[float, float]] = {}
-    doubt = (1 - confidence) / (d * len(counts))
+    error_rate = (1 - confidence) / (d * len(counts))
     for h, windows in plan.items():
         failed = np.zeros((d, 2))
-        for secret, rows in _nearest_rows(sides, windows, d, watcher):
+        for secret, rows in _nearest_rows(prepared, windows, d, progress):
             wrong = ~rule.right(released[rows, secret], actual[:, secret], secret)
             failed[secret] += wrong[: len(inside)].sum(), wrong[len(inside) :].sum()
         failed /= 1 if h == d - 1 else draws
         for name, (of_inside, of_outside) in zip(names, failed.tolist(), strict=True):
             setting = f"h={h}, {name}"
-            settings[setting] = relative(of_inside, len(inside), of_outside, len(outside), doubt)
+            settings[setting] = relative(of_inside, len(inside), of_outside, len(outside), error_rate)
             shares[setting] = (of_inside / len(inside), of_outside / max(1, len(outside)))
     zeros = rule.zeros(actual, names)
     return worst(
@@ -214,9 +292,9 @@ def _by_anonymeter(rule: Rule) -> list[str]:
     ]
 
 
-def _sides(
+def _prepared(
     inside: Floats, outside: Floats, released: Floats, own_rows: Integers, rule: Rule
-) -> list[Searched]:
+) -> list[PreparedTables]:
     """People and release on one scale; for Anonymeter those in and outside the release on scales apart."""
     nobody = np.full(len(outside), -1)
     if rule.zero_tolerances is not None:
@@ -227,25 +305,25 @@ def _sides(
         scale = np.where(usable, deviation, 1.0)
         everyone = np.concatenate([inside, outside])
         return [prepare(everyone, released, scale, np.concatenate([own_rows, nobody]))]
-    sides = []
+    prepared = []
     for group, first_guess in ((inside, own_rows), (outside, nobody)):
         if len(group):
             lowest = np.minimum(released.min(axis=0), group.min(axis=0))
             with np.errstate(over="ignore"):
                 width = np.maximum(released.max(axis=0), group.max(axis=0)) - lowest
             scale = np.where((width > 0) & np.isfinite(width), width, 1.0)
-            sides.append(prepare(group, released, scale, first_guess))
-    return sides
+            prepared.append(prepare(group, released, scale, first_guess))
+    return prepared
 
 
 def _nearest_rows(
-    sides: list[Searched], windows: list[Window], d: int, progress: Progress
+    prepared: list[PreparedTables], windows: list[Window], d: int, progress: Progress
 ) -> Iterator[tuple[int, Integers]]:
     """Each secret with the nearest released row of every person, as often as it was drawn."""
     if len(windows[0].known) == d - 1 > 1:
-        yield from enumerate(np.hstack([nearest_leaving_one_out(side, progress) for side in sides]))
+        yield from enumerate(np.hstack([nearest_leaving_one_out(tables, progress) for tables in prepared]))
         return
     for window in windows:
-        rows = np.concatenate([nearest(side, window.known, progress) for side in sides])
+        rows = np.concatenate([nearest(tables, window.known, progress) for tables in prepared])
         for secret in window.secrets:
             yield secret, rows

@@ -37,9 +37,20 @@ _VALUES_AT_ONCE = 1 << 21
 class Audit:
     """What an audit found: with ``confidence``, the mechanism's ε at ``delta`` is at least ``epsilon``.
 
-    ``hits`` and ``misses`` are how often the chosen event happened on either table in the counting half.
-    ``claimed`` is the ε that the mechanism promises at ``distance`` and ``delta`` (None: nothing), and
-    ``exact`` the one that its accounting gives; only `audit` fills them in.
+    Attributes:
+        epsilon: The lower bound on ε.
+        delta: The δ for which it holds.
+        confidence: With which it holds.
+        runs: Runs on each of the two tables.
+        hits: How often the chosen event happened on the one table, in the half of the runs that is counted.
+        misses: How often it happened on the other table.
+        distance: Between the two rows; None where it is not known.
+        claimed: The ε that the mechanism promises at ``distance`` and ``delta``; None if nothing.
+        exact: The ε that its accounting gives; only `audit` fills these three in.
+
+    Example:
+        >>> Audit(1.5, 1e-6, 0.999, 1000, 300, 50).refutes(1.0)
+        True
     """
 
     epsilon: float
@@ -71,25 +82,25 @@ class Audit:
     def sentence(self) -> str:
         """What was found, in plain words."""
         rows = "two rows" if self.distance is None else f"two rows {self.distance:g} apart"
-        found = (
+        sentence = (
             f"From {self.runs:,} runs on each of {rows}, with {100 * self.confidence:.10g}% confidence: the "
-            f"true ε at δ = {self.delta:.3g} is at least {_down(self.epsilon)}"
+            f"true ε at δ = {self.delta:.3g} is at least {_rounded_down(self.epsilon)}"
         )
         against = [
-            f"{name} {_shown(epsilon)}"
+            f"{name} {_rounded_up(epsilon)}"
             for name, epsilon in (("the claim of", self.claimed), ("the accounting's", self.exact))
             if epsilon is not None and self.refutes(epsilon)
         ]
         if against:
-            return f"{found}, which refutes {' and '.join(against)}: do not use this mechanism."
-        said = "" if self.exact is None else f"; the accounting gives {_shown(self.exact)}"
+            return f"{sentence}, which refutes {' and '.join(against)}: do not use this mechanism."
+        said = "" if self.exact is None else f"; the accounting gives {_rounded_up(self.exact)}"
         if self.claimed is not None:
-            said += f", the claim is {_shown(self.claimed)}"
+            said += f", the claim is {_rounded_up(self.claimed)}"
         elif self.exact is not None:
             said += ", and nothing is claimed at this distance and δ"
         if not self.holds:
-            return f"{found}{said}, which is less: do not use this mechanism."
-        return f"{found}{said}. Nothing was refuted, which is not a proof."
+            return f"{sentence}{said}, which is less: do not use this mechanism."
+        return f"{sentence}{said}. Nothing was refuted, which is not a proof."
 
     def record(self) -> dict[str, Any]:
         """Plain data, ready for JSON: what is not finite comes as null."""
@@ -113,16 +124,39 @@ def audit(
 ) -> Audit:
     """Run a mechanism many times on two rows, and hold what can be told apart against what it promises.
 
-    The rows are ``distance`` apart (B unless given) and lie where telling them apart is easiest: on a
-    diameter, one of them at its end; for a projection or scores along the direction that is stretched most.
-    ``delta`` is the guarantee's own unless given. Without ``rng`` the noise is that of a release; with it
-    the runs can be repeated, and a projection keeps its public R all the same.
+    The rows lie where telling them apart is easiest: on a diameter, one of them at its end; for a projection
+    or scores along the direction that is stretched most.
+
+    Args:
+        mechanism: The noise mechanism.
+        dimensions: Number of columns.
+        distance: Between the two rows; the guarantee's B unless given.
+        delta: The guarantee's own unless given.
+        runs: Runs on each of the two rows.
+        confidence: Of the lower bound on ε.
+        rng: Without it the noise is that of a release; with it the runs can be repeated, and a projection
+            keeps its public R all the same.
+        progress: Is told how far the audit is.
+
+    Returns:
+        The lower bound, beside the claim and the accounting.
+
+    Raises:
+        TypeError: ``mechanism`` is not a noise mechanism.
+        ValueError: An argument is out of range, or the mechanism puts out something else than finite rows.
 
     Guarantees: `Audit.epsilon` is above the true ε with probability at most 1 − ``confidence``.
     Does not guarantee: that a mechanism is private; whether rows are clipped, or their noise shared, is not
     looked at (`audit_rows`, `audit_tables`).
     Edges: a part of a `Partitioned` is audited on its own. Where rows depend on each other (rank < d) each
     run is a table of one row and takes most of a millisecond: give fewer runs.
+
+    Example:
+        >>> from targetdp import SphericalLaplace
+        >>> rng = np.random.default_rng(1)
+        >>> found = audit(SphericalLaplace(B=0.25, epsilon=2), dimensions=3, runs=20_000, rng=rng)
+        >>> found.holds, found.claimed, round(found.epsilon, 1)
+        (True, 2.0, 1.5)
     """
     check.instance("mechanism", mechanism, NoiseMechanism)
     d = check.dimensions(dimensions)
@@ -135,12 +169,15 @@ def audit(
 
     there = promise.at_distance(r)
     exact = mechanism.epsilon(distance=r, delta=delta, dimensions=d)
-    part = mechanism.on_whole_tables
-    own, other = _rows_on_a_diameter(part, d, r)
-    at_once = max(1, _VALUES_AT_ONCE // d) if _draws_row_by_row(part, d) else 1
+    whole = mechanism.on_whole_tables
+    own, other = _rows_on_a_diameter(whole, d, r)
+    at_once = max(1, _VALUES_AT_ONCE // d) if _draws_row_by_row(whole, d) else 1
     progress.phase("audit", 2 * runs)
-    here, there_too = (part.without_noise(row) for row in (own, other))
-    scores = [_scored(part, row, here, there_too, runs, at_once, rng, progress) for row in (own, other)]
+    own_center, other_center = (whole.without_noise(row) for row in (own, other))
+    scores = [
+        _scores_of_runs(whole, row, own_center, other_center, runs, at_once, rng, progress)
+        for row in (own, other)
+    ]
     return replace(
         lower_bound(*scores, delta=delta, confidence=confidence),
         distance=r,
@@ -149,12 +186,12 @@ def audit(
     )
 
 
-def _shown(epsilon: float) -> str:
+def _rounded_up(epsilon: float) -> str:
     """An ε that is promised, rounded up."""
     return f"{math.ceil(epsilon * 1e4 - 1e-6) / 1e4:.10g}" if math.isfinite(epsilon) else "no finite ε"
 
 
-def _down(epsilon: float) -> str:
+def _rounded_down(epsilon: float) -> str:
     """An ε that was found, rounded down; to more digits than a promise, so that it is seen to exceed one."""
     return f"{math.floor(epsilon * 1e5) / 1e5:.10g}"
 
@@ -173,7 +210,7 @@ def _draws_row_by_row(mechanism: NoiseMechanism, d: int) -> bool:
     return True
 
 
-def _scored(
+def _scores_of_runs(
     mechanism: NoiseMechanism,
     row: Floats,
     own: Floats,
@@ -192,12 +229,12 @@ def _scored(
             released = mechanism.privatize(rows)
         else:  # what a release does, from words that can be repeated; `privatize` would draw another R
             released = mechanism._privatize(rows, word_stream(rng), fresh=False)
-        scores[:, begin : begin + len(rows)] = _scores(released, own, other, directions=alone)
+        scores[:, begin : begin + len(rows)] = _closeness(released, own, other, directions=alone)
         progress.advance(len(rows))
     return scores
 
 
-def _scores(Z: Floats, own: Floats, other: Floats, *, directions: bool = False) -> Floats:
+def _closeness(Z: Floats, own: Floats, other: Floats, *, directions: bool = False) -> Floats:
     """How much closer outputs are to one row than to the other, in distance and in squared distance.
 
     The first orders outputs by likelihood for spherical Laplace noise, the second for normal noise. A third
@@ -221,14 +258,36 @@ def audit_rows(
     """Audit with many copies of one row in one table, each row's noise a run of its own.
 
     Two scores compete, both of them how much closer an output is to ``x`` than to ``neighbor``.
+
+    Args:
+        privatize: From a table to a private one of the same shape.
+        x: One row.
+        neighbor: The other row.
+        runs: Runs on each of them.
+        delta: The δ of the claim.
+        confidence: Of the lower bound on ε.
+
+    Returns:
+        The lower bound on ε.
+
+    Raises:
+        ValueError: An argument is out of range, or ``privatize`` puts out something else than finite rows.
+
     Edges: it rests on rows getting independent noise; `audit_tables` does not.
+
+    Example:
+        >>> rng = np.random.default_rng(1)
+        >>> def too_quiet(rows):  # Laplace noise that keeps ε = 2 at distance 1, and not 1
+        ...     return rows + rng.laplace(scale=0.5, size=rows.shape)
+        >>> audit_rows(too_quiet, [1.0], [0.0], runs=20_000).refutes(1.0)
+        True
     """
     own = check.table(np.atleast_2d(x), "x")
     other = check.table(np.atleast_2d(neighbor), "neighbor", columns=own.shape[1])
     runs = check.integer("runs", runs, at_least=1000)
     return lower_bound(
-        _scores(privatize(np.repeat(own, runs, axis=0)), own, other),
-        _scores(privatize(np.repeat(other, runs, axis=0)), own, other),
+        _closeness(privatize(np.repeat(own, runs, axis=0)), own, other),
+        _closeness(privatize(np.repeat(other, runs, axis=0)), own, other),
         delta=delta,
         confidence=confidence,
     )
@@ -244,7 +303,28 @@ def audit_tables(
     delta: float = 0.0,
     confidence: float = 0.999,
 ) -> Audit:
-    """Audit whole tables, one call of the mechanism for each run, with a score of the adversary's choice."""
+    """Audit whole tables, one call of the mechanism for each run, with a score of the adversary's choice.
+
+    Args:
+        privatize: From a table to a private one of the same shape.
+        X: One table.
+        neighbor: The other table.
+        score: A number for each private table, by which the adversary tells the two apart.
+        runs: Calls on each table.
+        delta: The δ of the claim.
+        confidence: Of the lower bound on ε.
+
+    Returns:
+        The lower bound on ε.
+
+    Raises:
+        ValueError: An argument is out of range, or scores are not finite.
+
+    Example:
+        >>> found = audit_tables(lambda X: X, [[1.0]], [[0.0]], lambda X: float(X[0, 0]), runs=1000)
+        >>> found.refutes(4.0)  # no noise at all
+        True
+    """
     own = check.table(X)
     other = check.table(neighbor, "neighbor", columns=own.shape[1])
     runs = check.integer("runs", runs, at_least=1000)
@@ -271,7 +351,7 @@ def lower_bound(own: Floats, other: Floats, *, delta: float, confidence: float) 
             "for runs on either table"
         )
     half = own.shape[1] // 2
-    doubt = (1 - confidence) / 2  # shared by the two intervals
+    error_rate = (1 - confidence) / 2  # shared by the two intervals
     best, chosen = -math.inf, (0.0, own[0], other[0])
     for a, b in zip(own, other, strict=True):
         for sign in (1, -1):  # high scores or low ones
@@ -280,14 +360,14 @@ def lower_bound(own: Floats, other: Floats, *, delta: float, confidence: float) 
             hits, misses = (half - np.searchsorted(scores, thresholds) for scores in (first, second))
             # More likely on the one table or on the other.
             for likely, unlikely, counts in ((a, b, (hits, misses)), (b, a, (misses, hits))):
-                proven = _proven(*counts, half, delta, doubt)
+                proven = _epsilon_proven(*counts, half, delta, error_rate)
                 at = int(np.argmax(proven))
                 if proven[at] > best:
                     best = float(proven[at])
                     chosen = (float(thresholds[at]), sign * likely[half:], sign * unlikely[half:])
     threshold, likely, unlikely = chosen
     hits, misses = int((likely >= threshold).sum()), int((unlikely >= threshold).sum())
-    epsilon = float(_proven(np.array([hits]), np.array([misses]), len(likely), delta, doubt)[0])
+    epsilon = float(_epsilon_proven(np.array([hits]), np.array([misses]), len(likely), delta, error_rate)[0])
     return Audit(max(0.0, epsilon), delta, confidence, own.shape[1], hits, misses)
 
 
@@ -299,8 +379,8 @@ def _candidates(first: Floats, second: Floats) -> Floats:
     return np.unique(pooled[np.rint(at).astype(np.intp)])
 
 
-def _proven(hits: Any, misses: Any, runs: int, delta: float, doubt: float) -> Floats:
+def _epsilon_proven(hits: Any, misses: Any, runs: int, delta: float, error_rate: float) -> Floats:
     """ln((p₋ − δ)/q₊) with p₋ and q₊ the ends of one-sided exact intervals; −∞ where p₋ ≤ δ."""
-    low, high = lowest_share(hits, runs, doubt), highest_share(misses, runs, doubt)
+    low, high = lowest_share(hits, runs, error_rate), highest_share(misses, runs, error_rate)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(low > delta, np.log(np.maximum(low - delta, 1e-300) / high), -math.inf)

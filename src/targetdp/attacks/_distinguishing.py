@@ -16,9 +16,18 @@ from typing import Any, Literal, get_args
 
 from targetdp._core import check
 from targetdp.accounting import StatedLoss, compose
+from targetdp.attacks._declaration import (
+    INFERENCE,
+    LINKABILITY,
+    SINGLING_OUT,
+    Answer,
+    CannotRunError,
+    Case,
+    attack,
+)
 from targetdp.attacks._protection import Protection, Setting, worst
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import Mechanism, NoiseLaw, NoiseMechanism, PrivateProjection
+from targetdp.mechanisms import Mechanism, NoiseLaw, PrivateProjection
 
 Formula = Literal["exact", "as_printed", "corrected"]
 
@@ -39,6 +48,54 @@ _AS_PRINTED = (
 )
 
 
+def _headline(p: Protection) -> str:
+    loss, best = p.detail.get("expected_loss"), p.detail.get("best_guess")
+    if p.score <= 0 or loss is None or not math.isfinite(loss):
+        return "No limit could be derived: the release may tell any two people apart."
+    average = f"Of the two people who differ the most, the release tells at most {_nats(loss)} on average"
+    if best is None:
+        return f"{average}."
+    times = min(100, math.ceil(best * 100 - 1e-9))
+    return (
+        f"{average}; the best guess which of them it was is right at most {times} times in 100, a coin 50 "
+        "times."
+    )
+
+
+def _nats(loss: float) -> str:
+    """A mean loss and the factor in the odds that it stands for, both rounded up."""
+    if loss < 0.001:
+        return "0.001 nats (next to nothing)"
+    if loss > 10:
+        return f"{math.ceil(loss):,} nats (which leaves no doubt)"
+    odds = math.ceil(math.exp(loss) * 100) / 100
+    return f"{math.ceil(loss * 1000) / 1000:.10g} nats (odds of {odds:.10g} to 1)"
+
+
+def _on_tables(case: Case) -> Protection:
+    t = case.tables
+    if t.certificate is None:
+        raise CannotRunError("Not run: without a certificate the noise is not known.")
+    return distinguishing(t.rows.law, len(t.rows.features), scales_spent=t.scales_spent, B=t.B)
+
+
+@attack(
+    "distinguishing",
+    place=2,
+    answers=Answer(
+        criteria=(SINGLING_OUT, LINKABILITY, INFERENCE),
+        adversary="Knows the rows of all others, the algorithm, and two candidates for the row of one "
+        "person.",
+        reaches="A floor under all three: whatever is singled out, linked or inferred about one person "
+        "through her row, the release adds no more than this to what was known before, on average.",
+        does_not_reach="A single unlucky release, which may tell more than the average; what follows "
+        "from the rows of others; several rows of one person; several releases; columns that are passed "
+        "on without protection; scales that were neither public nor paid for; and whether a person is in "
+        "the table.",
+    ),
+    headline=_headline,
+    on_tables=_on_tables,
+)
 def distinguishing(
     mechanism: Mechanism | NoiseLaw | None,
     dimensions: int,
@@ -49,33 +106,52 @@ def distinguishing(
 ) -> Protection:
     """Protection from being told apart from anyone else, derived from a mechanism or from its law of noise.
 
-    ``formula``: "exact" takes 𝒰 from the privacy loss of the noise that is really added, for every noise
-    mechanism. "as_printed" and "corrected" are the paper's, for its own algorithm with its own noise only
-    (`printed_loss`, `corrected_loss`). ``B`` is the distance for which a second figure is put into the
-    detail: the mechanism's own unless given; a law has none. ``scales_spent`` is what private column
-    scales cost (a certificate states it): they tell people apart too, and mean losses add up.
+    Args:
+        mechanism: A mechanism, its law of noise, or None for a table as it is.
+        dimensions: Number of columns that were released.
+        formula: ``"exact"`` takes 𝒰 from the privacy loss of the noise that is really added, for every noise
+            mechanism. ``"as_printed"`` and ``"corrected"`` are the paper's, for its own algorithm with its
+            own noise only (`printed_loss`, `corrected_loss`).
+        B: Distance for which a second figure is put into the detail: the mechanism's own unless given; a law
+            has none.
+        scales_spent: What private column scales cost (a certificate states it): they tell people apart too,
+            and mean losses add up.
 
-    ``detail``: ``expected_loss`` (𝒰, in nats); where it is exact also ``best_guess``, the probability that
-    the best guess between two equally likely candidates is right, and ``at_B``, all three at distance B;
-    for the paper's formulas ``exact_score`` to compare with.
+    Returns:
+        Protection, a lower bound. ``detail`` has ``expected_loss`` (𝒰, in nats); where it is exact also
+        ``best_guess``, the probability that the best guess between two equally likely candidates is right,
+        and ``at_B``, all three at distance B; for the paper's formulas ``exact_score`` to compare with.
+
+    Raises:
+        TypeError: ``mechanism`` is none, or the formula is for another one.
+        ValueError: ``dimensions`` does not fit the law, or ``formula`` is unknown or not for this noise.
 
     Guarantees: the exact score is never above the truth, up to an event of probability 2⁻⁶⁴.
     Does not guarantee: anything about one release, which may tell more than the mean; anything about
     scales that were neither public nor paid for.
     Edges: 0 where no noise is added (``None`` for a table as it is, or k-anonymity), as in the paper.
+
+    Example:
+        >>> from targetdp import SphericalLaplace
+        >>> found = distinguishing(SphericalLaplace(B=2, epsilon=1), 10)
+        >>> round(found.score, 3), round(found.detail["best_guess"], 3)
+        (0.952, 0.564)
+        >>> distinguishing(None, 10).score
+        0.0
     """
     d = check.dimensions(dimensions)
     check.choice("formula", formula, get_args(Formula))
     if scales_spent is not None:
         check.instance("scales_spent", scales_spent, Guarantee)
-    if mechanism is None or (isinstance(mechanism, Mechanism) and not isinstance(mechanism, NoiseMechanism)):
+    if mechanism is not None and not isinstance(mechanism, Mechanism | NoiseLaw):
+        raise TypeError(f"mechanism = {mechanism!r} is not a mechanism: give one, its law of noise, or None")
+    farthest = None if mechanism is None else _figures(mechanism, d, scales_spent, FARTHEST)
+    if mechanism is None or farthest is None:
         return _protection(math.inf, formula=formula, notes=(_NO_NOISE,))
-    _must_have_noise(mechanism, d)
-    farthest = _figures(mechanism, d, scales_spent, FARTHEST)
     mean = farthest["expected_loss"]
     notes: tuple[str, ...] = (_LEFT_OUT,) if math.isfinite(mean) else (_NO_MEAN,)
     if formula == "exact":
-        if B is None and isinstance(mechanism, NoiseMechanism):
+        if B is None and mechanism.guarantee is not None:
             B = mechanism.guarantee.B
         at_B = None if B is None else _figures(mechanism, d, scales_spent, check.distance(B, "B"))
         return _protection(
@@ -106,6 +182,24 @@ def printed_loss(B: float, epsilon1: float, delta1: float, epsilon2: float, delt
     careful as need be. With ε̂₁ below and δ̂₁ capped at 1 it
     would be ε̂₁/4 for small B: no bound, since the true loss grows with the square of 2/B.
     For Togo it gives the text's 83.5% at B = 2, but 1.97% at B = 0.25, where the text has 6.66%.
+
+    Args:
+        B: Distance of the guarantee.
+        epsilon1: ε of Step 3.
+        delta1: δ of Step 3.
+        epsilon2: ε of Step 4.
+        delta2: δ of Step 4.
+
+    Returns:
+        The mean privacy loss, in nats.
+
+    Raises:
+        ValueError: The numbers make no guarantee.
+
+    Example:
+        >>> delta = 1 / 4202
+        >>> round(1 / (1 + printed_loss(2, 3, delta * 2 / 3, 0.9999, delta / 3)), 3)
+        0.835
     """
     step3, step4 = Guarantee(B, epsilon1, delta1).classic(), Guarantee(B, epsilon2, delta2).classic()
     return step3.epsilon**2 / (4 * (math.log(1 / step3.delta) + epsilon1)) + step4.epsilon**2 / (
@@ -134,13 +228,12 @@ def score_of(expected_loss: float) -> float:
 
 
 def _figures(
-    mechanism: NoiseMechanism | NoiseLaw, dimensions: int, scales: Guarantee | None, distance: float
-) -> Mapping[str, float]:
-    """Mean loss, score and best guess for two people at a distance; what the scales tell included."""
-    if isinstance(mechanism, NoiseLaw):
-        loss = mechanism.privacy_loss(distance)
-    else:
-        loss = mechanism.privacy_loss(distance=distance, dimensions=dimensions)
+    mechanism: Mechanism | NoiseLaw, dimensions: int, scales: Guarantee | None, distance: float
+) -> Mapping[str, float] | None:
+    """Mean loss, score and best guess for two people at a distance, scales included; None without noise."""
+    loss = mechanism.loss_between(distance, dimensions)
+    if loss is None:
+        return None
     if scales is not None:
         loss = compose(loss, StatedLoss.of(scales, distance=distance))
     mean, advantage = loss.expected(), loss.delta(0.0)
@@ -154,20 +247,9 @@ def _figures(
     )
 
 
-def _must_have_noise(mechanism: Any, dimensions: int) -> None:
-    if not isinstance(mechanism, NoiseMechanism | NoiseLaw):
-        raise TypeError(f"mechanism = {mechanism!r} is not a mechanism: give one, its law of noise, or None")
-    if isinstance(mechanism, NoiseLaw) and mechanism.dimensions != dimensions:
-        raise ValueError(
-            f"dimensions = {dimensions} does not fit a law of noise on {mechanism.dimensions} columns: "
-            "give the number of columns that were released"
-        )
-
-
-def _papers_own(mechanism: NoiseMechanism | NoiseLaw, formula: Formula) -> PrivateProjection:
+def _papers_own(mechanism: Mechanism | NoiseLaw, formula: Formula) -> PrivateProjection:
     """The paper's algorithm with the paper's noise, also inside of its partition strategy."""
-    if isinstance(mechanism, NoiseMechanism):
-        mechanism = mechanism.on_whole_tables
+    mechanism = getattr(mechanism, "on_whole_tables", mechanism)
     if not isinstance(mechanism, PrivateProjection):
         raise TypeError(
             f"formula = {formula!r} is for a PrivateProjection, not for a {type(mechanism).__name__}: "

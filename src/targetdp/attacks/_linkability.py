@@ -10,10 +10,19 @@ from typing import Any
 import numpy as np
 
 from targetdp._core import Floats, Integers, Progress, Silent, check, row_product
+from targetdp.attacks._declaration import (
+    LINKABILITY,
+    Answer,
+    CannotRunError,
+    Case,
+    attack,
+    people_spared,
+    strongest_of,
+)
 from targetdp.attacks._linkage import same_people
 from targetdp.attacks._match._known_density import Noise, covariance_of
-from targetdp.attacks._match._pairs import checked_ranks, nearest_ranks, setting_of, shares
-from targetdp.attacks._match._units import must_have_squares
+from targetdp.attacks._match._pairs import check_ranks, describe_shares, nearest_ranks, setting_of
+from targetdp.attacks._match._units import check_squares
 from targetdp.attacks._protection import CONFIDENCE, Protection, worst
 
 SHARED, LEARNED = "shared columns", "learned from known pairs"
@@ -25,6 +34,43 @@ _LEAST = 1e-10
 """Share of a column's variance below which what is left of it is rounding."""
 
 
+def _headline(p: Protection) -> str:
+    spared = people_spared(p.score, "matched to their own row in the other release")
+    return f"{spared} ({strongest_of(p, 'ways')})."
+
+
+def _on_tables(case: Case) -> Protection:
+    one, two = case.tables, case.second
+    if two is None:
+        raise CannotRunError("Not run: it needs a second release of the same people (--second).")
+    shared = [
+        (one.features.index(name), two.features.index(name)) for name in one.features if name in two.features
+    ]
+    if not shared:
+        raise CannotRunError("Not run: the two releases have no column in common.")
+    # Two releases may be sorted by different pseudonyms: people meet by their places in the original.
+    _, here, there = np.intersect1d(one.places, two.places, assume_unique=True, return_indices=True)
+    if len(here) < 2:
+        raise CannotRunError("Not run: the two releases have fewer than two people in common.")
+    return linkability(
+        one.released[here], two.released[there], shared=shared, noise_a=one.law, noise_b=two.law,
+        confidence=case.confidence, rng=case.rng, progress=case.progress,
+    )  # fmt: skip
+
+
+@attack(
+    "linkability",
+    place=4,
+    answers=Answer(
+        criteria=(LINKABILITY,),
+        adversary="Has two releases, or two sets of columns, about the same people.",
+        reaches="Whether a person's two rows are found to belong together.",
+        does_not_reach="Links within one table, to tables that were not tried, and through ids or the "
+        "order of rows, which a release must take care of by itself.",
+    ),
+    headline=_headline,
+    on_tables=_on_tables,
+)
 def linkability(
     release_a: Any,
     release_b: Any,
@@ -43,29 +89,59 @@ def linkability(
     Row i is about the same person in both; the adversary gets them in unknown order, and puts for each row
     of b the rows of a in order:
 
-    - by distance, if there are columns in common: ``shared``, pairs of their positions in a and b (all, if
-      both have as many columns and nothing is given). Units are the noise of both together if ``noise_a`` and
+    - by distance, if there are columns in common. Units are the noise of both together if ``noise_a`` and
       ``noise_b`` are known, else each column's own deviation from its mean.
-    - by likelihood, if there are ``seeds``, people whose pairs the adversary already knows (how many, drawn
-      at random, or which): a linear map from a to b and the spread around it are learned from them. Known
-      pairs are taken out before anything is matched, in both ways.
+    - by likelihood, if there are people whose pairs the adversary already knows: a linear map from a to b and
+      the spread around it are learned from them. Known pairs are taken out before anything is matched, in
+      both ways.
 
-    The score is 1 − the share linked at rank 1 by the better of the two. ``detail["shares"]`` has each one's
-    share at each of the ``ranks`` beside chance. Ties count as if they stood in random order.
+    Ties count as if they stood in random order.
+
+    Args:
+        release_a: One release.
+        release_b: Another release, or other columns, of the same people.
+        shared: Columns in common, as pairs of their positions in a and b; all, if both have as many columns
+            and nothing is given.
+        seeds: People whose pairs the adversary knows: how many, drawn at random, or which.
+        noise_a: The mechanism or law of release a, if it is known.
+        noise_b: The same of release b.
+        ranks: Ranks for which the detail has shares; 1 is always among them.
+        confidence: Of the intervals.
+        rng: Randomness of the attack; fresh unless given.
+        progress: Is told how far the attack is.
+
+    Returns:
+        Protection, an upper bound: 1 − the share linked at rank 1 by the better way. ``detail["shares"]`` has
+        each one's share at each of the ``ranks`` beside chance.
+
+    Raises:
+        TypeError: A noise is neither a mechanism nor a law.
+        ValueError: The releases have different numbers of rows, or there is nothing to link by.
 
     Does not guarantee: that no cleverer matching links more (the score is an upper bound).
     Edges: two sets of columns that happen to be equally many are no shared columns: say ``shared=()``.
+
+    Example:
+        >>> import numpy as np
+        >>> from targetdp import SphericalLaplace
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.uniform(-0.5, 0.5, size=(200, 3))
+        >>> noise = SphericalLaplace(B=0.25, epsilon=4)
+        >>> X_priv = noise.privatize(X, rng)
+        >>> again = noise.privatize(X, rng)
+        >>> round(linkability(X_priv, again, noise_a=noise, noise_b=noise, rng=rng).score, 2)
+        0.91
     """
     a, b = check.table(release_a, "release_a"), check.table(release_b, "release_b")
     n = same_people(a, "release_a", b, "release_b")
-    must_have_squares(a)
-    must_have_squares(b)
+    check_squares(a)
+    check_squares(b)
     pairs = _shared_columns(shared, a.shape[1], b.shape[1])
-    asked = checked_ranks(ranks)
+    ranks = check_ranks(ranks)
     confidence = check.number("confidence", confidence, above=0, below=1)
-    chance = check.generator(rng) or np.random.default_rng()
-    known = _known_pairs(seeds, n, chance)
-    told = Silent() if progress is None else progress
+    rng = check.generator(rng) or np.random.default_rng()
+    known = _known_pairs(seeds, n, rng)
+    progress = progress or Silent()
     if not len(pairs) and not len(known):
         raise ValueError(
             f"release_a has {a.shape[1]} columns and release_b {b.shape[1]}, none shared, and seeds = None: "
@@ -73,28 +149,30 @@ def linkability(
             "pairs the adversary knows"
         )
     rest = np.setdiff1d(np.arange(n), known)
-    ways: dict[str, tuple[Floats, Floats]] = {}
+    compared: dict[str, tuple[Floats, Floats]] = {}
     notes = []
     if len(pairs):
         deviations = _noise_deviations(noise_a, noise_b, pairs, a.shape[1], b.shape[1])
-        ways[SHARED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], deviations)
+        compared[SHARED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], deviations)
         known_noise = (
             "of the noise of both releases" if deviations is not None else "of the columns' deviations"
         )
         notes.append(f"Distances over {len(pairs)} shared columns are in units {known_noise}.")
         if deviations is not None:  # the two releases may have been scaled differently
-            ways[STANDARDIZED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], None)
+            compared[STANDARDIZED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], None)
     if len(known):
-        ways[LEARNED] = _learned(a, b, known)
+        compared[LEARNED] = _learned(a, b, known)
         notes.append(f"{len(known)} known pairs were learned from, and taken out before matching.")
-    doubt = (1 - confidence) / len(ways)
+    error_rate = (1 - confidence) / len(compared)
     settings, details = {}, {}
-    for name, (from_a, from_b) in ways.items():
-        told.phase(name, len(rest))
+    for name, (from_a, from_b) in compared.items():
+        progress.phase(name, len(rest))
         points, queries = np.ascontiguousarray(from_a[rest]), np.ascontiguousarray(from_b[rest])
-        found = nearest_ranks(queries, points, asked[-1], told)
-        settings[name] = setting_of(found.found(1), doubt)
-        details[name] = shares({rank: found.found(rank) for rank in asked}, len(rest), doubt)
+        ranked = nearest_ranks(queries, points, ranks[-1], progress)
+        settings[name] = setting_of(ranked.share_within(1), error_rate)
+        details[name] = describe_shares(
+            {rank: ranked.share_within(rank) for rank in ranks}, len(rest), error_rate
+        )
     return worst(
         settings, "upper", confidence=confidence,
         people=len(rest), known_pairs=len(known), shares=details, notes=tuple(notes),

@@ -1,32 +1,80 @@
 """Linkage: the adversary holds the original table, and wants to know which released row is whose.
 
-This adversary lacks nothing but who is who: whoever knows less about people could only do worse than the best
-that can be done with all of it.
+The adversary knows every original row and must find out which released row belongs to whom. An adversary who
+knows less cannot do better.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from targetdp._core import Floats, Integers, Progress, Silent, check
-from targetdp.attacks._match._known_density import Noise, density_of, in_unit_ball
+from targetdp.attacks._declaration import (
+    LINKABILITY,
+    SINGLING_OUT,
+    Answer,
+    Case,
+    attack,
+    people_spared,
+    strongest_of,
+)
+from targetdp.attacks._match._known_density import Noise, check_in_unit_ball, density_of
 from targetdp.attacks._match._one_to_one import SOFT_PASSES, assign, soft_ranks
-from targetdp.attacks._match._pairs import Ranks, checked_ranks, nearest_ranks, setting_of, shares
-from targetdp.attacks._match._units import must_have_squares, released_directions, units_of
+from targetdp.attacks._match._pairs import Ranks, check_ranks, describe_shares, nearest_ranks, setting_of
+from targetdp.attacks._match._units import check_squares, released_directions, units_of
 from targetdp.attacks._protection import CONFIDENCE, Protection, worst
-from targetdp.mechanisms import NoiseDensity, StaircaseDensity
+from targetdp.mechanisms import NoiseDensity
 
 NEAREST, LIKELIEST = "nearest row", "most likely row under the noise"
 SCALED, SEEN = "nearest row, columns in their deviations", "nearest row in the released directions"
 ASSIGNED, SOFT = "one-to-one assignment", "soft one-to-one matching"
 
-Found = dict[int, Floats]
+MatchShares = dict[int, Floats]
 """For each rank everybody's chance to be found within it."""
-Way = tuple[int | None, Callable[[], Found]]
-"""How many rows of work it is, if that is known, and the work."""
 
 
+@dataclass(frozen=True)
+class Matcher:
+    """One way to match rows to people.
+
+    ``work`` counts the rows that it reports to progress, if that is known. In a one-to-one matching people
+    are found or missed in couples: ``people_per_match`` is 2 there.
+    """
+
+    name: str
+    work: int | None
+    run: Callable[[], MatchShares]
+    people_per_match: int = 1
+
+
+def _headline(p: Protection) -> str:
+    spared = people_spared(p.score, "matched to their released row")
+    return f"{spared} by someone who holds the original table ({strongest_of(p, 'ways')})."
+
+
+def _on_tables(case: Case) -> Protection:
+    t = case.tables
+    return linkage(
+        t.original, t.released, t.law, confidence=case.confidence, rng=case.rng, progress=case.progress
+    )
+
+
+@attack(
+    "linkage",
+    place=3,
+    answers=Answer(
+        criteria=(LINKABILITY, SINGLING_OUT),
+        adversary="Has the released table and the whole original one, and lacks only who is who.",
+        reaches="Whether a released row is recognized as a person's own: the hardest case of linking "
+        "two tables, since no other table is as close to the release as the original is.",
+        does_not_reach="Cleverer ways to match, and links of a row to a small group rather than to one "
+        "person (the share that is found among the first ten says something about those).",
+    ),
+    headline=_headline,
+    on_tables=_on_tables,
+)
 def linkage(
     X: Any,
     X_priv: Any,
@@ -41,97 +89,138 @@ def linkage(
 ) -> Protection:
     """Share of people whose released row is *not* recognized as theirs by somebody who holds X.
 
-    Row i of ``X_priv`` is the private version of row i of ``X``, rows of the unit ball as the mechanism saw
-    them; the adversary gets the released rows in unknown order. ``noise`` is the mechanism that made the
-    release, or its law; None if it is not known. For each released row people are put in order: by Euclidean
-    distance, in the units as given, and by likelihood under the noise or, where it is not known, by distance
-    with each column in units of its released deviation. Where released rows lie in fewer directions than
-    there are columns, distances are also taken in those alone. Two more ways use that everybody has
-    one row: the likeliest assignment of all rows together (up to ``assignment_limit`` people: it needs all
-    n×n distances, and about n³ time), and a soft form of it (up to ``matching_limit``: n² time).
+    The adversary gets the released rows in unknown order. For each of them people are put in order: by
+    Euclidean distance, in the units as given, and by likelihood under the noise or, where it is not known, by
+    distance with each column in units of its released deviation. Where released rows lie in fewer directions
+    than there are columns, distances are also taken in those alone. Two more ways use that everybody has one
+    row: the likeliest assignment of all rows together, and a soft form of it.
+    Ties count as if they stood in random order. Intervals are about other noise on people like these; in
+    one-to-one ways people are found or missed in couples, so that their intervals count each couple once.
 
-    The score is 1 − the share found at rank 1 by the best of them. ``detail["shares"]`` has each way's share
-    at each of the ``ranks`` beside chance. Ties count as if they stood in random order. Intervals are about
-    other noise on people like these; in one-to-one ways people are found or missed in couples, so that their
-    intervals count each couple once.
+    Args:
+        X: Rows of the unit ball, as the mechanism saw them.
+        X_priv: Row i is the private version of row i of X.
+        noise: The mechanism that made the release, or its law; None if it is not known.
+        ranks: Ranks for which the detail has shares; 1 is always among them.
+        assignment_limit: People up to whom all rows are assigned together: it needs all n×n distances, and
+            about n³ time.
+        matching_limit: People up to whom the soft form is run: n² time.
+        confidence: Of the intervals.
+        rng: Randomness of the attack; fresh unless given.
+        progress: Is told how far the attack is.
+
+    Returns:
+        Protection, an upper bound: 1 − the share found at rank 1 by the best way. ``detail["shares"]`` has
+        each way's share at each of the ``ranks`` beside chance.
+
+    Raises:
+        TypeError: ``noise`` is neither a mechanism nor a law.
+        ValueError: The tables differ in shape, or X lies outside the unit ball where the noise is known.
 
     Does not guarantee: that no cleverer matching finds more (the score is an upper bound).
     Edges: people who have equal rows cannot be told apart, so that even a release without noise protects
     them: of m equal rows each is found with a chance of 1/m.
+
+    Example:
+        >>> import numpy as np
+        >>> from targetdp import SphericalLaplace
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.uniform(-0.5, 0.5, size=(200, 3))
+        >>> noise = SphericalLaplace(B=0.25, epsilon=4)
+        >>> X_priv = noise.privatize(X, rng)
+        >>> round(linkage(X, X_priv, noise, rng=rng).score, 2)
+        0.71
+        >>> linkage(X, X).score
+        0.0
     """
     table = check.table(X)
     released = check.table(X_priv, "X_priv", columns=table.shape[1])
     n = same_people(table, "X", released, "X_priv")
-    must_have_squares(table, released)
-    asked = checked_ranks(ranks)
+    check_squares(table, released)
+    ranks = check_ranks(ranks)
     assignment_limit = check.integer("assignment_limit", assignment_limit, at_least=0)
     matching_limit = check.integer("matching_limit", matching_limit, at_least=0)
     confidence = check.number("confidence", confidence, above=0, below=1)
-    shape = density_of(noise, table.shape[1])
-    if shape is not None:
-        in_unit_ball(table, "X")
-    chance = check.generator(rng) or np.random.default_rng()
-    told = Silent() if progress is None else progress
+    density = density_of(noise, table.shape[1])
+    if density is not None:
+        check_in_unit_ball(table, "X")
+    rng = check.generator(rng) or np.random.default_rng()
+    progress = progress or Silent()
 
-    ways, notes = _ways(table, released, shape, asked, assignment_limit, matching_limit, chance, told)
-    doubt = (1 - confidence) / len(ways)
-    settings, details = {}, {}
-    for name, (rows, attack) in ways.items():
-        told.phase(name, rows)
-        found = attack()
-        together = 2 if name in {ASSIGNED, SOFT} else 1
-        settings[name] = setting_of(found[1], doubt, together)
-        details[name] = shares(found, n, doubt, together)
-    return worst(settings, "upper", confidence=confidence, people=n, shares=details, notes=tuple(notes))
-
-
-def _ways(
-    X: Floats,
-    X_priv: Floats,
-    shape: NoiseDensity | None,
-    asked: Sequence[int],
-    assignment_limit: int,
-    matching_limit: int,
-    rng: np.random.Generator,
-    progress: Progress,
-) -> tuple[dict[str, Way], list[str]]:
-    """The ways to match that are possible here, and what to say of those that are not."""
-    n, most = len(X), asked[-1]
-    ways: dict[str, Way] = {NEAREST: (n, lambda: _found(nearest_ranks(X_priv, X, most, progress), asked))}
-    notes = ["Chance finds a person at rank r with probability r/n."]
-    directions = released_directions(X_priv)
-    if directions is not None:
-        ways[SEEN] = (
-            n,
-            lambda: _found(nearest_ranks(X_priv @ directions, X @ directions, most, progress), asked),
-        )
-    scaled = (X, X_priv)
-    if shape is None:
-        units = units_of(X_priv)
-        scaled = (X / units, X_priv / units)
-        ways[SCALED] = (n, lambda: _found(nearest_ranks(scaled[1], scaled[0], most, progress), asked))
-        notes.append("The noise is not known: only distances were used.")
-    elif shape.nearer_is_likelier:
-        notes.append("Under this noise the nearest row is the most likely one: one attack stands for both.")
-    elif isinstance(shape, StaircaseDensity):
-        ways[LIKELIEST] = (None, lambda: _found(staircase_ranks(X[:, 0], X_priv[:, 0], shape), asked))
-    else:
-        people, rows = shape.whitened(X), shape.whitened(X_priv)
-        ways[LIKELIEST] = (n, lambda: _found(nearest_ranks(rows, people, most, progress), asked))
+    matchers = _by_distance(table, released, density, ranks, progress)
+    notes = ["Chance finds a person at rank r with probability r/n.", *_notes_on_noise(density)]
+    units = units_of(released) if density is None else np.ones(1)
     if n <= assignment_limit:
-        ways[ASSIGNED] = (n, lambda: {1: assign(*scaled, shape, rng, progress)})
+        matchers.append(
+            Matcher(
+                ASSIGNED, n, lambda: {1: assign(table / units, released / units, density, rng, progress)}, 2
+            )
+        )
     else:
         notes.append(
             f"{ASSIGNED} was not run: it needs all distances between {n} people at once; "
             f"assignment_limit is {assignment_limit}."
         )
-    if shape is not None and n <= matching_limit:
-        ways[SOFT] = (SOFT_PASSES * n, lambda: _found(soft_ranks(X, X_priv, shape, progress), asked))
-    elif shape is not None:
+    if density is not None and n <= matching_limit:
+        soft = _shares_by(lambda: soft_ranks(table, released, density, progress), ranks)
+        matchers.append(Matcher(SOFT, SOFT_PASSES * n, soft, 2))
+    elif density is not None:
         notes.append(f"{SOFT} was not run: there are {n} people, matching_limit is {matching_limit}.")
-    if shape is not None and shape.note:
-        notes.append(shape.note)
-    return ways, notes
+    if density is not None and density.note:
+        notes.append(density.note)
+
+    error_rate = (1 - confidence) / len(matchers)
+    settings, details = {}, {}
+    for matcher in matchers:
+        progress.phase(matcher.name, matcher.work)
+        shares = matcher.run()
+        settings[matcher.name] = setting_of(shares[1], error_rate, matcher.people_per_match)
+        details[matcher.name] = describe_shares(shares, n, error_rate, matcher.people_per_match)
+    return worst(settings, "upper", confidence=confidence, people=n, shares=details, notes=tuple(notes))
+
+
+def _by_distance(
+    X: Floats, X_priv: Floats, density: NoiseDensity | None, ranks: Sequence[int], progress: Progress
+) -> list[Matcher]:
+    """The ways to put people in order by a distance, or by the likelihood that follows from one."""
+    n, most = len(X), ranks[-1]
+
+    def nearest(name: str, rows: Floats, people: Floats) -> Matcher:
+        return Matcher(name, n, _shares_by(lambda: nearest_ranks(rows, people, most, progress), ranks))
+
+    matchers = [nearest(NEAREST, X_priv, X)]
+    directions = released_directions(X_priv)
+    if directions is not None:
+        matchers.append(nearest(SEEN, X_priv @ directions, X @ directions))
+    if density is None:
+        units = units_of(X_priv)
+        matchers.append(nearest(SCALED, X_priv / units, X / units))
+    elif not density.nearer_is_likelier:
+        plateau = density.plateau(np.linalg.norm(X_priv - X, axis=1))
+        if plateau is None:
+            matchers.append(nearest(LIKELIEST, density.whitened(X_priv), density.whitened(X)))
+        else:
+            by_steps = _shares_by(lambda: plateau_ranks(X[:, 0], X_priv[:, 0], plateau), ranks)
+            matchers.append(Matcher(LIKELIEST, None, by_steps))
+    return matchers
+
+
+def _notes_on_noise(density: NoiseDensity | None) -> list[str]:
+    if density is None:
+        return ["The noise is not known: only distances were used."]
+    if density.nearer_is_likelier:
+        return ["Under this noise the nearest row is the most likely one: one attack stands for both."]
+    return []
+
+
+def _shares_by(rank_everybody: Callable[[], Ranks], ranks: Sequence[int]) -> Callable[[], MatchShares]:
+    """A matcher's work: put everybody's candidates in order, and read off the shares at each rank."""
+
+    def run() -> MatchShares:
+        ranked = rank_everybody()
+        return {rank: ranked.share_within(rank) for rank in ranks}
+
+    return run
 
 
 def same_people(table: Floats, name: str, other: Floats, other_name: str) -> int:
@@ -144,13 +233,8 @@ def same_people(table: Floats, name: str, other: Floats, other_name: str) -> int
     return len(table)
 
 
-def _found(ranks: Ranks, asked: Sequence[int]) -> Found:
-    return {rank: ranks.found(rank) for rank in asked}
-
-
-def staircase_ranks(x: Floats, z: Floats, shape: StaircaseDensity) -> Ranks:
-    """Everybody on the same step of the density is equally likely."""
-    steps = shape.steps(np.abs(z - x))
+def plateau_ranks(x: Floats, z: Floats, plateau: tuple[Floats, Floats]) -> Ranks:
+    """Ranks in one column: people between the same two distances, on one step, are equally likely."""
     ordered = np.sort(x)
 
     def nearer_than(distances: Floats) -> Integers:
@@ -158,6 +242,6 @@ def staircase_ranks(x: Floats, z: Floats, shape: StaircaseDensity) -> Ranks:
         end = np.searchsorted(ordered, z + distances, "left")
         return np.asarray(np.maximum(end - begin, 0))
 
-    inner, outer = shape.edges(steps)
+    inner, outer = plateau
     before = nearer_than(inner)
     return Ranks(before, np.maximum(nearer_than(outer) - before, 1))

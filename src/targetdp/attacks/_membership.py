@@ -13,10 +13,11 @@ from scipy.optimize import brentq
 from scipy.special import bdtr, ndtri
 
 from targetdp._core import Floats, Progress, Silent, check
-from targetdp.attacks._match._known_density import Noise, density_of, in_unit_ball
+from targetdp.attacks._declaration import Answer, CannotRunError, Case, attack, share_up, strongest_of
+from targetdp.attacks._match._known_density import Noise, check_in_unit_ball, density_of
 from targetdp.attacks._match._one_to_one import log_sums
 from targetdp.attacks._match._pairs import over_pairs
-from targetdp.attacks._match._units import must_have_squares, shared_note, units_of
+from targetdp.attacks._match._units import check_squares, shared_note, units_of
 from targetdp.attacks._protection import (
     CONFIDENCE,
     Interval,
@@ -45,7 +46,7 @@ class Estimate:
     interval: Interval
 
 
-def area_under_curve(members: Floats, outsiders: Floats, doubt: float) -> Estimate:
+def area_under_curve(members: Floats, outsiders: Floats, error_rate: float) -> Estimate:
     """The chance that a member's statistic is above an outsider's (ties count half).
 
     The interval is the wider, at either end, of two: DeLong, DeLong and Clarke-Pearson's (1988) on the logit
@@ -56,8 +57,8 @@ def area_under_curve(members: Floats, outsiders: Floats, doubt: float) -> Estima
     above, below = _share_below(members, outsiders), 1 - _share_below(outsiders, members)
     area = float(above.mean())
     variance = float(above.var(ddof=1)) / m + float(below.var(ddof=1)) / n
-    z = float(-ndtri(doubt / 2))
-    ends = [_hypothesis(area, m, n, z)]
+    z = float(-ndtri(error_rate / 2))
+    ends = [_interval_by_hypotheses(area, m, n, z)]
     if 0 < area < 1:
         reach = z * math.sqrt(variance) / (area * (1 - area))
         center = math.log(area / (1 - area))
@@ -76,7 +77,7 @@ def _expit(x: float) -> float:
     return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
 
 
-def _hypothesis(area: float, m: int, n: int, z: float) -> Interval:
+def _interval_by_hypotheses(area: float, m: int, n: int, z: float) -> Interval:
     """The areas from which the one found is no farther than z of their own deviations."""
     pairs, more = m * n, (m + n) / 2 - 1
 
@@ -90,22 +91,22 @@ def _hypothesis(area: float, m: int, n: int, z: float) -> Interval:
     return low, high
 
 
-def true_positives(members: Floats, outsiders: Floats, doubt: float) -> Estimate:
+def true_positives(members: Floats, outsiders: Floats, error_rate: float) -> Estimate:
     """The share of members above the threshold that a share of 10/|H| of outsiders is above.
 
     The threshold is the outsiders' tenth value from above (and for 10/|H| of its weight the eleventh: the
     chance of another outsider to be above the k-th of m is k/(m + 1), so that the mean rate is 10/m exactly).
     Chosen so it neither flatters nor harms: if both groups are alike, the mean of the share is that rate.
-    The interval knows that the threshold is uncertain too: half of the doubt goes to the rank at which the
-    true quantile lies, half to the count of members above it. It is exact, and a little wide.
+    The interval knows that the threshold is uncertain too: half of the error rate goes to the rank at which
+    the true quantile lies, half to the count of members above it. It is exact, and a little wide.
     """
     m = len(outsiders)
     rate = false_alarms(m)
     share = ALARMS / m
     value = (1 - share) * _above(members, outsiders, ALARMS) + share * _above(members, outsiders, ALARMS + 1)
-    fewest, most = _quantile_ranks(m, rate, doubt / 2)
-    low = lowest_share(len(members) * _above(members, outsiders, fewest), len(members), doubt / 4)
-    high = highest_share(len(members) * _above(members, outsiders, most), len(members), doubt / 4)
+    fewest, most = _quantile_ranks(m, rate, error_rate / 2)
+    low = lowest_share(len(members) * _above(members, outsiders, fewest), len(members), error_rate / 4)
+    high = highest_share(len(members) * _above(members, outsiders, most), len(members), error_rate / 4)
     return Estimate(value, (float(low), float(high)))
 
 
@@ -130,15 +131,15 @@ def _above(members: Floats, outsiders: Floats, rank: int) -> float:
     return float((members > threshold).mean()) + equal * first / (tied + 1)
 
 
-def _quantile_ranks(m: int, rate: float, doubt: float) -> tuple[int, int]:
-    """Ranks between whose values the threshold with this true rate lies, but for a doubt.
+def _quantile_ranks(m: int, rate: float, error_rate: float) -> tuple[int, int]:
+    """Ranks between whose values the threshold with this true rate lies, but for an error rate.
 
     How many of m outsiders are above it is binomial: it lies below the k-th value if at least k are.
     """
     ranks = np.arange(0, m + 1)
     at_most = bdtr(ranks, m, rate)  # P(count ≤ k)
-    fewest = int(np.searchsorted(at_most, doubt / 2, side="right"))
-    most = int(np.searchsorted(at_most, 1 - doubt / 2, side="left")) + 1
+    fewest = int(np.searchsorted(at_most, error_rate / 2, side="right"))
+    most = int(np.searchsorted(at_most, 1 - error_rate / 2, side="left")) + 1
     return fewest, most
 
 
@@ -153,6 +154,41 @@ _RESOLVES = 100
 NO_PROMISE = "Targeted differential privacy promises nothing about membership: a low score breaks no promise."
 
 
+def _headline(p: Protection) -> str:
+    by = strongest_of(p, "ways")
+    if p.score >= 1:
+        return f"Whether someone is in the table could be told no better than by guessing ({by})."
+    if p.score <= 0:
+        return f"Whether someone is in the table could be told with certainty ({by})."
+    way = share_up(1 - p.score)
+    return (
+        f"Whether someone is in the table could be told {way} of the way from guessing to certainty ({by})."
+    )
+
+
+def _on_tables(case: Case) -> Protection:
+    t = case.tables
+    if t.holdout is None:
+        raise CannotRunError("Not run: it needs people who are not in the release (--holdout).")
+    return membership(
+        t.original, t.released, t.holdout, t.law, confidence=case.confidence, rng=case.rng,
+        progress=case.progress,
+    )  # fmt: skip
+
+
+@attack(
+    "membership",
+    place=5,
+    answers=Answer(
+        criteria=(),
+        adversary="Has the released table, and the exact rows of all candidates.",
+        reaches="Whether it can be told that the person is in the table at all. The opinion does not "
+        "name this question, and the guarantee makes no promise about it.",
+        does_not_reach="Anything about the values of people who are known to be in the table.",
+    ),
+    headline=_headline,
+    on_tables=_on_tables,
+)
 def membership(
     X: Any,
     X_priv: Any,
@@ -166,20 +202,45 @@ def membership(
 ) -> Protection:
     """How little a release tells members (rows of X) from outsiders of the same population (the holdout).
 
-    Three statistics of a person compete: the distance to the nearest released row; with known ``noise`` the
+    Three statistics of a person compete: the distance to the nearest released row; with known noise the
     likelihood, log Σⱼ p(zⱼ | x); and how many released rows the person explains, Σⱼ p(zⱼ | x) / Σᵢ p(zⱼ | xᵢ)
     over all candidates i, members and outsiders alike. The last one's adversary holds a list of candidates
     with everybody on it, and does not know who of them were in the table.
 
     Each gives two settings: 1 − (2·AUC − 1), from the area under the curve; and 1 − (TPR − FPR)/(1 − FPR),
     from the share of members above the threshold that FPR = 10/|holdout| of the outsiders are above. 1 means
-    no better than chance. ``detail["statistics"]`` has the areas and rates themselves.
+    no better than chance.
 
-    Every person meets every released row; where that is more than ``most_pairs``, a random sample of members
-    and outsiders is attacked instead, and a note says so.
+    Args:
+        X: Rows of the people in the release, in the unit ball where the noise is known.
+        X_priv: Released rows.
+        holdout: At least 20 people of the same population who are not in the release.
+        noise: The mechanism that made the release, or its law; None if it is not known.
+        most_pairs: Every person meets every released row; where that is more than this, a random sample of
+            members and outsiders is attacked instead, and a note says so.
+        confidence: Of the intervals.
+        rng: Randomness of the attack; fresh unless given.
+        progress: Is told how far the attack is.
+
+    Returns:
+        Protection, an upper bound; ``detail["statistics"]`` has the areas and rates themselves.
+
+    Raises:
+        TypeError: ``noise`` is neither a mechanism nor a law.
+        ValueError: There are too few people, or tables do not fit each other.
 
     Does not guarantee: anything if the holdout is of another population: then the two are told apart whatever
     was released. Take it at random from the table before the release, as `attribute_inference` does.
+
+    Example:
+        >>> import numpy as np
+        >>> from targetdp import SphericalLaplace
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.uniform(-0.5, 0.5, size=(200, 3))
+        >>> noise = SphericalLaplace(B=0.25, epsilon=4)
+        >>> X_priv = noise.privatize(X, rng)
+        >>> round(membership(X[:150], X_priv[:150], X[150:], noise, rng=rng).score, 2)
+        0.8
     """
     table = check.table(X)
     released = check.table(X_priv, "X_priv", columns=table.shape[1])
@@ -191,36 +252,36 @@ def membership(
         )
     if len(table) < 2:
         raise ValueError("X has 1 row: at least 2 members are needed to compare them with outsiders")
-    must_have_squares(table, released, outside)
+    check_squares(table, released, outside)
     most_pairs = check.integer("most_pairs", most_pairs, at_least=1)
     confidence = check.number("confidence", confidence, above=0, below=1)
-    shape = density_of(noise, table.shape[1])
-    if shape is not None:
-        in_unit_ball(table, "X")
-        in_unit_ball(outside, "holdout")
-    chance = check.generator(rng) or np.random.default_rng()
-    told = Silent() if progress is None else progress
+    density = density_of(noise, table.shape[1])
+    if density is not None:
+        check_in_unit_ball(table, "X")
+        check_in_unit_ball(outside, "holdout")
+    rng = check.generator(rng) or np.random.default_rng()
+    progress = progress or Silent()
 
-    table, outside, sampled = _sample(table, outside, most_pairs // len(released), chance)
+    table, outside, sampled = _sample(table, outside, most_pairs // len(released), rng)
     notes = [NO_PROMISE, *_resolution(len(outside)), *sampled, *shared_note(table, outside)]
-    if shape is None:
+    if density is None:
         units = units_of(released)  # no column may count for its unit alone
         table, released, outside = table / units, released / units, outside / units
         notes.append("The noise is not known: only distances were used.")
-    elif shape.note:
-        notes.append(shape.note)
+    elif density.note:
+        notes.append(density.note)
     m = len(table)
-    statistics = _statistics(np.concatenate([table, outside]), released, shape, told)
+    statistics = _statistics(np.concatenate([table, outside]), released, density, progress)
     settings: dict[str, Setting] = {}
     details: dict[str, Any] = {}
-    doubt = (1 - confidence) / (2 * len(statistics))
+    error_rate = (1 - confidence) / (2 * len(statistics))
     for name, values in statistics.items():
-        area = area_under_curve(values[:m], values[m:], doubt)
-        found = true_positives(values[:m], values[m:], doubt)
+        area = area_under_curve(values[:m], values[m:], error_rate)
+        positives = true_positives(values[:m], values[m:], error_rate)
         rate = false_alarms(len(outside))
         settings[f"{name}: area under the curve"] = _setting(area, 0.5)
-        settings[f"{name}: true positives"] = _setting(found, rate)
-        details[name] = {"area_under_curve": area, "true_positives": found, "false_positives": rate}
+        settings[f"{name}: true positives"] = _setting(positives, rate)
+        details[name] = {"area_under_curve": area, "true_positives": positives, "false_positives": rate}
     return worst(
         settings, "upper", confidence=confidence,
         members=m, outsiders=len(outside), statistics=details, notes=tuple(notes),
@@ -267,22 +328,22 @@ def _sample(
 
 
 def _statistics(
-    people: Floats, released: Floats, shape: NoiseDensity | None, progress: Progress
+    people: Floats, released: Floats, density: NoiseDensity | None, progress: Progress
 ) -> dict[str, Floats]:
     """Each person's statistics: the higher, the more likely a member."""
     progress.phase(NEAREST, len(people))
     statistics = {NEAREST: -_nearest(people, released, progress)}
-    if shape is not None:
-        white, rows = shape.whitened(people), shape.whitened(released)
+    if density is not None:
+        white, rows = density.whitened(people), density.whitened(released)
         progress.phase(LIKELIHOOD, len(people))
-        statistics[LIKELIHOOD] = _tidy(log_sums(white, rows, shape, None, progress))
+        statistics[LIKELIHOOD] = _without_last_digits(log_sums(white, rows, density, None, progress))
         progress.phase(EXPLAINED, len(rows) + len(people))
-        everybody = log_sums(rows, white, shape, None, progress)
-        statistics[EXPLAINED] = _tidy(log_sums(white, rows, shape, -everybody, progress))
+        everybody = log_sums(rows, white, density, None, progress)
+        statistics[EXPLAINED] = _without_last_digits(log_sums(white, rows, density, -everybody, progress))
     return statistics
 
 
-def _tidy(logs: Floats) -> Floats:
+def _without_last_digits(logs: Floats) -> Floats:
     """Without the last digits: equal people must not be told apart by how sums were rounded."""
     return np.round(logs, 9)
 

@@ -1,21 +1,19 @@
 """An original table and its release, person by person, in the units of the release (or as scores)."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp._core import Floats, Integers, Progress, check, row_product
-from targetdp.attacks._match._known_density import density_of, in_unit_ball
-from targetdp.mechanisms import LinearLaw, NoiseLaw, Scores, StaircaseDensity, law_of
+from targetdp._core import Floats, Integers, Progress
+from targetdp.attacks._match._known_density import check_differs_by_noise, in_scores
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of
 from targetdp.normalization import (
     ColumnScales,
-    clip_rows,
     data_scales,
     declared_scales,
     normalize,
@@ -31,69 +29,6 @@ from targetdp.release import (
 )
 from targetdp.table import Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
 
-# Scores without their noise: what a release of scores is compared with.
-
-
-def in_scores(X: Any, law: LinearLaw | Scores) -> Floats:
-    """The exact scores of rows of the unit ball (n×m): those to which ``law`` adds its noise.
-
-    Attacks that compare an original with its release take them in place of the rows: for example
-    ``linkage(in_scores(X, law), scores, law.noise)`` and ``singling_out(in_scores(X, law), scores)``.
-    """
-    rows = check.table(X)
-    if isinstance(law, Scores):
-        law = law.law(rows.shape[1])
-    check.instance("law", law, LinearLaw)
-    if law.dimensions != rows.shape[1]:
-        raise ValueError(f"law is for {law.dimensions} columns, X has {rows.shape[1]}: they must agree")
-    in_unit_ball(rows, "X")
-    return clip_rows(row_product(rows, np.array(law.weights).T))
-
-
-# Whether two tables differ by the noise that a certificate has on record.
-
-FEWEST_TO_JUDGE = 20
-"""People from whom on the difference of the tables is held against the noise on record."""
-
-DOUBT = 8.0
-"""Standard errors that a true release stays within, but for about one in 10¹⁴."""
-
-
-def must_differ_by_noise(original: Floats, released: Floats, law: NoiseLaw | None) -> None:
-    """Refuse an original that differs from its release by something else than noise of the law on record.
-
-    Other scales or other rows would show: the mean of the difference, and its size, are compared with the
-    law's, at eight standard errors.
-    """
-    n = len(original)
-    if law is None or n < FEWEST_TO_JUDGE or not law.reaches_all_directions:
-        return
-    noise = released - original
-    off = np.abs(noise.mean(axis=0)) > DOUBT * noise.std(axis=0) / np.sqrt(n)
-    if off.any() or not _has_its_size(noise, law):
-        raise ValueError(
-            f"original and release differ by {np.sqrt(np.square(noise).mean()):.4g} per released column "
-            f"(root mean square), not by the noise of the certificate ({law.deviation_per_column:.4g}, mean "
-            "0): the original must be the table that was released, with the scales that were used"
-        )
-
-
-def _has_its_size(noise: Floats, law: NoiseLaw) -> bool:
-    root = math.sqrt(len(noise))
-    shape = density_of(law, law.dimensions)
-    if isinstance(shape, StaircaseDensity):
-        # A few steps far out carry most of its mean square, and may not have been drawn at all. Its length
-        # is judged by the share of noise that is shorter, which is uniform from 0 to 1.
-        shares = shape.share_within(np.abs(noise[:, 0]))
-        return abs(float(shares.mean()) - 0.5) <= DOUBT / (math.sqrt(12) * root)
-    squares = np.einsum("ij,ij->i", noise, noise) / law.dimensions
-    expected = law.deviation_per_column**2
-    # Squares of this noise vary by at most 2.5 times their mean (Laplace in one column); a few rows may have
-    # small ones by chance, so that a half of the mean is always allowed for.
-    allowed = DOUBT * min(max(float(squares.std()), 0.5 * expected), 2.5 * expected) / root
-    return abs(float(squares.mean()) - expected) <= allowed
-
-
 AS_THEY_ARE = (
     "There is no certificate: the tables are compared in the units that they have. If the release was "
     "scaled, give its scales."
@@ -106,7 +41,7 @@ SAMPLE_ASIDE = (
 
 
 @dataclass(frozen=True)
-class Behind:
+class RowsBeforeScoring:
     """The rows that scores were made of, scaled and clipped: of people in the release, and of the holdout."""
 
     features: tuple[str, ...]
@@ -119,10 +54,21 @@ class Behind:
 class JoinedTables:
     """What attacks work on: row i of ``original`` and of ``released`` is the same person.
 
-    ``original`` and ``holdout`` (people who are not in the release) are in the units of the release: scaled
-    and clipped as its mechanism saw them or, where scores were released, their exact scores; the rows
-    themselves are then ``behind`` them. ``features`` are the released columns. ``places`` are the rows'
-    places in the original table, by which two releases of the same people can be lined up with each other.
+    Attributes:
+        features: The released columns.
+        original: Rows in the units of the release: scaled and clipped as its mechanism saw them or, where
+            scores were released, their exact scores.
+        released: The released rows.
+        holdout: People who are not in the release, in the same units.
+        certificate: The release's certificate, if it has one.
+        notes: What a reader of the results should know.
+        places: The rows' places in the original table, by which people meet in two releases.
+        rows_before_scoring: The rows that scores were made of, where scores were released.
+
+    Example:
+        >>> tables = JoinedTables(("calls",), np.array([[0.3], [0.5]]), np.array([[0.4], [0.1]]))
+        >>> tables.law is None, tables.B is None  # no certificate says which noise was added
+        (True, True)
     """
 
     features: tuple[str, ...]
@@ -132,15 +78,32 @@ class JoinedTables:
     certificate: Certificate | None = field(repr=False, default=None)
     notes: tuple[str, ...] = ()
     places: Integers = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
-    behind: Behind | None = field(repr=False, default=None)
+    rows_before_scoring: RowsBeforeScoring | None = field(repr=False, default=None)
 
     @property
     def law(self) -> NoiseLaw | None:
         """The noise on the released columns, if the certificate tells it."""
-        if self.behind is not None:
-            return self.behind.law.noise
+        if self.rows_before_scoring is not None:
+            return self.rows_before_scoring.law.noise
         record = None if self.certificate is None else self.certificate.mechanism.law
         return None if record is None else law_of(record)
+
+    @property
+    def rows(self) -> "RowsBeforeScoring | JoinedTables":
+        """The features, law and rows that the mechanism saw: these, or those that scores were made of."""
+        return self.rows_before_scoring or self
+
+    @property
+    def B(self) -> float | None:
+        """The distance of the certificate's guarantee."""
+        proof = self.certificate
+        return None if proof is None or proof.guarantee is None else proof.guarantee.B
+
+    @property
+    def scales_spent(self) -> Guarantee | None:
+        """What private column scales cost, if the certificate says so."""
+        spent = None if self.certificate is None else self.certificate.scales.spent
+        return None if spent is None else spent.value()
 
 
 @dataclass(frozen=True)
@@ -151,7 +114,7 @@ class _People:
     rows: Floats
 
 
-def line_up(
+def join_tables(
     original: Path,
     released: Path,
     id_column: str,
@@ -165,12 +128,43 @@ def line_up(
     holdout: Path | None = None,
     rest_is_holdout: bool = False,
 ) -> JoinedTables:
-    """Join two tables on the id and bring the original into the units of the release.
+    r"""Join two tables on the id and bring the original into the units of the release.
 
     With a certificate beside the release (or given) features, constants for gaps and column scales are the
-    certificate's own; it must hold for the file. ``scales`` is needed where a certificate may not tell them.
-    Refuses, with the reason: an id twice, people in the release who are not in the original, people in the
-    original who are not in the release (unless they are the holdout), a holdout that shares people.
+    certificate's own; it must hold for the file.
+
+    Args:
+        original: The original table.
+        released: Its release.
+        id_column: The column that identifies a person, in both.
+        progress: Is told how far reading is.
+        certificate: The release's certificate, where it is not beside it.
+        features: Columns to attack, where there is no certificate.
+        scales: File with the column scales, where a certificate may not tell them.
+        public_key: The data holder's public key, to check the certificate's signature.
+        pseudonym_key_file: Key of the release's pseudonyms, if it has any.
+        holdout: Table of people who are not in the release.
+        rest_is_holdout: Whether people of the original who are not in the release are the holdout.
+
+    Returns:
+        Both tables, person by person.
+
+    Raises:
+        ValueError: With the reason: an id twice, people in the release who are not in the original, people in
+            the original who are not in the release (unless they are the holdout), a holdout that shares
+            people, a certificate that does not hold, or tables that differ by something else than its noise.
+
+    Example:
+        >>> import tempfile
+        >>> from targetdp._core import Silent
+        >>> temporary = tempfile.TemporaryDirectory()
+        >>> folder = Path(temporary.name)
+        >>> _ = (folder / "people.csv").write_text("name,calls\nann,3\nbob,5\n")
+        >>> _ = (folder / "private.csv").write_text("name,calls\nbob,4.8\nann,3.1\n")
+        >>> tables = join_tables(folder / "people.csv", folder / "private.csv", "name", progress=Silent())
+        >>> tables.original.ravel().tolist(), tables.released.ravel().tolist()
+        ([5.0, 3.0], [4.8, 3.1])
+        >>> temporary.cleanup()
     """
     proof = _certificate(released, certificate, public_key)
     names = _features(original, released, id_column, proof, features)
@@ -191,7 +185,7 @@ def line_up(
         if others is not None:
             raise ValueError("holdout is given twice: as a table and as the rest of the original; choose one")
         aside = _read(holdout, id_column, names, gaps, progress)
-        _must_be_others(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
+        _check_holdout(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
         others = aside.rows
     rows = mine.rows[here]
     used = _scales(rows, names, proof, scales)
@@ -199,30 +193,30 @@ def line_up(
         rows = normalize(rows, used).X
         others = None if others is None else normalize(others, used).X
     notes = (AS_THEY_ARE,) if proof is None and used is None else ()
-    sides = JoinedTables(names, rows, private.rows, others, proof, notes, here)
+    tables = JoinedTables(names, rows, private.rows, others, proof, notes, here)
     if proof is not None and proof.scores is not None:
-        sides = _in_scores(sides, proof, aside=len(rest))
-    must_differ_by_noise(sides.original, sides.released, sides.law)
-    return sides
+        tables = _in_scores(tables, proof, aside=len(rest))
+    check_differs_by_noise(tables.original, tables.released, tables.law)
+    return tables
 
 
-def _in_scores(sides: JoinedTables, proof: Certificate, aside: int) -> JoinedTables:
+def _in_scores(tables: JoinedTables, proof: Certificate, aside: int) -> JoinedTables:
     """The same people, by the exact scores that the certificate's weights give them.
 
     ``aside`` counts people of the original who are not in the release.
     """
-    law, notes = sides.law, sides.notes
+    law, notes = tables.law, tables.notes
     if not isinstance(law, LinearLaw):
         raise ValueError("the certificate has no weights for its scores: run targetdp verify")  # noqa: TRY004
     if aside and proof.sample is not None and not proof.sample.scored:
         notes = (*notes, SAMPLE_ASIDE)
     return replace(
-        sides,
+        tables,
         features=proof.released,
-        original=in_scores(sides.original, law),
-        holdout=None if sides.holdout is None else in_scores(sides.holdout, law),
+        original=in_scores(tables.original, law),
+        holdout=None if tables.holdout is None else in_scores(tables.holdout, law),
         notes=notes,
-        behind=Behind(sides.features, law, sides.original, sides.holdout),
+        rows_before_scoring=RowsBeforeScoring(tables.features, law, tables.original, tables.holdout),
     )
 
 
@@ -230,20 +224,20 @@ def _certificate(released: Path, given: Path | None, public_key: str | None) -> 
     path = given or certificate_path(released)
     if given is None and not path.exists():
         return None
-    found = read_certificate(path)
-    checks = verify_release(released, found, public_key).checks
+    proof = read_certificate(path)
+    checks = verify_release(released, proof, public_key).checks
     wrong = [f"{check.what}: {check.detail}" for check in checks if check.holds is False]
     if wrong:
         raise ValueError(
             f"certificate {path} does not hold for release {released} ({'; '.join(wrong)}): "
             "run targetdp verify for all checks"
         )
-    if found.made_for is not None:
+    if proof.made_for is not None:
         raise ValueError(
-            f"release {released} was made for {found.made_for}, which standardizes values after the noise: "
+            f"release {released} was made for {proof.made_for}, which standardizes values after the noise: "
             "attack a release made without --for"
         )
-    return found
+    return proof
 
 
 def _features(
@@ -324,7 +318,7 @@ def _places(own: pa.StringArray, released: pa.StringArray, original: Path, relea
     return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _must_be_others(aside: pa.StringArray, released: pa.StringArray, holdout: Path) -> None:
+def _check_holdout(aside: pa.StringArray, released: pa.StringArray, holdout: Path) -> None:
     shared = pc.sum(pc.is_in(aside, value_set=released)).as_py()
     if shared:
         raise ValueError(
@@ -338,10 +332,12 @@ def _scales(
     """How the original becomes what the mechanism saw; None: the units are the same already."""
     if proof is None:
         return None if file is None else read_scales(file, features)
-    told = proof.scales.values
+    published = proof.scales.values
     given = None if file is None else read_scales(file, features)
-    if told is not None:
-        used = declared_scales(*([getattr(told[n], part) for n in features] for part in ("center", "scale")))
+    if published is not None:
+        used = declared_scales(
+            *([getattr(published[n], part) for n in features] for part in ("center", "scale"))
+        )
         same = given is None or (
             np.array_equal(given.center, used.center) and np.array_equal(given.scale, used.scale)
         )

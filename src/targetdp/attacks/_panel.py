@@ -1,40 +1,16 @@
 """All attacks on one release: which of them can be run, and what each one found."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from targetdp._core import Progress, Silent, check
-from targetdp.attacks._attribute_inference import attribute_inference
-from targetdp.attacks._criteria import ANSWERS, ONE_NUMBER, Answer, meaning
-from targetdp.attacks._distinguishing import distinguishing
-from targetdp.attacks._linkability import linkability
-from targetdp.attacks._linkage import linkage
-from targetdp.attacks._membership import membership
-from targetdp.attacks._on_release import Behind, JoinedTables
+from targetdp.attacks._declaration import Answer, CannotRunError, Case, meaning, panel_names, registered
+from targetdp.attacks._on_release import JoinedTables
 from targetdp.attacks._protection import CONFIDENCE, Protection
-from targetdp.attacks._reconstruction import reconstruction
-from targetdp.attacks._score_inference import score_inference
-from targetdp.attacks._singling_out import singling_out
 from targetdp.normalization import PUBLISHED
-
-MOST_PEOPLE = 20_000
-"""People whose values are guessed, unless the caller says otherwise: guessing compares each with all rows."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """A release under attack, and how hard to try. ``other`` is a second release of the same people."""
-
-    sides: JoinedTables
-    rng: np.random.Generator = field(repr=False)
-    other: JoinedTables | None = field(repr=False, default=None)
-    people: int | None = None
-    confidence: float = CONFIDENCE
-    progress: Progress = field(repr=False, default_factory=Silent)
 
 
 @dataclass(frozen=True)
@@ -52,7 +28,7 @@ class Finding:
     @property
     def answer(self) -> Answer:
         """What the attack says about the regulators' criteria."""
-        return ANSWERS[self.done_by or self.attack]
+        return registered()[self.done_by or self.attack].answers
 
     def record(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -69,15 +45,11 @@ class Finding:
         }
 
 
-class CannotRunError(ValueError):
-    """An attack that needs something which this case does not have."""
-
-
 def run_attacks(
-    sides: JoinedTables,
+    tables: JoinedTables,
     attacks: Sequence[str] | None = None,
     *,
-    other: JoinedTables | None = None,
+    second: JoinedTables | None = None,
     people: int | None = None,
     confidence: float = CONFIDENCE,
     seed: int | None = None,
@@ -85,152 +57,74 @@ def run_attacks(
 ) -> tuple[Finding, ...]:
     """Run the named attacks, or all; one that cannot be run says why, and stops nobody else.
 
-    Each attack has randomness of its own, so that its result does not depend on which others are run.
+    Args:
+        tables: The original table and its release, person by person (`join_tables`).
+        attacks: Names of attacks (`panel_names`); None for all.
+        second: Another release of the same people, for attacks that link the two.
+        people: How many people's values to guess, at most; by default 20,000.
+        confidence: Of the intervals.
+        seed: Makes random choices repeatable. Each attack has randomness of its own, so that its result does
+            not depend on which others are run.
+        progress: Is told how far each attack is.
+
+    Returns:
+        What each attack found, or why it could not be run.
+
+    Raises:
+        ValueError: ``attacks`` is empty or has an unknown name, or another argument is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> people = np.random.default_rng(0).normal(size=(50, 2))
+        >>> (found,) = run_attacks(JoinedTables(("calls", "texts"), people, people), ["singling_out"])
+        >>> found.meaning
+        'Everybody could be singled out by the strongest of 6 net sizes.'
     """
-    asked = check.several("attacks", ATTACKS if attacks is None else attacks, "name attacks")
-    chosen = list(dict.fromkeys(check.choice("attacks", name, ATTACKS) for name in asked))
+    known = panel_names()
+    given = check.several("attacks", known if attacks is None else attacks, "name attacks")
+    chosen = list(dict.fromkeys(check.choice("attacks", name, known) for name in given))
     if not chosen:
-        raise ValueError(
-            f"attacks has no entries: name some of {', '.join(ATTACKS)}, or leave it out for all"
-        )
+        raise ValueError(f"attacks has no entries: name some of {', '.join(known)}, or leave it out for all")
     if seed is None:
         seed = int(np.random.default_rng().integers(2**63))
     seed = check.integer("seed", seed, at_least=0)
     findings = []
     for name in chosen:
-        own = np.random.default_rng([seed, list(ATTACKS).index(name)])
-        case = Case(sides, own, other, people, confidence, progress or Silent())
+        rng = np.random.default_rng([seed, registered()[name].place or 0])
+        case = Case(tables, rng, second, people, confidence, progress or Silent())
         findings.append(_finding(name, case))
     return tuple(findings)
 
 
 def _finding(name: str, case: Case) -> Finding:
-    done_by = name if case.sides.behind is None else ON_SCORES.get(name, name)
+    known, scored = registered(), case.tables.rows_before_scoring is not None
+    done_by = (known[name].on_scores if scored else None) or name
+    run = known[done_by].on_tables
+    assert run is not None  # noqa: S101 (`attack` sees to it)
     try:
-        found = ATTACKS[name](case)
+        protection = run(case)
     except CannotRunError as reason:
         return Finding(name, None, str(reason), done_by=done_by)
     except ValueError as reason:  # a table that this attack refuses
         return Finding(name, None, f"Not run: {reason}", done_by=done_by)
-    given = caveats(case.sides) if found.bound == "lower" and found.score > 0 else ()
-    words = meaning(done_by, found, scores=case.sides.behind is not None)
-    if name == "singling_out" and case.sides.released.shape[1] == 1:
-        words = f"{words} {ONE_NUMBER}"
+    given = caveats(case.tables) if protection.bound == "lower" and protection.score > 0 else ()
+    words = meaning(done_by, protection, scores=scored)
+    if case.tables.released.shape[1] == 1:
+        words = f"{words} {known[name].on_one_number}".rstrip()
     if given:
         words = f"Only {' and '.join(given)}: {words[0].lower()}{words[1:]}"
-    return Finding(name, found, words, given, done_by)
+    return Finding(name, protection, words, given, done_by)
 
 
-def _singling_out(case: Case) -> Protection:
-    s = case.sides
-    return singling_out(s.original, s.released, confidence=case.confidence, progress=case.progress)
-
-
-def _attribute_inference(case: Case) -> Protection:
-    s = case.sides
-    if len(s.features if s.behind is None else s.behind.features) < 2:
-        raise CannotRunError("Not run: it needs two columns, one that is known and one that is guessed.")
-    if s.behind is not None:
-        return _score_inference(case, s.behind)
-    most = case.people or MOST_PEOPLE
-    return attribute_inference(
-        s.original, s.released, s.holdout, columns=s.features, rng=case.rng, progress=case.progress,
-        people=most if most < len(s.original) else None, confidence=case.confidence,
-    )  # fmt: skip
-
-
-def _score_inference(case: Case, rows: Behind) -> Protection:
-    """Scores have no columns on which people could look alike: a stronger adversary takes their place."""
-    most = case.people or MOST_PEOPLE
-    return score_inference(
-        rows.original, case.sides.released, rows.law.weights, rows.law, rows.holdout, columns=rows.features,
-        people=most if most < len(rows.original) else None, rng=case.rng, progress=case.progress,
-        confidence=case.confidence,
-    )  # fmt: skip
-
-
-def _distinguishing(case: Case) -> Protection:
-    proof = case.sides.certificate
-    if proof is None:
-        raise CannotRunError("Not run: without a certificate the noise is not known.")
-    spent = None if proof.scales.spent is None else proof.scales.spent.value()
-    behind = case.sides.behind
-    return distinguishing(
-        case.sides.law if behind is None else behind.law, len(proof.features), scales_spent=spent,
-        B=None if proof.guarantee is None else proof.guarantee.B,
-    )  # fmt: skip
-
-
-def caveats(sides: JoinedTables) -> tuple[str, ...]:
+def caveats(tables: JoinedTables) -> tuple[str, ...]:
     """On what a derived score of this release depends, as its certificate tells: nothing, for a clean one."""
-    proof = sides.certificate
+    proof = tables.certificate
     if proof is None or proof.guarantee is None:
         return ()
-    found = []
+    conditions = []
     if proof.scales.source not in PUBLISHED:
-        found.append("given the column scales, which tell of people too")
+        conditions.append("given the column scales, which tell of people too")
     if proof.not_protected:
-        found.append(f"without the columns that are passed on as they are ({', '.join(proof.not_protected)})")
-    return tuple(found)
-
-
-def _linkage(case: Case) -> Protection:
-    s = case.sides
-    return linkage(
-        s.original, s.released, s.law, confidence=case.confidence, rng=case.rng, progress=case.progress
-    )
-
-
-def _linkability(case: Case) -> Protection:
-    if case.other is None:
-        raise CannotRunError("Not run: it needs a second release of the same people (--second).")
-    one, two = case.sides, case.other
-    shared = [
-        (one.features.index(name), two.features.index(name)) for name in one.features if name in two.features
-    ]
-    if not shared:
-        raise CannotRunError("Not run: the two releases have no column in common.")
-    # Two releases may be sorted by different pseudonyms: people meet by their places in the original.
-    _, here, there = np.intersect1d(one.places, two.places, assume_unique=True, return_indices=True)
-    if len(here) < 2:
-        raise CannotRunError("Not run: the two releases have fewer than two people in common.")
-    return linkability(
-        one.released[here], two.released[there], shared=shared, noise_a=one.law, noise_b=two.law,
-        confidence=case.confidence, rng=case.rng, progress=case.progress,
-    )  # fmt: skip
-
-
-def _membership(case: Case) -> Protection:
-    s = case.sides
-    if s.holdout is None:
-        raise CannotRunError("Not run: it needs people who are not in the release (--holdout).")
-    return membership(
-        s.original, s.released, s.holdout, s.law, confidence=case.confidence, rng=case.rng,
-        progress=case.progress,
-    )  # fmt: skip
-
-
-def _reconstruction(case: Case) -> Protection:
-    s, law = case.sides, case.sides.law
-    if law is None:
-        raise CannotRunError("Not run: without a certificate of added noise there is no noise to undo.")
-    return reconstruction(
-        s.released, law, s.original, confidence=case.confidence, rng=case.rng, progress=case.progress
-    )
-
-
-ATTACKS: Mapping[str, Callable[[Case], Protection]] = MappingProxyType(
-    {
-        "singling_out": _singling_out,
-        "attribute_inference": _attribute_inference,
-        "distinguishing": _distinguishing,
-        "linkage": _linkage,
-        "linkability": _linkability,
-        "membership": _membership,
-        "reconstruction": _reconstruction,
-    }
-)
-"""Every attack by name: a new one is one file, one line here and one answer in `criteria`."""
-
-ON_SCORES: Mapping[str, str] = MappingProxyType({"attribute_inference": "score_inference"})
-"""Attacks that another function stands for where scores were released in place of the columns."""
+        passed_on = ", ".join(proof.not_protected)
+        conditions.append(f"without the columns that are passed on as they are ({passed_on})")
+    return tuple(conditions)

@@ -21,30 +21,48 @@ from targetdp._core import Floats, check
 Interval = tuple[float, float]
 
 
-def lowest_share(counts: Any, total: int, doubt: float) -> Floats:
-    """A share that the true one is below with probability at most ``doubt``."""
+def lowest_share(counts: Any, total: int, error_rate: float) -> Floats:
+    """A share that the true one is below with probability at most ``error_rate``."""
     counts = np.asarray(counts, dtype=np.float64)
     some = np.maximum(counts, np.finfo(np.float64).tiny)
-    return np.where(counts > 0, betaincinv(some, total - counts + 1, doubt), 0.0)
+    return np.where(counts > 0, betaincinv(some, total - counts + 1, error_rate), 0.0)
 
 
-def highest_share(counts: Any, total: int, doubt: float) -> Floats:
-    """A share that the true one is above with probability at most ``doubt``."""
-    return 1 - lowest_share(total - np.asarray(counts, dtype=np.float64), total, doubt)
+def highest_share(counts: Any, total: int, error_rate: float) -> Floats:
+    """A share that the true one is above with probability at most ``error_rate``."""
+    return 1 - lowest_share(total - np.asarray(counts, dtype=np.float64), total, error_rate)
 
 
-def share_interval(count: float, total: int, doubt: float) -> Interval:
-    """An interval that misses the true share with probability at most ``doubt``."""
-    return float(lowest_share(count, total, doubt / 2)), float(highest_share(count, total, doubt / 2))
+def share_interval(count: float, total: int, error_rate: float) -> Interval:
+    """An exact interval for a share of people (Clopper and Pearson 1934).
+
+    Args:
+        count: How many people it happened to; a mean over several tries may be a fraction.
+        total: Of how many.
+        error_rate: The largest probability with which the interval may miss the true share.
+
+    Returns:
+        Its lower and its upper end.
+
+    Example:
+        >>> low, high = share_interval(5, 100, 0.05)
+        >>> round(low, 3), round(high, 3)
+        (0.016, 0.113)
+    """
+    return float(lowest_share(count, total, error_rate / 2)), float(
+        highest_share(count, total, error_rate / 2)
+    )
 
 
-def ratio_interval(count: float, total: int, base_count: float, base_total: int, doubt: float) -> Interval:
+def ratio_interval(
+    count: float, total: int, base_count: float, base_total: int, error_rate: float
+) -> Interval:
     """An interval for the ratio of two shares: it holds if each share's own does.
 
     Edges: where the base's interval begins at 0 the ratio has no upper end (infinite).
     """
-    low, high = share_interval(count, total, doubt / 2)
-    base_low, base_high = share_interval(base_count, base_total, doubt / 2)
+    low, high = share_interval(count, total, error_rate / 2)
+    base_low, base_high = share_interval(base_count, base_total, error_rate / 2)
     return low / base_high, high / base_low if base_low > 0 else float("inf")
 
 
@@ -56,9 +74,18 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Setting:
-    """One way to run an attack (a net size, a column): its own score, not capped, and its interval.
+    """One way to run an attack (a net size, a column).
 
-    Either may be infinite, as a ratio to nothing is; neither may be undefined.
+    Attributes:
+        score: Its own score, not capped; it may be infinite, as a ratio to nothing is.
+        interval: The ends of its confidence interval, the lower one first.
+
+    Raises:
+        ValueError: The score or the interval is undefined.
+
+    Example:
+        >>> Setting(0.5, (0.4, 0.6)).interval
+        (0.4, 0.6)
     """
 
     score: float
@@ -77,11 +104,19 @@ class Setting:
 class Protection:
     """How well people were protected from an attack.
 
-    ``score`` is protection from the ``strongest`` setting of the attack. ``bound`` says what it is good
-    for: an *upper* bound on true protection (an audit: a cleverer attack may get more) or a *lower* one
-    (a derivation: no attack can get more). ``interval`` is a confidence interval for the score; all
-    settings share its doubt, so that choosing the worst of them does not flatter it.
-    ``detail`` has each setting's own figure under ``settings``, and whatever the attack wants to add.
+    Attributes:
+        score: Protection from the strongest setting of the attack, from 0 (none) to 1 (safe).
+        interval: A confidence interval for the score; all settings share its error rate, so that choosing
+            the worst of them does not flatter it.
+        strongest: The name of that setting.
+        bound: What the score is good for: an ``"upper"`` bound on true protection (an audit: a cleverer
+            attack may get more) or a ``"lower"`` one (a derivation: no attack can get more).
+        detail: Each setting's own figure under ``settings``, and whatever the attack wants to add.
+
+    Example:
+        >>> found = worst({"nearest row": Setting(0.5, (0.4, 0.6))}, "upper")
+        >>> found.score, found.strongest, found.bound
+        (0.5, 'nearest row', 'upper')
     """
 
     score: float
@@ -108,7 +143,23 @@ def worst(
     """Protection from the strongest of several settings.
 
     If all their intervals hold at once, so does the one from the lowest low end to the lowest high end.
-    Of several equally strong settings the first is named.
+
+    Args:
+        settings: Each setting's score and interval, by name.
+        bound: Whether scores are upper or lower bounds on true protection.
+        confidence: That of the intervals together.
+        detail: What else the attack wants to say.
+
+    Returns:
+        Protection with the lowest score; of several equally strong settings the first is named.
+
+    Raises:
+        ValueError: There are no settings.
+
+    Example:
+        >>> found = worst({"a": Setting(0.5, (0.4, 0.6)), "b": Setting(0.7, (0.3, 0.9))}, "upper")
+        >>> found.score, found.interval, found.strongest
+        (0.5, (0.3, 0.6), 'a')
     """
     if not settings:
         raise ValueError("settings has 0 entries: an attack is run in at least one setting")
@@ -131,8 +182,25 @@ def worst_of_means(simulations: Sequence[Protection], *, confidence: float = CON
 
     The interval is for the mean over simulations: Student's, from how much they differ, but never narrower
     than what their own intervals leave for a mean of so many (a few simulations may agree by chance). It
-    knows how noise varies, not how another sample of people would. A single simulation is handed back as it
-    is, with its own confidence. Of the details those are kept that all simulations share.
+    knows how noise varies, not how another sample of people would.
+
+    Args:
+        simulations: What one attack found in each simulation.
+        confidence: Of the interval.
+
+    Returns:
+        Protection from the setting with the lowest mean. Of the details those are kept that all simulations
+        share. A single simulation is handed back as it is, with its own confidence.
+
+    Raises:
+        TypeError: An entry is not a `Protection`.
+        ValueError: There are no simulations, or they are not repetitions of one attack.
+
+    Example:
+        >>> scores = (0.5, 0.6, 0.7)
+        >>> runs = [worst({"nearest row": Setting(s, (s - 0.1, s + 0.1))}, "upper") for s in scores]
+        >>> round(worst_of_means(runs).score, 2)
+        0.6
     """
     simulations = tuple(check.several("simulations", simulations, "give the results of several simulations"))
     for place, one in enumerate(simulations):
@@ -145,8 +213,8 @@ def worst_of_means(simulations: Sequence[Protection], *, confidence: float = CON
         return first
     if any(set(one.settings) != set(first.settings) or one.bound != first.bound for one in simulations):
         raise ValueError("simulations differ in their settings: give repetitions of one attack")
-    doubt = (1 - confidence) / len(first.settings)
-    means = {name: _mean([one.settings[name] for one in simulations], doubt) for name in first.settings}
+    error_rate = (1 - confidence) / len(first.settings)
+    means = {name: _mean([one.settings[name] for one in simulations], error_rate) for name in first.settings}
     ours = {"settings", "confidence", "simulations"}
     shared = {
         name: value
@@ -156,13 +224,13 @@ def worst_of_means(simulations: Sequence[Protection], *, confidence: float = CON
     return worst(means, first.bound, confidence=confidence, simulations=len(simulations), **shared)
 
 
-def _mean(settings: Sequence[Setting], doubt: float) -> Setting:
+def _mean(settings: Sequence[Setting], error_rate: float) -> Setting:
     """The mean of one setting's scores over simulations, with its interval."""
     scores = np.array([setting.score for setting in settings])
     if not np.isfinite(scores).all():  # a ratio to nothing: the others say too little to bound its mean
         return Setting(float(scores.mean()), (-math.inf, math.inf))
     root, mean = math.sqrt(len(scores)), float(scores.mean())
-    spread = float(stdtrit(len(scores) - 1, 1 - doubt / 2)) * float(scores.std(ddof=1)) / root
+    spread = float(stdtrit(len(scores) - 1, 1 - error_rate / 2)) * float(scores.std(ddof=1)) / root
     below = float(np.mean([setting.score - setting.interval[0] for setting in settings])) / root
     above = float(np.mean([setting.interval[1] - setting.score for setting in settings])) / root
     return Setting(mean, (mean - max(spread, below), mean + max(spread, above)))

@@ -13,10 +13,25 @@ import numpy as np
 from scipy.special import stdtrit
 
 from targetdp._core import Floats, Progress, Silent, check
+from targetdp.attacks._declaration import (
+    INFERENCE,
+    Answer,
+    CannotRunError,
+    Case,
+    attack,
+    share_down,
+    strongest_of,
+)
 from targetdp.attacks._guess._mixture import Mixture
-from targetdp.attacks._guess._prior import fitted_prior, limits, linear_estimate, linear_prior, posterior
+from targetdp.attacks._guess._prior import (
+    fitted_prior,
+    linear_estimate,
+    linear_prior,
+    notes_on_fitting,
+    posterior,
+)
 from targetdp.attacks._linkage import same_people
-from targetdp.attacks._match._known_density import Noise, in_unit_ball
+from targetdp.attacks._match._known_density import Noise, check_in_unit_ball
 from targetdp.attacks._match._units import KnownNoise
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, worst
 from targetdp.normalization import clip_rows
@@ -52,13 +67,74 @@ def estimate(X_priv: Any, mechanism: Noise, *, rng: np.random.Generator | None =
 
     The posterior mean under a mixture of normal distributions that is fitted to the release with the noise
     taken into account, moved into the unit ball. This is post-processing of the release: it costs no privacy
-    beyond it, and researchers may use it too. ``rng`` chooses where fitting starts.
+    beyond it, and researchers may use it too.
+
+    Args:
+        X_priv: Released rows.
+        mechanism: The mechanism that made the release, or its law.
+        rng: Chooses where fitting starts; fresh unless given.
+
+    Returns:
+        An estimate of each row.
+
+    Raises:
+        TypeError: ``mechanism`` is neither a mechanism nor a law.
+        ValueError: X_priv has values that no row of the unit ball with this noise reaches.
+
+    Example:
+        >>> import numpy as np
+        >>> from targetdp import SphericalLaplace
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.uniform(-0.5, 0.5, size=(200, 3))
+        >>> noise = SphericalLaplace(B=0.25, epsilon=4)
+        >>> X_priv = noise.privatize(X, rng)
+        >>> errors = [np.abs(rows - X).mean() for rows in (X_priv, estimate(X_priv, noise, rng=rng))]
+        >>> bool(errors[1] < errors[0])
+        True
     """
     released = check.table(X_priv, "X_priv")
-    chance = check.generator(rng) or np.random.default_rng()
-    return _Fit.of(released, KnownNoise.of(mechanism, released.shape[1]), chance).mixture()
+    rng = check.generator(rng) or np.random.default_rng()
+    return _Fit.of(released, KnownNoise.of(mechanism, released.shape[1]), rng).mixture()
 
 
+def _headline(p: Protection) -> str:
+    by = strongest_of(p, "estimates")
+    if p.score <= 0:
+        return f"People's values could be estimated without error ({by})."
+    if p.score >= 1:
+        return (
+            f"The best estimate of people's values was no better than the mean of all for everybody ({by})."
+        )
+    left = "left" if p.detail.get("measured", True) else "is expected to leave"
+    return (
+        f"The best estimate of people's values {left} {share_down(p.score)} of their differences (variance) "
+        f"unexplained ({by})."
+    )
+
+
+def _on_tables(case: Case) -> Protection:
+    t = case.tables
+    if t.law is None:
+        raise CannotRunError("Not run: without a certificate of added noise there is no noise to undo.")
+    return reconstruction(
+        t.released, t.law, t.original, confidence=case.confidence, rng=case.rng, progress=case.progress
+    )
+
+
+@attack(
+    "reconstruction",
+    place=6,
+    answers=Answer(
+        criteria=(INFERENCE,),
+        adversary="Has the released table and knows the law of the noise.",
+        reaches="How close the best estimate comes to a person's true values once the noise is averaged "
+        "out over what all rows have in common.",
+        does_not_reach="Estimates that use other tables, or more about the population than the release "
+        "itself shows.",
+    ),
+    headline=_headline,
+    on_tables=_on_tables,
+)
 def reconstruction(
     X_priv: Any,
     mechanism: Noise,
@@ -75,15 +151,40 @@ def reconstruction(
     of normal distributions fitted to the release. The last two are moved into the unit ball, where all rows
     are known to lie: a projection onto a convex set comes no farther from any point of it, so it never hurts.
 
-    The score is the mean squared error that is left over the variance of the features: 0 if all is known, 1
-    if everybody might as well be guessed to be the mean. With ``X``, the true rows, errors are measured;
-    without, they are what the fitted prior expects. ``detail["errors"]`` has root mean squared errors in the
-    units of the rows, per column too, beside the length of the noise and what structure gives back of it;
-    where that is much, compare with the error of guessing everybody to be the mean.
+    Args:
+        X_priv: Released rows.
+        mechanism: The mechanism that made the release, or its law.
+        X: The true rows, against which errors are measured; without them, they are what the fitted prior
+            expects.
+        confidence: Of the intervals.
+        rng: Randomness of the attack; fresh unless given.
+        progress: Is told how far the attack is.
+
+    Returns:
+        Protection, an upper bound: the mean squared error that is left over the variance of the features, 0
+        if all is known, 1 if everybody might as well be guessed to be the mean. ``detail["errors"]`` has root
+        mean squared errors in the units of the rows, per column too, beside the length of the noise and what
+        structure gives back of it; where that is much, compare with the error of guessing everybody to be the
+        mean.
+
+    Raises:
+        TypeError: ``mechanism`` is neither a mechanism nor a law.
+        ValueError: The tables do not fit each other, or X lies outside the unit ball.
 
     Does not guarantee: that no better prior exists (the score is an upper bound); somebody who knows a
     person's other data has one.
     Edges: people who are all the same differ by nothing that could be told; the score is 1 then.
+
+    Example:
+        >>> import numpy as np
+        >>> from targetdp import SphericalLaplace
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.uniform(-0.5, 0.5, size=(200, 3))
+        >>> noise = SphericalLaplace(B=0.25, epsilon=4)
+        >>> X_priv = noise.privatize(X, rng)
+        >>> found = reconstruction(X_priv, noise, X, rng=rng)
+        >>> round(found.score, 2), found.strongest
+        (0.15, 'mixture prior')
     """
     released = check.table(X_priv, "X_priv")
     d = released.shape[1]
@@ -92,16 +193,16 @@ def reconstruction(
     if X is not None:
         truth = check.table(X, columns=d)
         same_people(released, "X_priv", truth, "X")
-        in_unit_ball(truth, "X")
+        check_in_unit_ball(truth, "X")
     confidence = check.number("confidence", confidence, above=0, below=1)
-    chance = check.generator(rng) or np.random.default_rng()
-    told = Silent() if progress is None else progress
+    rng = check.generator(rng) or np.random.default_rng()
+    progress = progress or Silent()
 
-    told.phase(MIXTURE, None)
-    fit = _Fit.of(released, noise, chance)
-    doubt = (1 - confidence) / 3
-    errors = fit.expected(doubt, chance) if truth is None else _measured(fit, truth, doubt)
-    notes = [*([] if truth is not None else [MODELLED]), *limits(len(released), noise)]
+    progress.phase(MIXTURE, None)
+    fit = _Fit.of(released, noise, rng)
+    error_rate = (1 - confidence) / 3
+    errors = fit.expected(error_rate, rng) if truth is None else _measured(fit, truth, error_rate)
+    notes = [*([] if truth is not None else [MODELLED]), *notes_on_fitting(len(released), noise)]
     if not noise.exact:
         notes.append("The noise was taken as normal noise of the same covariance.")
     return worst(
@@ -155,18 +256,18 @@ class _Fit:
         return cls(released, noise, rows, back, fitted_prior(rows, noise, rng))
 
     def linear(self) -> Floats:
-        """See `LINEAR`."""
+        """The best linear estimate of everybody's row."""
         return self._in_the_ball(linear_estimate(self.rows, linear_prior(self.rows, self.noise.lengths)))
 
     def mixture(self) -> Floats:
-        """See `MIXTURE`."""
+        """The mean of everybody's row given the release, under the mixture."""
         return self._in_the_ball(posterior(self.prior, self.rows, self.noise).means)
 
     def _in_the_ball(self, estimates: Floats) -> Floats:
         """Back to the units of the rows: what has no noise, or nothing left of it, stays as it is."""
         return clip_rows(self.released + (estimates - self.rows) @ self.back)
 
-    def expected(self, doubt: float, rng: np.random.Generator) -> dict[str, _Error]:
+    def expected(self, error_rate: float, rng: np.random.Generator) -> dict[str, _Error]:
         """Errors that the fitted priors expect.
 
         A jackknife over groups of people tells how the linear prior's figures vary; the mixture's, which is
@@ -177,20 +278,25 @@ class _Fit:
         groups = int(group.max()) + 1
         parts = [self._linear_variances(group != g) for g in range(groups)] if groups > 1 else []
         spread = posterior(self.prior, self.rows, self.noise).spread
+        prior = linear_prior(self.rows, self.noise.lengths)
         squares = {
             AS_RELEASED: np.diag(self.noise.covariance),
-            LINEAR: self._by_column(_left(linear_prior(self.rows, self.noise.lengths).covariances[0])),
+            LINEAR: self._by_column(_posterior_covariance(prior.covariances[0])),
             MIXTURE: self._by_column(spread),
         }
         noise = self.noise.variance
         released = _jackknife(
-            noise, whole.before, [noise] * len(parts), [part.before for part in parts], doubt
+            noise, whole.before, [noise] * len(parts), [part.before for part in parts], error_rate
         )
         linear = _jackknife(
-            whole.after, whole.before, [part.after for part in parts], [part.before for part in parts], doubt
+            whole.after,
+            whole.before,
+            [part.after for part in parts],
+            [part.before for part in parts],
+            error_rate,
         )
         before = float(self._by_column(_covariance(self.prior)).sum())
-        mixture = _as_wide(float(squares[MIXTURE].sum()), before, linear)
+        mixture = _equally_wide(float(squares[MIXTURE].sum()), before, linear)
         return {
             AS_RELEASED: _Error(squares[AS_RELEASED], whole.before, released),
             LINEAR: _Error(squares[LINEAR], whole.before, linear),
@@ -199,9 +305,8 @@ class _Fit:
 
     def _linear_variances(self, chosen: Mask) -> "_Variances":
         covariance = linear_prior(self.rows[chosen], self.noise.lengths).covariances[0]
-        return _Variances(
-            float(self._by_column(covariance).sum()), float(self._by_column(_left(covariance)).sum())
-        )
+        before, after = self._by_column(covariance), self._by_column(_posterior_covariance(covariance))
+        return _Variances(float(before.sum()), float(after.sum()))
 
     def _by_column(self, covariance: Floats) -> Floats:
         """Variances in units of the rows, of a covariance in units of the noise; none is below 0."""
@@ -216,7 +321,7 @@ class _Variances:
     after: float
 
 
-def _left(covariance: Floats) -> Floats:
+def _posterior_covariance(covariance: Floats) -> Floats:
     """What is left of a prior's covariance once a row with noise of variance 1 is seen: Σ − Σ(Σ + 1)⁻¹Σ."""
     return np.asarray(np.linalg.solve(covariance + np.eye(len(covariance)), covariance), dtype=np.float64)
 
@@ -228,48 +333,50 @@ def _covariance(prior: Mixture) -> Floats:
     return np.asarray(np.einsum("k,kij->ij", prior.weights, prior.covariances) + between)
 
 
-def _measured(fit: _Fit, truth: Floats, doubt: float) -> dict[str, _Error]:
+def _measured(fit: _Fit, truth: Floats, error_rate: float) -> dict[str, _Error]:
     """Errors against the true rows."""
     variances = np.square(truth - truth.mean(axis=0)).sum(axis=1)
     errors = {}
     for name, guess in ((AS_RELEASED, fit.released), (LINEAR, fit.linear()), (MIXTURE, fit.mixture())):
         squares = np.square(guess - truth)
-        setting = _ratio(squares.sum(axis=1), variances, doubt)
+        setting = _ratio(squares.sum(axis=1), variances, error_rate)
         errors[name] = _Error(squares.mean(axis=0), float(variances.mean()), setting)
     return errors
 
 
-_UNTOLD = Setting(1.0, (0.0, 1.0))
+_UNKNOWN = Setting(1.0, (0.0, 1.0))
 """Where nobody differs, or nothing shows that anybody does."""
 
 
-def _ratio(errors: Floats, variances: Floats, doubt: float) -> Setting:
+def _ratio(errors: Floats, variances: Floats, error_rate: float) -> Setting:
     """The ratio of two means over people; they vary as its linear form does (Student's interval)."""
     n, variance = len(errors), float(variances.mean())
     if variance < _NOTHING:
-        return _UNTOLD
+        return _UNKNOWN
     ratio = float(errors.mean()) / variance
-    reach = float(stdtrit(n - 1, 1 - doubt / 2)) * float((errors - ratio * variances).std(ddof=1)) / variance
+    reach = (
+        float(stdtrit(n - 1, 1 - error_rate / 2)) * float((errors - ratio * variances).std(ddof=1)) / variance
+    )
     return Setting(ratio, (ratio - reach / math.sqrt(n), ratio + reach / math.sqrt(n)))
 
 
 def _jackknife(
-    after: float, before: float, without: list[float], befores: list[float], doubt: float
+    after: float, before: float, without: list[float], befores: list[float], error_rate: float
 ) -> Setting:
     """The ratio of what is left to what there was; its logarithm varies as it does without each group."""
     if before < _NOTHING or len(without) < 2 or min(befores) < _NOTHING:
-        return _UNTOLD
+        return _UNKNOWN
     ratio = after / before
     logs = np.log(np.array(without) / np.array(befores))
     deviation = math.sqrt((len(logs) - 1) * float(logs.var()))
-    reach = float(stdtrit(len(logs) - 1, 1 - doubt / 2)) * deviation
+    reach = float(stdtrit(len(logs) - 1, 1 - error_rate / 2)) * deviation
     return Setting(ratio, (ratio * math.exp(-reach), ratio * math.exp(reach)))
 
 
-def _as_wide(after: float, before: float, linear: Setting) -> Setting:
+def _equally_wide(after: float, before: float, linear: Setting) -> Setting:
     """A ratio whose interval is as wide, in proportion, as another's."""
-    if before < _NOTHING or linear == _UNTOLD or linear.score == 0:
-        return _UNTOLD
+    if before < _NOTHING or linear == _UNKNOWN or linear.score == 0:
+        return _UNKNOWN
     ratio = after / before
     low, high = linear.interval
     return Setting(ratio, (ratio * low / linear.score, ratio * high / linear.score))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from targetdp._core import Floats, Progress, Silent, check
+from targetdp.attacks._declaration import SINGLING_OUT, Answer, Case, attack, people_spared, strongest_of
 from targetdp.attacks._match._units import rows_in_common
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, share_interval, worst
 from targetdp.attacks._search._net import alone_in_boxes
@@ -18,6 +19,31 @@ NET_SIZES = (1 / 10, 1 / 3, 1 / 2, 2 / 3, 1.0)
 _FARTHEST = 1e300
 
 
+def _headline(p: Protection) -> str:
+    return f"{people_spared(p.score, 'singled out')} by {strongest_of(p, 'net sizes')}."
+
+
+def _on_tables(case: Case) -> Protection:
+    t = case.tables
+    return singling_out(t.original, t.released, confidence=case.confidence, progress=case.progress)
+
+
+@attack(
+    "singling_out",
+    place=0,
+    answers=Answer(
+        criteria=(SINGLING_OUT,),
+        adversary="Has the released table and nothing else.",
+        reaches="Whether a box drawn around a released row, in any of several sizes, holds exactly one "
+        "person.",
+        does_not_reach="Conditions of another shape than a box, and people who are picked out with the "
+        "help of something that is known about them from elsewhere.",
+    ),
+    headline=_headline,
+    on_tables=_on_tables,
+    on_one_number="This is not informative for one number: unless the table is small, nets of these sizes "
+    "hold several people whatever the noise.",
+)
 def singling_out(
     X: Any,
     X_priv: Any,
@@ -31,10 +57,23 @@ def singling_out(
     Around each released row lies a box with half-widths η = c × the deviations of X_priv's columns; a person
     is singled out if some box holds exactly that one row of X. Each net size c is an attack of its own; the
     score is the worst over them. Net size 0, the paper's identity conditions, is always among them, so that
-    the original table itself scores its share of rows that are not unique.
+    the original table itself scores its share of rows that are not unique. The adversary knows the released
+    rows and nothing of X.
 
-    The adversary knows the released rows and nothing of X; rows need not be in the same order, and their
-    numbers may differ.
+    Args:
+        X: Original rows, n people by d columns.
+        X_priv: Released rows with the same columns. Neither their order nor their number need be that of X.
+        net_sizes: Sizes c of the boxes, in deviations of the released columns; the paper's five by default.
+        confidence: Of the interval.
+        progress: Is told how far the attack is.
+
+    Returns:
+        Protection, an upper bound; ``detail["singled_out"]`` counts people by net size.
+
+    Raises:
+        ValueError: A table has values that are not finite, or another number of columns, or a net size is
+            negative.
+
     Guarantees: exact counts, as by comparing all pairs in units of the deviations (a row within rounding of
     a box's border, 10⁻¹⁵ of its size or so, may fall on either side).
     Does not guarantee: that no cleverer predicate isolates more people (an upper bound on protection). The
@@ -43,25 +82,38 @@ def singling_out(
     boxes share their deviations.
     Edges: a released column without spread makes boxes without width in it. Equal rows of X are never
     singled out.
+
+    Example:
+        >>> import numpy as np
+        >>> from targetdp import SphericalLaplace
+        >>> rng = np.random.default_rng(1)
+        >>> X = rng.uniform(-0.5, 0.5, size=(200, 3))
+        >>> noise = SphericalLaplace(B=0.25, epsilon=4)
+        >>> X_priv = noise.privatize(X, rng)
+        >>> round(singling_out(X, X_priv).score, 2)
+        0.76
+        >>> singling_out(X, X).score
+        0.0
     """
     original = check.table(X)
     released = check.table(X_priv, "X_priv", columns=original.shape[1])
     sizes = _checked(net_sizes)
     confidence = check.number("confidence", confidence, above=0, below=1)
-    watcher = progress or Silent()
-    watcher.phase("singling out", len(released))
+    progress = progress or Silent()
+    progress.phase("singling out", len(released))
     n = len(original)
     isolated = {0.0: identical_and_unique(original, released)}
-    isolated |= dict(zip(sizes, isolated_by_nets(original, released, sizes, watcher), strict=True))
-    doubt = (1 - confidence) / len(isolated)
-    counts = {name_of(size): int(people.sum()) for size, people in isolated.items()}
+    isolated |= dict(zip(sizes, isolated_by_nets(original, released, sizes, progress), strict=True))
+    error_rate = (1 - confidence) / len(isolated)
+    counts = {net_size_name(size): int(people.sum()) for size, people in isolated.items()}
     settings = {
-        name: Setting(1 - count / n, share_interval(n - count, n, doubt)) for name, count in counts.items()
+        name: Setting(1 - count / n, share_interval(n - count, n, error_rate))
+        for name, count in counts.items()
     }
     return worst(settings, "upper", confidence=confidence, people=n, singled_out=counts)
 
 
-def name_of(size: float) -> str:
+def net_size_name(size: float) -> str:
     """A net size as people write it: 1/3, not 0.333333."""
     fraction = Fraction(size).limit_denominator(99)
     return f"net size {fraction}" if float(fraction) == size else f"net size {size:g}"
@@ -70,7 +122,24 @@ def name_of(size: float) -> str:
 def isolated_by_nets(
     original: Floats, released: Floats, sizes: Floats, progress: Progress
 ) -> NDArray[np.bool_]:
-    """For each net size (ascending, above 0) and each original row whether some box isolates it."""
+    """Say for each net size and each original row whether some box isolates it.
+
+    Args:
+        original: Original rows.
+        released: Released rows with the same columns.
+        sizes: Net sizes, ascending and above 0.
+        progress: Is told how far the search is.
+
+    Returns:
+        A row of marks for each net size, with one mark for each person.
+
+    Example:
+        >>> from targetdp._core import Silent
+        >>> people = np.array([[0.0], [1.0], [1.1]])
+        >>> isolated_by_nets(people, people, np.array([0.1, 1.0]), Silent()).astype(int)
+        array([[1, 1, 1],
+               [1, 0, 0]])
+    """
     flat = (released == released[0]).all(axis=0)
     people = np.flatnonzero((original[:, flat] == released[0, flat]).all(axis=1))
     isolated = np.zeros((len(sizes), len(original)), dtype=np.bool_)
@@ -80,8 +149,8 @@ def isolated_by_nets(
     if not len(people):
         return isolated
     points, queries = _in_deviations(original[people][:, ~flat], released[:, ~flat])
-    found = alone_in_boxes(points, queries, sizes, progress)
-    for who, alone in zip(isolated, found.T, strict=True):
+    isolated_people = alone_in_boxes(points, queries, sizes, progress)
+    for who, alone in zip(isolated, isolated_people.T, strict=True):
         who[people[alone[alone >= 0]]] = True
     return isolated
 

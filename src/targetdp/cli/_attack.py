@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from targetdp._core import down
 from targetdp.cli._console import Bar, audited, cells, emit, must_be_free, names, out, save_text, tell, warn
 from targetdp.cli._console import attacks as completed
 
@@ -70,17 +71,13 @@ def attack(  # noqa: PLR0912 (one command, many options)
 ) -> None:
     """Attack a release as an adversary would, and say how well people are protected (1 = safe)."""
     from targetdp._core import check
-    from targetdp.attacks import (
-        ATTACKS,
-        line_up,
-        run_attacks,
-    )
+    from targetdp.attacks import join_tables, panel_names, run_attacks
 
-    chosen = names(attacks)
+    chosen, known = names(attacks), panel_names()
     if chosen == ():
-        raise ValueError(f"attacks = {attacks!r} names none: choose from {', '.join(ATTACKS)}")
+        raise ValueError(f"attacks = {attacks!r} names none: choose from {', '.join(known)}")
     for name in chosen or ():
-        check.choice("attacks", name, ATTACKS)
+        check.choice("attacks", name, known)
     check.number("confidence", confidence, above=0, below=1)
     if people is not None:
         check.integer("people", people, at_least=1)
@@ -91,90 +88,83 @@ def attack(  # noqa: PLR0912 (one command, many options)
         if save.resolve() in {p.resolve() for p in (original, released, holdout, second, scales) if p}:
             raise ValueError(f"save = {save} is one of the tables: choose another name")
     with Bar(quiet=quiet) as bar:
-        sides = line_up(
+        tables = join_tables(
             original, released, id, progress=bar, certificate=certificate, features=names(features),
             scales=scales, public_key=public_key, pseudonym_key_file=pseudonym_key, holdout=holdout,
             rest_is_holdout=rest_is_holdout,
         )  # fmt: skip
         other = None
         if second is not None:
-            other = line_up(
+            other = join_tables(
                 original, second, id, progress=bar, scales=second_scales, public_key=public_key,
                 pseudonym_key_file=pseudonym_key, rest_is_holdout=True,
             )  # fmt: skip
-        crowd = _crowd(sides, seed, bar)
+        crowd = _crowd(tables, seed, bar)
         findings = run_attacks(
-            sides, chosen, people=people, confidence=confidence, seed=seed, progress=bar,
-            other=other,
+            tables, chosen, second=other, people=people, confidence=confidence, seed=seed, progress=bar,
         )  # fmt: skip
-    record = _record(sides, findings, confidence, seed, crowd)
+    record = _record(tables, findings, confidence, seed, crowd)
     text = json.dumps(record, indent=2, ensure_ascii=False)
     if as_json:
         emit(text)
     else:
-        _show(released, sides, findings)
+        _show(released, tables, findings)
         if crowd is not None:
             out().print(crowd.sentence(), highlight=False)
-    if not as_json and sides.certificate is not None:
-        for condition in sides.certificate.conditions:
+    if not as_json and tables.certificate is not None:
+        for condition in tables.certificate.conditions:
             tell(f"the release's condition: {condition}")
-    warn((*sides.notes, FOR_THE_HOLDER))
+    warn((*tables.notes, FOR_THE_HOLDER))
     if save is not None:
         save_text(save, text + "\n")
         tell(f"written to {save}")
 
 
-def _crowd(sides: Any, seed: int | None, bar: Bar) -> Any:
+def _crowd(tables: Any, seed: int | None, bar: Bar) -> Any:
     """What B means in this table: how many look alike; of at most so many people."""
     import numpy as np
 
     from targetdp.attacks import neighborhood
 
-    if sides.certificate is None or sides.certificate.guarantee is None:
+    if tables.B is None:
         return None
-    rows = sides.original if sides.behind is None else sides.behind.original  # B is a distance of rows
-    most = min(LOOKED_AT, len(rows))
-    return neighborhood(
-        rows,
-        sides.certificate.guarantee.B,
-        people=most,
-        rng=np.random.default_rng(seed),
-        progress=bar,
-    )
+    rows = tables.rows.original  # B is a distance of rows, also where scores were released
+    people = min(LOOKED_AT, len(rows))
+    return neighborhood(rows, tables.B, people=people, rng=np.random.default_rng(seed), progress=bar)
 
 
-def _record(sides: Any, findings: Any, confidence: float, seed: int | None, crowd: Any) -> dict[str, Any]:
-    proof = sides.certificate
+def _record(tables: Any, findings: Any, confidence: float, seed: int | None, crowd: Any) -> dict[str, Any]:
+    proof = tables.certificate
     return {
         "format": "targetdp attacks 1",
         "for_the_data_holder_only": True,
         "release": None if proof is None else proof.release,
         "guarantee": None if proof is None or proof.guarantee is None else proof.guarantee.model_dump(),
         "conditions": [] if proof is None else list(proof.conditions),
-        "people": len(sides.original),
-        "holdout": 0 if sides.holdout is None else len(sides.holdout),
-        "features": list(sides.features if sides.behind is None else sides.behind.features),
-        "scores": None if sides.behind is None else list(sides.features),
+        "people": len(tables.original),
+        "holdout": 0 if tables.holdout is None else len(tables.holdout),
+        "features": list(tables.rows.features),
+        "scores": None if tables.rows_before_scoring is None else list(tables.features),
         "confidence": confidence,
         "seed": seed,
-        "notes": list(sides.notes),
+        "notes": list(tables.notes),
         "crowd_within_B": None if crowd is None else crowd.record(),
         "findings": [finding.record() for finding in findings],
     }
 
 
-def _show(released: Path, sides: Any, findings: Any) -> None:
-    for table in (_scores(released, sides, findings), _criteria(findings)):
+def _show(released: Path, tables: Any, findings: Any) -> None:
+    for table in (_scores(released, tables, findings), _criteria(findings)):
         out().print(table, highlight=False)
     for finding in findings:
         for note in () if finding.protection is None else finding.protection.detail.get("notes", ()):
             tell(f"{finding.attack}: {note}")
 
 
-def _scores(released: Path, sides: Any, findings: Any) -> Table:
-    held = "no holdout" if sides.holdout is None else f"holdout {len(sides.holdout):,}"
+def _scores(released: Path, tables: Any, findings: Any) -> Table:
+    held = "no holdout" if tables.holdout is None else f"holdout {len(tables.holdout):,}"
     table = Table(
-        title=Text(f"{released}: {len(sides.original):,} people, {_columns(sides)}, {held}"),
+        title=Text(f"{released}: {len(tables.original):,} people, {_columns(tables)}, {held}"),
         title_justify="left",
         caption="Protection: 1 is safe, 0 is none. ≤: cleverer attacks may get more. ≥: no attack gets "
         "more (≥*: on the condition that its meaning begins with).",
@@ -192,7 +182,7 @@ def _scores(released: Path, sides: Any, findings: Any) -> Table:
         else:
             sign, (low, high) = {"upper": "≤", "lower": "≥*" if finding.given else "≥"}[p.bound], p.interval
             row = cells(
-                finding.attack, f"{sign} {_rounded(p.score)}", f"{_rounded(low)}–{_rounded_up(high)}",
+                finding.attack, f"{sign} {down(p.score)}", f"{down(low)}–{_rounded_up(high)}",
                 p.strongest, finding.meaning,
             )  # fmt: skip
         table.add_row(*row)
@@ -209,27 +199,23 @@ def _criteria(findings: Any) -> Table:
     for heading in ("criterion", "answered in part by", "not reached"):
         table.add_column(heading)
     for criterion in QUESTIONS:
-        found = [f for f in findings if f.protection and criterion in f.answer.criteria]
-        rows = [(f.attack, f.answer.does_not_reach) for f in found]
+        answering = [f for f in findings if f.protection and criterion in f.answer.criteria]
+        rows = [(f.attack, f.answer.does_not_reach) for f in answering]
         for place, row in enumerate(rows or [("–", "Everything: no attack on it was run.")]):
             table.add_row(*cells("" if place else criterion, *row))
     return table
 
 
-def _columns(sides: Any) -> str:
+def _columns(tables: Any) -> str:
     """What was released, in numbers."""
-    many = len(sides.features)
-    if sides.behind is None:
+    many = len(tables.features)
+    if tables.rows_before_scoring is None:
         return f"{many} columns"
-    return f"{many} {'score' if many == 1 else 'scores'} of {len(sides.behind.features)} columns"
-
-
-def _rounded(score: float) -> str:
-    """Three digits, never rounded to more protection than there is."""
-    return f"{math.floor(score * 1000 + 1e-9) / 1000:.3f}"
+    return f"{many} {'score' if many == 1 else 'scores'} of {len(tables.rows.features)} columns"
 
 
 def _rounded_up(score: float) -> str:
+    """The upper end of an interval, with three digits."""
     return f"{math.ceil(score * 1000 - 1e-9) / 1000:.3f}"
 
 
@@ -254,23 +240,20 @@ def audit(
     from targetdp._core import check
     from targetdp.attacks import audit as run_audit
     from targetdp.guarantee import Guarantee
-    from targetdp.mechanisms import (
-        least_noise,
-        noise_mechanisms,
-    )
+    from targetdp.mechanisms import least_noise, noise_mechanisms
 
     check.choice("mechanism", mechanism, ("least-noise", *noise_mechanisms()))
     d = check.dimensions(features, "features")
-    asked = Guarantee(B, epsilon, delta)
-    name = least_noise(asked, d).name if mechanism == "least-noise" else mechanism
+    claim = Guarantee(B, epsilon, delta)
+    name = least_noise(claim, d).name if mechanism == "least-noise" else mechanism
     with Bar(quiet=quiet) as bar:
         build = noise_mechanisms()[name]
-        found = run_audit(
-            build(asked), dimensions=d, distance=distance, runs=runs, confidence=confidence, progress=bar
+        result = run_audit(
+            build(claim), dimensions=d, distance=distance, runs=runs, confidence=confidence, progress=bar
         )
     if as_json:
-        emit(json.dumps({"mechanism": name} | found.record(), indent=2, ensure_ascii=False))
+        emit(json.dumps({"mechanism": name} | result.record(), indent=2, ensure_ascii=False))
     else:
-        out().print(f"{name}: {found.sentence}", highlight=False)
-    if not found.holds:
+        out().print(f"{name}: {result.sentence}", highlight=False)
+    if not result.holds:
         raise typer.Exit(1)

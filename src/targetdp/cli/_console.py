@@ -142,15 +142,11 @@ def noises() -> tuple[str, ...]:
     return declared("targetdp.mechanisms")
 
 
-ATTACKS = (
-    "singling_out",
-    "attribute_inference",
-    "distinguishing",
-    "linkage",
-    "linkability",
-    "membership",
-    "reconstruction",
-)
+def attack_names() -> tuple[str, ...]:
+    """The attacks on a release: those that declare a place."""
+    return declared("targetdp.attacks", r'^@attack\(\s*"([^"]+)",\s*place=')
+
+
 PROGRAMS = ("togo", "nigeria")
 SCALES = ("private", "data")
 SCORE_SCALES = ("sample", *SCALES)
@@ -170,7 +166,7 @@ def attacks(incomplete: str) -> list[str]:
     """Attacks, separated by commas: the last one is completed, and none is offered twice."""
     before, comma, last = incomplete.rpartition(",")
     given = before.split(",")
-    left = (name for name in ATTACKS if name not in given)
+    left = (name for name in attack_names() if name not in given)
     return [before + comma + name for name in _beginning(left, last)]
 
 

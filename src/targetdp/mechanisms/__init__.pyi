@@ -11,7 +11,6 @@ from targetdp.mechanisms._choice import LEAST_NOISE as LEAST_NOISE
 from targetdp.mechanisms._choice import least_noise as least_noise
 from targetdp.mechanisms._gaussian import GaussianLaw as GaussianLaw
 from targetdp.mechanisms._gaussian import GaussianNoise as GaussianNoise
-from targetdp.mechanisms._laplace import LaplaceDensity as LaplaceDensity
 from targetdp.mechanisms._laplace import SphericalLaplace as SphericalLaplace
 from targetdp.mechanisms._laplace import SphericalLaplaceLaw as SphericalLaplaceLaw
 from targetdp.mechanisms._law import NoiseDensity as NoiseDensity

@@ -10,7 +10,7 @@ import numpy as np
 from targetdp._core import Floats, check, declared, import_all
 from targetdp.accounting import Imperfection, PrivacyLoss
 from targetdp.guarantee import Guarantee, sequential
-from targetdp.mechanisms._law import NoiseLaw
+from targetdp.mechanisms._law import NoiseDensity, NoiseLaw, NormalDensity
 from targetdp.noise import WordStream, word_stream
 from targetdp.normalization import Normalized, Privatized, clip_rows
 
@@ -22,6 +22,9 @@ SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 100.0
 SMALLEST_B = 1e-9
 SMALLEST_DELTA = 1e-20
 """Below it the sampler's own tail and float error would no longer be negligible beside δ."""
+
+
+_TAKEN_AS_NORMAL = "The noise's law is not known row by row: it was taken as normal noise of the same size."
 
 
 class Mechanism(ABC):
@@ -41,6 +44,10 @@ class Mechanism(ABC):
     @abstractmethod
     def guarantee(self) -> Guarantee | None:
         """What one call of `privatize` without ``rng`` guarantees; None if nothing."""
+
+    def loss_between(self, distance: float, dimensions: int) -> PrivacyLoss | None:  # noqa: ARG002
+        """The privacy loss between two rows at a distance; None where no noise of a known law is added."""
+        return None
 
     @overload
     def privatize(self, X: Normalized, rng: np.random.Generator | None = None) -> Privatized: ...
@@ -130,9 +137,38 @@ class NoiseMechanism(Mechanism):
         """
         return self.law(dimensions).privacy_loss(distance)
 
+    def loss_between(self, distance: float, dimensions: int) -> PrivacyLoss:
+        """See `Mechanism.loss_between`."""
+        return self.privacy_loss(distance=distance, dimensions=dimensions)
+
     def noise_covariance(self, dimensions: int) -> Floats:
         """Covariance of the noise on one row, on the scale of the rows."""
         return self.law(dimensions).covariance
+
+    def known_density(self, dimensions: int) -> NoiseDensity:
+        """The density of the noise on one row, as an adversary knows it who was told the mechanism.
+
+        Where rows have no law of their own (a truncated projection) it is a normal one of the same size.
+        """
+        try:
+            return self.law(dimensions).density_of_a_simulation
+        except ValueError:  # what it cannot do at all is said by its covariance
+            variance = float(np.trace(self.noise_covariance(dimensions))) / dimensions
+        return NormalDensity(math.sqrt(variance), _TAKEN_AS_NORMAL)
+
+    def known_map(self, dimensions: int) -> Floats:
+        """The matrix that rows are multiplied by in the mean, as far as an adversary knows it: none."""
+        return np.eye(dimensions)
+
+    @property
+    def added(self) -> "NoiseMechanism":
+        """The mechanism that adds the noise, without what is done to rows before it."""
+        return self
+
+    @property
+    def makes_scores(self) -> bool:
+        """Whether rows come out as scores, in dimensions of their own."""
+        return False
 
     @property
     def on_whole_tables(self) -> "NoiseMechanism":

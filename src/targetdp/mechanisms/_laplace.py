@@ -34,6 +34,11 @@ class LaplaceDensity(NoiseDensity):
     """
 
     scale: float
+    normal_mixture = True
+
+    def variance_shape(self, dimensions: int) -> float:
+        """(d + 1)/2: see `targetdp.noise.add_spherical_laplace`."""
+        return (dimensions + 1) / 2
 
     def log_density(self, squared: Floats) -> Floats:
         """−r/b."""

@@ -37,6 +37,8 @@ class NoiseDensity(ABC):
     """Whether rows are ordered by likelihood exactly as they are by Euclidean distance."""
     note = ""
     """What the caller should be told about it."""
+    normal_mixture = False
+    """Whether the noise is normal, or normal of a random variance (`variance_shape`), on whitened rows."""
 
     def whitened(self, rows: Floats) -> Floats:
         """Rows between which the density depends on the distance only."""
@@ -45,6 +47,18 @@ class NoiseDensity(ABC):
     @abstractmethod
     def log_density(self, squared: Floats) -> Floats:
         """Log-density at squared distances between whitened rows, up to a constant; may overwrite them."""
+
+    def variance_shape(self, dimensions: int) -> float | None:  # noqa: ARG002 (some densities use it)
+        """The shape of the Gamma distribution of a normal mixture's variance; None where it is fixed."""
+        return None
+
+    def plateau(self, distances: Floats) -> tuple[Floats, Floats] | None:  # noqa: ARG002
+        """The distances between which the density is what it is at these; None where it falls all the way."""
+        return None
+
+    def share_within(self, distances: Floats) -> Floats | None:  # noqa: ARG002
+        """The probability that the noise is no longer than each distance, for densities that state it."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,11 @@ class NormalDensity(NoiseDensity):
 
     deviation: float
     note: str = ""
+
+    @property
+    def normal_mixture(self) -> bool:  # type: ignore[override]
+        """It is, unless it stands for noise of another density, as its note then says."""
+        return not self.note
 
     def log_density(self, squared: Floats) -> Floats:
         """−r²/(2σ²)."""
@@ -88,6 +107,9 @@ class NoiseLaw(ABC):
 
     family: ClassVar[str]
     """What a record of the law calls it; naming it declares the law (`law_of`)."""
+
+    guarantee: ClassVar[None] = None
+    """A law makes no claim of its own: what it promises is derived from it at any distance."""
 
     dimensions: int
     grid: float
@@ -120,6 +142,31 @@ class NoiseLaw(ABC):
     def covariance(self) -> Floats:
         """Covariance of the noise on one row: the same in all directions, unless a law says otherwise."""
         return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
+
+    def law(self, dimensions: int) -> "NoiseLaw":
+        """The law itself, as `NoiseMechanism.law` gives it; a ValueError for another number of columns."""
+        if dimensions != self.dimensions:
+            raise ValueError(
+                f"dimensions = {dimensions} does not fit a law of noise on {self.dimensions} columns: "
+                "give the number of columns that were released"
+            )
+        return self
+
+    def loss_between(self, distance: float, dimensions: int) -> PrivacyLoss:
+        """See `Mechanism.loss_between`."""
+        return self.law(dimensions).privacy_loss(distance)
+
+    def noise_covariance(self, dimensions: int) -> Floats:
+        """See `NoiseMechanism.noise_covariance`."""
+        return self.law(dimensions).covariance
+
+    def known_density(self, dimensions: int) -> NoiseDensity:
+        """See `NoiseMechanism.known_density`."""
+        return self.law(dimensions).density
+
+    def known_map(self, dimensions: int) -> Floats:
+        """See `NoiseMechanism.known_map`."""
+        return self.law(dimensions).kept_directions()
 
     @property
     @abstractmethod

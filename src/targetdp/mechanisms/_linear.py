@@ -108,6 +108,10 @@ class LinearLaw(NoiseLaw):
         """The noise on the scores."""
         return self.noise
 
+    def kept_directions(self) -> Floats:
+        """The weights, which make scores of rows."""
+        return np.array(self.weights)
+
     @property
     def makes_scores(self) -> bool:
         """True: rows come out as scores."""
@@ -179,7 +183,7 @@ class Scores(NoiseMechanism):
 
     def __post_init__(self) -> None:
         check.instance("noise", self.noise, NoiseMechanism)
-        if isinstance(self.noise, Scores):
+        if self.noise.makes_scores:
             raise TypeError("noise makes scores itself: multiply the two maps, and give one")
         given = unit_map(self.weights, self.noise.guarantee.B)
         object.__setattr__(self, "weights", tuple(map(tuple, given.tolist())))
@@ -195,6 +199,16 @@ class Scores(NoiseMechanism):
         if check.dimensions(dimensions) != columns:
             raise ValueError(f"X has {dimensions} columns, weights are for {columns}: give the same columns")
         return LinearLaw(columns, noise.grid, self.weights, noise)
+
+    @property
+    def added(self) -> NoiseMechanism:
+        """The noise on the scores."""
+        return self.noise
+
+    @property
+    def makes_scores(self) -> bool:
+        """It does."""
+        return True
 
     def exposed_direction(self, dimensions: int) -> Floats:  # noqa: ARG002 (the weights know)
         """The direction in which the map stretches rows the most."""

@@ -29,6 +29,7 @@ class ProjectedDensity(NoiseDensity):
     whitening: Floats
     note: str = ""
     nearer_is_likelier = False
+    normal_mixture = True
 
     def whitened(self, rows: Floats) -> Floats:
         """See `NoiseDensity.whitened`: row by row, so that equal rows stay equal."""

@@ -60,6 +60,10 @@ class StaircaseDensity(NoiseDensity):
         outer = self.inner + self.period * steps
         return np.where(steps > 0, outer - self.period, 0.0), outer
 
+    def plateau(self, distances: Floats) -> tuple[Floats, Floats]:
+        """The edges of the step that each distance lies on."""
+        return self.edges(self.steps(distances))
+
     def share_within(self, distances: Floats) -> Floats:
         """The probability that the noise is no longer than each distance."""
         fall, steps = math.exp(-self.level), self.steps(distances)

@@ -15,7 +15,21 @@ from targetdp.attacks._protection import Setting, ratio_interval, share_interval
 
 
 def near(guess: Floats, actual: Floats, tolerance: float, zero_tolerance: float) -> NDArray[np.bool_]:
-    """|guess - actual| ≤ tolerance·|actual|; for an actual value of exactly 0, ≤ zero_tolerance."""
+    """Whether guesses are right: |guess - actual| ≤ tolerance·|actual|; for an actual 0, ≤ zero_tolerance.
+
+    Args:
+        guess: Guesses.
+        actual: The true values.
+        tolerance: Relative error up to which a guess is right.
+        zero_tolerance: Absolute error up to which a guess at 0 is right.
+
+    Returns:
+        A mark for each guess.
+
+    Example:
+        >>> near(np.array([1.04, 1.06, 0.1]), np.array([1.0, 1.0, 0.0]), 0.05, 0.2).tolist()
+        [True, False, True]
+    """
     return np.asarray(
         np.abs(guess - actual) <= np.where(actual == 0, zero_tolerance, tolerance * np.abs(actual))
     )
@@ -25,6 +39,18 @@ def near_by_anonymeter(guess: Floats, actual: Floats, tolerance: float) -> NDArr
     """|guess - actual| / (guess + 10⁻¹²) ≤ tolerance, as Anonymeter 1.0 and 1.1 have it.
 
     The guess is divided by with its sign: every negative guess counts as right, whatever the actual value.
+
+    Args:
+        guess: Guesses.
+        actual: The true values.
+        tolerance: Relative error up to which a guess is right.
+
+    Returns:
+        A mark for each guess.
+
+    Example:
+        >>> near_by_anonymeter(np.array([1.04, -7.0]), np.array([1.0, 1.0]), 0.05).tolist()
+        [True, True]
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.asarray(np.abs(guess - actual) / (guess + 1e-12) <= tolerance)
@@ -33,7 +59,18 @@ def near_by_anonymeter(guess: Floats, actual: Floats, tolerance: float) -> NDArr
 def zero_tolerances(table: Floats, tolerance: float) -> Floats:
     """For each column ``tolerance`` times the median size of its values that are not 0.
 
+    Args:
+        table: Original rows.
+        tolerance: Relative error up to which a guess is right.
+
+    Returns:
+        The absolute error up to which a guess at 0 is right, by column.
+
     Edges: 0 for a column of zeros: there a guess must be exact.
+
+    Example:
+        >>> zero_tolerances(np.array([[0.0, 2.0], [4.0, 0.0]]), 0.5).tolist()
+        [2.0, 1.0]
     """
     sizes = np.abs(table)
     return np.array([tolerance * float(np.median(size[size > 0])) if size.any() else 0.0 for size in sizes.T])
@@ -103,15 +140,15 @@ def rule_of(
     return Rule(tolerance, None)
 
 
-def relative(failed: float, people: int, failed_outside: float, outside: int, doubt: float) -> Setting:
+def relative(failed: float, people: int, failed_outside: float, outside: int, error_rate: float) -> Setting:
     """The share of failed guesses relative to people outside; without any of those, the share itself.
 
     Edges: where no guess fails on either side, the ratio counts as 1; where none fails outside only, it is
     infinite.
     """
     if not outside:
-        return Setting(failed / people, share_interval(failed, people, doubt))
-    interval = ratio_interval(failed, people, failed_outside, outside, doubt)
+        return Setting(failed / people, share_interval(failed, people, error_rate))
+    interval = ratio_interval(failed, people, failed_outside, outside, error_rate)
     if failed_outside > 0:
         return Setting((failed / people) / (failed_outside / outside), interval)
     return Setting(math.inf if failed > 0 else 1.0, interval)

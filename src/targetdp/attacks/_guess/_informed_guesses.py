@@ -9,26 +9,26 @@ import numpy as np
 from targetdp._core import Floats, Progress, check
 from targetdp.attacks._attribute_inference import Window
 from targetdp.attacks._guess._failed_guesses import Rule, notes_on, relative, rule_of, sampled_note
-from targetdp.attacks._guess._linear_guess import Belief, Knowing, Moments, Shown
+from targetdp.attacks._guess._linear_guess import Belief, KnownColumns, Moments, Observation
 from targetdp.attacks._linkage import same_people
-from targetdp.attacks._match._known_density import in_unit_ball
+from targetdp.attacks._match._known_density import check_in_unit_ball
 from targetdp.attacks._match._units import shared_note
 from targetdp.attacks._protection import Protection, Setting, worst
 
-WITH = ("linear guess", "outward guess", "likeliest of few values", "likelier sign")
-WITHOUT = (*(f"{name} without the release" for name in WITH), "commonest value")
-GUESSES = (*WITH, *WITHOUT)
+WITH_RELEASE = ("linear guess", "outward guess", "likeliest of few values", "likelier sign")
+WITHOUT_RELEASE = (*(f"{name} without the release" for name in WITH_RELEASE), "commonest value")
+GUESSES = (*WITH_RELEASE, *WITHOUT_RELEASE)
 """All that are tried on people in the release; outside it, only what needs no release.
 
 A column with no few values, and a sign where the size of a value does not follow, are guessed by the linear
 guess, which comes first and so is never named by another's name.
 """
 
-COMMON = 0.01
-"""Share of people who have a value, or lie on the sphere, from which on somebody reckons with it."""
-AT_LEAST = 5
+COMMON_SHARE = 0.01
+"""Share of people who have a value, or lie on the sphere, from which on an adversary expects it."""
+FEWEST_PEOPLE = 5
 MOST_VALUES = 16
-"""People whom a common value has at least, and how many such values of a column are told apart."""
+"""A common value is shared by so many people at least; a column has so many common values at most."""
 _ON_SPHERE = 1 - 1e-6
 
 WELL_INFORMED = (
@@ -42,7 +42,7 @@ BY_HINDSIGHT = (
 
 
 @dataclass(frozen=True)
-class Few:
+class CommonValues:
     """The common ``values`` of a column, and how much more often they occur than a normal one would.
 
     So the posterior of the normal belief, times these ``log_odds``, is that of the values' own frequencies.
@@ -52,10 +52,10 @@ class Few:
     log_odds: Floats
 
     @classmethod
-    def of(cls, column: Floats) -> "Few | None":
+    def of(cls, column: Floats) -> "CommonValues | None":
         """The common values of a column of people at large; None where there are not two of them."""
         values, counts = np.unique(np.round(column, 10), return_counts=True)
-        common = np.flatnonzero(counts >= max(AT_LEAST, COMMON * len(column)))
+        common = np.flatnonzero(counts >= max(FEWEST_PEOPLE, COMMON_SHARE * len(column)))
         common = np.sort(common[np.argsort(-counts[common], kind="stable")[:MOST_VALUES]])
         if len(common) < 2:
             return None
@@ -64,84 +64,95 @@ class Few:
 
 
 @dataclass(frozen=True)
-class Attacked:
+class InformedAttack:
     """People in a release and what it shows of them, people outside it, and what is known of people at large.
 
-    ``usual`` has the commonest value of each column, ``few`` its common values, if it has several;
+    ``commonest`` has the commonest value of each column, ``common`` its common values, if it has several;
     ``on_sphere`` says that rows of length 1 are common, as after clipping: there the size of the last value
-    follows from all others. ``everyone`` counts the people of whom those attacked are a sample.
+    follows from all others. ``total`` counts the people of whom those attacked are a sample.
     """
 
     rows: Floats = field(repr=False)
     released: Floats = field(repr=False)
     outside: Floats = field(repr=False)
-    shown: Shown
+    observation: Observation
     moments: Moments
-    usual: Floats
-    few: tuple[Few | None, ...]
+    commonest: Floats
+    common: tuple[CommonValues | None, ...]
     on_sphere: bool
     rule: Rule
-    everyone: int
+    total: int
     well_informed: bool
 
     @classmethod
     def of(
-        cls, X: Floats, released: Any, name: str, shown: Shown, holdout: Any, population: Any, tolerance: Any
-    ) -> "Attacked":
+        cls,
+        X: Floats,
+        released: Any,
+        name: str,
+        observation: Observation,
+        holdout: Any,
+        population: Any,
+        tolerance: Any,
+    ) -> "InformedAttack":
         """Everybody, checked; ``name`` is what the released table is called."""
         d = X.shape[1]
-        private = check.table(released, name, columns=len(shown.map))
+        private = check.table(released, name, columns=len(observation.map))
         same_people(X, "X", private, name)
         outside = np.empty((0, d)) if holdout is None else check.table(holdout, "holdout", columns=d)
         general = X if population is None else check.table(population, "population", columns=d)
         for table, called in ((X, "X"), (outside, "holdout"), (general, "population")):
             if len(table):
-                in_unit_ball(table, called)
+                check_in_unit_ball(table, called)
         rule = rule_of(X, tolerance)
-        few, long = tuple(map(Few.of, general.T)), np.linalg.norm(general, axis=1) > _ON_SPHERE
+        common, long = tuple(map(CommonValues.of, general.T)), np.linalg.norm(general, axis=1) > _ON_SPHERE
         return cls(
-            X, private, outside, shown, Moments.of(general), rule.commonest(general), few,
-            float(long.mean()) >= COMMON, rule, len(X), population is None,
+            X, private, outside, observation, Moments.of(general), rule.commonest(general), common,
+            float(long.mean()) >= COMMON_SHARE, rule, len(X), population is None,
         )  # fmt: skip
 
     def failures(self, windows: Sequence[Window], progress: Progress) -> tuple[Floats, Floats]:
-        """By column: failures of each of `GUESSES` in the release, and of each of `WITHOUT` outside it."""
+        """By column: failures of each of `GUESSES` in the release, and of those without it outside."""
         d = self.rows.shape[1]
-        inside, beyond = np.zeros((d, len(GUESSES))), np.zeros((d, len(WITHOUT)))
+        inside, of_holdout = np.zeros((d, len(GUESSES))), np.zeros((d, len(WITHOUT_RELEASE)))
         for window in windows:
-            knowing = Knowing.of(self.moments, window.known)
-            told = knowing.with_release(self.rows, self.released, self.shown)
-            general, of_others = knowing.alone(self.rows), knowing.alone(self.outside)
+            known = KnownColumns.of(self.moments, window.known)
+            informed = known.with_release(self.rows, self.released, self.observation)
+            general, of_others = known.alone(self.rows), known.alone(self.outside)
             for secret in window.secrets:
-                place = knowing.rest.index(secret)
+                place = known.rest.index(secret)
                 alone = self._guesses(general, self.rows, secret, place)
-                guesses = (*self._told(told, general, secret, place), *alone)
+                guesses = (*self._informed_guesses(informed, general, secret, place), *alone)
                 inside[secret] += self._failed(guesses, self.rows, secret)
                 controls = self._guesses(of_others, self.outside, secret, place)
-                beyond[secret] += self._failed(controls, self.outside, secret)
+                of_holdout[secret] += self._failed(controls, self.outside, secret)
             progress.advance(1)
-        return inside, beyond
+        return inside, of_holdout
 
     def _guesses(self, belief: Belief, rows: Floats, secret: int, place: int) -> tuple[Floats, ...]:
-        """The guesses at a column that follow from known columns alone, as `WITH` has them."""
+        """The guesses at a column that follow from known columns alone, as `WITH_RELEASE` has them."""
         linear, drawn = belief.guesses(place)
-        few, signs = self.few[secret], self._signs(belief, rows)
-        value = linear if few is None else belief.likeliest(place, few.values, few.log_odds)
+        common, signs = self.common[secret], self._signs(belief, rows)
+        value = linear if common is None else belief.likeliest(place, common.values, common.log_odds)
         return linear, drawn, value, linear if signs is None else belief.likeliest(place, signs)
 
-    def _told(self, told: Belief, general: Belief, secret: int, place: int) -> tuple[Floats, ...]:
+    def _informed_guesses(
+        self, informed: Belief, general: Belief, secret: int, place: int
+    ) -> tuple[Floats, ...]:
         """The same with what the release shows of the people in it.
 
         Where nothing is unknown but the secret, few values are weighed by the noise's own density: it is not
         normal, and for some laws far from it.
         """
-        linear, drawn = told.guesses(place)
-        few, signs = self.few[secret], self._signs(general, self.rows)
+        linear, drawn = informed.guesses(place)
+        common, signs = self.common[secret], self._signs(general, self.rows)
         value = sign = linear
-        if few is not None and len(told.columns) > 1:
-            value = told.likeliest(place, few.values, few.log_odds)
-        elif few is not None:
-            value = general.likeliest(place, few.values, few.log_odds + self._density(secret, few.values))
+        if common is not None and len(informed.columns) > 1:
+            value = informed.likeliest(place, common.values, common.log_odds)
+        elif common is not None:
+            value = general.likeliest(
+                place, common.values, common.log_odds + self._density(secret, common.values)
+            )
         if signs is not None:
             sign = general.likeliest(place, signs, self._density(secret, signs))
         return linear, drawn, value, sign
@@ -155,11 +166,11 @@ class Attacked:
         return np.stack([size, -size], axis=1)
 
     def _density(self, secret: int, values: Floats) -> Floats:
-        return self.shown.log_density(self.rows, self.released, secret, values)
+        return self.observation.log_density(self.rows, self.released, secret, values)
 
     def _failed(self, guesses: Sequence[Floats], actual: Floats, secret: int) -> list[int]:
         """How many fail, of each of these guesses and of the commonest value."""
-        tried = (*guesses, np.full(len(actual), self.usual[secret]))
+        tried = (*guesses, np.full(len(actual), self.commonest[secret]))
         return [len(actual) - int(self.rule.right(g, actual[:, secret], secret).sum()) for g in tried]
 
     def protection(
@@ -174,20 +185,22 @@ class Attacked:
         without: dict[str, float] = {}
         outside: dict[str, float] = {}
         strongest: dict[str, str] = {}
-        doubt = (1 - confidence) / (d * len(plan) * len(GUESSES))
+        error_rate = (1 - confidence) / (d * len(plan) * len(GUESSES))
         for h, windows in plan.items():
-            inside, beyond = (
+            inside, of_holdout = (
                 failed / (1 if h == d - 1 else draws) for failed in self.failures(windows, progress)
             )
-            for name, tried, others in zip(names, inside, beyond, strict=True):
+            for name, tried, others in zip(names, inside, of_holdout, strict=True):
                 # The control is the guess that is best without the release. It is tried on everybody, in the
                 # release and outside: a few hundred people outside alone leave rare failures to luck, and the
                 # worst of many ratios would then look like a leak where there is none.
-                best = int(tried[-len(WITHOUT) :].argmin())
-                setting, same = f"h={h}, {name}", float(tried[len(WITH) + best])
-                control, everyone = (same + float(others[best]), n + m) if m else (0.0, 0)
-                settings[setting] = _lowest([relative(float(p), n, control, everyone, doubt) for p in tried])
-                shares[setting] = (float(tried.min()) / n, control / max(1, everyone))
+                best = int(tried[-len(WITHOUT_RELEASE) :].argmin())
+                setting, same = f"h={h}, {name}", float(tried[len(WITH_RELEASE) + best])
+                control, total = (same + float(others[best]), n + m) if m else (0.0, 0)
+                settings[setting] = _lowest(
+                    [relative(float(p), n, control, total, error_rate) for p in tried]
+                )
+                shares[setting] = (float(tried.min()) / n, control / max(1, total))
                 without[setting], outside[setting] = same / n, float(others[best]) / max(1, m)
                 strongest[setting] = GUESSES[int(tried.argmin())]
         zeros = self.rule.zeros(np.concatenate([self.rows, self.outside]), names)
@@ -212,8 +225,8 @@ class Attacked:
         return [
             *([WELL_INFORMED] if self.well_informed else []),
             *(shared_note(self.rows, self.outside) if len(self.outside) else []),
-            *([self.shown.note] if self.shown.note else []),
-            *sampled_note(len(self.rows), self.everyone),
+            *([self.observation.note] if self.observation.note else []),
+            *sampled_note(len(self.rows), self.total),
         ]
 
 

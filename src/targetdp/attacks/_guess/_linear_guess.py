@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from targetdp._core import Floats
-from targetdp.attacks._match._known_density import Noise, covariance_of, density_of
-from targetdp.mechanisms import LinearLaw, NoiseDensity, NoiseLaw, NormalDensity, Scores
+from targetdp.attacks._match._known_density import Noise, check_noise
+from targetdp.mechanisms import NoiseDensity, NormalDensity
 
 _NOTHING = 1e-12
 """Share of the largest variance (columns in units of their own) below which a direction holds nothing."""
@@ -31,35 +31,33 @@ class Moments:
 
     @classmethod
     def of(cls, rows: Floats) -> "Moments":
-        """Those of a table."""
+        """The mean and covariance of a table's rows."""
         mean = rows.mean(axis=0)
         apart = rows - mean
         return cls(mean, apart.T @ apart / len(rows))
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What a release shows of a row x: ``map``·x (m×d), and noise of this ``covariance`` and ``shape``."""
+class Observation:
+    """What a release shows of a row x: ``map``·x (m×d), and noise of this ``covariance`` and ``density``."""
 
     map: Floats
     covariance: Floats
-    shape: NoiseDensity = _NO_NOISE
+    density: NoiseDensity = _NO_NOISE
     note: str = ""
 
     @classmethod
-    def of(cls, weights: Floats | None, noise: Noise | None, columns: int) -> "Shown":
+    def of(cls, weights: Floats | None, noise: Noise | None, columns: int) -> "Observation":
         """Scores by their weights or (None) whole rows, with the noise of a mechanism or law; None: as is."""
-        if isinstance(noise, Scores | LinearLaw):
-            noise = _behind(noise, weights, columns)
         seen = np.eye(columns) if weights is None else weights
         if noise is None:
             return cls(seen, np.zeros((len(seen), len(seen))))
-        shape = density_of(noise, len(seen))
-        covariance = covariance_of(noise, len(seen))
-        if isinstance(noise, NoiseLaw):
-            seen = noise.kept_directions() @ seen
-        assert shape is not None  # noqa: S101 (it is None for no noise only)
-        return cls(seen, covariance, shape, shape.note)
+        if getattr(noise, "makes_scores", False):
+            noise = _noise_on_scores(noise, weights, columns)
+        scores = len(seen)
+        noise = check_noise(noise, scores, "noise")
+        density = noise.known_density(scores)
+        return cls(noise.known_map(scores) @ seen, noise.noise_covariance(scores), density, density.note)
 
     def log_density(self, rows: Floats, released: Floats, secret: int, values: Floats) -> Floats:
         """How likely each person's released values are for each of some ``values`` of one column (n×K).
@@ -67,24 +65,23 @@ class Shown:
         By the noise's own density, up to a constant, for somebody who knows all other columns of ``rows``.
         """
         known = [j for j in range(self.map.shape[1]) if j != secret]
-        left = self.shape.whitened(released - rows[:, known] @ self.map[:, known].T)
-        step = self.shape.whitened(np.ascontiguousarray(self.map[:, [secret]].T))[0]
+        left = self.density.whitened(released - rows[:, known] @ self.map[:, known].T)
+        step = self.density.whitened(np.ascontiguousarray(self.map[:, [secret]].T))[0]
         length = float(step @ step)
         # Along the step and across it: so nothing large cancels where the noise is small.
         best = left @ step / length if length > 0 else np.zeros(len(left))
         across = np.square(left - best[:, None] * step).sum(axis=1)
-        return self.shape.log_density(across[:, None] + length * np.square(values - best[:, None]))
+        return self.density.log_density(across[:, None] + length * np.square(values - best[:, None]))
 
 
-def _behind(noise: Scores | LinearLaw, weights: Floats | None, columns: int) -> Noise:
+def _noise_on_scores(noise: Noise, weights: Floats | None, columns: int) -> Noise:
     """The noise on scores, if these are the weights that make them."""
-    law = noise.law(columns) if isinstance(noise, Scores) else noise
     if weights is None:
         raise ValueError("noise is that of scores, and rows are attacked: give the noise of the rows")
-    own = np.array(law.weights)
+    own = noise.law(columns).kept_directions()
     if own.shape != weights.shape or not np.allclose(own, weights, rtol=1e-6, atol=1e-9):
         raise ValueError("weights are not those of the noise's own scores: give noise.weights")
-    return noise.noise if isinstance(noise, Scores) else law.noise
+    return noise.added
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,7 @@ class Belief:
 
 
 @dataclass(frozen=True)
-class Knowing:
+class KnownColumns:
     """Somebody who knows the ``known`` columns of a person, and what people are like in general."""
 
     known: tuple[int, ...]
@@ -130,8 +127,8 @@ class Knowing:
     left: Floats
 
     @classmethod
-    def of(cls, moments: Moments, known: Sequence[int]) -> "Knowing":
-        """Condition on the known columns."""
+    def of(cls, moments: Moments, known: Sequence[int]) -> "KnownColumns":
+        """What follows from knowing these columns, by the moments of people in general."""
         given, C = list(known), moments.covariance
         rest = [j for j in range(len(C)) if j not in set(given)]
         slopes = _inverse(C[np.ix_(given, given)]) @ C[np.ix_(given, rest)]
@@ -147,13 +144,13 @@ class Knowing:
         means = self.center[list(self.rest)] + (rows[:, given] - self.center[given]) @ self.slopes
         return Belief(self.rest, means, np.diag(self.left))
 
-    def with_release(self, rows: Floats, released: Floats, shown: Shown) -> Belief:
+    def with_release(self, rows: Floats, released: Floats, observation: Observation) -> Belief:
         """What they tell together with the released values."""
         before, given = self.alone(rows), list(self.known)
-        A = shown.map[:, list(self.rest)]
+        A = observation.map[:, list(self.rest)]
         about = A @ self.left
-        gains = _inverse(about @ A.T + shown.covariance) @ about
-        news = released - rows[:, given] @ shown.map[:, given].T - before.means @ A.T
+        gains = _inverse(about @ A.T + observation.covariance) @ about
+        news = released - rows[:, given] @ observation.map[:, given].T - before.means @ A.T
         variances = np.maximum(0.0, before.variances - np.einsum("ij,ij->j", about, gains))
         return Belief(self.rest, before.means + news @ gains, variances)
 

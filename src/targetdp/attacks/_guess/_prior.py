@@ -57,13 +57,13 @@ def linear_prior(rows: Floats, lengths: Floats) -> Mixture:
     values, vectors = np.linalg.eigh(covariance + share * (even - covariance) - np.eye(d))
     people = (vectors * np.maximum(values, 0.0)) @ vectors.T
     if float(np.diag(people) @ lengths**2) > 1:
-        people = _patient(covariance, min(variance, 1 / d) * alike, lengths, n)
+        people = _covariance_by_rounds(covariance, min(variance, 1 / d) * alike, lengths, n)
     before = np.diag(_variance_of_mean(mean, people, lengths, n) * alike)
     center = mean @ np.linalg.solve(before + (people + np.eye(d)) / n, before)
     return Mixture(np.ones(1), center[None, :], people[None])
 
 
-def _patient(covariance: Floats, even: Floats, lengths: Floats, n: int) -> Floats:
+def _covariance_by_rounds(covariance: Floats, even: Floats, lengths: Floats, n: int) -> Floats:
     """People's covariance by a few rounds of expectation and maximization from equal variances.
 
     Each round moves a direction by as much as rows say of it: where noise is loud, it hardly moves.
@@ -84,10 +84,10 @@ def _variance_of_mean(mean: Floats, people: Floats, lengths: Floats, n: int) -> 
     By expectation and maximization from 1/d, the most that is possible in the unit ball.
     """
     most = variance = 1 / len(mean)
-    squares, doubts = np.square(mean * lengths), lengths**2 * (1 + np.diag(people)) / n
+    squares, uncertainties = np.square(mean * lengths), lengths**2 * (1 + np.diag(people)) / n
     for _ in range(_ROUNDS):
-        gains = variance / (variance + doubts)
-        variance = min(most, float((gains * doubts + gains**2 * squares).mean()))
+        gains = variance / (variance + uncertainties)
+        variance = min(most, float((gains * uncertainties + gains**2 * squares).mean()))
     return variance
 
 
@@ -114,7 +114,7 @@ def linear_estimate(rows: Floats, prior: Mixture) -> Floats:
 def fitted_prior(rows: Floats, noise: KnownNoise, rng: np.random.Generator) -> Mixture:
     """A mixture: components are doubled as long as that raises the likelihood of a quarter of rows, held out.
 
-    It is fitted to `MOST_ROWS` rows at most; `limits` tells what that and the table's width left out.
+    It is fitted to `MOST_ROWS` rows at most; `notes_on_fitting` says what was left out.
     """
     chosen = rng.permutation(len(rows))[:MOST_ROWS]
     quarter = len(chosen) // 4
@@ -131,25 +131,25 @@ def fitted_prior(rows: Floats, noise: KnownNoise, rng: np.random.Generator) -> M
     return best if np.isinf(highest) else _improved(best, rows[chosen], noise)
 
 
-def limits(people: int, noise: KnownNoise) -> tuple[str, ...]:
+def notes_on_fitting(people: int, noise: KnownNoise) -> tuple[str, ...]:
     """What was left out to fit a prior in a reasonable time, in sentences."""
-    found = []
+    notes = []
     if people > MOST_ROWS:
-        found.append(
+        notes.append(
             f"The mixture prior was fitted to {MOST_ROWS:,} of the {people:,} rows, drawn at random."
         )
     counts = _affordable(people, noise)
     if not counts:
-        found.append(
+        notes.append(
             "The table is too wide to fit a mixture in a reasonable time: its place is taken by the normal "
             "prior of the linear estimate."
         )
     elif len(counts) < len(COMPONENTS):
-        found.append(
+        notes.append(
             f"The table is so wide that mixtures of {counts[-1]} components at most were tried, instead of "
             f"{COMPONENTS[-1]}."
         )
-    return tuple(found)
+    return tuple(notes)
 
 
 def _affordable(people: int, noise: KnownNoise) -> tuple[int, ...]:

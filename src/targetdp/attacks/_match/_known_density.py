@@ -1,12 +1,13 @@
-"""Noise as an adversary knows it: its density and covariance, from a mechanism or from its law."""
+"""Noise as an adversary knows it, from a mechanism or from its law, and whether two tables differ by it."""
 
 import math
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from targetdp._core import Floats
-from targetdp.mechanisms import NoiseDensity, NoiseLaw, NoiseMechanism, NormalDensity
+from targetdp._core import Floats, check, row_product
+from targetdp.mechanisms import LinearLaw, NoiseDensity, NoiseLaw, NoiseMechanism, Scores
+from targetdp.normalization import clip_rows
 
 Noise: TypeAlias = NoiseMechanism | NoiseLaw
 
@@ -15,28 +16,66 @@ _OUTSIDE = 1e-6
 
 
 def density_of(noise: Noise | None, dimensions: int, name: str = "noise") -> NoiseDensity | None:
-    """The density of a mechanism's or a law's noise on so many columns; None if it is not known."""
-    if noise is None:
-        return None
-    law = _law(noise, dimensions, name)
-    if law is not None:
-        return law.density_of_a_simulation if isinstance(noise, NoiseMechanism) else law.density
-    return NormalDensity(
-        math.sqrt(float(np.trace(covariance_of(noise, dimensions))) / dimensions),
-        f"The {name}'s law is not known row by row: it was taken as normal noise of the same size.",
-    )
+    """The density of a mechanism's or a law's noise, as an adversary knows it who was told either of them.
+
+    Args:
+        noise: The mechanism or its law; None if it is not known.
+        dimensions: Number of columns.
+        name: What the argument is called in messages.
+
+    Returns:
+        The density of the noise on one row; None if the noise is not known.
+
+    Raises:
+        TypeError: ``noise`` is neither a mechanism nor a law.
+        ValueError: It is for another number of columns.
+
+    Example:
+        >>> from targetdp import GaussianNoise
+        >>> density_of(GaussianNoise(B=0.25, epsilon=1, delta=1e-5), 3).nearer_is_likelier
+        True
+    """
+    return None if noise is None else check_noise(noise, dimensions, name).known_density(dimensions)
 
 
 def covariance_of(noise: Noise, dimensions: int, name: str = "noise") -> Floats:
-    """Covariance of the noise on one row."""
-    law = _law(noise, dimensions, name)
-    if law is not None:
-        return law.covariance
-    assert isinstance(noise, NoiseMechanism)  # noqa: S101 (a law stands for itself)
-    return noise.noise_covariance(dimensions)
+    """Covariance of the noise on one row.
+
+    Args:
+        noise: The mechanism or its law.
+        dimensions: Number of columns.
+        name: What the argument is called in messages.
+
+    Returns:
+        A matrix with a row and a column for each column of the release.
+
+    Raises:
+        TypeError: ``noise`` is neither a mechanism nor a law.
+        ValueError: It is for another number of columns.
+
+    Example:
+        >>> from targetdp import SphericalLaplace
+        >>> covariance_of(SphericalLaplace(B=1, epsilon=1), 3).round(2).diagonal()
+        array([4., 4., 4.])
+    """
+    return check_noise(noise, dimensions, name).noise_covariance(dimensions)
 
 
-def in_unit_ball(rows: Floats, name: str) -> None:
+def check_noise(noise: Any, dimensions: int, name: str) -> Noise:
+    """Refuse what is neither a mechanism nor a law, and a law for another number of columns."""
+    if not isinstance(noise, NoiseMechanism | NoiseLaw):
+        raise TypeError(
+            f"{name} = {noise!r} is neither a noise mechanism nor a noise law: "
+            "give the one that made the release"
+        )
+    if isinstance(noise, NoiseLaw) and noise.dimensions != dimensions:
+        raise ValueError(
+            f"{name} is a law for {noise.dimensions} columns, the release has {dimensions}: give its own law"
+        )
+    return noise
+
+
+def check_in_unit_ball(rows: Floats, name: str) -> None:
     """Refuse rows that a mechanism would have clipped: its noise is known on the scale of the ball only."""
     longest = float(np.sqrt(np.einsum("ij,ij->i", rows, rows).max()))
     if longest > 1 + _OUTSIDE:
@@ -46,21 +85,80 @@ def in_unit_ball(rows: Floats, name: str) -> None:
         )
 
 
-def _law(noise: Any, dimensions: int, name: str) -> NoiseLaw | None:
-    """The law; None for a mechanism that has no law of its own for each row (a truncated projection)."""
-    if isinstance(noise, NoiseMechanism):
-        try:
-            return noise.law(dimensions)
-        except ValueError:
-            noise.noise_covariance(dimensions)  # what it cannot do at all is said here
-            return None
-    if not isinstance(noise, NoiseLaw):
-        raise TypeError(
-            f"{name} = {noise!r} is neither a noise mechanism nor a noise law: "
-            "give the one that made the release"
-        )
-    if noise.dimensions != dimensions:
+# Scores without their noise: what a release of scores is compared with.
+
+
+def in_scores(X: Any, law: LinearLaw | Scores) -> Floats:
+    """The exact scores of rows of the unit ball: those to which ``law`` adds its noise.
+
+    Attacks that compare an original with its release take them in place of the rows: for example
+    ``linkage(in_scores(X, law), scores, law.noise)`` and ``singling_out(in_scores(X, law), scores)``.
+
+    Args:
+        X: Rows of the unit ball.
+        law: The law of the scores, or their mechanism.
+
+    Returns:
+        A row of scores for each row of X.
+
+    Raises:
+        TypeError: ``law`` makes no scores.
+        ValueError: X has another number of columns, or lies outside the unit ball.
+
+    Example:
+        >>> from targetdp import SphericalLaplace
+        >>> law = Scores([[3.0, 4.0]], SphericalLaplace(B=0.25, epsilon=4))
+        >>> in_scores([[0.5, 0.5]], law).round(3)
+        array([[0.7]])
+    """
+    rows = check.table(X)
+    if not getattr(law, "makes_scores", False):
+        raise TypeError(f"law = {law!r} makes no scores: give a LinearLaw, or Scores")
+    weights = np.array(law.weights)
+    if weights.shape[1] != rows.shape[1]:
+        raise ValueError(f"law is for {weights.shape[1]} columns, X has {rows.shape[1]}: they must agree")
+    check_in_unit_ball(rows, "X")
+    return clip_rows(row_product(rows, weights.T))
+
+
+# Whether two tables differ by the noise that a certificate has on record.
+
+FEWEST_TO_JUDGE = 20
+"""People from whom on the difference of the tables is held against the noise on record."""
+
+STANDARD_ERRORS = 8.0
+"""Standard errors that a true release stays within, but for about one in 10¹⁴."""
+
+
+def check_differs_by_noise(original: Floats, released: Floats, law: NoiseLaw | None) -> None:
+    """Refuse an original that differs from its release by something else than noise of the law on record.
+
+    Other scales or other rows would show: the mean of the difference, and its size, are compared with the
+    law's, at eight standard errors.
+    """
+    n = len(original)
+    if law is None or n < FEWEST_TO_JUDGE or not law.reaches_all_directions:
+        return
+    noise = released - original
+    off = np.abs(noise.mean(axis=0)) > STANDARD_ERRORS * noise.std(axis=0) / np.sqrt(n)
+    if off.any() or not _has_size_of(noise, law):
         raise ValueError(
-            f"{name} is a law for {noise.dimensions} columns, the release has {dimensions}: give its own law"
+            f"original and release differ by {np.sqrt(np.square(noise).mean()):.4g} per released column "
+            f"(root mean square), not by the noise of the certificate ({law.deviation_per_column:.4g}, mean "
+            "0): the original must be the table that was released, with the scales that were used"
         )
-    return noise
+
+
+def _has_size_of(noise: Floats, law: NoiseLaw) -> bool:
+    root = math.sqrt(len(noise))
+    shares = law.known_density(law.dimensions).share_within(np.linalg.norm(noise, axis=1))
+    if shares is not None:
+        # A few steps far out may carry most of the mean square, and may not have been drawn at all. So the
+        # length is judged by the share of noise that is shorter, which is uniform from 0 to 1.
+        return abs(float(shares.mean()) - 0.5) <= STANDARD_ERRORS / (math.sqrt(12) * root)
+    squares = np.einsum("ij,ij->i", noise, noise) / law.dimensions
+    expected = law.deviation_per_column**2
+    # Squares of this noise vary by at most 2.5 times their mean (Laplace in one column); a few rows may have
+    # small ones by chance, so that a half of the mean is always allowed for.
+    allowed = STANDARD_ERRORS * min(max(float(squares.std()), 0.5 * expected), 2.5 * expected) / root
+    return abs(float(squares.mean()) - expected) <= allowed

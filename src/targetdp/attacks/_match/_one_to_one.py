@@ -23,20 +23,20 @@ _TIED = 1e-9
 
 
 def assign(
-    X: Floats, X_priv: Floats, shape: NoiseDensity | None, rng: np.random.Generator, progress: Progress
+    X: Floats, X_priv: Floats, density: NoiseDensity | None, rng: np.random.Generator, progress: Progress
 ) -> Floats:
     """For each released row the chance that the likeliest matching of all rows gives it its own person.
 
-    Without a known shape the sum of squared distances is the least. Rows that are equal may change places
+    Without a known density the sum of squared distances is the least. Rows that are equal may change places
     without changing the likelihood: the chance is the mean over all such changes. Among other matchings that
     are equally likely, one is met by chance (rows are shuffled first).
     """
-    people, rows = (X, X_priv) if shape is None else (shape.whitened(X), shape.whitened(X_priv))
+    people, rows = (X, X_priv) if density is None else (density.whitened(X), density.whitened(X_priv))
     order = rng.permutation(len(people))
     costs = np.empty((len(rows), len(people)))
 
     def fill(queries: slice, points: slice, squared: Floats) -> None:
-        costs[queries, points] = squared if shape is None else -shape.log_density(squared)
+        costs[queries, points] = squared if density is None else -density.log_density(squared)
 
     over_pairs(rows, people[order], fill, progress)
     chosen = order[linear_sum_assignment(costs)[1]]
@@ -53,18 +53,18 @@ def _own_person(people: Integers, rows: Integers, chosen: Integers) -> Floats:
     return np.asarray(given / np.bincount(rows)[rows] / np.bincount(people)[people])
 
 
-def soft_ranks(X: Floats, X_priv: Floats, shape: NoiseDensity, progress: Progress) -> Ranks:
+def soft_ranks(X: Floats, X_priv: Floats, density: NoiseDensity, progress: Progress) -> Ranks:
     """For each released row the rank of its person by likelihood times the person's weight."""
-    people, rows = shape.whitened(X), shape.whitened(X_priv)
+    people, rows = density.whitened(X), density.whitened(X_priv)
     weights = np.zeros(len(X))
     for _ in range(_ROUNDS):
-        per_row = log_sums(rows, people, shape, weights, progress)
-        weights = -log_sums(people, rows, shape, -per_row, progress)
-    own = shape.log_density(squared_distances(rows, people)) + weights
+        per_row = log_sums(rows, people, density, weights, progress)
+        weights = -log_sums(people, rows, density, -per_row, progress)
+    own = density.log_density(squared_distances(rows, people)) + weights
     before, tied = np.zeros(len(X), dtype=np.int64), np.zeros(len(X), dtype=np.int64)
 
     def count(queries: slice, points: slice, squared: Floats) -> None:
-        ahead = shape.log_density(squared) + weights[points]
+        ahead = density.log_density(squared) + weights[points]
         ahead -= own[queries, None]
         likelier = (ahead > _TIED).sum(axis=1)
         before[queries] += likelier
@@ -75,13 +75,13 @@ def soft_ranks(X: Floats, X_priv: Floats, shape: NoiseDensity, progress: Progres
 
 
 def log_sums(
-    queries: Floats, points: Floats, shape: NoiseDensity, weights: Floats | None, progress: Progress
+    queries: Floats, points: Floats, density: NoiseDensity, weights: Floats | None, progress: Progress
 ) -> Floats:
     """For each query log Σ density × weight over all points; rows are whitened, weights are logarithms."""
     sums = LogSums(len(queries))
 
     def add(rows: slice, columns: slice, squared: Floats) -> None:
-        values = shape.log_density(squared)
+        values = density.log_density(squared)
         if weights is not None:
             values += weights[columns]
         sums.add(rows, values)

@@ -136,7 +136,7 @@ class Ranks:
     before: Integers
     tied: Integers
 
-    def found(self, rank: int) -> Floats:
+    def share_within(self, rank: int) -> Floats:
         """For each person the chance that the right one is among the first so many."""
         return np.clip((rank - self.before) / self.tied, 0.0, 1.0)
 
@@ -148,33 +148,35 @@ def nearest_ranks(queries: Floats, points: Floats, most: int, progress: Progress
     return Ranks(before, np.maximum(tied, 1))  # where counting stopped, the right one may not have been met
 
 
-def checked_ranks(ranks: Any) -> tuple[int, ...]:
+def check_ranks(ranks: Any) -> tuple[int, ...]:
     """Ranks that somebody asks for, 1 always among them."""
     given = check.several("ranks", ranks, "give ranks such as (1, 10)")
     return tuple(sorted({1, *(check.integer("ranks", rank, at_least=1, at_most=10**9) for rank in given)}))
 
 
-def setting_of(found: Floats, doubt: float, together: int = 1) -> Setting:
+def setting_of(shares: Floats, error_rate: float, people_per_match: int = 1) -> Setting:
     """Protection from being the first of the list.
 
-    Where people are found or missed ``together``, only so many of them count for the interval.
+    In a one-to-one matching people are found or missed in couples: each couple counts once for the interval.
     """
-    low, high = _interval(found, doubt, together)
-    return Setting(1 - float(found.mean()), (1 - high, 1 - low))
+    low, high = _interval(shares, error_rate, people_per_match)
+    return Setting(1 - float(shares.mean()), (1 - high, 1 - low))
 
 
-def _interval(found: Floats, doubt: float, together: int) -> Interval:
-    people = max(1, len(found) // together)
-    return share_interval(float(found.mean()) * people, people, doubt)
+def _interval(shares: Floats, error_rate: float, people_per_match: int) -> Interval:
+    people = max(1, len(shares) // people_per_match)
+    return share_interval(float(shares.mean()) * people, people, error_rate)
 
 
-def shares(found: Mapping[int, Floats], candidates: int, doubt: float, together: int = 1) -> dict[str, Any]:
+def describe_shares(
+    shares: Mapping[int, Floats], candidates: int, error_rate: float, people_per_match: int = 1
+) -> dict[str, Any]:
     """For each rank the share of people found, its interval, and what guessing would find."""
     return {
         f"rank_{rank}": {
             "share": float(each.mean()),
-            "interval": _interval(each, doubt, together),
+            "interval": _interval(each, error_rate, people_per_match),
             "chance": min(1.0, rank / candidates),
         }
-        for rank, each in found.items()
+        for rank, each in shares.items()
     }

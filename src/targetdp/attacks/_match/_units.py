@@ -11,8 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from targetdp._core import Floats, Integers
-from targetdp.attacks._match._known_density import Noise, covariance_of, density_of
-from targetdp.mechanisms import LaplaceDensity, NormalDensity, StaircaseDensity
+from targetdp.attacks._match._known_density import Noise, check_noise
 
 # Tables in units in which their columns can be compared, and rows that two tables share.
 
@@ -20,7 +19,7 @@ SMALLEST, LARGEST = 1e-140, 1e140
 """Squares of larger or smaller values leave the range of floats."""
 
 
-def must_have_squares(*tables: Floats) -> None:
+def check_squares(*tables: Floats) -> None:
     """Refuse values whose squares overflow, or underflow altogether."""
     largest = max(float(np.abs(table).max()) for table in tables)
     if largest > LARGEST or 0 < largest < SMALLEST:
@@ -101,15 +100,11 @@ class KnownNoise:
     @classmethod
     def of(cls, noise: Noise, dimensions: int) -> "KnownNoise":
         """The noise of a mechanism or law on so many columns."""
-        shape = density_of(noise, dimensions, "mechanism")
-        covariance = covariance_of(noise, dimensions, "mechanism")
-        scales, chances = np.ones(1), np.ones(1)
-        if isinstance(shape, LaplaceDensity):
-            scales, chances = _gamma((dimensions + 1) / 2)  # see `targetdp.noise.add_spherical_laplace`
-        stands_in = isinstance(shape, StaircaseDensity) or (
-            isinstance(shape, NormalDensity) and bool(shape.note)
-        )
-        return cls(covariance, scales, chances, not stands_in)
+        noise = check_noise(noise, dimensions, "mechanism")
+        density, covariance = noise.known_density(dimensions), noise.noise_covariance(dimensions)
+        random_variance = density.variance_shape(dimensions)
+        scales, chances = (np.ones(1), np.ones(1)) if random_variance is None else _gamma(random_variance)
+        return cls(covariance, scales, chances, density.normal_mixture)
 
     @property
     def variance(self) -> float:

@@ -17,7 +17,7 @@ def nearest_rows(
     people: Floats, released: Floats, known: Integers,
     small: Smalls, mark: Smalls,
     values: Smalls, order: Integers, low: Smalls, high: Smalls,
-    first_guess: Integers, quantum: float, limit: int, begin: int, end: int, found: Integers,
+    first_guess: Integers, quantum: float, limit: int, begin: int, end: int, places: Integers,
 ) -> None:  # fmt: skip
     """For people ``begin`` to ``end`` the nearest released row on the known columns, ties to the first row.
 
@@ -56,14 +56,14 @@ def nearest_rows(
                 if apart < best or (apart == best and candidate < at):
                     best, at = apart, candidate
                     reach = _reach(best, quantum, len(known), limit)
-        found[p] = at
+        places[p] = at
 
 
 @kernel
 def nearest_rows_leaving_out(
     people: Floats, released: Floats, small: Smalls, signs: Smalls,
     values: Smalls, order: Integers, low: Smalls, high: Smalls,
-    first_guess: Integers, quantum: float, limit: int, begin: int, end: int, found: Integers,
+    first_guess: Integers, quantum: float, limit: int, begin: int, end: int, places: Integers,
 ) -> None:  # fmt: skip
     """For people ``begin`` to ``end`` and each column the nearest released row on all the other columns.
 
@@ -106,7 +106,7 @@ def nearest_rows_leaving_out(
                         candidate = order[b * BLOCK + i]
                         _compare(people, p, released, candidate, quantum, cap, terms, best, at, reach)
         for j in range(columns):
-            found[j, p] = at[j]
+            places[j, p] = at[j]
 
 
 @kernel

@@ -24,11 +24,18 @@ _MARKS = 2
 
 
 @dataclass(frozen=True)
-class Searched:
-    """People and released rows on one scale, ready for searches on any of their columns.
+class PreparedTables:
+    """People and released rows on one scale, ready for searches on any of their columns (`prepare`).
 
-    ``first_guess`` is for each person a row that may be near, such as their own, or -1: it saves time and
-    changes nothing. ``products`` are the released columns' sums of products on the ``grid``.
+    Attributes:
+        people: Scaled rows of those who are looked for.
+        released: Scaled released rows.
+        first_guess: For each person a row that may be near, such as their own, or -1: it saves time and
+            changes nothing.
+        grid: How values become small whole numbers.
+        small_people: People on the grid.
+        small_released: Released columns on the grid.
+        products: The released columns' sums of products on the grid.
     """
 
     people: Floats
@@ -40,8 +47,25 @@ class Searched:
     products: Floats
 
 
-def prepare(people: Floats, released: Floats, scale: Floats, first_guess: Integers | None = None) -> Searched:
-    """Scale both tables and put them on one grid."""
+def prepare(
+    people: Floats, released: Floats, scale: Floats, first_guess: Integers | None = None
+) -> PreparedTables:
+    """Scale both tables and put them on one grid, for `nearest` and `nearest_leaving_one_out`.
+
+    Args:
+        people: Original rows of those who are looked for.
+        released: Released rows.
+        scale: What each column is divided by.
+        first_guess: For each person a row that may be near, or -1; it saves time and changes nothing.
+
+    Returns:
+        Both tables, ready for searches.
+
+    Example:
+        >>> tables = prepare(np.array([[0.0, 0.0]]), np.array([[1.0, 0.9], [0.1, 0.0]]), np.ones(2))
+        >>> tables.people.shape, tables.released.shape
+        ((1, 2), (2, 2))
+    """
     with np.errstate(over="ignore"):
         people, released = people / scale, released / scale
     farthest = max(np.abs(people).max(), np.abs(released).max())
@@ -55,54 +79,82 @@ def prepare(people: Floats, released: Floats, scale: Floats, first_guess: Intege
     columns = small.astype(np.float64)
     if first_guess is None:
         first_guess = np.full(len(people), -1)
-    return Searched(people, released, first_guess, grid, grid.small(people), small, columns @ columns.T)
+    return PreparedTables(people, released, first_guess, grid, grid.small(people), small, columns @ columns.T)
 
 
-def nearest(sides: Searched, known: Sequence[int], progress: Progress) -> Integers:
-    """For each person the nearest released row on some known columns, given in ascending order."""
+def nearest(tables: PreparedTables, known: Sequence[int], progress: Progress) -> Integers:
+    """For each person the nearest released row on some known columns.
+
+    Args:
+        tables: Both tables, prepared.
+        known: Positions of the known columns, ascending.
+        progress: Is told how far the search is.
+
+    Returns:
+        For each person the place of the row; the first of several that are equally near.
+
+    Example:
+        >>> from targetdp._core import Silent
+        >>> tables = prepare(np.array([[0.0, 0.0]]), np.array([[1.0, 0.9], [0.1, 0.0]]), np.ones(2))
+        >>> nearest(tables, [0, 1], Silent()).tolist()
+        [1]
+    """
     columns = np.asarray(known)
-    found = np.empty(len(sides.people), dtype=np.int64)
+    places = np.empty(len(tables.people), dtype=np.int64)
     if len(columns) == 1:
-        _nearest_on_one(sides.people[:, columns[0]], sides.released[:, columns[0]], found)
-        progress.advance(len(found))
-        return found
-    grid = sides.grid
-    signs = widest_signs(sides.products[np.ix_(columns, columns)], _MARKS, grid.kind)
-    blocks = arrange(sides.small_released[columns], signs, grid.limit, leaving_out=False)
-    small = np.ascontiguousarray(sides.small_people[:, columns])
+        _nearest_on_one(tables.people[:, columns[0]], tables.released[:, columns[0]], places)
+        progress.advance(len(places))
+        return places
+    grid = tables.grid
+    signs = widest_signs(tables.products[np.ix_(columns, columns)], _MARKS, grid.kind)
+    blocks = arrange(tables.small_released[columns], signs, grid.limit, leaving_out=False)
+    small = np.ascontiguousarray(tables.small_people[:, columns])
     mark = marks(small.T, signs)
 
     def work(begin: int, end: int) -> None:
         nearest_rows(
-            sides.people, sides.released, columns, small, mark,
+            tables.people, tables.released, columns, small, mark,
             blocks.values, blocks.order, blocks.low, blocks.high,
-            sides.first_guess, grid.quantum, grid.limit, begin, end, found,
+            tables.first_guess, grid.quantum, grid.limit, begin, end, places,
         )  # fmt: skip
 
-    in_threads(work, len(found), _piece(len(found)), progress)
-    return found
+    in_threads(work, len(places), _piece(len(places)), progress)
+    return places
 
 
-def nearest_leaving_one_out(sides: Searched, progress: Progress) -> Integers:
-    """For each column and each person (d×people) the nearest released row on all the other columns.
+def nearest_leaving_one_out(tables: PreparedTables, progress: Progress) -> Integers:
+    """For each column and each person the nearest released row on all the other columns.
 
-    One pass for all columns. Needs at least two of them.
+    One pass serves all columns; there must be at least two of them.
+
+    Args:
+        tables: Both tables, prepared.
+        progress: Is told how far the search is.
+
+    Returns:
+        A row for each column that is left out, with the place of the nearest row for each person.
+
+    Example:
+        >>> from targetdp._core import Silent
+        >>> tables = prepare(np.array([[0.0, 0.9]]), np.array([[1.0, 0.9], [0.1, 0.0]]), np.ones(2))
+        >>> nearest_leaving_one_out(tables, Silent()).tolist()
+        [[0], [1]]
     """
-    d = sides.people.shape[1]
-    grid = sides.grid
-    found = np.empty((d, len(sides.people)), dtype=np.int64)
-    signs = widest_signs(sides.products, 1, grid.kind)  # more marks cost d times more here than they save
-    blocks = arrange(sides.small_released, signs, grid.limit, leaving_out=True)
+    d = tables.people.shape[1]
+    grid = tables.grid
+    places = np.empty((d, len(tables.people)), dtype=np.int64)
+    signs = widest_signs(tables.products, 1, grid.kind)  # more marks cost d times more here than they save
+    blocks = arrange(tables.small_released, signs, grid.limit, leaving_out=True)
 
     def work(begin: int, end: int) -> None:
         nearest_rows_leaving_out(
-            sides.people, sides.released, sides.small_people, signs,
+            tables.people, tables.released, tables.small_people, signs,
             blocks.values, blocks.order, blocks.low, blocks.high,
-            sides.first_guess, grid.quantum, grid.limit, begin, end, found,
+            tables.first_guess, grid.quantum, grid.limit, begin, end, places,
         )  # fmt: skip
 
-    in_threads(work, len(sides.people), _piece(len(sides.people)), progress, weight=d)
-    return found
+    in_threads(work, len(tables.people), _piece(len(tables.people)), progress, weight=d)
+    return places
 
 
 def _piece(rows: int) -> int:
@@ -110,13 +162,13 @@ def _piece(rows: int) -> int:
     return min(4096, max(256, -(-rows // 8)))
 
 
-def _nearest_on_one(people: Floats, released: Floats, found: Integers) -> None:
+def _nearest_on_one(people: Floats, released: Floats, places: Integers) -> None:
     values, first = np.unique(released, return_index=True)
-    _nearest_values(np.ascontiguousarray(people), values, first, found)
+    _nearest_values(np.ascontiguousarray(people), values, first, places)
 
 
 @kernel
-def _nearest_values(people: Floats, values: Floats, first: Integers, found: Integers) -> None:
+def _nearest_values(people: Floats, values: Floats, first: Integers, places: Integers) -> None:
     """The nearest of several distinct ascending values, by bisection; ``first`` is the first row of each.
 
     Different values can be equally near after rounding: neighbors on both sides are tried until one is
@@ -141,4 +193,4 @@ def _nearest_values(people: Floats, values: Floats, first: Integers, found: Inte
                 if apart < best or first[i] < at:
                     best, at = apart, first[i]
                 i += step
-        found[p] = at
+        places[p] = at

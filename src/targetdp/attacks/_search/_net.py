@@ -4,8 +4,8 @@ A box of size c holds exactly one point if d₁ ≤ c < d₂, the two smallest d
 columns) from the query. Only sizes below the second distance found so far can still do it, so a search never
 looks farther than the largest of those: closer than a search for the two neighbors themselves would.
 
-Most rows are ruled out in single precision, of which a processor compares twice as many at once, with the
-doubt on the side of looking closer: distances themselves are taken in full precision.
+Most rows are ruled out in single precision, of which a processor compares twice as many at once; rounding
+errs on the side of looking closer: distances themselves are taken in full precision.
 """
 
 import numpy as np
@@ -34,24 +34,24 @@ def alone_in_boxes(points: Floats, queries: Floats, sizes: Floats, progress: Pro
     """For each query (row) and size (column, ascending) the one point in that box, or −1 if not just one."""
     tree = grow(points, LEAF)
     order = homes(tree, queries)
-    found = np.empty((len(queries), len(sizes)), dtype=np.int64)
+    isolated = np.empty((len(queries), len(sizes)), dtype=np.int64)
     rough = np.clip(tree.values, -_LARGEST, _LARGEST).astype(np.float32)
     rooms = (tree.values, rough, tree.column_order, tree.begins, tree.sizes, tree.low, tree.high)
 
     def work(begin: int, end: int) -> None:
         outside = np.empty(tree.leaf_rows, dtype=np.int32)
-        _search(queries, order[begin:end], *rooms, sizes, outside, found)
+        _search(queries, order[begin:end], *rooms, sizes, outside, isolated)
 
     in_threads(work, len(queries), PIECE, progress)
-    alone = found >= 0
-    found[alone] = tree.order[found[alone]]
-    return found
+    alone = isolated >= 0
+    isolated[alone] = tree.order[isolated[alone]]
+    return isolated
 
 
 @kernel
 def _search(  # noqa: PLR0912 (one walk through a tree)
     queries: Floats, mine: Integers, values: Floats, rough: Rough, column_order: Integers, begins: Integers,
-    lengths: Integers, low: Floats, high: Floats, sizes: Floats, outside: Marks, found: Integers,
+    lengths: Integers, low: Floats, high: Floats, sizes: Floats, outside: Marks, isolated: Integers,
 ) -> None:  # fmt: skip
     d, first_leaf = queries.shape[1], len(begins) // 2
     stack, gaps = np.empty(128, dtype=np.int64), np.empty(128)
@@ -95,7 +95,7 @@ def _search(  # noqa: PLR0912 (one walk through a tree)
             while alive >= 0 and sizes[alive] >= two:
                 alive -= 1
         for k in range(len(sizes)):
-            found[q, k] = nearest if one <= sizes[k] < two else -1
+            isolated[q, k] = nearest if one <= sizes[k] < two else -1
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Two tables lined up: person by person, in the units of the release; or refused, with the reason."""
+"""Two tables joined: person by person, in the units of the release; or refused, with the reason."""
 
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 from release_support import FEATURES, cli, read_back, table_of, write_csv, write_parquet, write_scales
 from targetdp import data_scales, normalize
 from targetdp._core import Floats, Silent
-from targetdp.attacks import JoinedTables, line_up
+from targetdp.attacks import JoinedTables, join_tables
 from targetdp.attacks._on_release import AS_THEY_ARE
 from targetdp.normalization import read_scales
 
@@ -33,8 +33,8 @@ def release(folder: Path, *more: Any, scales: str = "scales.toml", output: str =
     return path
 
 
-def lined_up(folder: Path, released: Path, **more: Any) -> JoinedTables:
-    return line_up(folder / "original.parquet", released, "name", progress=Silent(), **more)
+def joined(folder: Path, released: Path, **more: Any) -> JoinedTables:
+    return join_tables(folder / "original.parquet", released, "name", progress=Silent(), **more)
 
 
 def rows_by_id(table: pa.Table) -> dict[str, Floats]:
@@ -45,30 +45,30 @@ def rows_by_id(table: pa.Table) -> dict[str, Floats]:
 @pytest.mark.parametrize("output", ["private.parquet", "private.csv", "parts"])
 def test_each_person_meets_her_own_row_in_the_units_of_the_release(folder: Path, output: str) -> None:
     released = release(folder, output=output)
-    sides = lined_up(folder, released)
+    tables = joined(folder, released)
     raw, private = rows_by_id(table_of()), read_back(released)
     ids = private["name"].to_pylist()
     expected = normalize(np.array([raw[i] for i in ids]), read_scales(folder / "scales.toml", FEATURES)).X
-    assert np.array_equal(sides.original, expected)
-    assert np.array_equal(sides.released, np.array([rows_by_id(private)[i] for i in ids]))
-    assert sides.features == FEATURES
-    assert sides.law is not None
-    assert sides.law.dimensions == 3
-    assert sides.notes == ()
+    assert np.array_equal(tables.original, expected)
+    assert np.array_equal(tables.released, np.array([rows_by_id(private)[i] for i in ids]))
+    assert tables.features == FEATURES
+    assert tables.law is not None
+    assert tables.law.dimensions == 3
+    assert tables.notes == ()
 
 
 def test_the_datas_own_scales_are_computed_again(folder: Path) -> None:
-    sides = lined_up(folder, release(folder, scales="data"))
+    tables = joined(folder, release(folder, scales="data"))
     raw = np.array([rows_by_id(table_of())[f"{i:06d}"] for i in range(ROWS)])
-    assert np.allclose(sides.original, normalize(raw, data_scales(raw)).X, atol=1e-12)
+    assert np.allclose(tables.original, normalize(raw, data_scales(raw)).X, atol=1e-12)
 
 
 def test_confidential_scales_must_be_given(folder: Path) -> None:
     write_scales(folder / "secret.toml", source="confidential")
     released = release(folder, scales="secret.toml")
     with pytest.raises(ValueError, match=r"scales are confidential.*give the scales file"):
-        lined_up(folder, released)
-    again = lined_up(folder, released, scales=folder / "secret.toml")
+        joined(folder, released)
+    again = joined(folder, released, scales=folder / "secret.toml")
     assert np.linalg.norm(again.original, axis=1).max() <= 1
 
 
@@ -78,45 +78,45 @@ def test_other_scales_or_another_original_are_found_out(folder: Path) -> None:
     text = (folder / "secret.toml").read_text(encoding="utf-8")
     (folder / "wrong.toml").write_text(text.replace("scale = 8.0", "scale = 80.0"), encoding="utf-8")
     with pytest.raises(ValueError, match="not by the noise of the certificate"):
-        lined_up(folder, released, scales=folder / "wrong.toml")
+        joined(folder, released, scales=folder / "wrong.toml")
     public = release(folder, output="public.parquet")
     with pytest.raises(ValueError, match="are not those of the certificate"):
-        lined_up(folder, public, scales=folder / "wrong.toml")
-    assert lined_up(folder, public, scales=folder / "scales.toml").law is not None
+        joined(folder, public, scales=folder / "wrong.toml")
+    assert joined(folder, public, scales=folder / "scales.toml").law is not None
     write_parquet(
         folder / "original.parquet", table_of(ROWS, seed=77).set_column(0, "name", table_of()["name"])
     )
     with pytest.raises(ValueError, match="not by the noise of the certificate"):
-        lined_up(folder, public)
+        joined(folder, public)
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "spherical-laplace", "projection", "projection-exact"])
 def test_a_true_release_is_never_taken_for_a_wrong_one(folder: Path, mechanism: str) -> None:
     for number in range(5):
         released = release(folder, "--mechanism", mechanism, output=f"{number}.parquet")
-        assert lined_up(folder, released).law is not None
+        assert joined(folder, released).law is not None
 
 
 def test_pseudonyms_need_their_key(folder: Path) -> None:
     released = release(folder, "--pseudonymize", folder / "key")
     with pytest.raises(ValueError, match="the release has pseudonyms: give the key"):
-        lined_up(folder, released)
+        joined(folder, released)
     with pytest.raises(ValueError, match="does not exist"):
-        lined_up(folder, released, pseudonym_key_file=folder / "nokey")
+        joined(folder, released, pseudonym_key_file=folder / "nokey")
     assert not (folder / "nokey").exists()
-    sides = lined_up(folder, released, pseudonym_key_file=folder / "key")
-    plain = lined_up(folder, release(folder, output="plain.parquet"))
-    assert sorted(map(tuple, sides.original)) == sorted(map(tuple, plain.original))
+    tables = joined(folder, released, pseudonym_key_file=folder / "key")
+    plain = joined(folder, release(folder, output="plain.parquet"))
+    assert sorted(map(tuple, tables.original)) == sorted(map(tuple, plain.original))
 
 
 def test_without_a_certificate_units_are_taken_as_they_are(folder: Path) -> None:
     copy = write_csv(folder / "copy.csv", table_of())
-    sides = lined_up(folder, copy)
-    assert np.array_equal(sides.original, sides.released)
-    assert sides.notes == (AS_THEY_ARE,)
-    assert sides.certificate is None
-    assert sides.law is None
-    scaled = lined_up(folder, copy, scales=folder / "scales.toml", features=["calls", "texts"])
+    tables = joined(folder, copy)
+    assert np.array_equal(tables.original, tables.released)
+    assert tables.notes == (AS_THEY_ARE,)
+    assert tables.certificate is None
+    assert tables.law is None
+    scaled = joined(folder, copy, scales=folder / "scales.toml", features=["calls", "texts"])
     assert scaled.features == ("calls", "texts")
     assert np.linalg.norm(scaled.original, axis=1).max() <= 1
 
@@ -124,22 +124,22 @@ def test_without_a_certificate_units_are_taken_as_they_are(folder: Path) -> None
 def test_the_rest_may_be_the_holdout_if_said_so(folder: Path) -> None:
     few = write_parquet(folder / "few.parquet", table_of().slice(0, 40))
     with pytest.raises(ValueError, match=r"has 20 people who are not in release.*--rest-is-holdout"):
-        lined_up(folder, few)
-    sides = lined_up(folder, few, rest_is_holdout=True)
-    assert sides.holdout is not None
-    assert (len(sides.original), len(sides.holdout)) == (40, 20)
-    together = np.concatenate([sides.original, sides.holdout])
+        joined(folder, few)
+    tables = joined(folder, few, rest_is_holdout=True)
+    assert tables.holdout is not None
+    assert (len(tables.original), len(tables.holdout)) == (40, 20)
+    together = np.concatenate([tables.original, tables.holdout])
     assert np.array_equal(
-        np.sort(together, axis=0), np.sort(lined_up(folder, folder / "original.parquet").original, axis=0)
+        np.sort(together, axis=0), np.sort(joined(folder, folder / "original.parquet").original, axis=0)
     )
 
 
 def test_a_holdout_is_scaled_as_the_release_is(folder: Path) -> None:
     others = table_of(30, seed=5).set_column(0, "name", [[f"x{i}" for i in range(30)]])
-    sides = lined_up(folder, release(folder), holdout=write_parquet(folder / "others.parquet", others))
+    tables = joined(folder, release(folder), holdout=write_parquet(folder / "others.parquet", others))
     raw = np.column_stack([others[name].to_numpy() for name in FEATURES])
     assert np.array_equal(
-        np.asarray(sides.holdout), normalize(raw, read_scales(folder / "scales.toml", FEATURES)).X
+        np.asarray(tables.holdout), normalize(raw, read_scales(folder / "scales.toml", FEATURES)).X
     )
 
 
@@ -148,7 +148,7 @@ def test_refused_with_the_reason(folder: Path) -> None:
 
     def refused(reason: str, released: Path, **more: Any) -> None:
         with pytest.raises(ValueError, match=reason):
-            lined_up(folder, released, **more)
+            joined(folder, released, **more)
 
     whole = table_of()
     other = whole.set_column(0, "name", [["zz", *whole["name"].to_pylist()[1:]]])
@@ -170,9 +170,9 @@ def test_refused_with_the_reason(folder: Path) -> None:
     private = release(folder)
     refused(r"features names calls: the release's certificate says", private, features=["calls"])
     with pytest.raises(ValueError, match="id names 'who'"):
-        line_up(original, private, "who", progress=Silent())
+        join_tables(original, private, "who", progress=Silent())
     with pytest.raises(ValueError, match="not the id"):
-        line_up(original, private, "calls", progress=Silent())
+        join_tables(original, private, "calls", progress=Silent())
     refused("signer", private, public_key="0" * 64)
     cider = release(folder, "--for", "cider", output="cider.csv")
     refused("made for cider", cider)
@@ -182,13 +182,13 @@ def test_a_certificate_must_hold(folder: Path) -> None:
     released = release(folder)
     write_parquet(released, read_back(released).slice(0, 59))
     with pytest.raises(ValueError, match=r"does not hold for release.*targetdp verify"):
-        lined_up(folder, released)
+        joined(folder, released)
 
 
 def test_gaps_are_filled_with_the_certificates_constants(folder: Path) -> None:
     gappy = table_of().set_column(1, "calls", [[None, *table_of()["calls"].to_pylist()[1:]]])
     write_parquet(folder / "original.parquet", gappy)
-    sides = lined_up(folder, release(folder, "--impute", "calls=10"))
+    tables = joined(folder, release(folder, "--impute", "calls=10"))
     first = gappy["name"][0].as_py()
     place = sorted(gappy["name"].to_pylist()).index(first)
-    assert sides.original[place, 0] == 0.0  # the constant is the column's center
+    assert tables.original[place, 0] == 0.0  # the constant is the column's center

@@ -1,4 +1,4 @@
-"""A release of scores lined up with the original: by exact scores, with the rows behind them."""
+"""A release of scores joined with the original: by exact scores, with the rows that they were made of."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import pytest
 from release_support import FEATURES, read_back, table_of, write_parquet
 from score_support import EVERYBODY, SAMPLED, TWO, first_round, second_round, two_tables, write_weights
 from targetdp._core import Floats, Silent
-from targetdp.attacks import line_up, run_attacks
+from targetdp.attacks import join_tables, run_attacks
 from targetdp.attacks._on_release import SAMPLE_ASIDE
 from targetdp.mechanisms import LinearLaw
 from targetdp.normalization import normalize, read_scales
@@ -34,20 +34,22 @@ def scaled(folder: Path, ids: list[str]) -> Floats:
 def test_each_person_meets_her_own_score(folder: Path, scores: tuple[str, ...]) -> None:
     write_weights(folder / "weights.toml", TWO if len(scores) == 2 else (1.0, 2.0, -1.0), scores=scores)
     certificate = second_round(folder, no_sample=True).certificate
-    sides = line_up(folder / "all.parquet", folder / "scores.parquet", "name", progress=Silent())
+    tables = join_tables(folder / "all.parquet", folder / "scores.parquet", "name", progress=Silent())
     private = read_back(folder / "scores.parquet")
     rows = scaled(folder, private["name"].to_pylist())
-    assert sides.behind is not None
-    assert isinstance(sides.behind.law, LinearLaw)
-    assert sides.features == scores
-    assert sides.behind.features == FEATURES
-    assert np.array_equal(sides.behind.original, rows)
-    assert sides.original == pytest.approx(rows @ np.array(sides.behind.law.weights).T, abs=1e-15)
-    assert np.array_equal(sides.released, np.column_stack([private[name].to_numpy() for name in scores]))
-    assert sides.law is not None
-    assert sides.law.dimensions == len(scores)
-    assert sides.law.record() == certificate.mechanism.law["noise"]  # type: ignore[index]
-    assert sides.holdout is None
+    assert tables.rows_before_scoring is not None
+    assert isinstance(tables.rows_before_scoring.law, LinearLaw)
+    assert tables.features == scores
+    assert tables.rows_before_scoring.features == FEATURES
+    assert np.array_equal(tables.rows_before_scoring.original, rows)
+    assert tables.original == pytest.approx(
+        rows @ np.array(tables.rows_before_scoring.law.weights).T, abs=1e-15
+    )
+    assert np.array_equal(tables.released, np.column_stack([private[name].to_numpy() for name in scores]))
+    assert tables.law is not None
+    assert tables.law.dimensions == len(scores)
+    assert tables.law.record() == certificate.mechanism.law["noise"]  # type: ignore[index]
+    assert tables.holdout is None
 
 
 def test_people_of_the_sample_may_be_the_holdout(folder: Path) -> None:
@@ -55,15 +57,17 @@ def test_people_of_the_sample_may_be_the_holdout(folder: Path) -> None:
     second_round(folder, sample=folder / "sample.parquet")
     original, released = folder / "all.parquet", folder / "scores.parquet"
     with pytest.raises(ValueError, match=f"has {SAMPLED} people who are not in release"):
-        line_up(original, released, "name", progress=Silent())
-    sides = line_up(original, released, "name", progress=Silent(), rest_is_holdout=True)
-    assert sides.notes == (SAMPLE_ASIDE,)
-    assert sides.holdout is not None
-    assert sides.behind is not None
-    assert sides.behind.holdout is not None
-    assert (len(sides.original), sides.holdout.shape) == (EVERYBODY - SAMPLED, (SAMPLED, 1))
-    assert sides.holdout == pytest.approx(sides.behind.holdout @ np.array(sides.behind.law.weights).T)
-    findings = {one.attack: one for one in run_attacks(sides, seed=1)}
+        join_tables(original, released, "name", progress=Silent())
+    tables = join_tables(original, released, "name", progress=Silent(), rest_is_holdout=True)
+    assert tables.notes == (SAMPLE_ASIDE,)
+    assert tables.holdout is not None
+    assert tables.rows_before_scoring is not None
+    assert tables.rows_before_scoring.holdout is not None
+    assert (len(tables.original), tables.holdout.shape) == (EVERYBODY - SAMPLED, (SAMPLED, 1))
+    assert tables.holdout == pytest.approx(
+        tables.rows_before_scoring.holdout @ np.array(tables.rows_before_scoring.law.weights).T
+    )
+    findings = {one.attack: one for one in run_attacks(tables, seed=1)}
     for name, one in findings.items():
         assert (one.protection is None) == (name == "linkability"), one.meaning
         assert one.done_by == ("score_inference" if name == "attribute_inference" else name)
@@ -81,18 +85,18 @@ def test_another_original_is_found_out(folder: Path) -> None:
     ids = table_of(EVERYBODY)["name"]
     write_parquet(folder / "all.parquet", table_of(EVERYBODY, seed=7).set_column(0, "name", ids))
     with pytest.raises(ValueError, match=r"per released column .* not by the noise of the certificate"):
-        line_up(folder / "all.parquet", folder / "scores.parquet", "name", progress=Silent())
+        join_tables(folder / "all.parquet", folder / "scores.parquet", "name", progress=Silent())
 
 
 def test_scores_and_rows_have_nothing_to_be_linked_by(folder: Path) -> None:
     first_round(folder)
     second_round(folder, sample=folder / "sample.parquet", score_sample=True)
     one, two = (
-        line_up(folder / "all.parquet", folder / name, "name", progress=Silent(), rest_is_holdout=True)
+        join_tables(folder / "all.parquet", folder / name, "name", progress=Silent(), rest_is_holdout=True)
         for name in ("scores.parquet", "sample.parquet")
     )
     assert one.notes == ()
-    (finding,) = run_attacks(one, ["linkability"], other=two)
+    (finding,) = run_attacks(one, ["linkability"], second=two)
     assert "no column in common" in finding.meaning
-    again = run_attacks(one, ["linkability"], other=one)[0]
+    again = run_attacks(one, ["linkability"], second=one)[0]
     assert again.protection is not None

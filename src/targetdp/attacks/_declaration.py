@@ -1,0 +1,274 @@
+"""What an attack says of itself: the regulators' criteria that it answers, its sentence, and how it is run.
+
+The Article 29 Working Party's Opinion 05/2014 on anonymisation techniques (WP 216) asks three questions of
+a table that is called anonymous. No single score answers one of them: each attack reaches a part of a
+criterion, and says in its own file which part it does not reach. The panel, the command line and the
+documentation read what attacks declare here; there is no other list of them.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from targetdp._core import Progress, Silent, check, import_all
+from targetdp.attacks._protection import CONFIDENCE, Protection
+
+if TYPE_CHECKING:
+    from targetdp.attacks._on_release import JoinedTables  # it needs the slow libraries that read tables
+
+SINGLING_OUT, LINKABILITY, INFERENCE = "singling out", "linkability", "inference"
+
+QUESTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        SINGLING_OUT: "Can someone be picked out of the table, as the one person to whom a record belongs?",
+        LINKABILITY: "Can two records about one person, or one group, be brought together, in this table or "
+        "between this one and another?",
+        INFERENCE: "Can a value about someone be worked out from other values, with a fair chance of being "
+        "right?",
+    }
+)
+"""The three criteria of WP 216, each as the question that it asks."""
+
+MOST_PEOPLE = 20_000
+"""People whose values are guessed, unless the caller says otherwise: guessing compares each with all rows."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an attack says about the criteria.
+
+    Attributes:
+        criteria: Those of `QUESTIONS` that it answers in part; none where the opinion does not ask.
+        adversary: What the adversary has and knows.
+        reaches: Which part of the criteria the attack answers.
+        does_not_reach: Which part it leaves open.
+
+    Example:
+        >>> registered()["membership"].answers.criteria
+        ()
+    """
+
+    criteria: tuple[str, ...]
+    adversary: str
+    reaches: str
+    does_not_reach: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """A release under attack, and how hard to try: what an attack's ``on_tables`` is handed.
+
+    Attributes:
+        tables: The original table and its release, person by person.
+        rng: The attack's own randomness.
+        second: Another release of the same people, if there is one.
+        people: How many people's values to guess; None for the usual number.
+        confidence: Of the intervals.
+        progress: Is told how far the attack is.
+
+    Example:
+        >>> from targetdp.attacks import JoinedTables
+        >>> tables = JoinedTables(("calls",), np.zeros((3, 1)), np.ones((3, 1)))
+        >>> Case(tables, np.random.default_rng(1), people=2).sample_size(3)
+        2
+    """
+
+    tables: "JoinedTables"
+    rng: np.random.Generator = field(repr=False)
+    second: "JoinedTables | None" = field(repr=False, default=None)
+    people: int | None = None
+    confidence: float = CONFIDENCE
+    progress: Progress = field(repr=False, default_factory=Silent)
+
+    def sample_size(self, people: int) -> int | None:
+        """How many of so many people have their values guessed; None for all of them."""
+        size = self.people or MOST_PEOPLE
+        return size if size < people else None
+
+
+class CannotRunError(ValueError):
+    """Raised by an attack that needs something which this case does not have; the message says what."""
+
+
+OnTables: TypeAlias = Callable[[Case], Protection]
+Headline: TypeAlias = Callable[[Protection], str]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What a file declares of its attack; see `attack` for the parts."""
+
+    name: str
+    answers: Answer
+    place: int | None = None
+    headline: Headline | None = None
+    on_tables: OnTables | None = None
+    on_scores: str | None = None
+    on_one_number: str = ""
+
+
+_ATTACKS: dict[str, Attack] = {}
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def attack(
+    name: str,
+    *,
+    answers: Answer,
+    place: int | None = None,
+    headline: Headline | None = None,
+    on_tables: OnTables | None = None,
+    on_scores: str | None = None,
+    on_one_number: str = "",
+) -> Callable[[_Function], _Function]:
+    """Declare an attack: the decorated function is run, explained and offered by this name from then on.
+
+    Args:
+        name: What commands and files call it: the function's own name.
+        answers: What it says about the regulators' criteria.
+        place: Where it stands among the attacks that `run_attacks` runs; its random numbers depend on it, so
+            that they stay when other attacks come. None for a function that is not one of them.
+        headline: Says in one sentence what a score means, rounded to less protection.
+        on_tables: Runs the attack on a release; raises `CannotRunError` where something is missing.
+        on_scores: The attack that takes its place where scores were released instead of columns.
+        on_one_number: What is said beside the sentence where one number was released for each person.
+
+    Returns:
+        A decorator that leaves the function as it is.
+
+    Raises:
+        ValueError: Another attack has the same place, or an attack with a place lacks a headline or a way to
+            be run.
+
+    Example:
+        >>> from targetdp.attacks import registered
+        >>> registered()["linkage"].answers.criteria
+        ('linkability', 'singling out')
+    """
+    if place is not None and (headline is None or on_tables is None):
+        raise ValueError(f"{name} has place = {place}: give headline= and on_tables= as well")
+    taken = [one.name for one in _ATTACKS.values() if place is not None and one.place == place]
+    if taken and taken != [name]:
+        raise ValueError(f"place = {place} of {name} is taken by {taken[0]}: choose another number")
+
+    def declare(function: _Function) -> _Function:
+        _ATTACKS[name] = Attack(name, answers, place, headline, on_tables, on_scores, on_one_number)
+        return function
+
+    return declare
+
+
+def registered() -> Mapping[str, Attack]:
+    """Every attack by its name: those that `run_attacks` runs in the order of their places, then the others.
+
+    Returns:
+        What each attack declares of itself.
+
+    Example:
+        >>> [name for name, one in registered().items() if one.place is not None][:2]
+        ['singling_out', 'attribute_inference']
+    """
+    import_all("targetdp.attacks")
+    ordered = sorted(_ATTACKS.values(), key=lambda one: (one.place is None, one.place or 0, one.name))
+    return MappingProxyType({one.name: one for one in ordered})
+
+
+def panel_names() -> tuple[str, ...]:
+    """The names of the attacks that `run_attacks` runs, in their order.
+
+    Returns:
+        The names of all attacks that declare a place.
+
+    Example:
+        >>> panel_names()[0]
+        'singling_out'
+    """
+    return tuple(name for name, one in registered().items() if one.place is not None)
+
+
+_OF_SCORES = (("released row", "released score"), ("people's values", "people's scores"))
+"""What is called differently where one number was released for each person; or a few."""
+
+
+def meaning(name: str, protection: Protection, *, scores: bool = False) -> str:
+    """What a score says, in one sentence that needs no statistics.
+
+    Numbers are rounded to the side of less protection; "nobody" and "everybody" are said of 0 and 1 only.
+
+    Args:
+        name: The attack.
+        protection: What it handed back.
+        scores: Whether scores were released, and not rows.
+
+    Returns:
+        The sentence.
+
+    Raises:
+        ValueError: No attack of this name has a sentence.
+        TypeError: ``protection`` is not a `Protection`.
+
+    Example:
+        >>> from targetdp.attacks import Setting, worst
+        >>> meaning("linkage", worst({"nearest row": Setting(0.714, (0.69, 0.74))}, "upper"))
+        '71 of 100 people could not be matched to their released row by someone who holds the original table (nearest row).'
+    """  # noqa: E501 (the sentence is one line)
+    headlines = {one.name: one.headline for one in registered().values() if one.headline is not None}
+    headline = headlines[check.choice("name", name, sorted(headlines))]
+    check.instance("protection", protection, Protection)
+    words = headline(protection)
+    for of_rows, of_scores in _OF_SCORES if scores else ():
+        words = words.replace(of_rows, of_scores).replace(of_rows.capitalize(), of_scores.capitalize())
+    return words
+
+
+# Parts of sentences that several attacks share.
+
+
+def strongest_of(p: Protection, kind: str) -> str:
+    """Among how many settings the strongest decided; the only one by its name."""
+    many = len(p.settings)
+    return p.strongest if many == 1 else f"the strongest of {many} {kind}"
+
+
+def people_spared(share: float, done: str) -> str:
+    """How many people something could not be done to, such as ``"singled out"``."""
+    if share <= 0:
+        return f"Everybody could be {done}"
+    if share >= 1:
+        return f"Nobody could be {done}"
+    for of in (100, 1_000, 10_000):  # the ends need finer units: 0.9996 is not 100 of 100
+        if 1 / of <= share <= 1 - 1 / of:
+            return f"{math.floor(share * of + 1e-9):,} of {of:,} people could not be {done}"
+    if share < 0.5:
+        return f"Fewer than 1 of 10,000 people could not be {done}"
+    return f"Fewer than 1 of 10,000 people could be {done}"
+
+
+def share_down(share: float) -> str:
+    """In percent, rounded down to a tenth, but never to nothing."""
+    safe = math.floor(share * 1000 + 1e-9) / 10
+    return f"{min(safe, 99.9):g}%" if safe > 0 else "less than 0.1%"
+
+
+def share_up(share: float) -> str:
+    """In percent, rounded up to a tenth, but never to all."""
+    safe = math.ceil(share * 1000 - 1e-9) / 10
+    return f"{max(safe, 0.1):g}%" if safe < 100 else "more than 99.9%"
+
+
+def failed_guesses(p: Protection, compared: str) -> str:
+    """How often guesses at a missing value failed, ``compared`` with those that had no release to go by."""
+    by = strongest_of(p, "guesses")
+    if p.detail.get("p_holdout", ()) is None:  # nobody outside to compare with: the share itself
+        if p.score <= 0:
+            return f"Every guess at a missing value was right ({by})."
+        failed = "all" if p.score >= 1 else share_down(p.score)
+        return f"Guesses at a missing value failed for {failed} of people ({by})."
+    if p.score <= 0:
+        return f"Every guess at a missing value was right for people in the table ({by})."
+    often = "at least as often" if p.score >= 1 else f"only {share_down(p.score)} as often"
+    return f"Guesses at a missing value failed {often} {compared} ({by})."

@@ -169,7 +169,7 @@ def noise_mechanisms() -> Mapping[str, Builder]:
 
 
 def mechanism_names() -> tuple[str, ...]:
-    """The names of all noise mechanisms, sorted; our own are read off the files, so that nothing is imported."""
+    """The names of all noise mechanisms, sorted; ours are read off the files: nothing is imported."""
     return tuple(sorted({*declared("targetdp.mechanisms"), *_BUILDERS}))
 
 

@@ -1,18 +1,37 @@
 """Aid with a quota (the paper's program in Togo): the people who are predicted to be poorest get it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from targetdp._core import Floats, check
-from targetdp.programs._base import Model, Part, Program, Result, ones, share
-from targetdp.programs._folds import Folds
+from targetdp._core import Floats, Integers, check
+from targetdp.programs._base import (
+    DecisionWords,
+    Model,
+    Objective,
+    Part,
+    Result,
+    ScoredProgram,
+    Task,
+    named,
+    ones,
+    share,
+)
 from targetdp.programs._models import Ridge
-from targetdp.programs._people import People, people_of, values_of
-from targetdp.programs._ranking import Chosen, Truths, at_or_below, lowest, places, rank_agreement, settled
+from targetdp.programs._people import Folds, People, groups_of, people_of, values_of
+from targetdp.programs._ranking import (
+    Chosen,
+    Truths,
+    at_or_below,
+    highest,
+    lowest,
+    places,
+    rank_agreement,
+    settled,
+)
 
 QUOTA = 0.29
 """Of the paper: the budget of Togo's Novissi program."""
@@ -153,8 +172,9 @@ class _Poverty:
         }
 
 
+@named("aid")
 @dataclass(frozen=True, eq=False)
-class Aid(Program):
+class Aid(ScoredProgram):
     """Aid for the share ``quota`` of people who are predicted to be poorest.
 
     Consumption is predicted by cross-validation. Eligible are exactly round(quota·n) people, those with the
@@ -175,7 +195,26 @@ class Aid(Program):
     places. Metrics of a share of nobody are NaN.
     """
 
-    kind: ClassVar[str] = "aid"
+    objective: ClassVar[Objective] = Objective(
+        "exclusion_errors",
+        "smallest",
+        drawn="extra_exclusion_errors",
+        axis="more poor people missed than today",
+        limit="At most so many more poor people missed",
+        people=("poor people", "missed"),
+        by_group=(
+            ("extra_exclusion_errors", "more poor people missed"),
+            ("eligible", "people who get aid"),
+        ),
+    )
+    task: ClassVar[Task] = "regression"
+    words: ClassVar[DecisionWords] = DecisionWords(
+        given="aid",
+        article="aid",
+        outcome="{right:,.0f} of them are poor, and {missed:,.0f} poor people get none",
+        counts="Counts",
+        blind="A lottery",
+    )
 
     consumption: Floats = field(repr=False)
     quota: float = QUOTA
@@ -284,6 +323,64 @@ class Aid(Program):
             for name in by_fold[0]
         }  # fmt: skip
         return poor, Chosen(who, ties, np.concatenate(near)), together
+
+    def part(self, places: Integers, population: float) -> "Aid":
+        """Aid for some of its people, with the same quota; it holds once among them."""
+        return Aid(
+            self.consumption[places], self.quota, population,
+            None if self.weights is None else np.asarray(self.weights)[places],
+            groups_of(self.groups, places), self.model, self.welfare,
+        )  # fmt: skip
+
+    def line(self) -> float:
+        """The highest consumption among the poor: whoever is at or below it is poor."""
+        if not self.poor.any():
+            raise ValueError(
+                f"quota = {self.quota!r} of {self.people.count:,} labelled people is nobody: label more"
+            )
+        return float(self.consumption[self.poor].max())
+
+    def as_scores(self, chances: Floats) -> Floats:
+        """The lowest scores get aid: those with the highest chances to be poor."""
+        return 1 - chances
+
+    def choose(self, chances: Floats, rng: np.random.Generator) -> Truths:
+        """The quota's share of people, those with the highest chances to be poor."""
+        return highest(chances, round(self.quota * len(chances)), rng)
+
+    def high(self, weights: Floats | None = None) -> Truths:
+        """Who is not poor. Where people count otherwise, the quota's line is another one."""
+        if weights is None:
+            return ~self.poor
+        order = np.argsort(self.consumption, kind="stable")
+        at = int(np.searchsorted(np.cumsum(weights[order]), self.quota * (1 - 1e-9)))
+        return np.asarray(self.consumption > self.consumption[order[min(at, len(order) - 1)]])
+
+    def errors(
+        self,
+        low: Floats,
+        high: Floats,
+        expected: Callable[[], tuple[Floats, Floats]],  # noqa: ARG002
+    ) -> tuple[float, float]:
+        """Poor people above the step of scores at which the quota is reached, and others below it."""
+        both = high + low
+        reached = np.cumsum(both)
+        at = min(int(np.searchsorted(reached, self.quota)), len(reached) - 1)
+        # Of those at the step of the cut, a part gets aid.
+        part = min(max((self.quota - (reached[at] - both[at])) / max(both[at], 1e-300), 0.0), 1.0)
+        helped = float(low[:at].sum() + part * low[at])
+        return max(0.0, float(low.sum()) - helped), float(high[:at].sum() + part * high[at])
+
+    def expected_figures(
+        self, high: Truths, weights: Floats, let_in: float, left_out: float
+    ) -> dict[str, float]:
+        """``accuracy``, ``recall`` and ``exclusion_errors``."""
+        poor = 1 - float(weights[high].sum())
+        return {
+            "accuracy": 1 - let_in - left_out,
+            "recall": 1 - let_in / poor if poor > 0 else math.nan,
+            "exclusion_errors": let_in * self.people.population,
+        }
 
 
 def _mean(values: Sequence[Floats]) -> Floats:

@@ -8,16 +8,14 @@ from importlib import import_module
 from importlib.metadata import distribution, packages_distributions, version
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from targetdp._core import Floats, check
-from targetdp.programs._base import Model
-from targetdp.programs._folds import Folds
+from targetdp.programs._base import Model, Task
 from targetdp.programs._models import Logistic, Ridge
-
-Task = Literal["regression", "classification"]
+from targetdp.programs._people import Folds
 
 BUILT_IN: Mapping[str, tuple[Task, type[Ridge] | type[Logistic]]] = MappingProxyType(
     {"ridge": ("regression", Ridge), "logistic": ("classification", Logistic)}

@@ -1,16 +1,26 @@
 """Lending (the paper's program in Nigeria): a loan for those who are predicted to repay."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from targetdp._core import Floats, check
-from targetdp.programs._base import Model, Part, Program, Result, ones, share
-from targetdp.programs._folds import Folds
+from targetdp._core import Floats, Integers, check
+from targetdp.programs._base import (
+    DecisionWords,
+    Model,
+    Objective,
+    Part,
+    Result,
+    ScoredProgram,
+    Task,
+    named,
+    ones,
+    share,
+)
 from targetdp.programs._models import Logistic
-from targetdp.programs._people import People, people_of, values_of
+from targetdp.programs._people import Folds, People, groups_of, people_of, values_of
 from targetdp.programs._ranking import Truths, places, rank_agreement, settled
 
 
@@ -36,6 +46,10 @@ class Loans:
                     f"{name}[{at}] = {float(checked[at])!r} is below 0: amounts of money are 0 or more"
                 )
             object.__setattr__(self, name, checked)
+
+    def of(self, places: Integers) -> "Loans":
+        """The loans of some of the people."""
+        return Loans(self.amount[places], self.revenue[places], self.interest[places])
 
 
 def loans_at_rates(amount: Any, *, revenue: Any, interest: Any) -> Loans:
@@ -89,8 +103,9 @@ class LendingResult(Result):
         return {"extra_profit": np.asarray(after - before), "relative_profit": share(after, before)}
 
 
+@named("lending")
 @dataclass(frozen=True, eq=False)
-class Lending(Program):
+class Lending(ScoredProgram):
     """Loans for those whose predicted chance to repay is above ``threshold``.
 
     The profit of an applicant with amount l, revenue r and interest i is, as in the paper,
@@ -104,7 +119,21 @@ class Lending(Program):
     answer for everybody, the better of the two.
     """
 
-    kind: ClassVar[str] = "lending"
+    objective: ClassVar[Objective] = Objective(
+        "profit",
+        "largest",
+        subject="The lender's profit",
+        is_money=True,
+        by_group=(("extra_profit", "change of profit"), ("approvals", "loans")),
+    )
+    task: ClassVar[Task] = "classification"
+    words: ClassVar[DecisionWords] = DecisionWords(
+        given="loan",
+        article="a loan",
+        outcome="{right:,.0f} of them repay, and {missed:,.0f} who would repay get none",
+        counts="Counts and money",
+        blind="The same answer for everybody",
+    )
 
     repaid: Floats = field(repr=False)
     loans: Loans = field(repr=False)
@@ -202,6 +231,57 @@ class Lending(Program):
             figures=figures,
             parts=parts,
         )
+
+    def part(self, places: Integers, population: float) -> "Lending":
+        """Loans for some of its people, with the same threshold."""
+        return Lending(
+            self.repaid[places], self.loans.of(places), self.threshold, population,
+            groups_of(self.groups, places), self.model,
+        )  # fmt: skip
+
+    def line(self) -> None:
+        """None: people repay or do not."""
+        return
+
+    def as_scores(self, chances: Floats) -> Floats:
+        """A score is a chance to repay."""
+        return chances
+
+    def choose(self, chances: Floats, rng: np.random.Generator) -> Truths:  # noqa: ARG002
+        """All with a chance to repay above the threshold."""
+        return np.asarray(chances > self.threshold)
+
+    def high(self, weights: Floats | None = None) -> Truths:  # noqa: ARG002
+        """Who repays."""
+        return self.low_risk
+
+    def errors(
+        self, low: Floats, high: Floats, expected: Callable[[], tuple[Floats, Floats]]
+    ) -> tuple[float, float]:
+        """Loans that are not repaid, and people who would repay and get none.
+
+        Whoever lends reads chances off what is expected, whatever the truth is.
+        """
+        bad, good = expected()
+        lent = good > self.threshold * (good + bad)
+        return float(low[lent].sum()), float(high[~lent].sum())
+
+    def expected_figures(
+        self, high: Truths, weights: Floats, let_in: float, left_out: float
+    ) -> dict[str, float]:
+        """``accuracy``, ``wrong_approvals``, ``wrong_refusals`` and ``profit``."""
+        loans, population = self.loans, self.people.population
+        good, bad = np.where(high, weights, 0.0), np.where(high, 0.0, weights)
+        # Money of the mean person of a kind: whoever is decided about wrongly need not be that one.
+        revenue = float((good * loans.revenue).sum())
+        lost = float((bad * (loans.amount + loans.interest)).sum()) / max(float(bad.sum()), 1e-300)
+        missed = 2 * revenue * left_out / max(float(good.sum()), 1e-300)
+        return {
+            "accuracy": 1 - let_in - left_out,
+            "wrong_approvals": let_in * population,
+            "wrong_refusals": left_out * population,
+            "profit": (revenue - missed - lost * let_in) * population,
+        }
 
     def _money(self, approved: Truths) -> tuple[Floats, Floats]:
         """Each applicant's profit, by the four cases, and what of it is cash."""

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from targetdp._core import Floats, check
-from targetdp.programs._folds import Folds
+from targetdp.programs._people import Folds
 
 # Cross-validated ridge regression from Gram matrices: one pass over the table for all folds.
 #

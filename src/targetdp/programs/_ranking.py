@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from targetdp._core import Floats, Integers, kernel
+from targetdp._core import Floats, Integers, check, kernel
 from targetdp.programs._people import People
 
 _SAME_BITS = 40
@@ -59,6 +59,15 @@ def lowest(scores: Floats, order: Integers, quota: float, people: People, rng: n
     chosen[order[:seats]] = True
     reach = max(_LEAST_NEAR, math.isqrt(len(order)))
     return Chosen(chosen, ties, order[max(0, seats - reach) : seats + reach])
+
+
+def highest(chances: Floats, places: int, rng: np.random.Generator) -> Truths:
+    """Exactly so many people with the highest chances; of those who are tied at the cut, some at random."""
+    check.integer("places", places, at_least=0, at_most=len(chances))
+    order = np.lexsort((rng.permutation(len(chances)), -chances))
+    chosen = np.zeros(len(chances), dtype=np.bool_)
+    chosen[order[:places]] = True
+    return chosen
 
 
 def at_or_below(values: Floats, quota: float, people: People) -> Truths:

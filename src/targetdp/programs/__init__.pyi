@@ -3,7 +3,6 @@ from targetdp.programs._aid import AidResult as AidResult
 from targetdp.programs._aid import QUOTA as QUOTA
 from targetdp.programs._aid import QuotaRule as QuotaRule
 from targetdp.programs._aid import TOGO_ADULTS as TOGO_ADULTS
-from targetdp.programs._aid import Welfare as Welfare
 from targetdp.programs._base import Model as Model
 from targetdp.programs._base import Objective as Objective
 from targetdp.programs._base import Part as Part
@@ -17,9 +16,6 @@ from targetdp.programs._changes import CONFIDENCE as CONFIDENCE
 from targetdp.programs._changes import Change as Change
 from targetdp.programs._changes import Changes as Changes
 from targetdp.programs._changes import changes as changes
-from targetdp.programs._estimator import Imported as Imported
-from targetdp.programs._estimator import model_of as model_of
-from targetdp.programs._estimator import software_of as software_of
 from targetdp.programs._lending import Lending as Lending
 from targetdp.programs._lending import LendingResult as LendingResult
 from targetdp.programs._lending import Loans as Loans
@@ -28,8 +24,11 @@ from targetdp.programs._loading import OpenProgram as OpenProgram
 from targetdp.programs._loading import open_program as open_program
 from targetdp.programs._loading import opened as opened
 from targetdp.programs._loading import read_columns as read_columns
+from targetdp.programs._models import Imported as Imported
 from targetdp.programs._models import Logistic as Logistic
 from targetdp.programs._models import Ridge as Ridge
+from targetdp.programs._models import model_of as model_of
+from targetdp.programs._models import software_of as software_of
 from targetdp.programs._people import Folds as Folds
 from targetdp.programs._people import people_of as people_of
 from targetdp.programs._people import values_of as values_of
@@ -50,3 +49,4 @@ from targetdp.programs._template import describe as describe
 from targetdp.programs._template import example_program as example_program
 from targetdp.programs._template import table_as_named as table_as_named
 from targetdp.programs._transformer import SimulatedPrivacy as SimulatedPrivacy
+from targetdp.programs._welfare import Welfare as Welfare

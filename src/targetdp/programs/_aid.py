@@ -1,7 +1,7 @@
 """Aid with a quota (the paper's program in Togo): the people who are predicted to be poorest get it."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
@@ -10,12 +10,12 @@ import numpy as np
 from targetdp._core import Floats, Integers, check
 from targetdp.programs._base import (
     DecisionWords,
+    ExpectedShares,
     Model,
     Objective,
     Part,
     Result,
     ScoredProgram,
-    Task,
     named,
     ones,
     share,
@@ -32,6 +32,7 @@ from targetdp.programs._ranking import (
     rank_agreement,
     settled,
 )
+from targetdp.programs._welfare import Welfare
 
 QUOTA = 0.29
 """Of the paper: the budget of Togo's Novissi program."""
@@ -43,50 +44,6 @@ QuotaRule = Literal["once", "per fold"]
 
 _COUNTS = ("people", "population", "poor", "eligible", "exclusion_errors", "inclusion_errors")
 """Metrics that add up over parts of the people; all others are shares and ranks."""
-
-
-@dataclass(frozen=True)
-class Welfare:
-    """How much good a transfer does: constant relative risk aversion (CRRA).
-
-    Someone who consumes c has utility u(c) = c^(1−ρ)/(1−ρ), or ln c for ρ = 1. Everyone who is eligible
-    gets ``transfer``, in the units of consumption. ρ (``aversion``) says how fast an additional unit loses
-    its value to richer people: at ρ = 3, common in studies of targeting, it is worth 8 times less to someone
-    with twice the consumption; at ρ = 0 it is worth the same to all.
-    """
-
-    transfer: float
-    aversion: float = 3.0
-
-    def __post_init__(self) -> None:
-        transfer = check.number("transfer", self.transfer, above=0, remedy="in the units of consumption")
-        aversion = check.number("aversion", self.aversion, at_least=0, at_most=20)
-        object.__setattr__(self, "transfer", transfer)
-        object.__setattr__(self, "aversion", aversion)
-
-    def gains(self, consumption: Floats) -> Floats:
-        """u(c + transfer) − u(c) of each person."""
-        if not (consumption > 0).all():
-            raise ValueError(
-                f"consumption has {int((consumption <= 0).sum()):,} values that are not above 0: CRRA "
-                "utility needs positive consumption; leave welfare out, or correct them"
-            )
-        power = 1 - self.aversion
-        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond all floats is refused below
-            ratio = self.transfer / consumption
-            far = math.log(self.transfer) - np.log(consumption)  # ln(1 + ratio), where ratio is no float
-            grown = np.where(np.isinf(ratio), far, np.log1p(ratio))
-            # In units of the poorest person's: c^(1−ρ) alone may be larger than any float.
-            size = np.exp(power * (np.log(consumption) - math.log(consumption.min())))
-            gains = grown if power == 0 else size * np.expm1(power * grown) / power
-            countable = np.isfinite(gains.max() * len(gains) ** 2)  # weighted sums stay finite, too
-        if not countable:
-            raise ValueError(
-                f"transfer = {self.transfer!r} is too large for aversion = {self.aversion!r}: with such "
-                "consumption the gain in utility is larger than any number here; give what one person gets, "
-                "in the units of consumption"
-            )
-        return np.asarray(gains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,40 +138,48 @@ class Aid(ScoredProgram):
     lowest predictions; poor are those whose true ``consumption`` is at or below that of the round(quota·n)-th
     poorest. As many get aid as are poor, so precision = recall, exclusion errors = inclusion errors, and
     accuracy = 1 − 2q(1 − recall): a loss of one point of accuracy is half a point of people left out.
-
-    ``population`` is how many people the table stands for, ``weights`` how many each person does, relative to
-    the others (a survey's weights; they count in the fit, in the quota and in every metric).
-
-    With ``quota_rule="per fold"`` each part of the cross-validation has its own poverty line and its own
-    quota, as in the code that the paper's authors published: counts are summed over the parts, shares and
-    ranks are means over them. It is for comparisons with that code: a program has one budget, not five.
-
     ``chance`` is the accuracy of a lottery with the same quota: 1 − p − q + 2pq, p of the people being poor.
+
+    Args:
+        consumption: What each person consumes, or whatever else says who is poor: the lower, the poorer.
+        quota: The share of people who get aid, between 0 and 1.
+        population: How many people the table stands for; by default its own.
+        weights: How many people each one stands for, relative to the others (a survey's weights): they count
+            in the fit, in the quota and in every metric.
+        groups: Columns by which every figure is also given, each with a value for every person.
+        model: What predicts consumption.
+        welfare: Adds social welfare to the metrics.
+        quota_rule: ``"once"``, or ``"per fold"``: then each part of the cross-validation has its own poverty
+            line and quota, as in the code that the paper's authors published. Counts are summed over the
+            parts, shares and ranks are means over them. It is for comparisons with that code: a program has
+            one budget, not five.
+
+    Raises:
+        ValueError: A number is outside its range, or columns are of different lengths.
 
     Edges: people tied in consumption at the poverty line are all poor, so there may be more of them than
     places. Metrics of a share of nobody are NaN.
+
+    Example:
+        >>> program = Aid([1.0, 2.0, 3.0, 4.0], quota=0.25)
+        >>> program.judge([1.5, 1.0, 3.0, 4.0])["exclusion_errors"]
+        1.0
+        >>> rows = np.random.default_rng(0).normal(size=(200, 3))
+        >>> program = Aid(rows @ [1.0, 0.5, 0.0])
+        >>> program.evaluate(rows, Folds(200))["accuracy"]
+        1.0
     """
 
-    objective: ClassVar[Objective] = Objective(
-        "exclusion_errors",
-        "smallest",
-        drawn="extra_exclusion_errors",
-        axis="more poor people missed than today",
-        limit="At most so many more poor people missed",
-        people=("poor people", "missed"),
-        by_group=(
-            ("extra_exclusion_errors", "more poor people missed"),
-            ("eligible", "people who get aid"),
-        ),
-    )
-    task: ClassVar[Task] = "regression"
-    words: ClassVar[DecisionWords] = DecisionWords(
-        given="aid",
-        article="aid",
+    objective = Objective(
+        "exclusion_errors", "smallest", drawn="extra_exclusion_errors", people=("poor people", "missed"),
+        axis="more poor people missed than today", limit="At most so many more poor people missed",
+        by_group=(("extra_exclusion_errors", "more poor people missed"), ("eligible", "people who get aid")),
+    )  # fmt: skip
+    task = "regression"
+    words = DecisionWords(
+        given="aid", article="aid", counts="Counts", blind="A lottery",
         outcome="{right:,.0f} of them are poor, and {missed:,.0f} poor people get none",
-        counts="Counts",
-        blind="A lottery",
-    )
+    )  # fmt: skip
 
     consumption: Floats = field(repr=False)
     quota: float = QUOTA
@@ -356,12 +321,7 @@ class Aid(ScoredProgram):
         at = int(np.searchsorted(np.cumsum(weights[order]), self.quota * (1 - 1e-9)))
         return np.asarray(self.consumption > self.consumption[order[min(at, len(order) - 1)]])
 
-    def errors(
-        self,
-        low: Floats,
-        high: Floats,
-        expected: Callable[[], tuple[Floats, Floats]],  # noqa: ARG002
-    ) -> tuple[float, float]:
+    def errors(self, low: Floats, high: Floats, expected: ExpectedShares) -> tuple[float, float]:  # noqa: ARG002
         """Poor people above the step of scores at which the quota is reached, and others below it."""
         both = high + low
         reached = np.cumsum(both)

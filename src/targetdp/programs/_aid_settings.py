@@ -1,13 +1,12 @@
 """A program file for aid: its own fields, and what of a table it could use."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from targetdp.programs._aid import QUOTA, Aid, QuotaRule, Welfare
-from targetdp.programs._base import Task
+from targetdp.programs._aid import QUOTA, Aid, QuotaRule
 from targetdp.programs._proposal import Guess, Terms, as_toml, target_named
 from targetdp.programs._settings import (
     Name,
@@ -17,6 +16,7 @@ from targetdp.programs._settings import (
     StrictModel,
     settings_of,
 )
+from targetdp.programs._welfare import Welfare
 from targetdp.table import Look, first_named
 
 
@@ -32,7 +32,7 @@ class AidSettings(ProgramSettings):
     """Aid for the share of people who are predicted to be poorest."""
 
     model_config = ConfigDict(title="targetdp aid program")
-    task: ClassVar[Task] = Aid.task
+    task = Aid.task
 
     kind: Literal["aid"]
     quota: Share = Field(description="the share of people who get aid")
@@ -79,21 +79,15 @@ class AidGuess(Guess, kind="aid"):
     weights: str | None = None
 
     @classmethod
-    def target(cls, look: Look) -> str:
+    def target(cls, profile: Look) -> str:
         """A number that is not the same for everybody."""
-        wanted = [column for column in look.numbers() if column.different > 1]
-        return target_named(_TARGETS, wanted, "consumption, or whatever says who is poor", look)
+        wanted = [column for column in profile.numbers() if column.different > 1]
+        return target_named(_TARGETS, wanted, "consumption, or whatever says who is poor", profile)
 
     @classmethod
-    def of(
-        cls,
-        look: Look,
-        target: str,  # noqa: ARG003
-        taken: Collection[str | None],  # noqa: ARG003
-        given: Mapping[str, str | None],  # noqa: ARG003
-    ) -> "AidGuess":
+    def of(cls, profile: Look, *_: object) -> "AidGuess":
         """Look for weights by their name."""
-        return cls(first_named(_WEIGHTS, look.numbers()))
+        return cls(first_named(_WEIGHTS, profile.numbers()))
 
     @property
     def columns(self) -> dict[str, str]:

@@ -19,6 +19,9 @@ from targetdp.programs._ranking import Truths
 Task: TypeAlias = Literal["regression", "classification"]
 """Whether outcomes are numbers, or 1 and 0."""
 
+ExpectedShares: TypeAlias = Callable[[], tuple[Floats, Floats]]
+"""Computes shares of low and of high people at each step of scores."""
+
 
 class Model(Protocol):
     """A way to predict an outcome from features."""
@@ -226,9 +229,7 @@ class ScoredProgram(Program):
         """Who of its people is high, also where each counts ``weights``, which add up to 1."""
 
     @abstractmethod
-    def errors(
-        self, low: Floats, high: Floats, expected: Callable[[], tuple[Floats, Floats]]
-    ) -> tuple[float, float]:
+    def errors(self, low: Floats, high: Floats, expected: ExpectedShares) -> tuple[float, float]:
         """Shares of people who are decided about wrongly: low ones taken for high ones, then the opposite.
 
         ``low`` and ``high`` are shares of people at each step of released scores, and ``expected`` computes

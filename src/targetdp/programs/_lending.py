@@ -1,6 +1,6 @@
 """Lending (the paper's program in Nigeria): a loan for those who are predicted to repay."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -9,12 +9,12 @@ import numpy as np
 from targetdp._core import Floats, Integers, check
 from targetdp.programs._base import (
     DecisionWords,
+    ExpectedShares,
     Model,
     Objective,
     Part,
     Result,
     ScoredProgram,
-    Task,
     named,
     ones,
     share,
@@ -26,10 +26,19 @@ from targetdp.programs._ranking import Truths, places, rank_agreement, settled
 
 @dataclass(frozen=True, eq=False)
 class Loans:
-    """The money at stake in each application, in one currency.
+    """The money at stake in each application, in one currency; `loans_at_rates` takes rates instead.
 
-    ``amount`` l that is asked for; ``revenue`` r that the lender makes if it is repaid; ``interest`` i that
-    the amount would have earned elsewhere. `loans_at_rates` makes them from rates.
+    Args:
+        amount: l that is asked for.
+        revenue: r that the lender makes if it is repaid.
+        interest: i that the amount would have earned elsewhere.
+
+    Raises:
+        ValueError: An amount of money is below 0, or there are not as many of each.
+
+    Example:
+        >>> Loans([100.0, 200.0], [15.0, 30.0], [2.0, 4.0]).revenue
+        array([15., 30.])
     """
 
     amount: Floats
@@ -53,16 +62,32 @@ class Loans:
 
 
 def loans_at_rates(amount: Any, *, revenue: Any, interest: Any) -> Loans:
-    """Loans whose revenue and interest are a rate of the amount (a number), or given for each (an array)."""
+    """Loans whose revenue and interest are rates of the amount.
+
+    Args:
+        amount: What each applicant asks for.
+        revenue: What the lender makes if it is repaid: one rate of the amount (0.15 is 15%), or an amount
+            of money for each applicant.
+        interest: What the amount would have earned elsewhere: a rate, or an amount for each.
+
+    Returns:
+        The loans.
+
+    Raises:
+        ValueError: A rate or an amount is below 0, or there are not as many of each.
+
+    Example:
+        >>> loans_at_rates([100.0, 200.0], revenue=0.15, interest=[2.0, 3.0]).revenue
+        array([15., 30.])
+    """
     lent = values_of("amount", amount)
-    made = {}
-    for name, given in (("revenue", revenue), ("interest", interest)):
-        made[name] = (
-            lent * check.number(f"{name} rate", given, at_least=0, remedy="0.15 is 15% of the amount")
-            if np.ndim(given) == 0
-            else given
-        )
-    return Loans(lent, made["revenue"], made["interest"])
+    revenue, interest = (
+        lent * check.number(f"{name} rate", given, at_least=0, remedy="0.15 is 15% of the amount")
+        if np.ndim(given) == 0
+        else given
+        for name, given in (("revenue", revenue), ("interest", interest))
+    )
+    return Loans(lent, revenue, interest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,23 +142,35 @@ class Lending(ScoredProgram):
 
     Case 4 counts revenue that was only missed; ``cash`` leaves it out. ``chance`` is the accuracy of the same
     answer for everybody, the better of the two.
+
+    Args:
+        repaid: 1 for people who repaid, or would have, 0 for the others.
+        loans: What is at stake.
+        threshold: A loan is given above this chance to repay, between 0 and 1.
+        population: How many people the table stands for; by default its own.
+        groups: Columns by which every figure is also given, each with a value for every person.
+        model: What predicts who repays.
+
+    Raises:
+        ValueError: ``repaid`` has other values, a number is outside its range, or there are not as many loans
+            as people.
+
+    Example:
+        >>> program = Lending([1, 1, 0], loans_at_rates([100.0] * 3, revenue=0.2, interest=0.02))
+        >>> result = program.judge([0.9, 0.4, 0.6])
+        >>> result["profit"], result["cash"]
+        (-102.0, -80.0)
     """
 
-    objective: ClassVar[Objective] = Objective(
-        "profit",
-        "largest",
-        subject="The lender's profit",
-        is_money=True,
+    objective = Objective(
+        "profit", "largest", subject="The lender's profit", is_money=True,
         by_group=(("extra_profit", "change of profit"), ("approvals", "loans")),
-    )
-    task: ClassVar[Task] = "classification"
-    words: ClassVar[DecisionWords] = DecisionWords(
-        given="loan",
-        article="a loan",
+    )  # fmt: skip
+    task = "classification"
+    words = DecisionWords(
+        given="loan", article="a loan", counts="Counts and money", blind="The same answer for everybody",
         outcome="{right:,.0f} of them repay, and {missed:,.0f} who would repay get none",
-        counts="Counts and money",
-        blind="The same answer for everybody",
-    )
+    )  # fmt: skip
 
     repaid: Floats = field(repr=False)
     loans: Loans = field(repr=False)
@@ -255,9 +292,7 @@ class Lending(ScoredProgram):
         """Who repays."""
         return self.low_risk
 
-    def errors(
-        self, low: Floats, high: Floats, expected: Callable[[], tuple[Floats, Floats]]
-    ) -> tuple[float, float]:
+    def errors(self, low: Floats, high: Floats, expected: ExpectedShares) -> tuple[float, float]:
         """Loans that are not repaid, and people who would repay and get none.
 
         Whoever lends reads chances off what is expected, whatever the truth is.

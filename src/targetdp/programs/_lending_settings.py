@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 from pydantic import ConfigDict, Field
 
 from targetdp._core import Floats
-from targetdp.programs._base import Task
 from targetdp.programs._lending import Lending, Loans
 from targetdp.programs._proposal import Guess, Terms, as_toml, target_named, words_of
 from targetdp.programs._settings import (
@@ -41,7 +40,7 @@ class LendingSettings(ProgramSettings):
     """Loans for those who are predicted to repay."""
 
     model_config = ConfigDict(title="targetdp lending program")
-    task: ClassVar[Task] = Lending.task
+    task = Lending.task
 
     kind: Literal["lending"]
     loans: LoanTerms = Field(description="what is at stake")
@@ -159,36 +158,41 @@ class LendingGuess(Guess, kind="lending"):
     repaid_is_guessed: bool = False
 
     @classmethod
-    def target(cls, look: Look) -> str:
+    def target(cls, profile: Look) -> str:
         """A column of two values."""
-        wanted = [column for column in look.columns if column.different in {1, 2} and not column.missing]
-        return target_named(_TARGETS, wanted, "repayment, two values", look)
+        wanted = [column for column in profile.columns if column.different in {1, 2} and not column.missing]
+        return target_named(_TARGETS, wanted, "repayment, two values", profile)
 
     @classmethod
     def of(
-        cls, look: Look, target: str, taken: Collection[str | None], given: Mapping[str, str | None]
+        cls, profile: Look, target: str, taken: Collection[str | None], given: Mapping[str, str | None]
     ) -> "LendingGuess":
         """Find the money of a table: ``amount``, ``revenue``, ``interest``; and who ``repaid``."""
-        money = given.get("amount") or first_named(_AMOUNTS, look.numbers())
+        money = given.get("amount") or first_named(_AMOUNTS, profile.numbers())
         if money is None:
             raise ValueError(
-                f"amount could not be guessed: say which column has the loans (--amount); {look.shown}"
+                f"amount could not be guessed: say which column has the loans (--amount); {profile.shown}"
             )
         terms: dict[str, float | str | None] = {}
         reasons: dict[str, str] = {}
         for what, likely in _MONEY.items():
             if (said := given.get(what)) is not None:
-                terms[what] = _column_or_rate(what, said, look)
+                terms[what] = _column_or_rate(what, said, profile)
                 continue
-            free = [column for column in look.numbers() if column.name not in {money, *taken}]
+            free = [column for column in profile.numbers() if column.name not in {money, *taken}]
             name = first_named(likely, free)
-            reason = None if name is None else _why_not(look[name], look[money])
+            reason = None if name is None else _why_not(profile[name], profile[money])
             terms[what] = name if reason is None else None
             if name is not None and reason is not None:
                 reasons[name] = reason
         repaid = given.get("repaid")
         return cls(
-            money, terms["revenue"], terms["interest"], reasons, _repaid(look, target, repaid), repaid is None
+            money,
+            terms["revenue"],
+            terms["interest"],
+            reasons,
+            _repaid(profile, target, repaid),
+            repaid is None,
         )
 
     @property
@@ -235,9 +239,9 @@ class LendingGuess(Guess, kind="lending"):
         return lines
 
 
-def _repaid(look: Look, target: str, given: str | None) -> float | str:
+def _repaid(profile: Look, target: str, given: str | None) -> float | str:
     """Which value of the target means that a loan was repaid."""
-    column = look[target]
+    column = profile[target]
     if given is not None:
         return _number(given, target) if column.is_number else given
     ask = "say which value means that a loan was repaid (--repaid)"
@@ -251,9 +255,9 @@ def _repaid(look: Look, target: str, given: str | None) -> float | str:
     return 1 if good else 0
 
 
-def _column_or_rate(what: str, given: str, look: Look) -> float | str:
-    if given in look.names():
-        if not look[given].is_number:
+def _column_or_rate(what: str, given: str, profile: Look) -> float | str:
+    if given in profile.names():
+        if not profile[given].is_number:
             raise ValueError(f"{what} = {given!r} is a column of text: give one of money, or a rate")
         return given
     try:
@@ -263,7 +267,7 @@ def _column_or_rate(what: str, given: str, look: Look) -> float | str:
     if not (math.isfinite(rate) and rate >= 0):
         raise ValueError(
             f"{what} = {given!r} is neither a column nor a rate of 0 or more: 0.15 is 15% of the amount; "
-            f"{look.shown}"
+            f"{profile.shown}"
         )
     return rate
 

@@ -68,10 +68,31 @@ class OpenProgram:
 
 
 def open_program(path: Path, *, progress: Progress | None = None) -> OpenProgram:
-    """Read a program file and its table.
+    r"""Read a program file and its table.
 
-    Refuses, with the reason: columns that are not there, an id twice, missing or infinite values, a target
-    that does not fit.
+    Args:
+        path: The program file (TOML); the table's path in it is relative to the file.
+        progress: Somebody to show how far the reading is.
+
+    Returns:
+        The program with its people, rows in the unit ball and folds, ready to be evaluated.
+
+    Raises:
+        ValueError: The file is wrong; columns are not there; an id is there twice; values are missing or
+            infinite; the target does not fit. The message says what to do.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> people = "".join(f"{i},{i % 7}\n" for i in range(100))
+        >>> _ = (folder / "people.csv").write_text(f"consumption,calls\n{people}")
+        >>> _ = (folder / "aid.toml").write_text(
+        ...     'kind = "aid"\ntable = "people.csv"\nsource = "synthetic"\nquota = 0.29\n'
+        ...     'target = "consumption"\nfeatures = ["calls"]\n'
+        ... )
+        >>> opened = open_program(folder / "aid.toml")
+        >>> opened.program.evaluate(opened.rows, opened.folds)["eligible"]
+        29.0
     """
     return opened(read_program_file(path), progress=progress)
 

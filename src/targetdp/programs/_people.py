@@ -45,11 +45,11 @@ class Groups:
 
     def nested(self, figures: Sequence[Figure]) -> dict[str, dict[str, Figure]]:
         """Figures of all groups, by column and label; everybody's is left out."""
-        place, found = 1, {}
+        place, nested = 1, {}
         for column, labels in zip(self.columns, self.labels, strict=True):
-            found[column] = dict(zip(labels, figures[place : place + len(labels)], strict=True))
+            nested[column] = dict(zip(labels, figures[place : place + len(labels)], strict=True))
             place += len(labels)
-        return found
+        return nested
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,15 +157,15 @@ def _groups(columns: Mapping[str, Sequence[Any]], count: int) -> Groups:
             )
         if len(values) != count:
             raise ValueError(f"group column {name!r} has {len(values):,} entries: there are {count:,} people")
-        found, numbers = np.unique(np.array([str(value) for value in values]), return_inverse=True)
-        if len(found) > MOST_GROUPS:
+        different, numbers = np.unique(np.array([str(value) for value in values]), return_inverse=True)
+        if len(different) > MOST_GROUPS:
             raise ValueError(
-                f"group column {name!r} has {len(found):,} different values, more than {MOST_GROUPS:,}: "
+                f"group column {name!r} has {len(different):,} different values, more than {MOST_GROUPS:,}: "
                 "these are no groups; give a coarser column"
             )
-        labels.append(tuple(str(label) for label in found))
+        labels.append(tuple(str(label) for label in different))
         codes.append(numbers.astype(np.int64) + place)
-        place += len(found)
+        place += len(different)
     together = np.stack(codes)
     together.setflags(write=False)
     return Groups(tuple(columns), tuple(labels), together)
@@ -181,14 +181,25 @@ def _fixed(values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Folds:
-    """``people`` in ``k`` random parts of nearly equal size, from ``seed`` alone.
+    """The plan of a cross-validation: people in random parts of nearly equal size.
 
     Each person is predicted by a model that was fitted without her part. ``order`` lists all people part by
-    part; part f is ``order[starts[f]:starts[f + 1]]``.
+    part; part f is ``order[starts[f]:starts[f + 1]]``. `Folds.of` takes the plan of a splitter instead;
+    ``given`` is then the hash of it, else empty.
 
-    `Folds.of` takes a plan that was made elsewhere instead; ``given`` is then the hash of it, else empty.
+    Args:
+        people: How many people there are.
+        k: How many parts.
+        seed: What the parts are drawn from, and nothing else.
+
+    Raises:
+        ValueError: There are fewer than two people or parts, or more parts than people.
 
     Guarantees: two plans with equal numbers are equal, and never depend on features or outcomes.
+
+    Example:
+        >>> [len(predicted) for fitted, predicted in Folds(10, k=3)]
+        [3, 3, 4]
     """
 
     people: int
@@ -220,8 +231,17 @@ class Folds:
     def of(cls, splits: Iterable[tuple[Any, Any]], seed: int = 0) -> Self:
         """The plan of a scikit-learn splitter: ``Folds.of(KFold(5, shuffle=True).split(X))``.
 
-        Each of ``splits`` names who is fitted and who is predicted; everybody must be predicted once, by a
-        model that is fitted on all others. ``seed`` is for estimators that draw.
+        Args:
+            splits: For each part who is fitted and who is predicted; everybody must be predicted once, by a
+                model that is fitted on all others.
+            seed: For estimators that draw.
+
+        Raises:
+            ValueError: Somebody is predicted twice or not at all, or fitted on too few.
+
+        Example:
+            >>> Folds.of([([0, 1], [2, 3]), ([2, 3], [0, 1])]).order
+            array([2, 3, 0, 1])
         """
         pairs = [(np.asarray(fitted), np.asarray(predicted)) for fitted, predicted in splits]
         order = (

@@ -46,8 +46,8 @@ class Terms:
 
     def note(self, name: str, otherwise: str = "") -> str:
         """The comment beside a field."""
-        found = self.notes.get(name, otherwise)
-        return f"  # {found}" if found else ""
+        note = self.notes.get(name, otherwise)
+        return f"  # {note}" if note else ""
 
 
 class Guess(ABC):
@@ -66,13 +66,13 @@ class Guess(ABC):
 
     @classmethod
     @abstractmethod
-    def target(cls, look: Look) -> str:
+    def target(cls, profile: Look) -> str:
         """The column to predict; a ValueError that asks for it where no column is named like one."""
 
     @classmethod
     @abstractmethod
     def of(
-        cls, look: Look, target: str, taken: Collection[str | None], given: Mapping[str, str | None]
+        cls, profile: Look, target: str, taken: Collection[str | None], given: Mapping[str, str | None]
     ) -> Self:
         """Look for the rest; ``taken`` are columns with another part to play, ``given`` is what was said."""
 
@@ -94,11 +94,13 @@ class Guess(ABC):
         return []
 
 
-def target_named(names: Sequence[str], columns: Sequence[Column], what: str, look: Look) -> str:
+def target_named(names: Sequence[str], columns: Sequence[Column], what: str, profile: Look) -> str:
     """The first of some columns with one of these names; ``what`` it has is for the message."""
     target = first_named(names, columns)
     if target is None:
-        raise ValueError(f"target could not be guessed: say which column has {what} (--target); {look.shown}")
+        raise ValueError(
+            f"target could not be guessed: say which column has {what} (--target); {profile.shown}"
+        )
     return target
 
 
@@ -115,7 +117,7 @@ class Proposal:
 
 
 def propose(
-    look: Look,
+    profile: Look,
     kind: str,
     *,
     id_column: str | None = None,
@@ -127,7 +129,7 @@ def propose(
     """Choose the columns that were not given. What cannot be guessed must be given.
 
     Args:
-        look: The table, as `look_at` saw it.
+        profile: The table, as `look_at` saw it.
         kind: The kind of program.
         id_column: The column that identifies a person.
         target: The column that is predicted.
@@ -146,33 +148,33 @@ def propose(
     guesses = _GUESSES[check.choice("kind", kind, _GUESSES)]
     single = {"id": id_column, "target": target, "amount": own.get("amount")}
     given = {key: [name] for key, name in single.items() if name is not None}
-    check_columns(look.names(), "the table", features=features or (), groups=groups or (), **given)
-    name = id_column or _id(look)
-    outcome = target or guesses.target(look)
-    guess = guesses.of(look, outcome, {name, outcome, *(features or ())}, own)
+    check_columns(profile.names(), "the table", features=features or (), groups=groups or (), **given)
+    name = id_column or _id(profile)
+    outcome = target or guesses.target(profile)
+    guess = guesses.of(profile, outcome, {name, outcome, *(features or ())}, own)
     taken = {
         column: part for column, part in ((name, "the id"), (outcome, "the target")) if column is not None
     }
     taken |= guess.columns
-    chosen = tuple(groups) if groups is not None else _groups(look, set(taken))
+    chosen = tuple(groups) if groups is not None else _groups(profile, set(taken))
     marked = [name for name in chosen if groups is not None or name.lower().startswith(_GROUP_MARK)]
     taken |= dict.fromkeys(marked, "a group")
-    taken = guess.doubtful(look.names()) | taken
-    kept, left_out = (tuple(features), {}) if features is not None else _features(look, taken)
+    taken = guess.doubtful(profile.names()) | taken
+    kept, left_out = (tuple(features), {}) if features is not None else _features(profile, taken)
     return Proposal(guess, name, outcome, kept, chosen, left_out)
 
 
-def _id(look: Look) -> str | None:
+def _id(profile: Look) -> str | None:
     """A column that is different in every row; of numbers only one that is named like an id."""
-    unique = [c for c in look.columns if c.different == look.rows and c.kind in {"text", "whole"}]
+    unique = [c for c in profile.columns if c.different == profile.rows and c.kind in {"text", "whole"}]
     named = [c for c in unique if c.name.lower() in _IDS or c.name.lower().endswith("_id")]
     return next((c.name for c in [*named, *(c for c in unique if c.kind == "text")]), None)
 
 
-def _groups(look: Look, taken: set[str]) -> tuple[str, ...]:
+def _groups(profile: Look, taken: set[str]) -> tuple[str, ...]:
     """Columns that are marked as groups; if none is, those of few values that are text or named like one."""
     free = [
-        column for column in look.columns
+        column for column in profile.columns
         if column.name not in taken and column.different > 1 and "=" not in column.name
     ]  # fmt: skip
     marked = [column.name for column in free if column.name.lower().startswith(_GROUP_MARK)]
@@ -181,9 +183,9 @@ def _groups(look: Look, taken: set[str]) -> tuple[str, ...]:
     return tuple(marked or likely)
 
 
-def _features(look: Look, taken: dict[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
+def _features(profile: Look, taken: dict[str, str]) -> tuple[tuple[str, ...], dict[str, str]]:
     kept, left_out = [], {}
-    for column in look.columns:
+    for column in profile.columns:
         if column.name in taken:
             left_out[column.name] = taken[column.name]
         elif not column.is_number:
@@ -198,7 +200,7 @@ def _features(look: Look, taken: dict[str, str]) -> tuple[tuple[str, ...], dict[
             kept.append(column.name)
     if not kept:
         raise ValueError(
-            f"features could not be guessed: no column is left; say which (--features); {look.shown}"
+            f"features could not be guessed: no column is left; say which (--features); {profile.shown}"
         )
     return tuple(kept), left_out
 

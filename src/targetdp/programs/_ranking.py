@@ -100,14 +100,14 @@ def _at_cut(order: Integers, quota: float, people: People) -> int:
 def places(values: Floats, people: People) -> Floats:
     """People's ranks among everybody and in each group column's groups, centered; ties share the middle."""
     groups = people.groups
-    found = np.empty(groups.codes.shape)
-    for codes, ranks in zip(groups.codes, found, strict=True):
+    places_of = np.empty(groups.codes.shape)
+    for codes, ranks in zip(groups.codes, places_of, strict=True):
         for group in np.unique(codes):
             inside = np.flatnonzero(codes == group)
             _, level = np.unique(values[inside], return_inverse=True)
             weight = np.bincount(level, weights=people.weights[inside])
             ranks[inside] = (np.cumsum(weight) - weight / 2 - weight.sum() / 2)[level]
-    return found
+    return places_of
 
 
 def rank_agreement(

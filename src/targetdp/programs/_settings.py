@@ -22,7 +22,7 @@ from targetdp._files import explain, read_toml
 from targetdp.mechanisms import LEAST_NOISE, mechanism_names
 from targetdp.normalization import RowRule
 from targetdp.programs._base import DECLARING, Model, Program, Task
-from targetdp.programs._estimator import model_of
+from targetdp.programs._models import model_of
 
 Source = Literal["public", "synthetic", "confidential"]
 

@@ -28,14 +28,14 @@ _PROPOSED = ("Everything here was proposed from names and types of columns: chec
 
 
 def program_text(
-    proposal: Proposal, look: Look | None, table: Path, terms: Terms, heading: Iterable[str] = _PROPOSED
+    proposal: Proposal, profile: Look | None, table: Path, terms: Terms, heading: Iterable[str] = _PROPOSED
 ) -> str:
     """A program file, commented.
 
     Ranges of columns, which are statistics, are in it only if the table was looked at and its rows are not
     confidential.
     """
-    ranges = {} if look is None or terms.source == "confidential" else {c.name: c for c in look.columns}
+    ranges = {} if profile is None or terms.source == "confidential" else {c.name: c for c in profile.columns}
     lines = [
         "# A program for targetdp. Schema: targetdp schema program.",
         *(f"# {line}" for line in heading),
@@ -67,10 +67,10 @@ def program_text(
 
 
 def checked_text(
-    proposal: Proposal, look: Look | None, table: Path, terms: Terms, heading: Iterable[str] = _PROPOSED
+    proposal: Proposal, profile: Look | None, table: Path, terms: Terms, heading: Iterable[str] = _PROPOSED
 ) -> str:
     """`program_text`, once it is known that the file would be accepted."""
-    text = program_text(proposal, look, table, terms, heading)
+    text = program_text(proposal, profile, table, terms, heading)
     make_program_settings(tomllib.loads(text) | {"table": table})
     return text
 
@@ -80,12 +80,12 @@ def table_as_named(table: Path, file: Path) -> Path:
     return Path(os.path.relpath(table.absolute(), file.absolute().parent))
 
 
-def describe(look: Look) -> Iterable[str]:
+def describe(profile: Look) -> Iterable[str]:
     """One line for each column, for the eyes of whoever holds the table."""
-    yield f"{look.rows:,} rows" + ("" if look.whole else " looked at; the table has more")
-    for column in look.columns:
+    yield f"{profile.rows:,} rows" + ("" if profile.whole else " looked at; the table has more")
+    for column in profile.columns:
         missing = f", {column.missing:,} missing" if column.missing else ""
-        many = "all different" if column.different == look.rows else f"{column.different:,} different"
+        many = "all different" if column.different == profile.rows else f"{column.different:,} different"
         yield f"  {column.name}: {column.kind}, {many}{missing}{_range(column, mark=',')}"
 
 

@@ -172,6 +172,7 @@ class Aid(ScoredProgram):
 
     objective = Objective(
         "exclusion_errors", "smallest", drawn="extra_exclusion_errors", people=("poor people", "missed"),
+        noun="poor people left out",
         axis="more poor people missed than today", limit="At most so many more poor people missed",
         by_group=(("extra_exclusion_errors", "more poor people missed"), ("eligible", "people who get aid")),
     )  # fmt: skip

@@ -112,6 +112,7 @@ class Objective:
         axis: What stands beside the axis of a chart; by default the metric's name.
         limit: What stands beside a limit that somebody sets; by default the metric's name.
         subject: How a sentence about it begins; by default with the metric's name.
+        noun: What a figure counts, in the caption of a chart: ``"poor people left out"``.
         people: Whom it counts and what happens to them, such as ``("poor people", "missed")``; None if it
             does not count people.
         is_money: Whether it is an amount of money, in the unit of the program.
@@ -128,6 +129,7 @@ class Objective:
     axis: str | None = None
     limit: str | None = None
     subject: str | None = None
+    noun: str | None = None
     people: tuple[str, str] | None = None
     is_money: bool = False
     by_group: tuple[tuple[str, str], ...] = ()

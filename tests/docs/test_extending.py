@@ -1,4 +1,4 @@
-"""docs/extending.md: its mechanism and its attack work as it says, and broken ones are refuted."""
+"""docs/extending.md: its mechanism, program and attack work as it says, and broken ones are refuted."""
 
 import dataclasses
 import json
@@ -15,6 +15,10 @@ from docs_support import DOCS, blocks, differences, printed_by
 from targetdp import Guarantee, Protection, SphericalLaplace, audit
 from targetdp.attacks import JoinedTables, _declaration, audit_rows, registered, run_attacks
 from targetdp.mechanisms import NoiseMechanism, _base, _law, law_of, noise_mechanisms
+from targetdp.programs import _base as programs
+from targetdp.programs import _settings as settings
+from targetdp.programs import objective_of, open_program, program_file
+from targetdp.report._page._answer import subject_of
 
 PAGE = "extending.md"
 MECHANISM = 0
@@ -27,7 +31,9 @@ def page() -> Iterator[dict[str, Any]]:
     """Everything that the page defines; each block has printed what the page shows."""
     noise_mechanisms()  # ours are declared before the page's, and stay
     registered()
-    registers: list[dict[str, Any]] = [_base._BUILDERS, _law._LAWS, _declaration._ATTACKS]
+    registers: list[dict[str, Any]] = [
+        _base._BUILDERS, _law._LAWS, _declaration._ATTACKS, programs._PROGRAMS, settings._SETTINGS,
+    ]  # fmt: skip
     before, names = [dict(one) for one in registers], dict[str, Any](__name__="extending")
     found = blocks(PAGE, "python")
     assert len(found) > 7
@@ -151,6 +157,43 @@ def test_it_is_released_and_verified_from_a_file_that_registers_it(tmp_path: Pat
         )
         assert run.returncode == code_expected, run.stdout + run.stderr
         assert said in run.stderr
+
+
+# The program
+
+
+def test_a_program_file_of_the_new_kind_is_opened_and_decided(page: dict[str, Any], tmp_path: Path) -> None:
+    need = np.arange(20.0)
+    lines = (f"{i},{value},{'ab'[i % 2]}" for i, value in enumerate(need))
+    (tmp_path / "people.csv").write_text("calls,need,area\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    file = tmp_path / "visits.toml"
+    file.write_text(
+        'kind = "visits"\ntable = "people.csv"\nsource = "public"\ntarget = "need"\nplaces = 4\n'
+        'features = ["calls"]\ngroups = ["area"]\n',
+        encoding="utf-8",
+    )
+    program = open_program(file).program
+    assert isinstance(program, page["Visits"])
+    result = program.judge(need)
+    assert np.flatnonzero(result.decisions).tolist() == [16, 17, 18, 19]
+    assert result["need_met"] == pytest.approx((16 + 17 + 18 + 19) / need.sum())
+    assert result.by_group["area"]["b"]["visits"] == 2
+    assert {"aid", "lending", "visits"} <= program_file().model_json_schema()["discriminator"][
+        "mapping"
+    ].keys()
+    file.write_text(file.read_text(encoding="utf-8").replace("places = 4", "places = 21"), encoding="utf-8")
+    with pytest.raises(ValueError, match="places = 21"):
+        open_program(file)
+
+
+def test_a_page_speaks_of_the_new_kind_in_its_own_words(page: dict[str, Any]) -> None:
+    run = {"kind": "visits", "objective": page["study"].objective, "made_of": {"unit": "people"}}
+    assert objective_of(run) is page["Visits"].objective
+    subject = subject_of(run)
+    assert (subject.metric, subject.better, subject.axis) == ("need_met", "largest", "need met")
+    assert subject.by_group == (("visits", "visits"),)
+    stranger = subject_of(run | {"kind": "raffle"})
+    assert stranger.by_group == (("need_met", "need met"),)
 
 
 # The attack

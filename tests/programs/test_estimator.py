@@ -20,11 +20,11 @@ from targetdp.programs import (
     Lending,
     Logistic,
     Ridge,
+    Task,
     loans_at_rates,
     model_of,
     software_of,
 )
-from targetdp.programs._estimator import Task
 
 
 def table(n: int = 120) -> tuple[Floats, Floats, Floats]:

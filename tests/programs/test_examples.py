@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from targetdp.cli import app
 from targetdp.populations import invented_populations, public_tables
-from targetdp.programs import ProgramFile, example_program, read_program_file
-from targetdp.programs._settings import LendingSettings, make_program_settings
+from targetdp.programs import example_program, program_file, read_program_file
+from targetdp.programs._lending_settings import LendingSettings
+from targetdp.programs._settings import make_program_settings
 from targetdp.programs._template import EXAMPLES
 from targetdp.tradeoff import find_sweep
 from targetdp.tradeoff._programs import BUILT_IN
@@ -40,7 +41,7 @@ def test_every_example_has_a_program_and_every_program_an_example() -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_program_file_fits_the_schema_and_says_where_rows_come_from(name: str) -> None:
     text = example_program(name, Path("folder") / "people.csv")
-    jsonschema.validate(tomllib.loads(text), ProgramFile.model_json_schema())
+    jsonschema.validate(tomllib.loads(text), program_file().model_json_schema())
     settings = make_program_settings(tomllib.loads(text))
     assert settings.table == Path("folder/people.csv")
     assert settings.source == ("synthetic" if name in invented_populations() else "public")

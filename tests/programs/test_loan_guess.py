@@ -10,6 +10,7 @@ import pytest
 
 from targetdp.populations import write
 from targetdp.programs import Terms, propose
+from targetdp.programs._lending_settings import LendingGuess
 from targetdp.programs._proposal import Proposal
 from targetdp.programs._template import program_text
 from targetdp.table import profile_table
@@ -26,9 +27,14 @@ def proposed(folder: Path, table: dict[str, Any] | None = None, **given: Any) ->
     return propose(profile_table(path), "lending", **given)
 
 
+def loans_of(found: Proposal) -> LendingGuess:
+    assert isinstance(found.guess, LendingGuess)
+    return found.guess
+
+
 def terms(found: Proposal) -> tuple[str, float | str | None, float | str | None]:
-    assert found.loans is not None
-    return found.loans.amount, found.loans.revenue, found.loans.interest
+    loans = loans_of(found)
+    return loans.amount, loans.revenue, loans.interest
 
 
 def money(**more: Any) -> dict[str, Any]:
@@ -93,8 +99,8 @@ def test_a_feature_that_somebody_names_is_not_taken_away(tmp_path: Path) -> None
 )  # fmt: skip
 def test_the_name_of_the_target_tells_what_means_repaid(tmp_path: Path, name: str, repaid: int) -> None:
     found = proposed(tmp_path, {name: ONES})
-    assert (found.target, found.repaid, found.repaid_is_guessed) == (name, repaid, True)
-    sure = proposed(tmp_path, {name: ONES}, repaid="1")
+    assert (found.target, loans_of(found).repaid, loans_of(found).repaid_is_guessed) == (name, repaid, True)
+    sure = loans_of(proposed(tmp_path, {name: ONES}, repaid="1"))
     assert (sure.repaid, sure.repaid_is_guessed) == (1, False)
 
 
@@ -114,7 +120,7 @@ def test_where_it_is_not_sure_it_asks(tmp_path: Path, table: dict[str, Any], mes
     with pytest.raises(ValueError, match=message):
         proposed(tmp_path, table)
     value = str(next(iter(table.values()))[0])
-    assert str(proposed(tmp_path, table, repaid=value).repaid).startswith(value)
+    assert str(loans_of(proposed(tmp_path, table, repaid=value)).repaid).startswith(value)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from targetdp.programs._column_names import is_known_afterwards, is_of_codes, one_means_repaid, words_of
+from targetdp.programs._lending_settings import is_known_afterwards, one_means_repaid
+from targetdp.programs._proposal import is_of_codes, words_of
 
 
 def test_words() -> None:

@@ -9,8 +9,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from targetdp.programs import MARK, AidSettings, ProgramFile, Ridge, read_program_file
-from targetdp.programs._settings import LendingSettings, make_program_settings
+from targetdp.programs import MARK, Ridge, program_file, read_program_file
+from targetdp.programs._aid_settings import AidSettings
+from targetdp.programs._lending_settings import LendingSettings
+from targetdp.programs._settings import make_program_settings
 
 AID: dict[str, Any] = {
     "kind": "aid", "table": "people.parquet", "source": "public", "features": ["calls", "texts"],
@@ -166,11 +168,11 @@ def test_the_documents_example_is_one() -> None:
     (example,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
     settings = make_program_settings(tomllib.loads(example))
     assert settings.grid.B == (0.1, 0.25, 2.0)
-    jsonschema.validate(tomllib.loads(example), ProgramFile.model_json_schema())
+    jsonschema.validate(tomllib.loads(example), program_file().model_json_schema())
 
 
 def test_the_schema_agrees() -> None:
-    schema = ProgramFile.model_json_schema()
+    schema = program_file().model_json_schema()
     for good in (AID, LENDING, AID | {"grid": {"B": [0.1]}, "welfare": {"transfer": 1.5}}):
         jsonschema.validate(json.loads(json.dumps(good)), schema)
     for bad in (

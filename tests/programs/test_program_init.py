@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 from targetdp.cli import _program
 from targetdp.programs import (
     MARK,
-    AidSettings,
     Lending,
-    ProgramFile,
     open_program,
+    program_file,
     propose,
     read_program_file,
 )
-from targetdp.programs._settings import LendingSettings
+from targetdp.programs._aid_settings import AidSettings
+from targetdp.programs._lending_settings import LendingSettings
 from targetdp.table import profile_table
 
 ROWS = 60
@@ -80,7 +80,7 @@ def test_an_aid_program_is_proposed_and_can_be_opened(table: Path, tmp_path: Pat
     assert '# left out: "constant" (the same in every row)' in text
     assert '# left out: "note" (not a number: encode it to use it)' in text
     assert open_program(out).program.people.population == 5_000
-    jsonschema.validate(tomllib.loads(text), ProgramFile.model_json_schema())
+    jsonschema.validate(tomllib.loads(text), program_file().model_json_schema())
 
 
 def test_a_lending_program_is_proposed_and_can_be_opened(table: Path, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_lending_program_is_proposed_and_can_be_opened(table: Path, tmp_path: 
     )
     assert '\n# currency = "$"  # of amounts and profit' in text
     assert open_program(out).program.people.count == ROWS
-    jsonschema.validate(tomllib.loads(text), ProgramFile.model_json_schema())
+    jsonschema.validate(tomllib.loads(text), program_file().model_json_schema())
 
 
 def test_what_is_given_wins(table: Path, tmp_path: Path) -> None:

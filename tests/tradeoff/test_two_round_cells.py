@@ -51,7 +51,7 @@ def test_a_simulation_by_hand(lending: bool) -> None:
         labelled = part_of(s.program, sample)
         learned = learn_weights(
             Z[sample], s.program.outcomes[sample], rounds.first.noise_covariance(4), rounds.noise.variance,
-            kind="lending" if lending else "aid",
+            task="classification" if lending else "regression",
         )  # fmt: skip
         scores = Scores(learned.w, rounds.second).privatize(s.X[scored], noise)[:, 0]
         chances = rounds.read(scores, learned, labelled)

@@ -1,25 +1,27 @@
 """Things that declare themselves: a room finds them by importing its own files, and keeps no list in step."""
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import iter_modules
 
 
 @cache
-def import_all(room: str) -> None:
+def import_all(room: str, pattern: str | None = None) -> None:
     """Import every file of a room, so that whatever declares itself there has done so.
 
     Args:
         room: The room's name, such as ``"targetdp.mechanisms"``.
+        pattern: A regular expression: only files are imported that have a line that matches it.
 
     Example:
         >>> import_all("targetdp.accounting")
     """
-    for module in iter_modules(import_module(room).__path__):
-        import_module(f"{room}.{module.name}")
+    for path in _files(room):
+        if pattern is None or re.search(pattern, path.read_text(encoding="utf-8"), re.MULTILINE):
+            import_module(f"{room}.{path.stem}")
 
 
 NAMED = r'^@named\("([^"]+)"'
@@ -41,8 +43,11 @@ def declared(room: str, pattern: str = NAMED) -> tuple[str, ...]:
         >>> declared("targetdp.mechanisms")[0]
         'gaussian'
     """
+    texts = (path.read_text(encoding="utf-8") for path in _files(room))
+    return tuple(sorted(name for text in texts for name in re.findall(pattern, text, re.MULTILINE)))
+
+
+def _files(room: str) -> Iterator[Path]:
     spec = find_spec(room)
     folders = () if spec is None else spec.submodule_search_locations or ()
-    files = (path for folder in folders for path in sorted(Path(folder).glob("_*.py")))
-    texts = (path.read_text(encoding="utf-8") for path in files)
-    return tuple(sorted(name for text in texts for name in re.findall(pattern, text, re.MULTILINE)))
+    return (path for folder in folders for path in sorted(Path(folder).glob("_[!_]*.py")))

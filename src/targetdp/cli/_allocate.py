@@ -8,12 +8,6 @@ import typer
 
 from targetdp.cli._console import Bar, emit, must_be_free, tell, warn
 
-_WHO = {"aid": "aid", "lending": "a loan"}
-_RIGHT = {
-    "aid": "{right:,.0f} of them are poor, and {missed:,.0f} poor people get none",
-    "lending": "{right:,.0f} of them repay, and {missed:,.0f} who would repay get none",
-}
-
 
 def decide(
     scores: Annotated[Path, typer.Argument(help="private scores, as targetdp score released them")],
@@ -74,7 +68,7 @@ def decide(
     if not quiet:
         for note in found.notes:
             tell(note)
-        _tell(made.kind, told, output)
+        _tell(made.program.words, told, output)
     warn(made.notes)
 
 
@@ -82,7 +76,7 @@ def _told(made: Any) -> dict[str, Any]:
     chances = made.chances
     return {
         "format": "targetdp decisions 1",
-        "program": made.kind,
+        "program": made.program.kind,
         "people": len(chances),
         "by_score": int(made.by_score.sum()),
         "by_row_of_the_sample": int((~made.by_score).sum()),
@@ -92,13 +86,13 @@ def _told(made: Any) -> dict[str, Any]:
     }
 
 
-def _tell(kind: str, told: dict[str, Any], output: Path) -> None:
+def _tell(words: Any, told: dict[str, Any], output: Path) -> None:
     right, missed = told["chosen_rightly_by_the_chances"], told["missed_by_the_chances"]
     tell(
-        f"{_WHO[kind]} for {told['chosen']:,} of {told['people']:,} people ({told['by_score']:,} decided by "
-        f"their score, {told['by_row_of_the_sample']:,} by their row of the sample) → {output}"
+        f"{words.article} for {told['chosen']:,} of {told['people']:,} people ({told['by_score']:,} decided "
+        f"by their score, {told['by_row_of_the_sample']:,} by their row of the sample) → {output}"
     )
-    tell(f"as far as the chances tell, {_RIGHT[kind].format(right=right, missed=missed)}")
+    tell(f"as far as the chances tell, {words.outcome.format(right=right, missed=missed)}")
 
 
 def _format(path: Path) -> Any:

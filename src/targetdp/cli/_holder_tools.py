@@ -106,7 +106,7 @@ def verify(
 def schemas() -> "dict[str, type[BaseModel]]":
     """The model behind each kind of file."""
     from targetdp.normalization import BoundsFile, ScalesFile
-    from targetdp.programs import ProgramFile
+    from targetdp.programs import program_file
     from targetdp.release import Certificate, Settings, WeightsFile
 
     return {
@@ -114,7 +114,7 @@ def schemas() -> "dict[str, type[BaseModel]]":
         "certificate": Certificate,
         "scales": ScalesFile,
         "bounds": BoundsFile,
-        "program": ProgramFile,
+        "program": program_file(),
         "weights": WeightsFile,
     }
 

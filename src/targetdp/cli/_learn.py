@@ -200,10 +200,7 @@ def _record(found: Any, made: Any, others: Any, unit: str) -> dict[str, Any]:
 
 def _show(found: Any, made: Any, others: Any, settings: Any) -> None:
     people = f"{found.program.people.population:,.0f} people"
-    counted, guess = (
-        ("Counts", "A lottery") if settings.kind == "aid"
-        else ("Counts and money", "The same answer for everybody")
-    )  # fmt: skip
+    words = found.program.words
     scale = "" if made.weights.scale.name == "as given" else f", on a {made.weights.scale.name} scale"
     expected = Table(
         title=Text(
@@ -212,8 +209,9 @@ def _show(found: Any, made: Any, others: Any, settings: Any) -> None:
         ),
         title_justify="left",
         min_width=78,
-        caption=f"{counted} are of {people}. {guess} has an accuracy of {found.program.chance:.3f}. Figures "
-        f"hold for people like those of the sample.\n{_ceiling(made.guarantee)}",
+        caption=f"{words.counts} are of {people}. {words.blind} has an accuracy of "
+        f"{found.program.chance:.3f}. Figures hold for people like those of the sample.\n"
+        f"{_ceiling(made.guarantee)}",
         caption_justify="left",
     )
     for heading in ("figure", "expected", f"{made.expectation.confidence:.0%} interval"):

@@ -1,11 +1,17 @@
 """`targetdp program`: files that say what a table is used for."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from targetdp._core import declared
 from targetdp.cli._console import Bar, names, save_new, tell
+
+if TYPE_CHECKING:
+    Kind = str
+else:
+    Kind = Literal[declared("targetdp.programs")]
 
 # `targetdp example`: a table to try things on.
 
@@ -66,8 +72,7 @@ def init(
         Path, typer.Argument(help="Parquet or CSV with features and outcomes of the same people")
     ],
     kind: Annotated[
-        Literal["aid", "lending"],
-        typer.Option(help="aid: the poorest get it; lending: those who are predicted to repay"),
+        Kind, typer.Option(help="aid: the poorest get it; lending: those who are predicted to repay")
     ],
     out: Annotated[Path, typer.Option(help="program file to write (TOML)")],
     source: Annotated[
@@ -92,7 +97,7 @@ def init(
     force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
     quiet: Annotated[bool, typer.Option(help="no words about the table")] = False,
 ) -> None:
-    """Look at a table and write a commented program file, to be checked and edited."""
+    """TableProfile at a table and write a commented program file, to be checked and edited."""
     from targetdp.programs import (
         MARK,
         Terms,

@@ -7,12 +7,32 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from targetdp._core import Floats, check
-from targetdp.programs._base import Model, Part, Program, Result, ones, share
-from targetdp.programs._folds import Folds
+from targetdp._core import Floats, Integers, check
+from targetdp.programs._base import (
+    DecisionWords,
+    ExpectedShares,
+    Model,
+    Objective,
+    Part,
+    Result,
+    ScoredProgram,
+    named,
+    ones,
+    share,
+)
 from targetdp.programs._models import Ridge
-from targetdp.programs._people import People, people_of, values_of
-from targetdp.programs._ranking import Chosen, Truths, at_or_below, lowest, places, rank_agreement, settled
+from targetdp.programs._people import Folds, People, groups_of, people_of, values_of
+from targetdp.programs._ranking import (
+    Chosen,
+    Truths,
+    at_or_below,
+    highest,
+    lowest,
+    places,
+    rank_agreement,
+    settled,
+)
+from targetdp.programs._welfare import Welfare
 
 QUOTA = 0.29
 """Of the paper: the budget of Togo's Novissi program."""
@@ -24,50 +44,6 @@ QuotaRule = Literal["once", "per fold"]
 
 _COUNTS = ("people", "population", "poor", "eligible", "exclusion_errors", "inclusion_errors")
 """Metrics that add up over parts of the people; all others are shares and ranks."""
-
-
-@dataclass(frozen=True)
-class Welfare:
-    """How much good a transfer does: constant relative risk aversion (CRRA).
-
-    Someone who consumes c has utility u(c) = c^(1−ρ)/(1−ρ), or ln c for ρ = 1. Everyone who is eligible
-    gets ``transfer``, in the units of consumption. ρ (``aversion``) says how fast an additional unit loses
-    its value to richer people: at ρ = 3, common in studies of targeting, it is worth 8 times less to someone
-    with twice the consumption; at ρ = 0 it is worth the same to all.
-    """
-
-    transfer: float
-    aversion: float = 3.0
-
-    def __post_init__(self) -> None:
-        transfer = check.number("transfer", self.transfer, above=0, remedy="in the units of consumption")
-        aversion = check.number("aversion", self.aversion, at_least=0, at_most=20)
-        object.__setattr__(self, "transfer", transfer)
-        object.__setattr__(self, "aversion", aversion)
-
-    def gains(self, consumption: Floats) -> Floats:
-        """u(c + transfer) − u(c) of each person."""
-        if not (consumption > 0).all():
-            raise ValueError(
-                f"consumption has {int((consumption <= 0).sum()):,} values that are not above 0: CRRA "
-                "utility needs positive consumption; leave welfare out, or correct them"
-            )
-        power = 1 - self.aversion
-        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond all floats is refused below
-            ratio = self.transfer / consumption
-            far = math.log(self.transfer) - np.log(consumption)  # ln(1 + ratio), where ratio is no float
-            grown = np.where(np.isinf(ratio), far, np.log1p(ratio))
-            # In units of the poorest person's: c^(1−ρ) alone may be larger than any float.
-            size = np.exp(power * (np.log(consumption) - math.log(consumption.min())))
-            gains = grown if power == 0 else size * np.expm1(power * grown) / power
-            countable = np.isfinite(gains.max() * len(gains) ** 2)  # weighted sums stay finite, too
-        if not countable:
-            raise ValueError(
-                f"transfer = {self.transfer!r} is too large for aversion = {self.aversion!r}: with such "
-                "consumption the gain in utility is larger than any number here; give what one person gets, "
-                "in the units of consumption"
-            )
-        return np.asarray(gains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,29 +129,58 @@ class _Poverty:
         }
 
 
+@named("aid")
 @dataclass(frozen=True, eq=False)
-class Aid(Program):
+class Aid(ScoredProgram):
     """Aid for the share ``quota`` of people who are predicted to be poorest.
 
     Consumption is predicted by cross-validation. Eligible are exactly round(quota·n) people, those with the
     lowest predictions; poor are those whose true ``consumption`` is at or below that of the round(quota·n)-th
     poorest. As many get aid as are poor, so precision = recall, exclusion errors = inclusion errors, and
     accuracy = 1 − 2q(1 − recall): a loss of one point of accuracy is half a point of people left out.
-
-    ``population`` is how many people the table stands for, ``weights`` how many each person does, relative to
-    the others (a survey's weights; they count in the fit, in the quota and in every metric).
-
-    With ``quota_rule="per fold"`` each part of the cross-validation has its own poverty line and its own
-    quota, as in the code that the paper's authors published: counts are summed over the parts, shares and
-    ranks are means over them. It is for comparisons with that code: a program has one budget, not five.
-
     ``chance`` is the accuracy of a lottery with the same quota: 1 − p − q + 2pq, p of the people being poor.
+
+    Args:
+        consumption: What each person consumes, or whatever else says who is poor: the lower, the poorer.
+        quota: The share of people who get aid, between 0 and 1.
+        population: How many people the table stands for; by default its own.
+        weights: How many people each one stands for, relative to the others (a survey's weights): they count
+            in the fit, in the quota and in every metric.
+        groups: Columns by which every figure is also given, each with a value for every person.
+        model: What predicts consumption.
+        welfare: Adds social welfare to the metrics.
+        quota_rule: ``"once"``, or ``"per fold"``: then each part of the cross-validation has its own poverty
+            line and quota, as in the code that the paper's authors published. Counts are summed over the
+            parts, shares and ranks are means over them. It is for comparisons with that code: a program has
+            one budget, not five.
+
+    Raises:
+        ValueError: A number is outside its range, or columns are of different lengths.
 
     Edges: people tied in consumption at the poverty line are all poor, so there may be more of them than
     places. Metrics of a share of nobody are NaN.
+
+    Example:
+        >>> program = Aid([1.0, 2.0, 3.0, 4.0], quota=0.25)
+        >>> program.judge([1.5, 1.0, 3.0, 4.0])["exclusion_errors"]
+        1.0
+        >>> rows = np.random.default_rng(0).normal(size=(200, 3))
+        >>> program = Aid(rows @ [1.0, 0.5, 0.0])
+        >>> program.evaluate(rows, Folds(200))["accuracy"]
+        1.0
     """
 
-    kind: ClassVar[str] = "aid"
+    objective = Objective(
+        "exclusion_errors", "smallest", drawn="extra_exclusion_errors", people=("poor people", "missed"),
+        noun="poor people left out",
+        axis="more poor people missed than today", limit="At most so many more poor people missed",
+        by_group=(("extra_exclusion_errors", "more poor people missed"), ("eligible", "people who get aid")),
+    )  # fmt: skip
+    task = "regression"
+    words = DecisionWords(
+        given="aid", article="aid", counts="Counts", blind="A lottery",
+        outcome="{right:,.0f} of them are poor, and {missed:,.0f} poor people get none",
+    )  # fmt: skip
 
     consumption: Floats = field(repr=False)
     quota: float = QUOTA
@@ -284,6 +289,59 @@ class Aid(Program):
             for name in by_fold[0]
         }  # fmt: skip
         return poor, Chosen(who, ties, np.concatenate(near)), together
+
+    def part(self, places: Integers, population: float) -> "Aid":
+        """Aid for some of its people, with the same quota; it holds once among them."""
+        return Aid(
+            self.consumption[places], self.quota, population,
+            None if self.weights is None else np.asarray(self.weights)[places],
+            groups_of(self.groups, places), self.model, self.welfare,
+        )  # fmt: skip
+
+    def line(self) -> float:
+        """The highest consumption among the poor: whoever is at or below it is poor."""
+        if not self.poor.any():
+            raise ValueError(
+                f"quota = {self.quota!r} of {self.people.count:,} labelled people is nobody: label more"
+            )
+        return float(self.consumption[self.poor].max())
+
+    def as_scores(self, chances: Floats) -> Floats:
+        """The lowest scores get aid: those with the highest chances to be poor."""
+        return 1 - chances
+
+    def choose(self, chances: Floats, rng: np.random.Generator) -> Truths:
+        """The quota's share of people, those with the highest chances to be poor."""
+        return highest(chances, round(self.quota * len(chances)), rng)
+
+    def high(self, weights: Floats | None = None) -> Truths:
+        """Who is not poor. Where people count otherwise, the quota's line is another one."""
+        if weights is None:
+            return ~self.poor
+        order = np.argsort(self.consumption, kind="stable")
+        at = int(np.searchsorted(np.cumsum(weights[order]), self.quota * (1 - 1e-9)))
+        return np.asarray(self.consumption > self.consumption[order[min(at, len(order) - 1)]])
+
+    def errors(self, low: Floats, high: Floats, expected: ExpectedShares) -> tuple[float, float]:  # noqa: ARG002
+        """Poor people above the step of scores at which the quota is reached, and others below it."""
+        both = high + low
+        reached = np.cumsum(both)
+        at = min(int(np.searchsorted(reached, self.quota)), len(reached) - 1)
+        # Of those at the step of the cut, a part gets aid.
+        part = min(max((self.quota - (reached[at] - both[at])) / max(both[at], 1e-300), 0.0), 1.0)
+        helped = float(low[:at].sum() + part * low[at])
+        return max(0.0, float(low.sum()) - helped), float(high[:at].sum() + part * high[at])
+
+    def expected_figures(
+        self, high: Truths, weights: Floats, let_in: float, left_out: float
+    ) -> dict[str, float]:
+        """``accuracy``, ``recall`` and ``exclusion_errors``."""
+        poor = 1 - float(weights[high].sum())
+        return {
+            "accuracy": 1 - let_in - left_out,
+            "recall": 1 - let_in / poor if poor > 0 else math.nan,
+            "exclusion_errors": let_in * self.people.population,
+        }
 
 
 def _mean(values: Sequence[Floats]) -> Floats:

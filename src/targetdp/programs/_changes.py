@@ -54,8 +54,8 @@ class Changes:
                 "everybody": {name: change.record() for name, change in self.everybody.items()},
                 "groups": {
                     column: {
-                        label: {name: change.record() for name, change in found.items()}
-                        for label, found in labels.items()
+                        label: {name: change.record() for name, change in parts.items()}
+                        for label, parts in labels.items()
                     }
                     for column, labels in self.groups.items()
                 },
@@ -76,8 +76,26 @@ def changes(status_quo: Result, simulations: Sequence[Result], *, confidence: fl
     one there is poor), by one of everybody who could. Within each group column they hold together: its
     groups share the doubt, so that whoever points at the group that is hit the hardest is still right.
 
+    Args:
+        status_quo: The program's result on the original rows.
+        simulations: Its results on simulated releases of one setting; at least one.
+        confidence: Of the intervals, between 0 and 1.
+
+    Returns:
+        What changes for everybody and for each group, by the names of the result's ``parts``.
+
+    Raises:
+        ValueError: There is no simulation, or one is of another program.
+
     Does not guarantee: anything about people whom the table does not represent. With a single simulation the
     interval is about that one release.
+
+    Example:
+        >>> from targetdp.programs import Aid
+        >>> program = Aid(np.arange(100.0), quota=0.2)
+        >>> today, private = program.judge(np.arange(100.0)), program.judge(np.roll(np.arange(100.0), 5))
+        >>> changes(today, [private]).everybody["exclusion_errors"].difference
+        5.0
     """
     confidence = check.number("confidence", confidence, above=0, below=1)
     if not simulations:
@@ -88,11 +106,11 @@ def changes(status_quo: Result, simulations: Sequence[Result], *, confidence: fl
             "simulations are of another program than status_quo: evaluate both with one and the same program"
         )
     doubts = _doubts(people, 1 - confidence)
-    found: list[dict[str, Change]] = [{} for _ in range(people.groups.count)]
+    by_group: list[dict[str, Change]] = [{} for _ in range(people.groups.count)]
     for name in status_quo.parts:
         for place, change in enumerate(_of_groups(name, status_quo, simulations, doubts)):
-            found[place][name] = change
-    return Changes(found[0], people.groups.nested(found), confidence)
+            by_group[place][name] = change
+    return Changes(by_group[0], people.groups.nested(by_group), confidence)
 
 
 def _of_groups(name: str, before: Result, after: Sequence[Result], doubts: Floats) -> list[Change]:

@@ -6,20 +6,39 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from targetdp._core import Floats, check
-from targetdp.programs._base import Model, Part, Program, Result, ones, share
-from targetdp.programs._folds import Folds
+from targetdp._core import Floats, Integers, check
+from targetdp.programs._base import (
+    DecisionWords,
+    ExpectedShares,
+    Model,
+    Objective,
+    Part,
+    Result,
+    ScoredProgram,
+    named,
+    ones,
+    share,
+)
 from targetdp.programs._models import Logistic
-from targetdp.programs._people import People, people_of, values_of
+from targetdp.programs._people import Folds, People, groups_of, people_of, values_of
 from targetdp.programs._ranking import Truths, places, rank_agreement, settled
 
 
 @dataclass(frozen=True, eq=False)
 class Loans:
-    """The money at stake in each application, in one currency.
+    """The money at stake in each application, in one currency; `loans_at_rates` takes rates instead.
 
-    ``amount`` l that is asked for; ``revenue`` r that the lender makes if it is repaid; ``interest`` i that
-    the amount would have earned elsewhere. `loans_at_rates` makes them from rates.
+    Args:
+        amount: l that is asked for.
+        revenue: r that the lender makes if it is repaid.
+        interest: i that the amount would have earned elsewhere.
+
+    Raises:
+        ValueError: An amount of money is below 0, or there are not as many of each.
+
+    Example:
+        >>> Loans([100.0, 200.0], [15.0, 30.0], [2.0, 4.0]).revenue
+        array([15., 30.])
     """
 
     amount: Floats
@@ -37,18 +56,38 @@ class Loans:
                 )
             object.__setattr__(self, name, checked)
 
+    def of(self, places: Integers) -> "Loans":
+        """The loans of some of the people."""
+        return Loans(self.amount[places], self.revenue[places], self.interest[places])
+
 
 def loans_at_rates(amount: Any, *, revenue: Any, interest: Any) -> Loans:
-    """Loans whose revenue and interest are a rate of the amount (a number), or given for each (an array)."""
+    """Loans whose revenue and interest are rates of the amount.
+
+    Args:
+        amount: What each applicant asks for.
+        revenue: What the lender makes if it is repaid: one rate of the amount (0.15 is 15%), or an amount
+            of money for each applicant.
+        interest: What the amount would have earned elsewhere: a rate, or an amount for each.
+
+    Returns:
+        The loans.
+
+    Raises:
+        ValueError: A rate or an amount is below 0, or there are not as many of each.
+
+    Example:
+        >>> loans_at_rates([100.0, 200.0], revenue=0.15, interest=[2.0, 3.0]).revenue
+        array([15., 30.])
+    """
     lent = values_of("amount", amount)
-    made = {}
-    for name, given in (("revenue", revenue), ("interest", interest)):
-        made[name] = (
-            lent * check.number(f"{name} rate", given, at_least=0, remedy="0.15 is 15% of the amount")
-            if np.ndim(given) == 0
-            else given
-        )
-    return Loans(lent, made["revenue"], made["interest"])
+    revenue, interest = (
+        lent * check.number(f"{name} rate", given, at_least=0, remedy="0.15 is 15% of the amount")
+        if np.ndim(given) == 0
+        else given
+        for name, given in (("revenue", revenue), ("interest", interest))
+    )
+    return Loans(lent, revenue, interest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +128,9 @@ class LendingResult(Result):
         return {"extra_profit": np.asarray(after - before), "relative_profit": share(after, before)}
 
 
+@named("lending")
 @dataclass(frozen=True, eq=False)
-class Lending(Program):
+class Lending(ScoredProgram):
     """Loans for those whose predicted chance to repay is above ``threshold``.
 
     The profit of an applicant with amount l, revenue r and interest i is, as in the paper,
@@ -102,9 +142,35 @@ class Lending(Program):
 
     Case 4 counts revenue that was only missed; ``cash`` leaves it out. ``chance`` is the accuracy of the same
     answer for everybody, the better of the two.
+
+    Args:
+        repaid: 1 for people who repaid, or would have, 0 for the others.
+        loans: What is at stake.
+        threshold: A loan is given above this chance to repay, between 0 and 1.
+        population: How many people the table stands for; by default its own.
+        groups: Columns by which every figure is also given, each with a value for every person.
+        model: What predicts who repays.
+
+    Raises:
+        ValueError: ``repaid`` has other values, a number is outside its range, or there are not as many loans
+            as people.
+
+    Example:
+        >>> program = Lending([1, 1, 0], loans_at_rates([100.0] * 3, revenue=0.2, interest=0.02))
+        >>> result = program.judge([0.9, 0.4, 0.6])
+        >>> result["profit"], result["cash"]
+        (-102.0, -80.0)
     """
 
-    kind: ClassVar[str] = "lending"
+    objective = Objective(
+        "profit", "largest", subject="The lender's profit", is_money=True,
+        by_group=(("extra_profit", "change of profit"), ("approvals", "loans")),
+    )  # fmt: skip
+    task = "classification"
+    words = DecisionWords(
+        given="loan", article="a loan", counts="Counts and money", blind="The same answer for everybody",
+        outcome="{right:,.0f} of them repay, and {missed:,.0f} who would repay get none",
+    )  # fmt: skip
 
     repaid: Floats = field(repr=False)
     loans: Loans = field(repr=False)
@@ -202,6 +268,55 @@ class Lending(Program):
             figures=figures,
             parts=parts,
         )
+
+    def part(self, places: Integers, population: float) -> "Lending":
+        """Loans for some of its people, with the same threshold."""
+        return Lending(
+            self.repaid[places], self.loans.of(places), self.threshold, population,
+            groups_of(self.groups, places), self.model,
+        )  # fmt: skip
+
+    def line(self) -> None:
+        """None: people repay or do not."""
+        return
+
+    def as_scores(self, chances: Floats) -> Floats:
+        """A score is a chance to repay."""
+        return chances
+
+    def choose(self, chances: Floats, rng: np.random.Generator) -> Truths:  # noqa: ARG002
+        """All with a chance to repay above the threshold."""
+        return np.asarray(chances > self.threshold)
+
+    def high(self, weights: Floats | None = None) -> Truths:  # noqa: ARG002
+        """Who repays."""
+        return self.low_risk
+
+    def errors(self, low: Floats, high: Floats, expected: ExpectedShares) -> tuple[float, float]:
+        """Loans that are not repaid, and people who would repay and get none.
+
+        Whoever lends reads chances off what is expected, whatever the truth is.
+        """
+        bad, good = expected()
+        lent = good > self.threshold * (good + bad)
+        return float(low[lent].sum()), float(high[~lent].sum())
+
+    def expected_figures(
+        self, high: Truths, weights: Floats, let_in: float, left_out: float
+    ) -> dict[str, float]:
+        """``accuracy``, ``wrong_approvals``, ``wrong_refusals`` and ``profit``."""
+        loans, population = self.loans, self.people.population
+        good, bad = np.where(high, weights, 0.0), np.where(high, 0.0, weights)
+        # Money of the mean person of a kind: whoever is decided about wrongly need not be that one.
+        revenue = float((good * loans.revenue).sum())
+        lost = float((bad * (loans.amount + loans.interest)).sum()) / max(float(bad.sum()), 1e-300)
+        missed = 2 * revenue * left_out / max(float(good.sum()), 1e-300)
+        return {
+            "accuracy": 1 - let_in - left_out,
+            "wrong_approvals": let_in * population,
+            "wrong_refusals": left_out * population,
+            "profit": (revenue - missed - lost * let_in) * population,
+        }
 
     def _money(self, approved: Truths) -> tuple[Floats, Floats]:
         """Each applicant's profit, by the four cases, and what of it is cash."""

@@ -1,5 +1,6 @@
 """A program file and its table, read: outcomes, rows in the unit ball, folds, ready to be evaluated."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,24 +10,21 @@ import pyarrow.compute as pc
 
 from targetdp._core import Floats, Integers, Progress, Silent
 from targetdp.normalization import ColumnScales, data_scales, normalize, read_scales
-from targetdp.programs._aid import Aid
 from targetdp.programs._base import Program
-from targetdp.programs._folds import Folds
-from targetdp.programs._lending import Lending, Loans
-from targetdp.programs._settings import AidSettings, AnySettings, LendingSettings, read_program_file
+from targetdp.programs._people import Folds
+from targetdp.programs._settings import ProgramColumns, ProgramSettings, read_program_file
 from targetdp.table import Source, Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
 
 # What is wrong with a program's table, in one message: missing and infinite values, and what to do.
 
 
-def must_be_whole(tally: Tally, settings: AnySettings) -> None:
+def must_be_whole(tally: Tally, settings: ProgramSettings) -> None:
     """Raise one error for everything that was found; row numbers count from 1, without a header."""
     if tally.counts:
-        found = (_complaint(tally, key, settings) for key in sorted(tally.counts))
-        raise ValueError("; ".join(found))
+        raise ValueError("; ".join(_complaint(tally, key, settings) for key in sorted(tally.counts)))
 
 
-def _complaint(tally: Tally, key: tuple[str, str], settings: AnySettings) -> str:
+def _complaint(tally: Tally, key: tuple[str, str], settings: ProgramSettings) -> str:
     problem, column = key
     count, rows = tally.counts[key], ", ".join(str(row) for row in tally.first[key])
     where = f"(first in row {rows})"
@@ -60,7 +58,7 @@ class OpenProgram:
     the table. ``ids`` is None if the file names no id.
     """
 
-    settings: AnySettings
+    settings: ProgramSettings
     program: Program
     folds: Folds
     ids: pa.StringArray | None = field(repr=False)
@@ -69,95 +67,62 @@ class OpenProgram:
     scales: ColumnScales
 
 
-@dataclass(frozen=True)
-class _Columns:
-    ids: pa.StringArray | None
-    numbers: dict[str, Floats]
-    texts: dict[str, pa.StringArray]
-
-
 def open_program(path: Path, *, progress: Progress | None = None) -> OpenProgram:
-    """Read a program file and its table.
+    r"""Read a program file and its table.
 
-    Refuses, with the reason: columns that are not there, an id twice, missing or infinite values, a target
-    that does not fit.
+    Args:
+        path: The program file (TOML); the table's path in it is relative to the file.
+        progress: Somebody to show how far the reading is.
+
+    Returns:
+        The program with its people, rows in the unit ball and folds, ready to be evaluated.
+
+    Raises:
+        ValueError: The file is wrong; columns are not there; an id is there twice; values are missing or
+            infinite; the target does not fit. The message says what to do.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> people = "".join(f"{i},{i % 7}\n" for i in range(100))
+        >>> _ = (folder / "people.csv").write_text(f"consumption,calls\n{people}")
+        >>> _ = (folder / "aid.toml").write_text(
+        ...     'kind = "aid"\ntable = "people.csv"\nsource = "synthetic"\nquota = 0.29\n'
+        ...     'target = "consumption"\nfeatures = ["calls"]\n'
+        ... )
+        >>> opened = open_program(folder / "aid.toml")
+        >>> opened.program.evaluate(opened.rows, opened.folds)["eligible"]
+        29.0
     """
     return opened(read_program_file(path), progress=progress)
 
 
-def opened(settings: AnySettings, *, progress: Progress | None = None) -> OpenProgram:
+def opened(settings: ProgramSettings, *, progress: Progress | None = None) -> OpenProgram:
     """Read the table of a program whose settings are at hand."""
-    found = read_columns(settings, progress or Silent())
-    raw = np.column_stack([found.numbers[name] for name in settings.features])
-    given = None if settings.scales == "data" else Path(settings.scales)
-    scales = data_scales(raw) if given is None else read_scales(given, settings.features)
-    groups = {name: found.texts[name].to_pylist() for name in settings.groups}
+    columns = read_columns(settings, progress or Silent())
+    raw = np.column_stack([columns.numbers[name] for name in settings.features])
+    scales = (
+        data_scales(raw)
+        if settings.scales == "data"
+        else read_scales(Path(settings.scales), settings.features)
+    )
+    groups = {name: columns.texts[name].to_pylist() for name in settings.groups}
     try:
-        program = (
-            aid_program(settings, found, groups)
-            if isinstance(settings, AidSettings)
-            else lending_program(settings, found, groups)
-        )
+        program = settings.program(columns, groups)
     except ValueError as error:
         raise ValueError(f"table {settings.table}: {error}") from error
     return OpenProgram(
         settings=settings,
         program=program,
         folds=Folds(len(raw), settings.folds, settings.seed),
-        ids=found.ids,
+        ids=columns.ids,
         rows=normalize(raw, scales, settings.rows).X,
         raw=raw,
         scales=scales,
     )
 
 
-def aid_program(settings: AidSettings, found: _Columns, groups: dict[str, list[str]]) -> Aid:
-    """The aid program of columns that were read."""
-    return Aid(
-        found.numbers[settings.target],
-        settings.quota,
-        settings.population,
-        None if settings.weights is None else found.numbers[settings.weights],
-        groups,
-        settings.model(),
-        settings.welfare_terms(),
-        settings.quota_rule,
-    )
-
-
-def lending_program(settings: LendingSettings, found: _Columns, groups: dict[str, list[str]]) -> Lending:
-    """The lending program of columns that were read."""
-    name, value = settings.target, settings.repaid
-    if isinstance(value, str):
-        text = found.texts[name]
-        values = pc.unique(text).to_pylist()
-        repaid = np.asarray(pc.equal(text, value).to_numpy(zero_copy_only=False))
-    else:
-        values = np.unique(found.numbers[name]).tolist()
-        repaid = found.numbers[name] == value
-    if len(values) > 2 or value not in values:
-        shown = ", ".join(map(repr, values[:5])) + (", …" if len(values) > 5 else "")
-        raise ValueError(
-            f"target {name!r} has the values {shown}: it must have two, one of them repaid = {value!r}; say "
-            "which value means repaid"
-        )
-    return Lending(
-        repaid.astype(np.float64), _loans(settings, found, len(repaid)), settings.threshold,
-        settings.population, groups, settings.model(),
-    )  # fmt: skip
-
-
-def _loans(settings: LendingSettings, found: _Columns, count: int) -> Loans:
-    terms = settings.loans
-    amount = found.numbers[terms.amount] if isinstance(terms.amount, str) else np.full(count, terms.amount)
-    revenue, interest = (
-        found.numbers[given] if isinstance(given, str) else amount * given
-        for given in (terms.revenue, terms.interest)
-    )
-    return Loans(amount, revenue, interest)
-
-
-def read_columns(settings: AnySettings, progress: Progress) -> _Columns:
+def read_columns(settings: ProgramSettings, progress: Progress) -> ProgramColumns:
     """The columns that a program names, from its table; all that is wrong with them in one message."""
     source = open_source(settings.table)
     numbers, texts = _needed(settings)
@@ -175,22 +140,19 @@ def read_columns(settings: AnySettings, progress: Progress) -> _Columns:
         raise ValueError(f"table {settings.table}: {error}") from error
 
 
-def _needed(settings: AnySettings) -> tuple[list[str], list[str]]:
+def _needed(settings: ProgramSettings) -> tuple[list[str], list[str]]:
     """Columns that are read as numbers, and those that are read as text."""
-    texts, more = list(settings.groups), []
-    if isinstance(settings, AidSettings):
-        more = [settings.target, settings.weights]
-    else:
-        terms = settings.loans
-        more = [given for given in (terms.amount, terms.revenue, terms.interest) if isinstance(given, str)]
-        (texts if isinstance(settings.repaid, str) else more).append(settings.target)
-    numbers = [*settings.features, *(name for name in more if name is not None)]
-    return list(dict.fromkeys(numbers)), list(dict.fromkeys(texts))
+    numbers, texts = settings.own_columns()
+    return _once(settings.features, numbers), _once(settings.groups, texts)
+
+
+def _once(*names: Iterable[str | None]) -> list[str]:
+    return list(dict.fromkeys(name for some in names for name in some if name is not None))
 
 
 def _columns(
-    source: Source, settings: AnySettings, numbers: list[str], texts: list[str], progress: Progress
-) -> _Columns:
+    source: Source, settings: ProgramSettings, numbers: list[str], texts: list[str], progress: Progress
+) -> ProgramColumns:
     names = list(dict.fromkeys([*([] if settings.id is None else [settings.id]), *numbers, *texts]))
     progress.phase(f"reading {settings.table.name}", source.count())
     tally, seen = Tally(), 0
@@ -204,8 +166,8 @@ def _columns(
             ids.append(ids_of(batch.column(settings.id), settings.id, tally, seen))
         whole = _countable(batch, settings.target)
         blocks.append(numbers_of(whole, numbers, settings.constants(), tally, seen))
-        if settings.target in texts and len(gaps := _gaps(batch.column(settings.target))):
-            tally.add("missing", settings.target, gaps, seen)
+        if settings.target in texts and len(blank := _blank(batch.column(settings.target))):
+            tally.add("missing", settings.target, blank, seen)
         for name in texts:
             words[name].append(_text(batch.column(name), name))
         seen += batch.num_rows
@@ -216,8 +178,8 @@ def _columns(
     together = pa.concat_arrays(ids) if ids else None
     if together is not None and (different := pc.count_distinct(together).as_py()) < seen:
         raise ValueError(f"{seen - different:,} rows have an id that occurs before: one row for each person")
-    found = dict(zip(numbers, np.concatenate(blocks, axis=1), strict=True))
-    return _Columns(together, found, {name: pa.concat_arrays(parts) for name, parts in words.items()})
+    columns = dict(zip(numbers, np.concatenate(blocks, axis=1), strict=True))
+    return ProgramColumns(together, columns, {name: pa.concat_arrays(parts) for name, parts in words.items()})
 
 
 def _countable(batch: pa.RecordBatch, target: str) -> pa.RecordBatch:
@@ -229,7 +191,7 @@ def _countable(batch: pa.RecordBatch, target: str) -> pa.RecordBatch:
     return batch.set_column(place, target, column.cast(pa.int8()))
 
 
-def _gaps(column: pa.Array) -> Integers:
+def _blank(column: pa.Array) -> Integers:
     """Where values are null, or empty text."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()

@@ -1,8 +1,12 @@
-"""Whom a program's figures are about: the people of the table, their groups, whom they stand for."""
+"""Whom a program's figures are about: the people of the table, their groups, whom they stand for.
 
-from collections.abc import Mapping, Sequence
+And the parts that they are cut into for cross-validation.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from hashlib import sha256
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +45,11 @@ class Groups:
 
     def nested(self, figures: Sequence[Figure]) -> dict[str, dict[str, Figure]]:
         """Figures of all groups, by column and label; everybody's is left out."""
-        place, found = 1, {}
+        place, nested = 1, {}
         for column, labels in zip(self.columns, self.labels, strict=True):
-            found[column] = dict(zip(labels, figures[place : place + len(labels)], strict=True))
+            nested[column] = dict(zip(labels, figures[place : place + len(labels)], strict=True))
             place += len(labels)
-        return found
+        return nested
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +143,11 @@ def values_of(name: str, values: Any, count: int | None = None) -> Floats:
     return _fixed(check.table(column.reshape(-1, 1), name)[:, 0].copy())
 
 
+def groups_of(groups: Mapping[str, Sequence[Any]] | None, places: Integers) -> dict[str, list[Any]] | None:
+    """The groups of some of the people."""
+    return None if groups is None else {name: [values[i] for i in places] for name, values in groups.items()}
+
+
 def _groups(columns: Mapping[str, Sequence[Any]], count: int) -> Groups:
     labels, codes, place = [], [np.zeros(count, dtype=np.int64)], 1
     for name, values in columns.items():
@@ -148,15 +157,15 @@ def _groups(columns: Mapping[str, Sequence[Any]], count: int) -> Groups:
             )
         if len(values) != count:
             raise ValueError(f"group column {name!r} has {len(values):,} entries: there are {count:,} people")
-        found, numbers = np.unique(np.array([str(value) for value in values]), return_inverse=True)
-        if len(found) > MOST_GROUPS:
+        different, numbers = np.unique(np.array([str(value) for value in values]), return_inverse=True)
+        if len(different) > MOST_GROUPS:
             raise ValueError(
-                f"group column {name!r} has {len(found):,} different values, more than {MOST_GROUPS:,}: "
+                f"group column {name!r} has {len(different):,} different values, more than {MOST_GROUPS:,}: "
                 "these are no groups; give a coarser column"
             )
-        labels.append(tuple(str(label) for label in found))
+        labels.append(tuple(str(label) for label in different))
         codes.append(numbers.astype(np.int64) + place)
-        place += len(found)
+        place += len(different)
     together = np.stack(codes)
     together.setflags(write=False)
     return Groups(tuple(columns), tuple(labels), together)
@@ -165,3 +174,104 @@ def _groups(columns: Mapping[str, Sequence[Any]], count: int) -> Groups:
 def _fixed(values: Floats) -> Floats:
     values.setflags(write=False)
     return values
+
+
+# The cross-validation plan: made once, and the same for every release that is compared.
+
+
+@dataclass(frozen=True)
+class Folds:
+    """The plan of a cross-validation: people in random parts of nearly equal size.
+
+    Each person is predicted by a model that was fitted without her part. ``order`` lists all people part by
+    part; part f is ``order[starts[f]:starts[f + 1]]``. `Folds.of` takes the plan of a splitter instead;
+    ``given`` is then the hash of it, else empty.
+
+    Args:
+        people: How many people there are.
+        k: How many parts.
+        seed: What the parts are drawn from, and nothing else.
+
+    Raises:
+        ValueError: There are fewer than two people or parts, or more parts than people.
+
+    Guarantees: two plans with equal numbers are equal, and never depend on features or outcomes.
+
+    Example:
+        >>> [len(predicted) for fitted, predicted in Folds(10, k=3)]
+        [3, 3, 4]
+    """
+
+    people: int
+    k: int = 5
+    seed: int = 0
+    given: str = field(init=False, default="", repr=False)
+    order: Integers = field(init=False, repr=False, compare=False)
+    starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        people = check.integer(
+            "people", self.people, at_least=2, remedy="one part is held out, one is fitted"
+        )
+        k = check.integer("folds", self.k, at_least=2, at_most=people, remedy="every fold needs a person")
+        seed = check.integer("seed", self.seed, at_least=0)
+        order = np.random.default_rng(seed).permutation(people).astype(np.int64)
+        order.setflags(write=False)
+        starts = tuple(people * f // k for f in range(k + 1))
+        for name, value in (
+            ("people", people),
+            ("k", k),
+            ("seed", seed),
+            ("order", order),
+            ("starts", starts),
+        ):
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def of(cls, splits: Iterable[tuple[Any, Any]], seed: int = 0) -> Self:
+        """The plan of a scikit-learn splitter: ``Folds.of(KFold(5, shuffle=True).split(X))``.
+
+        Args:
+            splits: For each part who is fitted and who is predicted; everybody must be predicted once, by a
+                model that is fitted on all others.
+            seed: For estimators that draw.
+
+        Raises:
+            ValueError: Somebody is predicted twice or not at all, or fitted on too few.
+
+        Example:
+            >>> Folds.of([([0, 1], [2, 3]), ([2, 3], [0, 1])]).order
+            array([2, 3, 0, 1])
+        """
+        pairs = [(np.asarray(fitted), np.asarray(predicted)) for fitted, predicted in splits]
+        order = (
+            np.concatenate([predicted for _, predicted in pairs]) if pairs else np.empty(0, dtype=np.int64)
+        )
+        everybody = np.arange(len(order))
+        whole = (
+            bool(pairs)
+            and np.array_equal(np.sort(order), everybody)
+            and all(np.array_equal(np.sort(np.concatenate(pair)), everybody) for pair in pairs)
+        )
+        if not whole:
+            raise ValueError(
+                "splits do not predict everybody once, by a model fitted on all others: give those of a "
+                "splitter such as scikit-learn's KFold"
+            )
+        plan = cls(len(order), len(pairs), seed)
+        order = order.astype(np.int64)
+        order.setflags(write=False)
+        starts = tuple(np.cumsum([0, *(len(predicted) for _, predicted in pairs)]).tolist())
+        digest = sha256(repr(starts).encode() + order.tobytes()).hexdigest()
+        for name, value in (("order", order), ("starts", starts), ("given", digest)):
+            object.__setattr__(plan, name, value)
+        return plan
+
+    def __iter__(self) -> Iterator[tuple[Integers, Integers]]:
+        """For each fold who is fitted and who is predicted, as scikit-learn's ``cv=`` takes it."""
+        for begin, end in self.ranges():
+            yield np.concatenate([self.order[:begin], self.order[end:]]), self.order[begin:end]
+
+    def ranges(self) -> Iterator[tuple[int, int]]:
+        """Where each part begins and ends in ``order``."""
+        return zip(self.starts[:-1], self.starts[1:], strict=True)

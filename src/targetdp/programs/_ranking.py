@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from targetdp._core import Floats, Integers, kernel
+from targetdp._core import Floats, Integers, check, kernel
 from targetdp.programs._people import People
 
 _SAME_BITS = 40
@@ -61,6 +61,15 @@ def lowest(scores: Floats, order: Integers, quota: float, people: People, rng: n
     return Chosen(chosen, ties, order[max(0, seats - reach) : seats + reach])
 
 
+def highest(chances: Floats, places: int, rng: np.random.Generator) -> Truths:
+    """Exactly so many people with the highest chances; of those who are tied at the cut, some at random."""
+    check.integer("places", places, at_least=0, at_most=len(chances))
+    order = np.lexsort((rng.permutation(len(chances)), -chances))
+    chosen = np.zeros(len(chances), dtype=np.bool_)
+    chosen[order[:places]] = True
+    return chosen
+
+
 def at_or_below(values: Floats, quota: float, people: People) -> Truths:
     """Those whose value is at or below the quota's: all who are tied there, for truth is not drawn."""
     order = np.argsort(values, kind="stable")
@@ -91,14 +100,14 @@ def _at_cut(order: Integers, quota: float, people: People) -> int:
 def places(values: Floats, people: People) -> Floats:
     """People's ranks among everybody and in each group column's groups, centered; ties share the middle."""
     groups = people.groups
-    found = np.empty(groups.codes.shape)
-    for codes, ranks in zip(groups.codes, found, strict=True):
+    places_of = np.empty(groups.codes.shape)
+    for codes, ranks in zip(groups.codes, places_of, strict=True):
         for group in np.unique(codes):
             inside = np.flatnonzero(codes == group)
             _, level = np.unique(values[inside], return_inverse=True)
             weight = np.bincount(level, weights=people.weights[inside])
             ranks[inside] = (np.cumsum(weight) - weight / 2 - weight.sum() / 2)[level]
-    return found
+    return places_of
 
 
 def rank_agreement(

@@ -1,9 +1,11 @@
 """A program as a file (TOML): a table, what is decided with it, and the grid of releases to try."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union
 
+import pyarrow as pa
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -15,13 +17,12 @@ from pydantic import (
     model_validator,
 )
 
-from targetdp._core import check
+from targetdp._core import Floats, check, import_all
 from targetdp._files import explain, read_toml
 from targetdp.mechanisms import LEAST_NOISE, mechanism_names
 from targetdp.normalization import RowRule
-from targetdp.programs._aid import QuotaRule, Welfare
-from targetdp.programs._base import Model
-from targetdp.programs._estimator import Task, model_of
+from targetdp.programs._base import DECLARING, Model, Program, Task
+from targetdp.programs._models import model_of
 
 Source = Literal["public", "synthetic", "confidential"]
 
@@ -40,31 +41,27 @@ GROUP_SIZES = tuple(range(2, 11))
 SWEPT = (LEAST_NOISE, TWO_ROUNDS, *mechanism_names())
 """Mechanisms that a grid may name."""
 
-_Name = Annotated[str, Field(min_length=1)]
-_Names = Annotated[tuple[_Name, ...], Field(strict=False)]
+Name = Annotated[str, Field(min_length=1)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+_Names = Annotated[tuple[Name, ...], Field(strict=False)]
 _Path = Annotated[Path, BeforeValidator(lambda given: Path(given) if isinstance(given, str) else given)]
-_Share = Annotated[float, Field(gt=0, lt=1)]
-_Money = _Name | Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-_CURRENCY = r"^[^\s\\\"'<>&]{1,12}$"
-"""One short word: it stands in charts, tables and sentences."""
-
 _Some = Field(strict=False, min_length=1)
-_Columns = Annotated[tuple[_Name, ...], _Some]
+_Columns = Annotated[tuple[Name, ...], _Some]
 _Distances = Annotated[tuple[Annotated[float, Field(gt=0, le=2)], ...], _Some]
 _Epsilons = Annotated[tuple[Annotated[float, Field(gt=0)], ...], _Some]
-_Shares = Annotated[tuple[_Share, ...], _Some]
+_Shares = Annotated[tuple[Share, ...], _Some]
 _Counts = Annotated[tuple[Annotated[int, Field(ge=1)], ...], _Some]
 _Sizes = Annotated[tuple[Annotated[int, Field(ge=2)], ...], _Some]
 _Mechanisms = Annotated[tuple[str, ...], _Some]
 
 
-class _Strict(BaseModel):
+class StrictModel(BaseModel):
+    """A part of a file in which every name and every type must be right."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-class Grid(_Strict):
+class Grid(StrictModel):
     """Releases to try: every combination. The paper's grid, unless the file says otherwise."""
 
     B: _Distances = Field(
@@ -92,38 +89,37 @@ class Grid(_Strict):
         return self
 
 
-class WelfareTerms(_Strict):
-    """CRRA utility, for the social welfare of a transfer."""
+@dataclass(frozen=True, eq=False)
+class ProgramColumns:
+    """Columns of a program's table by name, as numbers and as text; ``ids`` if the file names an id."""
 
-    transfer: Annotated[float, Field(gt=0)] = Field(description="what someone gets, in units of the target")
-    aversion: Annotated[float, Field(ge=0, le=20)] = Field(3.0, description="ρ: how much poverty weighs")
-
-
-class LoanTerms(_Strict):
-    """What is at stake in a loan: columns of the table, or rates of the amount."""
-
-    amount: _Money = Field(description="l: the column of amounts, or one amount for all")
-    revenue: _Money = Field(description="r, if the loan is repaid: a column, or a rate of the amount")
-    interest: _Money = Field(description="i that the amount earns elsewhere: a column, or a rate of it")
+    ids: pa.StringArray | None
+    numbers: Mapping[str, Floats]
+    texts: Mapping[str, pa.StringArray]
 
 
-class ProgramSettings(_Strict):
-    """What programs of every kind say."""
+class ProgramSettings(StrictModel):
+    """What program files of every kind say.
+
+    A kind adds its own fields and declares itself with `settings_of`. ``task`` is what its model has to do.
+    """
 
     task: ClassVar[Task]
+
+    kind: str
 
     table: _Path = Field(description="Parquet or CSV, relative to this file: features and outcomes together")
     source: Source = Field(
         description="where the rows come from; figures from confidential rows are for the data holder only"
     )
-    id: _Name | None = Field(None, description="the column that identifies a person; one row per person")
+    id: Name | None = Field(None, description="the column that identifies a person; one row per person")
     features: _Columns = Field(description="the columns that a release would privatize")
-    target: _Name = Field(description="the column that is predicted")
+    target: Name = Field(description="the column that is predicted")
     groups: _Names = Field((), description="columns by which every figure is also given")
     population: Annotated[float, Field(ge=1)] | None = Field(
         None, description="how many people the table stands for; default: its own"
     )
-    scales: _Name = Field("data", description="'data' (means and deviations of the table) or a scales file")
+    scales: Name = Field("data", description="'data' (means and deviations of the table) or a scales file")
     rows: RowRule = Field(
         "clip",
         description="how rows come into the unit ball: clip (each that is longer than 1, as a release does), "
@@ -133,7 +129,7 @@ class ProgramSettings(_Strict):
     impute: float | dict[str, float] | None = Field(
         None, description="declared constants for missing features: one for all, or by name"
     )
-    estimator: _Name = Field(description="ridge, logistic or the import path of a scikit-learn estimator")
+    estimator: Name = Field(description="ridge, logistic or the import path of a scikit-learn estimator")
     estimator_settings: dict[str, bool | int | float | str] = Field({}, description="its keyword settings")
     folds: Annotated[int, Field(ge=2)] = Field(5, description="parts of the cross-validation")
     seed: Annotated[int, Field(ge=0)] = Field(0, description="of folds, noise and draws among the tied")
@@ -184,6 +180,14 @@ class ProgramSettings(_Strict):
         """Columns that are known only after the decision, or are no one's property."""
         return ()
 
+    def own_columns(self) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
+        """Columns that it needs beside features and groups: those read as numbers, and those read as text."""
+        return (self.target,), ()
+
+    def program(self, columns: ProgramColumns, groups: Mapping[str, Sequence[str]]) -> Program:
+        """The program of columns that were read."""
+        raise NotImplementedError
+
     def model(self) -> Model:
         """What predicts the target."""
         return model_of(self.estimator, self.estimator_settings, self.task)
@@ -205,84 +209,69 @@ class ProgramSettings(_Strict):
         return MARK if self.source == "confidential" else None
 
 
-class AidSettings(ProgramSettings):
-    """Aid for the share of people who are predicted to be poorest."""
+_SETTINGS: dict[str, type[ProgramSettings]] = {}
 
-    model_config = ConfigDict(title="targetdp aid program")
-    task: ClassVar[Task] = "regression"
-
-    kind: Literal["aid"]
-    quota: _Share = Field(description="the share of people who get aid")
-    quota_rule: QuotaRule = Field(
-        "once",
-        description="once: one quota for all people; per fold: one in each part of the cross-validation, as "
-        "the paper's authors do",
-    )
-    estimator: _Name = Field("ridge", description="ridge, or the path of a scikit-learn regressor")
-    weights: _Name | None = Field(None, description="the column of survey weights")
-    welfare: WelfareTerms | None = Field(None, description="adds social welfare to the metrics")
-
-    def _not_features(self) -> tuple[str | None, ...]:
-        return (self.weights,)
-
-    def welfare_terms(self) -> Welfare | None:
-        """The utility that welfare is measured in."""
-        return None if self.welfare is None else Welfare(self.welfare.transfer, self.welfare.aversion)
+_Settings = TypeVar("_Settings", bound=type[ProgramSettings])
 
 
-class LendingSettings(ProgramSettings):
-    """Loans for those who are predicted to repay."""
+def settings_of(program: type[Program]) -> Callable[[_Settings], _Settings]:
+    """Declare what a program file of one kind says.
 
-    model_config = ConfigDict(title="targetdp lending program")
-    task: ClassVar[Task] = "classification"
+    Args:
+        program: The kind of program, declared with `named`.
 
-    kind: Literal["lending"]
-    loans: LoanTerms = Field(description="what is at stake")
-    repaid: int | float | str = Field(1, description="the value of the target that means: repaid")
-    threshold: _Share = Field(0.5, description="a loan is given above this predicted chance to repay")
-    estimator: _Name = Field("logistic", description="logistic, or the path of a scikit-learn classifier")
+    Returns:
+        A decorator for a subclass of `ProgramSettings` whose field ``kind`` is a literal of that name.
 
-    currency: Annotated[str, Field(pattern=_CURRENCY)] = Field(
-        "money", description="of amounts and profit, as people write it: $, NGN, €"
-    )
+    Example:
+        >>> settings_kinds()["aid"].task
+        'regression'
+    """
 
-    @property
-    def unit(self) -> str:
-        """What the program's figures are counted in."""
-        return self.currency
+    def declare(settings: _Settings) -> _Settings:
+        _SETTINGS[program.kind] = settings
+        return settings
 
-    def _not_features(self) -> tuple[str | None, ...]:
-        """An amount is asked for before the decision; what it earns hangs on it."""
-        money = (self.loans.revenue, self.loans.interest)
-        return tuple(dict.fromkeys(given for given in money if isinstance(given, str)))
+    return declare
 
 
-class ProgramFile(RootModel[Annotated[AidSettings | LendingSettings, Field(discriminator="kind")]]):
-    """A program file of any kind."""
-
-    model_config = ConfigDict(title="targetdp program")
-
-
-AnySettings = AidSettings | LendingSettings
-
-KINDS: dict[str, type[AnySettings]] = {"aid": AidSettings, "lending": LendingSettings}
-"""Every kind of program by name: a new one is one line here."""
+def settings_kinds() -> Mapping[str, type[ProgramSettings]]:
+    """What a program file may say, by the kind of program."""
+    import_all("targetdp.programs", DECLARING)
+    return dict(sorted(_SETTINGS.items()))
 
 
-def make_program_settings(given: Mapping[str, Any]) -> AnySettings:
+def program_file() -> type[BaseModel]:
+    """The model of a program file of any kind, for its JSON schema.
+
+    Example:
+        >>> program_file().model_json_schema()["title"]
+        'targetdp program'
+    """
+    kinds: Any = Annotated[Union[tuple(settings_kinds().values())], Field(discriminator="kind")]  # noqa: UP007
+
+    class ProgramFile(RootModel[kinds]):
+        """A program file of any kind."""
+
+        model_config = ConfigDict(title="targetdp program")
+
+    return ProgramFile
+
+
+def make_program_settings(given: Mapping[str, Any]) -> ProgramSettings:
     """Settings from plain data, or a ValueError that names every field that is wrong."""
-    kind = given.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
+    kinds, kind = settings_kinds(), given.get("kind")
+    if not isinstance(kind, str) or kind not in kinds:
         raise ValueError(
-            f"kind = {kind!r} is not one of {', '.join(KINDS)}: begin the file with one of these"
+            f"kind = {kind!r} is not one of {', '.join(kinds)}: begin the file with one of these"
         )
     try:
-        return KINDS[kind].model_validate(dict(given))
+        return kinds[kind].model_validate(dict(given))
     except ValidationError as error:
         raise ValueError(explain(error)) from error
 
 
-def read_program_file(path: Path, instead: Mapping[str, Any] | None = None) -> AnySettings:
+def read_program_file(path: Path, instead: Mapping[str, Any] | None = None) -> ProgramSettings:
     """The settings of a program file; paths in it are relative to the file.
 
     Settings that ``instead`` names are taken from there.

@@ -4,15 +4,17 @@ import json
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from targetdp._core import check
 from targetdp.populations import ID, invented_populations
 from targetdp.programs._aid import QUOTA, TOGO_ADULTS
-from targetdp.programs._proposal import LoanGuess, Proposal
-from targetdp.programs._settings import Grid, Source, make_program_settings
+from targetdp.programs._aid_settings import AidGuess
+from targetdp.programs._lending_settings import LendingGuess
+from targetdp.programs._proposal import Proposal, Terms, as_toml
+from targetdp.programs._settings import Grid, make_program_settings
 from targetdp.table import Column, TableProfile
 
 _SOURCES = {
@@ -25,76 +27,58 @@ _SOURCES = {
 _PROPOSED = ("Everything here was proposed from names and types of columns: check each line.",)
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What a table cannot tell: given by a person, or an assumption that the file says is one.
-
-    ``notes`` are comments of somebody who knows more, by the name of the field that they stand beside.
-    """
-
-    source: Source
-    quota: float | None = None
-    population: float | None = None
-    currency: str | None = None
-    parts: int = 1
-    notes: Mapping[str, str] = field(default_factory=dict)
-
-    def note(self, name: str, otherwise: str = "") -> str:
-        """The comment beside a field."""
-        found = self.notes.get(name, otherwise)
-        return f"  # {found}" if found else ""
-
-
-REVENUE, INTEREST = 0.15, 0.02
-"""Where nobody said otherwise; of these the paper prints only the quota."""
-
-
 def program_text(
-    proposal: Proposal, look: TableProfile | None, table: Path, terms: Terms,
+    proposal: Proposal,
+    profile: TableProfile | None,
+    table: Path,
+    terms: Terms,
     heading: Iterable[str] = _PROPOSED,
-) -> str:  # fmt: skip
+) -> str:
     """A program file, commented.
 
     Ranges of columns, which are statistics, are in it only if the table was looked at and its rows are not
     confidential.
     """
-    ranges = {} if look is None or terms.source == "confidential" else {c.name: c for c in look.columns}
+    ranges = {} if profile is None or terms.source == "confidential" else {c.name: c for c in profile.columns}
     lines = [
         "# A program for targetdp. Schema: targetdp schema program.",
         *(f"# {line}" for line in heading),
         "",
-        f"kind = {_toml(proposal.kind)}",
-        f"table = {_toml(table.as_posix())}  # relative to this file",
-        f"source = {_toml(terms.source)}  # {_SOURCES[terms.source]}",
+        f"kind = {as_toml(proposal.guess.kind)}",
+        f"table = {as_toml(table.as_posix())}  # relative to this file",
+        f"source = {as_toml(terms.source)}  # {_SOURCES[terms.source]}",
         "# public, synthetic or confidential: the first two only if that is true of every row.",
         "",
         *_id_lines(proposal, terms),
-        f"target = {_toml(proposal.target)}{_beside(proposal.target, ranges) or terms.note('target')}",
-        *(_aid_lines(proposal, terms) if proposal.loans is None else _lending_lines(proposal, terms)),
+        f"target = {as_toml(proposal.target)}{_beside(proposal.target, ranges) or terms.note('target')}",
+        *proposal.guess.lines(proposal.target, terms),
         *_population_lines(terms),
         *_group_lines(proposal),
         "",
         "# The columns that a release would privatize. Leave out whatever is known only after the decision.",
         "features = [",
-        *(f"  {_toml(name)},{_beside(name, ranges)}" for name in proposal.features),
+        *(f"  {as_toml(name)},{_beside(name, ranges)}" for name in proposal.features),
         "]",
-        *(f"# left out: {_toml(name)} ({reason})" for name, reason in proposal.left_out.items()),
+        *(f"# left out: {as_toml(name)} ({reason})" for name, reason in proposal.left_out.items()),
         '# impute = { column = 0.0 }  # declared constants for missing values, not learned from the table',
         '# scales = "scales.toml"     # public scales, in place of means and deviations of the table',
         "",
         *_method_lines(proposal, terms),
-        *(_welfare_lines() if proposal.loans is None else _loan_lines(proposal.loans, terms)),
+        *proposal.guess.tables(terms),
         *_grid_lines(),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
 def checked_text(
-    proposal: Proposal, look: TableProfile | None, table: Path, terms: Terms,
+    proposal: Proposal,
+    profile: TableProfile | None,
+    table: Path,
+    terms: Terms,
     heading: Iterable[str] = _PROPOSED,
-) -> str:  # fmt: skip
+) -> str:
     """`program_text`, once it is known that the file would be accepted."""
-    text = program_text(proposal, look, table, terms, heading)
+    text = program_text(proposal, profile, table, terms, heading)
     make_program_settings(tomllib.loads(text) | {"table": table})
     return text
 
@@ -104,43 +88,19 @@ def table_as_named(table: Path, file: Path) -> Path:
     return Path(os.path.relpath(table.absolute(), file.absolute().parent))
 
 
-def describe(look: TableProfile) -> Iterable[str]:
+def describe(profile: TableProfile) -> Iterable[str]:
     """One line for each column, for the eyes of whoever holds the table."""
-    yield f"{look.rows:,} rows" + ("" if look.whole else " looked at; the table has more")
-    for column in look.columns:
+    yield f"{profile.rows:,} rows" + ("" if profile.whole else " looked at; the table has more")
+    for column in profile.columns:
         missing = f", {column.missing:,} missing" if column.missing else ""
-        many = "all different" if column.different == look.rows else f"{column.different:,} different"
+        many = "all different" if column.different == profile.rows else f"{column.different:,} different"
         yield f"  {column.name}: {column.kind}, {many}{missing}{_range(column, mark=',')}"
 
 
 def _id_lines(proposal: Proposal, terms: Terms) -> list[str]:
     if proposal.id is None:
         return ['# id = "…"  # no column has a different value in every row; a release needs one']
-    return [f"id = {_toml(proposal.id)}{terms.note('id', 'a different value in every row looked at')}"]
-
-
-def _aid_lines(proposal: Proposal, terms: Terms) -> list[str]:
-    known = terms.quota is not None
-    lines = [
-        f"quota = {terms.quota if known else QUOTA!r}"
-        + terms.note("quota", "" if known else "the paper's; put yours")
-    ]
-    return lines + ([f"weights = {_toml(proposal.weights)}  # survey weights"] if proposal.weights else [])
-
-
-def _lending_lines(proposal: Proposal, terms: Terms) -> list[str]:
-    shown = proposal.repaid
-    if isinstance(shown, float) and shown.is_integer():
-        shown = int(shown)
-    guessed = f" (a guess, from the name {_toml(proposal.target)})" if proposal.repaid_is_guessed else ""
-    money = "of amounts and profit, as people write it"
-    return [
-        f"repaid = {_toml(shown)}  # the value of the target that means: repaid{guessed}",
-        "threshold = 0.5  # a loan is given above this predicted chance to repay",
-        f'# currency = "$"  # {money}; default: money'
-        if terms.currency is None
-        else f"currency = {_toml(terms.currency)}  # {money}",
-    ]
+    return [f"id = {as_toml(proposal.id)}{terms.note('id', 'a different value in every row looked at')}"]
 
 
 def _population_lines(terms: Terms) -> list[str]:
@@ -152,46 +112,19 @@ def _population_lines(terms: Terms) -> list[str]:
 
 
 def _group_lines(proposal: Proposal) -> list[str]:
-    shown = ", ".join(_toml(name) for name in proposal.groups)
+    shown = ", ".join(as_toml(name) for name in proposal.groups)
     return [f"groups = [{shown}]  # every figure is also given for each of these groups"]
 
 
 def _method_lines(proposal: Proposal, terms: Terms) -> list[str]:
-    ours, other = {
-        "aid": ("ridge", "sklearn.ensemble.GradientBoostingRegressor"),
-        "lending": ("logistic", "sklearn.ensemble.GradientBoostingClassifier"),
-    }[proposal.kind]
+    ours, other = proposal.guess.estimators
     return [
-        f"estimator = {_toml(ours)}  # or any of scikit-learn's, such as {_toml(other)}",
+        f"estimator = {as_toml(ours)}  # or any of scikit-learn's, such as {as_toml(other)}",
         "# estimator_settings = { n_estimators = 100 }",
         "folds = 5",
         "seed = 0",
         "simulations = 50",
         f"parts = {terms.parts}{terms.note('parts', 'random parts: δ is 1/(⌈rows/parts⌉ + 1)')}",
-    ]
-
-
-def _loan_lines(loans: LoanGuess, terms: Terms) -> list[str]:
-    lines = ["", "[loans]  # columns, or rates of the amount", f"amount = {_toml(loans.amount)}"]
-    for name, given, assumed, meaning in (
-        ("revenue", loans.revenue, REVENUE, "what the lender makes if the loan is repaid"),
-        ("interest", loans.interest, INTEREST, "what the amount would earn elsewhere"),
-    ):
-        comment = ""
-        if given is None:
-            comment = f"AN ASSUMPTION, {meaning}: the paper prints none; put yours"
-        elif isinstance(given, str):
-            comment = f"a column of money: {meaning}"
-        lines.append(f"{name} = {_toml(assumed if given is None else given)}{terms.note(name, comment)}")
-    return lines
-
-
-def _welfare_lines() -> list[str]:
-    return [
-        "",
-        "# [welfare]  # adds social welfare (CRRA utility) to the metrics",
-        "# transfer = 1.0  # what an eligible person gets, in units of the target",
-        "# aversion = 3.0",
     ]
 
 
@@ -212,11 +145,6 @@ def _range(column: Column, mark: str = "  #") -> str:
     if column.lowest is None or column.highest is None:
         return ""
     return f"{mark} {column.lowest:g} to {column.highest:g}"
-
-
-def _toml(value: str | float) -> str:
-    """A string or number of TOML: JSON's escapes are TOML's, but for the delete character."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 # Program files for the example tables, ready for a trade-off. A new example is one function and one line.
@@ -246,7 +174,7 @@ def example_program(name: str, table: Path) -> str:
 def _togo() -> _Ready:
     people = invented_populations()["togo"]
     return _Ready(
-        Proposal("aid", ID, people.target, people.features, tuple(people.groups), {}),
+        Proposal(AidGuess(), ID, people.target, people.features, tuple(people.groups), {}),
         Terms(
             "synthetic", QUOTA, TOGO_ADULTS, notes={"population": "adults of Togo, as the paper counts them"}
         ),
@@ -260,11 +188,9 @@ def _togo() -> _Ready:
 def _nigeria() -> _Ready:
     people = invented_populations()["nigeria"]
     amount, revenue, interest = people.money
-    loans = LoanGuess(amount, revenue, interest)
+    loans = LendingGuess(amount, revenue, interest)
     return _Ready(
-        Proposal(
-            "lending", ID, people.target, people.features, tuple(people.groups), loans.columns, loans=loans
-        ),
+        Proposal(loans, ID, people.target, people.features, tuple(people.groups), loans.columns),
         Terms(
             "synthetic", currency="$", parts=6,
             notes={"parts": "as the paper does; δ is 1/(⌈rows/parts⌉ + 1), about six times that of 1 part"},
@@ -282,7 +208,7 @@ def _vietnam() -> _Ready:
         "head_male", "commune_hhsize",
     )  # fmt: skip
     return _Ready(
-        Proposal("aid", ID, "consumption", features, ("head_sex", "area"), {"commune": _CODES}),
+        Proposal(AidGuess(), ID, "consumption", features, ("head_sex", "area"), {"commune": _CODES}),
         Terms(
             "public", QUOTA, TOGO_ADULTS,
             notes={
@@ -306,8 +232,8 @@ def _credit() -> _Ready:
     assumed = "AN ASSUMPTION: the table has none; put yours"
     return _Ready(
         Proposal(
-            "lending", ID, "low_risk", features, ("home", "marital", "job"),
-            {"amount": "the amount, the same numbers as loan_amount"}, loans=LoanGuess("amount", 0.4, 0.02),
+            LendingGuess("amount", 0.4, 0.02), ID, "low_risk", features, ("home", "marital", "job"),
+            {"amount": "the amount, the same numbers as loan_amount"},
         ),
         Terms(
             "public",

@@ -16,12 +16,26 @@ from targetdp.normalization import data_scales, normalize
 class SimulatedPrivacy(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Standardize columns by the training data, clip rows to the unit ball, add simulated noise.
 
+    Args:
+        mechanism: The name of a noise mechanism, or ``"least-noise"``.
+        B: People within this distance are hidden from each other.
+        epsilon: ε of the guarantee that a release with such noise would have.
+        delta: δ of it.
+        random_state: A seed or generator, as scikit-learn takes them.
+
+    Raises:
+        ValueError: From `fit`: a number is outside its range, or no mechanism has this name.
+
     Guarantees: noise of the same distribution as a release's with this mechanism and (B, ε, δ); a private
     projection draws a fresh R at each call, where a release keeps a public one.
     Does not guarantee: any privacy. The noise comes from ``random_state`` and can be repeated, and column
     scales come from the data. To release a table, normalize it and call a mechanism's `privatize`.
-    Edges: the same ``random_state`` gives the same noise at every call, so a pipeline can be repeated; the
-    mechanism is any name of the register, or "least-noise".
+    Edges: the same ``random_state`` gives the same noise at every call, so a pipeline can be repeated.
+
+    Example:
+        >>> X = np.random.default_rng(0).normal(size=(50, 3))
+        >>> SimulatedPrivacy(B=0.25, epsilon=4, random_state=1).fit_transform(X).shape
+        (50, 3)
     """
 
     def __init__(

@@ -7,19 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp._core import Floats, Progress, Silent, check
+from targetdp._core import Floats, Progress, Silent
 from targetdp.attacks import covariance_of
 from targetdp.mechanisms import LinearLaw, law_of
-from targetdp.programs import Aid, Folds, Truths
+from targetdp.programs import Folds, ScoredProgram, Truths
 from targetdp.release import Certificate
 from targetdp.targeting._labelled import LabelledSample, certified, read_released
-from targetdp.targeting._learn import Kind, Weights, weights_along
+from targetdp.targeting._learn import Weights, weights_along
 from targetdp.targeting._reading import chances_of_rows, chances_of_scores, chances_of_unlabelled
-from targetdp.targeting._rounds import kind_of, poverty_line
 from targetdp.targeting._score_noise import ScoreNoise
-
-CHOSEN = {"aid": "aid", "lending": "loan"}
-"""What the chosen get, by the kind of program."""
 
 BESIDE_ID = ("chance", "decision", "based_on")
 """Columns of a table of decisions."""
@@ -45,7 +41,7 @@ class Decisions:
     ``by_score`` says whose chance is from a score; all others are people of the sample.
     """
 
-    kind: Kind
+    program: ScoredProgram = field(repr=False)
     id: str
     ids: pa.StringArray = field(repr=False)
     chances: Floats = field(repr=False)
@@ -55,7 +51,7 @@ class Decisions:
 
     def table(self) -> pa.Table:
         """``chance``, ``decision`` (aid or loan, or none) and what it is ``based_on``, beside the id."""
-        words = pa.array(["none", CHOSEN[self.kind]]).take(pa.array(self.chosen.astype(np.int8)))
+        words = pa.array(["none", self.program.words.given]).take(pa.array(self.chosen.astype(np.int8)))
         basis = pa.array(["row of the sample", "score"]).take(pa.array(self.by_score.astype(np.int8)))
         return pa.table(
             [self.ids, pa.array(np.round(self.chances, 6)), words, basis],
@@ -106,7 +102,7 @@ def decide(
     notes = _must_fit(scores.certificate, sample.certificate)
     learned, more = _learned(scores, sample)
     program = sample.program
-    line = poverty_line(program) if isinstance(program, Aid) else None
+    line = program.line()
     noise = ScoreNoise.of(scores.law)
     counts = program.people.weights if program.people.weighted else None
     plan = Folds(program.people.count, folds)
@@ -126,24 +122,10 @@ def decide(
     by_score = np.arange(len(ids)) < len(scores.ids)
     order = np.asarray(pc.sort_indices(ids).to_numpy())
     chances, by_score = np.clip(chances[order], 0.0, 1.0), by_score[order]
-    chosen = (
-        highest(chances, round(program.quota * len(chances)), rng)
-        if isinstance(program, Aid)
-        else chances > program.threshold
-    )
     return Decisions(
-        kind_of(program), scores.certificate.id, ids.take(pa.array(order)), chances, chosen, by_score,
-        (*notes, *more),
+        program, scores.certificate.id, ids.take(pa.array(order)), chances, program.choose(chances, rng),
+        by_score, (*notes, *more),
     )  # fmt: skip
-
-
-def highest(chances: Floats, places: int, rng: np.random.Generator) -> Truths:
-    """Exactly so many people with the highest chances; of those who are tied at the cut, some at random."""
-    check.integer("places", places, at_least=0, at_most=len(chances))
-    order = np.lexsort((rng.permutation(len(chances)), -chances))
-    chosen = np.zeros(len(chances), dtype=np.bool_)
-    chosen[order[:places]] = True
-    return chosen
 
 
 def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """What to expect of the second round, before it is paid for: from the private sample and its labels alone."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,7 +8,7 @@ import numpy as np
 from targetdp._core import Floats, check
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LARGEST_EPSILON, SMALLEST_EPSILON, NoiseLaw, least_noise
-from targetdp.programs import CONFIDENCE, Aid, Lending
+from targetdp.programs import CONFIDENCE, ScoredProgram
 from targetdp.targeting._labelled import LabelledSample
 from targetdp.targeting._learn import Weights
 from targetdp.targeting._score_models import Drawn, Wrong, counted
@@ -78,7 +77,7 @@ class Expectation:
 
 
 def expect(
-    labelled: Aid | Lending,
+    labelled: ScoredProgram,
     learned: Weights,
     noise: ScoreNoise,
     rng: np.random.Generator,
@@ -130,7 +129,7 @@ def expect(
     return Expectation(figures, noise.deviation, confidence, found)
 
 
-def _possible(name: str, low: float, high: float, labelled: Aid | Lending) -> tuple[float, float]:
+def _possible(name: str, low: float, high: float, labelled: ScoredProgram) -> tuple[float, float]:
     """An interval within what the figure can be: a share, or a count of people; money can be anything."""
     if name == "profit":
         return low, high
@@ -139,7 +138,7 @@ def _possible(name: str, low: float, high: float, labelled: Aid | Lending) -> tu
 
 
 def difference_of(
-    labelled: Aid | Lending, learned: Weights, first: ScoreNoise, rng: np.random.Generator
+    labelled: ScoredProgram, learned: Weights, first: ScoreNoise, rng: np.random.Generator
 ) -> Difference:
     """How the smooth picture does where it can be checked: on the private sample's own scores."""
 
@@ -152,7 +151,7 @@ def difference_of(
 
 
 def _redrawn(
-    labelled: Aid | Lending, learned: Weights, times: int, rng: np.random.Generator
+    labelled: ScoredProgram, learned: Weights, times: int, rng: np.random.Generator
 ) -> Iterator[Drawn]:
     """Samples drawn again, each with a plausible variance of its own."""
     n = labelled.people.count
@@ -172,27 +171,7 @@ def _values(drawn: Drawn, wrong: Wrong, doubt: float = 0.0) -> Floats:
 
 def _told(drawn: Drawn, wrong: Wrong) -> dict[str, float]:
     """Figures, by name."""
-    program, weights = drawn.program, drawn.weights
-    population = program.people.population
-    if isinstance(program, Aid):
-        poor = 1 - drawn.share
-        return {
-            "accuracy": wrong.accuracy,
-            "recall": 1 - wrong.let_in / poor if poor > 0 else math.nan,
-            "exclusion_errors": wrong.let_in * population,
-        }
-    loans = program.loans
-    good, bad = np.where(drawn.high, weights, 0.0), np.where(drawn.high, 0.0, weights)
-    # Money of the mean person of a kind: whoever is decided about wrongly need not be that one.
-    revenue = float((good * loans.revenue).sum())
-    lost = float((bad * (loans.amount + loans.interest)).sum()) / max(float(bad.sum()), 1e-300)
-    missed = 2 * revenue * wrong.left_out / max(float(good.sum()), 1e-300)
-    return {
-        "accuracy": wrong.accuracy,
-        "wrong_approvals": wrong.let_in * population,
-        "wrong_refusals": wrong.left_out * population,
-        "profit": (revenue - missed - lost * wrong.let_in) * population,
-    }
+    return drawn.program.expected_figures(drawn.high, drawn.weights, wrong.let_in, wrong.left_out)
 
 
 # What more or less ε in the second round would buy: weights learned anew for each, and what to expect.

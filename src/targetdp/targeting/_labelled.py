@@ -10,15 +10,7 @@ import pyarrow.compute as pc
 from targetdp._core import Floats, Progress, Silent
 from targetdp.attacks import covariance_of
 from targetdp.mechanisms import NoiseLaw, law_of
-from targetdp.programs import (
-    Aid,
-    AidSettings,
-    AnySettings,
-    Lending,
-    aid_program,
-    lending_program,
-    read_columns,
-)
+from targetdp.programs import ProgramSettings, ScoredProgram, read_columns
 from targetdp.release import Certificate, certificate_path, read_certificate, verify_release
 from targetdp.table import Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
 from targetdp.targeting._learn import FEWEST, Weights, learn_weights
@@ -93,7 +85,7 @@ class LabelledSample:
     certificate: Certificate = field(repr=False)
     law: NoiseLaw
     rows: Floats = field(repr=False)
-    program: Aid | Lending
+    program: ScoredProgram
     notes: tuple[str, ...]
     ids: pa.StringArray = field(repr=False)
     unlabelled: ReleasedRows = field(repr=False)
@@ -106,7 +98,7 @@ class LabelledSample:
             program.outcomes,
             covariance_of(self.law, self.rows.shape[1]),
             score_variance,
-            kind="aid" if isinstance(program, Aid) else "lending",
+            task=program.task,
             weights=program.people.weights if program.people.weighted else None,
         )
 
@@ -114,7 +106,7 @@ class LabelledSample:
 def read_labelled(
     sample: Path,
     labels: Path,
-    settings: AnySettings,
+    settings: ProgramSettings,
     *,
     id_column: str | None = None,
     certificate: Path | None = None,
@@ -142,11 +134,7 @@ def read_labelled(
     )  # fmt: skip
     found = read_columns(given, watch)
     try:
-        program = (
-            aid_program(given, found, {})
-            if isinstance(given, AidSettings)
-            else lending_program(given, found, {})
-        )
+        program = given.program(found, {})
     except ValueError as error:
         raise ValueError(f"labels {labels}: {error}") from error
     places = pc.index_in(found.ids, value_set=ids)

@@ -8,16 +8,14 @@ c = cov(x, y) are those of rows without noise: cov(Z, y) is c already, and cov(Z
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, get_args
 
 import numpy as np
 from scipy.special import expit
 
 from targetdp._core import Floats, check
-from targetdp.programs import people_of, values_of
+from targetdp.programs import Task, people_of, values_of
 from targetdp.targeting._signal import AS_GIVEN, Signal, TargetScale, plausible, scale_of, signal_of
-
-Kind: TypeAlias = Literal["aid", "lending"]
 
 FEWEST = 30
 """People with a label below whom nothing is learned."""
@@ -47,7 +45,7 @@ class Weights:
     """
 
     w: Floats
-    kind: Kind
+    task: Task
     scale: TargetScale
     center: float
     spread: float
@@ -92,15 +90,22 @@ class _Towards:
 
 
 def learn_weights(
-    Z: Any, y: Any, noise_covariance: Any, score_variance: float, *, kind: Kind = "aid", weights: Any = None
+    Z: Any,
+    y: Any,
+    noise_covariance: Any,
+    score_variance: float,
+    *,
+    task: Task = "regression",
+    weights: Any = None,
 ) -> Weights:
     """The best weights for one private score, from private rows and their labels.
 
     ``Z`` are rows of a release (units of the unit ball), ``noise_covariance`` is Σ₁ of its certificate,
-    ``score_variance`` v₂ of the noise that scores will get, ``weights`` a survey's. For ``aid`` the target
-    is taken on the scale of `scale_of`; high scores are high targets. For ``lending`` (1: repaid) slopes b of
-    a logistic regression on the private rows take the place of c, as (C + Σ₁)b: in least squares that would
-    be c. Without any noise the weights are those of least squares, or of logistic regression.
+    ``score_variance`` v₂ of the noise that scores will get, ``weights`` a survey's. A ``task`` of regression
+    (aid) takes the target on the scale of `scale_of`; high scores are high targets. In classification
+    (lending, 1: repaid) slopes b of a logistic regression on the private rows take the place of c, as
+    (C + Σ₁)b: in least squares that would be c. Without any noise the weights are those of least squares,
+    or of logistic regression.
 
     The ridge beside v₂ is for the best predicted correlation, each person's part of ⟨w, c⟩ being taken with
     weights learned without her (leave-one-out cross-validation, in closed form). Nothing is random.
@@ -116,15 +121,15 @@ def learn_weights(
     if sigma.shape != (d, d):
         raise ValueError(f"noise_covariance has shape {sigma.shape}: Z has {d} columns")
     v2 = check.number("score_variance", score_variance, at_least=0)
-    check.choice("kind", kind, ("aid", "lending"))
+    check.choice("task", task, get_args(Task))
     if target.min() == target.max():
         raise ValueError(f"y is {float(target[0])!r} for everybody: there is nothing to learn")
-    if kind == "lending" and not ((target == 0) | (target == 1)).all():
+    if task == "classification" and not ((target == 0) | (target == 1)).all():
         raise ValueError("y has other values than 0 and 1: give 1 for people who repaid, 0 for the others")
     counted = None if weights is None else people_of(n, weights=weights).weights
-    scale = AS_GIVEN if kind == "lending" else scale_of(target)
+    scale = AS_GIVEN if task == "classification" else scale_of(target)
     signal = signal_of(rows, sigma, counted)
-    return _learned(signal, scale, scale.of(target), v2, kind)
+    return _learned(signal, scale, scale.of(target), v2, task)
 
 
 def weights_along(
@@ -154,13 +159,15 @@ def weights_along(
     )  # fmt: skip
 
 
-def _learned(signal: Signal, scale: TargetScale, y: Floats, v2: float, kind: Kind) -> Weights:
+def _learned(signal: Signal, scale: TargetScale, y: Floats, v2: float, task: Task) -> Weights:
     shares, x, lone = signal.shares, signal.rows, 1 - signal.crowding
     mean = float(shares @ y)
     far = y - mean
     c = (shares * far) @ x / lone
     towards = (
-        _logistic(signal, y) if kind == "lending" else _Towards(c, np.eye(len(c)), far, np.zeros(len(y)))
+        _logistic(signal, y)
+        if task == "classification"
+        else _Towards(c, np.eye(len(c)), far, np.zeros(len(y)))
     )
     if not np.abs(towards.t).max() > 0:
         raise ValueError("Z and y have no covariance at all: are the rows all alike?")
@@ -175,7 +182,7 @@ def _learned(signal: Signal, scale: TargetScale, y: Floats, v2: float, kind: Kin
     seen = float(shares @ along**2)
     error = math.sqrt(float(np.square(shares * (along**2 - seen)).sum()))
     return Weights(
-        w=w, kind=kind, scale=scale, center=middle,
+        w=w, task=task, scale=scale, center=middle,
         spread=plausible(seen / lone - noise, error, 1.0, usual),
         covariance=shared,
         covariance_error=math.sqrt(float(np.square(shares * (far * (along - own) - shared)).sum())),

@@ -10,10 +10,10 @@ from targetdp._core import Floats, check
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import NoiseMechanism, least_noise
 from targetdp.normalization import clip_rows
-from targetdp.programs import Aid, Folds, Program, Result, Truths
+from targetdp.programs import Folds, Program, Result, Truths
 from targetdp.targeting._learn import Weights
 from targetdp.targeting._reading import chances_of_rows, one_round
-from targetdp.targeting._rounds import Rounds, as_scores, check_mask, kind_of, part_of, poverty_line
+from targetdp.targeting._rounds import Rounds, check_mask, check_scored, part_of
 
 # One round, to compare with: all columns of everybody, and a model that is fitted to the labelled sample.
 
@@ -65,7 +65,7 @@ def protocol(
     mask = check_mask(sample, len(rows))
     if check.generator(rng) is None:
         raise TypeError("rng = None: a simulation takes a numpy Generator")
-    kind = kind_of(program)
+    program = check_scored(program)
     people, labelled = part_of(program, ~mask), part_of(program, mask)
     plan = Folds(labelled.people.count, folds, int(rng.integers(2**31)))
     rngs = rng.spawn(4)
@@ -76,18 +76,17 @@ def protocol(
     counts = labelled.people.weights if labelled.people.weighted else None
     learned = rounds.learn(Z, labelled)
     released = rounds.release(rows[~mask], learned, rngs[1])
-    line = poverty_line(labelled) if isinstance(labelled, Aid) else None
     chances = np.empty(len(rows))
     chances[~mask] = rounds.read(released, learned, labelled)
-    chances[mask] = chances_of_rows(Z, labelled.outcomes, learned, plan, line, counts)
+    chances[mask] = chances_of_rows(Z, labelled.outcomes, learned, plan, labelled.line(), counts)
 
-    played: dict[str, Floats] = {TWO_ROUNDS: as_scores(chances, kind)}
+    played: dict[str, Floats] = {TWO_ROUNDS: program.as_scores(chances)}
     if compared:
         other = _others_noise(second, d, rounds.first, first).privatize(rows[~mask], rngs[2])
         for name, ours, theirs in ((ONE_ROUND, Z, other), (WITHOUT_PRIVACY, rows[mask], rows[~mask])):
             played[name] = np.empty(len(rows))
             played[name][mask], played[name][~mask] = one_round(
-                ours, labelled.outcomes, theirs, learned.scale, kind, plan, counts
+                ours, labelled.outcomes, theirs, learned.scale, program.task, plan, counts
             )
     seed = int(rngs[3].integers(2**63))
     return Simulated(

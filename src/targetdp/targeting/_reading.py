@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from targetdp._core import Floats, check
-from targetdp.programs import Folds, Logistic, Ridge, values_of
-from targetdp.targeting._learn import Kind, Weights
+from targetdp.programs import Folds, Logistic, Ridge, Task, values_of
+from targetdp.targeting._learn import Weights
 from targetdp.targeting._score_noise import ScoreNoise
 from targetdp.targeting._signal import TargetScale
 
@@ -41,7 +41,7 @@ def chances_of_scores(scores: Any, noise: ScoreNoise, learned: Weights, line: fl
 def _given_score(values: Floats, chances: Floats, learned: Weights, line: float | None) -> Floats:
     mean = float(chances @ values)
     spread = float(chances @ np.square(values - mean))
-    if learned.kind == "lending":
+    if learned.task == "classification":
         return _repaying(values, chances, learned.target_mean, learned.believed)
     below = check.number("line", line)
     bent = float(learned.scale.of(np.array([below]))[0])
@@ -94,7 +94,7 @@ def chances_of_rows(
     logistic regression; a target's chance to be at or below ``line`` is that of a normal one around its
     prediction.
     """
-    if learned.kind == "lending":
+    if learned.task == "classification":
         return Logistic().predict(Z, y, folds, weights)
     predicted = Ridge().predict(Z, learned.scale.of(y), folds, weights)
     return _at_or_below(predicted, predicted, y, learned, line, weights)
@@ -113,8 +113,8 @@ def chances_of_unlabelled(
 
     How far to trust it is taken from those who have a label, each predicted without her.
     """
-    ours, theirs = one_round(Z, y, rows, learned.scale, learned.kind, folds, weights)
-    if learned.kind == "lending":
+    ours, theirs = one_round(Z, y, rows, learned.scale, learned.task, folds, weights)
+    if learned.task == "classification":
         return theirs
     return _at_or_below(theirs, ours, y, learned, line, weights)
 
@@ -139,7 +139,7 @@ def one_round(
     y: Floats,
     theirs: Floats,
     scale: TargetScale,
-    kind: Kind,
+    task: Task,
     folds: Folds,
     weights: Floats | None = None,
 ) -> tuple[Floats, Floats]:
@@ -152,7 +152,7 @@ def one_round(
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 (slow to import)
     from sklearn.linear_model import Ridge as AnyRidge  # noqa: PLC0415
 
-    if kind == "lending":
+    if task == "classification":
         fit = LogisticRegression(C=1.0, solver="newton-cholesky", tol=1e-8).fit(ours, y, weights)
         return Logistic().predict(ours, y, folds, weights), np.asarray(fit.predict_proba(theirs)[:, 1])
     target = scale.of(y)

@@ -1,6 +1,5 @@
 """Both rounds with the least noise for their guarantees, and what a program makes of them."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,15 +8,15 @@ import numpy as np
 from targetdp._core import Floats
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import NoiseMechanism, Scores, least_noise
-from targetdp.programs import Aid, Folds, Lending, Loans, Program, Truths
-from targetdp.targeting._learn import FEWEST, Kind, Weights, learn_weights
+from targetdp.programs import Folds, Program, ScoredProgram, Truths
+from targetdp.targeting._learn import FEWEST, Weights, learn_weights
 from targetdp.targeting._reading import chances_of_scores
 from targetdp.targeting._score_noise import ScoreNoise
 
 # A program for some of its people: those whom the second round is about.
 
 
-def part_of(program: Program, who: Truths, *, whole: bool = False) -> Aid | Lending:
+def part_of(program: Program, who: Truths, *, whole: bool = False) -> ScoredProgram:
     """The same program for the people of ``who``: its quota, threshold, groups and money.
 
     They stand for their share of the population or, with ``whole``, for all of it. A quota holds once among
@@ -28,20 +27,7 @@ def part_of(program: Program, who: Truths, *, whole: bool = False) -> Aid | Lend
         raise ValueError("who holds nobody: a program needs people")
     people = program.people
     share = 1.0 if whole else float(people.weights[places].sum() / people.weights.sum())
-    if isinstance(program, Aid):
-        return Aid(
-            program.consumption[places], program.quota, people.population * share,
-            None if program.weights is None else np.asarray(program.weights)[places],
-            _groups(program.groups, places), program.model, program.welfare,
-        )  # fmt: skip
-    if isinstance(program, Lending):
-        loans = program.loans
-        return Lending(
-            program.repaid[places],
-            Loans(loans.amount[places], loans.revenue[places], loans.interest[places]),
-            program.threshold, people.population * share, _groups(program.groups, places), program.model,
-        )  # fmt: skip
-    raise TypeError(f"program = {program!r} is neither aid nor lending: two rounds are made for these")
+    return check_scored(program).part(places, people.population * share)
 
 
 def check_mask(who: Any, count: int) -> Truths:
@@ -52,12 +38,6 @@ def check_mask(who: Any, count: int) -> Truths:
             f"who has shape {mask.shape} and type {mask.dtype}: give true or false for each of the {count:,}"
         )
     return mask
-
-
-def _groups(
-    groups: Mapping[str, Sequence[Any]] | None, places: np.ndarray[Any, Any]
-) -> dict[str, list[Any]] | None:
-    return None if groups is None else {name: [values[i] for i in places] for name, values in groups.items()}
 
 
 FEWEST_TO_DECIDE = 2 * FEWEST
@@ -84,14 +64,14 @@ class Rounds:
         """What is added to a row of so many columns: in the sample, and outside it, whatever the weights."""
         return self.first, Scores(np.eye(1, self.dimensions), self.second)
 
-    def learn(self, Z: Floats, labelled: Aid | Lending) -> Weights:
+    def learn(self, Z: Floats, labelled: ScoredProgram) -> Weights:
         """Weights from private rows and the outcomes of the same people."""
         return learn_weights(
             Z,
             labelled.outcomes,
             self.first.noise_covariance(self.dimensions),
             self.noise.variance,
-            kind=kind_of(labelled),
+            task=labelled.task,
             weights=labelled.people.weights if labelled.people.weighted else None,
         )
 
@@ -99,10 +79,9 @@ class Rounds:
         """Everybody's private score, simulated."""
         return Scores(learned.w, self.second).privatize(X, rng)[:, 0]
 
-    def read(self, scores: Floats, learned: Weights, labelled: Aid | Lending) -> Floats:
+    def read(self, scores: Floats, learned: Weights, labelled: ScoredProgram) -> Floats:
         """Chances to be poor, or to repay, of people with these released scores."""
-        line = poverty_line(labelled) if isinstance(labelled, Aid) else None
-        return chances_of_scores(scores, self.noise, learned, line)
+        return chances_of_scores(scores, self.noise, learned, labelled.line())
 
     def predict(
         self, program: Program, X: Floats, Z: Floats, folds: Folds, rng: np.random.Generator
@@ -120,25 +99,11 @@ class Rounds:
             labelled = part_of(program, sample)
             learned = self.learn(Z[sample], labelled)
             chances[scored] = self.read(self.release(X[scored], learned, rng), learned, labelled)
-        return as_scores(chances, kind_of(program))
+        return check_scored(program).as_scores(chances)
 
 
-def kind_of(program: Program) -> Kind:
-    """Which of the two kinds of program it is."""
-    if not isinstance(program, Aid | Lending):
+def check_scored(program: Program) -> ScoredProgram:
+    """The program, if it can decide by released scores."""
+    if not isinstance(program, ScoredProgram):
         raise TypeError(f"program = {program!r} is neither aid nor lending: two rounds are made for these")
-    return "aid" if isinstance(program, Aid) else "lending"
-
-
-def poverty_line(program: Aid) -> float:
-    """The highest target among the poor: whoever is at or below it is poor."""
-    if not program.poor.any():
-        raise ValueError(
-            f"quota = {program.quota!r} of {program.people.count:,} labelled people is nobody: label more"
-        )
-    return float(program.consumption[program.poor].max())
-
-
-def as_scores(chances: Floats, kind: Kind) -> Floats:
-    """As programs judge them: the lowest get aid, those above the threshold a loan."""
-    return 1 - chances if kind == "aid" else chances
+    return program

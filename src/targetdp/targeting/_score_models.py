@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from targetdp._core import Floats
-from targetdp.programs import Aid, Lending, Truths
+from targetdp.programs import ScoredProgram, Truths
 from targetdp.targeting._learn import Weights
 from targetdp.targeting._score_noise import ScoreNoise
 from targetdp.targeting._signal import plausible
@@ -55,7 +55,7 @@ class Drawn:
     of the private rows, and ``apart`` how far the two kinds' means are from each other.
     """
 
-    program: Aid | Lending
+    program: ScoredProgram
     learned: Weights
     weights: Floats = field(repr=False)
     high: Truths = field(repr=False)
@@ -65,12 +65,12 @@ class Drawn:
 
     @classmethod
     def of(
-        cls, program: Aid | Lending, learned: Weights, counts: Floats | None = None, at: float | None = None
+        cls, program: ScoredProgram, learned: Weights, counts: Floats | None = None, at: float | None = None
     ) -> "Drawn":
         """The sample itself, or one in which people are so many times; ``at``: see `plausible`."""
         weights = program.people.weights if counts is None else counts * program.people.weights
         weights = weights / weights.sum()
-        high = _high(program, None if counts is None else weights)
+        high = program.high(None if counts is None else weights)
         share = float(weights[high].sum())
         if not (weights[high].any() and weights[~high].any()):  # all are alike: nothing can go wrong
             return cls(program, learned, weights, high, share, 1.0, 0.0)
@@ -108,18 +108,13 @@ class Drawn:
 
     def wrong(self, low: Floats, high: Floats, noise: ScoreNoise) -> Wrong:
         """Who is wrong if so many low and high people have each released score, with this noise on it."""
-        if isinstance(self.program, Lending):
-            # Whoever lends reads chances off two normal distributions, whatever the truth is.
+
+        def expected() -> tuple[Floats, Floats]:
+            """Whoever decides takes scores for two normal distributions, whatever the truth is."""
             bad, good = (noise.spread_out(part) for part in self.bells(noise))
-            lent = good > self.program.threshold * (good + bad)
-            return Wrong(float(low[lent].sum()), float(high[~lent].sum()))
-        quota, both = self.program.quota, high + low
-        reached = np.cumsum(both)
-        at = min(int(np.searchsorted(reached, quota)), len(reached) - 1)
-        # Of those at the step of the cut, a part gets aid.
-        part = min(max((quota - (reached[at] - both[at])) / max(both[at], 1e-300), 0.0), 1.0)
-        helped = float(low[:at].sum() + part * low[at])
-        return Wrong(max(0.0, float(low.sum()) - helped), float(high[:at].sum() + part * high[at]))
+            return bad, good
+
+        return Wrong(*self.program.errors(low, high, expected))
 
 
 def counted(draws: Sequence[Drawn], noise: ScoreNoise, first: ScoreNoise) -> list[Wrong]:
@@ -141,17 +136,6 @@ def counted(draws: Sequence[Drawn], noise: ScoreNoise, first: ScoreNoise) -> lis
         draw.wrong(noise.spread_out(low), noise.spread_out(high), noise)
         for draw, (low, high) in zip(draws, kinds * found, strict=True)
     ]
-
-
-def _high(program: Aid | Lending, drawn: Floats | None) -> Truths:
-    """Who is not poor, or repays. In a sample drawn again the quota's line is another one."""
-    if isinstance(program, Lending):
-        return program.low_risk
-    if drawn is None:
-        return ~program.poor
-    order = np.argsort(program.consumption, kind="stable")
-    at = int(np.searchsorted(np.cumsum(drawn[order]), program.quota * (1 - 1e-9)))
-    return np.asarray(program.consumption > program.consumption[order[min(at, len(order) - 1)]])
 
 
 def _within(learned: Weights, weights: Floats, high: Truths, at: float | None) -> float:

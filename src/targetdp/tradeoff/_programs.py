@@ -1,10 +1,9 @@
 """From a program's name or file to a sweep."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,12 +15,12 @@ from targetdp.programs import (
     QUOTA,
     TOGO_ADULTS,
     Aid,
-    AnySettings,
     Folds,
     Lending,
     Loans,
     OpenProgram,
     Program,
+    ProgramSettings,
     QuotaRule,
     opened,
     read_program_file,
@@ -91,13 +90,7 @@ def sweep_of(program: OpenProgram, name: str) -> Sweep:
 def built_in(name: str, *, rows: RowRule = "clip", quota_rule: QuotaRule | None = None) -> Sweep:
     """The paper's case study on an invented population of the same size."""
     example = draw(name)
-    program, parts = BUILT_IN[name](example)
-    if quota_rule is not None:
-        if not isinstance(program, Aid):
-            raise ValueError(
-                f"quota_rule = {quota_rule!r}: {name} has a threshold and no quota; leave it out"
-            )
-        program = replace(program, quota_rule=quota_rule)
+    program, parts = BUILT_IN[name](example, quota_rule)
     scales = data_scales(example.X)
     study = Study(
         name=name,
@@ -114,18 +107,22 @@ def built_in(name: str, *, rows: RowRule = "clip", quota_rule: QuotaRule | None 
     return Sweep(study, Grid(parts=parts), SIMULATIONS)
 
 
-def _togo(example: Example) -> tuple[Program, int | None]:
-    return Aid(example.y, QUOTA, TOGO_ADULTS, groups=_groups(example)), None
+_BuiltIn: TypeAlias = Callable[[Example, QuotaRule | None], tuple[Program, int | None]]
 
 
-def _nigeria(example: Example) -> tuple[Program, int | None]:
+def _togo(example: Example, quota_rule: QuotaRule | None) -> tuple[Program, int | None]:
+    groups = _groups(example)
+    return Aid(example.y, QUOTA, TOGO_ADULTS, groups=groups, quota_rule=quota_rule or "once"), None
+
+
+def _nigeria(example: Example, quota_rule: QuotaRule | None) -> tuple[Program, int | None]:
+    if quota_rule is not None:
+        raise ValueError(f"quota_rule = {quota_rule!r}: nigeria has a threshold and no quota; leave it out")
     amount, revenue, interest = (example.column(name).astype(np.float64) for name in example.money)
     return Lending(example.y, Loans(amount, revenue, interest), groups=_groups(example)), NIGERIA_PARTS
 
 
-BUILT_IN: Mapping[str, Callable[[Example], tuple[Program, int | None]]] = MappingProxyType(
-    {"togo": _togo, "nigeria": _nigeria}
-)
+BUILT_IN: Mapping[str, _BuiltIn] = MappingProxyType({"togo": _togo, "nigeria": _nigeria})
 """Programs by name: what is decided with an example population, and in how many parts it is privatized."""
 
 
@@ -140,7 +137,7 @@ def _shared(settings: Any) -> dict[str, Any]:
     return {name: value for name, value in shared.items() if value is not None}
 
 
-def _parts_must_fit(settings: AnySettings, people: int) -> None:
+def _parts_must_fit(settings: ProgramSettings, people: int) -> None:
     """Every random part needs a person, also among those who are left when some are held out.
 
     A trade-off holds people out to measure attribute inference: the paper's 500, or a quarter.

@@ -26,7 +26,7 @@ from targetdp.attacks import (
     split_holdout,
 )
 from targetdp.mechanisms import Mechanism, NoiseMechanism
-from targetdp.programs import TWO_ROUNDS, Aid, Lending, Result
+from targetdp.programs import TWO_ROUNDS, Result, ScoredProgram
 from targetdp.targeting import Rounds
 from targetdp.tradeoff._grid import PROJECTION, Cell
 from targetdp.tradeoff._study import Study
@@ -116,7 +116,7 @@ def in_two_rounds(
     """
     program = study.program
     seconds: dict[str, float] = {}
-    assert isinstance(program, Aid | Lending)  # noqa: S101 (a sweep refuses others)
+    assert isinstance(program, ScoredProgram)  # noqa: S101 (a sweep refuses others)
     release = rng("release")
     with timed(seconds, "privatize"):
         Z = rounds.first.privatize(study.X, release)

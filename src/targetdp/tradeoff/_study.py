@@ -18,10 +18,6 @@ from targetdp.programs import Folds, Program, Result, Source
 # It is a statistic of the original rows, like everything else of a sweep, and carries the sweep's mark.
 
 
-OBJECTIVES = {"aid": ("exclusion_errors", "smallest"), "lending": ("profit", "largest")}
-"""What each kind of program is for."""
-
-
 @dataclass(frozen=True, eq=False)
 class Study:
     """A program, and the normalized rows of its people in the same order.
@@ -83,8 +79,8 @@ class Study:
     @property
     def objective(self) -> dict[str, str]:
         """The metric that the program is for, and which of its values is best."""
-        metric, best = OBJECTIVES.get(self.program.kind, ("accuracy", "largest"))
-        return {"metric": metric, "best": best}
+        objective = self.program.objective
+        return {"metric": objective.metric, "best": objective.best}
 
     @property
     def for_the_data_holder_only(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from targetdp._core import __version__, check
-from targetdp.programs import TWO_ROUNDS, Aid, Lending, software_of
+from targetdp.programs import TWO_ROUNDS, ScoredProgram, software_of
 from targetdp.tradeoff._grid import STATUS_QUO, Cell, Grid
 from targetdp.tradeoff._mark import fingerprint_of
 from targetdp.tradeoff._study import Study
@@ -71,7 +71,7 @@ class Sweep:
         check.instance("grid", self.grid, Grid)
         check.integer("simulations", self.simulations, at_least=1, at_most=99_999)
         check.integer("seed", self.seed, at_least=0)
-        if TWO_ROUNDS in self.grid.mechanisms and not isinstance(self.study.program, Aid | Lending):
+        if TWO_ROUNDS in self.grid.mechanisms and not isinstance(self.study.program, ScoredProgram):
             raise TypeError(
                 f"mechanisms names {TWO_ROUNDS}, which is made for aid and lending, and the program is "
                 f"{self.study.program.kind!r}: leave it out of the grid's mechanisms"

@@ -12,9 +12,10 @@ from learn_support import EVERYBODY, SAMPLED, first_round, labels, population, w
 from release_support import read_back, settings, write_csv
 from targetdp import Staircase
 from targetdp.programs import read_program_file
+from targetdp.programs._ranking import highest
 from targetdp.release import privatize_file, weights_text
 from targetdp.targeting import decide, read_labelled, read_scores
-from targetdp.targeting._allocate import Decisions, PrivateScores, highest
+from targetdp.targeting._allocate import Decisions, PrivateScores
 from targetdp.targeting._labelled import LabelledSample
 
 NOISE = Staircase(B=0.25, epsilon=4.0).noise_sd(1)
@@ -74,7 +75,7 @@ def test_aid_goes_to_the_quota_of_everybody(folder: Path) -> None:
 
 def test_loans_go_to_chances_above_the_threshold(folder: Path) -> None:
     found = decided(folder, "lending.toml")
-    assert found.kind == "lending"
+    assert found.program.kind == "lending"
     np.testing.assert_array_equal(found.chosen, found.chances > 0.5)
     repaid = truth(found, "repaid") == 1
     assert np.mean(found.chosen == repaid) > max(repaid.mean(), 1 - repaid.mean()) + 0.1

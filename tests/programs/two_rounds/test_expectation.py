@@ -41,9 +41,9 @@ def once(
     labelled = program_of(ours.y, ours.X, lending=lending, seed=seed)
     loud, sigma = noisy(promise)
     noise = ScoreNoise.of(least_noise(promise, 1).mechanism.law(1), COARSE)
-    kind = "lending" if lending else "aid"
+    task = "classification" if lending else "regression"
     Z = loud.privatize(ours.X, rng)
-    learned = learn_weights(Z, labelled.outcomes, sigma, noise.variance, kind=kind)  # type: ignore[arg-type]
+    learned = learn_weights(Z, labelled.outcomes, sigma, noise.variance, task=task)  # type: ignore[arg-type]
     return labelled, learned, noise
 
 
@@ -106,7 +106,9 @@ def test_where_the_poor_are_in_the_middle_the_interval_holds_and_it_is_told(lend
         X, y = in_the_middle(1_000, rng, lending=lending)
         sigma = loud.noise_covariance(6)
         Z = loud.privatize(X, rng)
-        learned = learn_weights(Z, y, sigma, noise.variance, kind="lending" if lending else "aid")
+        learned = learn_weights(
+            Z, y, sigma, noise.variance, task="classification" if lending else "regression"
+        )
         found = expect(_program(y), learned, noise, np.random.default_rng(seed), law=loud.law(6), redrawn=60)
         X, y = in_the_middle(20_000, rng, lending=lending)
         scores = Scores(learned.w, quiet).privatize(X, rng)[:, 0]

@@ -58,7 +58,7 @@ def test_features_are_the_certificates_and_the_rest_the_programs(folder: Path) -
     assert found.program.threshold == 0.6
     assert found.program.people.population == 5_000
     np.testing.assert_allclose(found.program.loans.revenue, 0.3 * found.program.loans.amount)
-    assert found.learn(0.01).kind == "lending"
+    assert found.learn(0.01).task == "classification"
 
 
 def test_people_in_one_table_only_are_left_out_and_told(folder: Path) -> None:

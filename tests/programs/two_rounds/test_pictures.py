@@ -33,7 +33,7 @@ def test_loans_that_are_seen() -> None:
     people = crowd(500)
     y = (people.y > 0).astype(float)
     program = Lending(y, loans_at_rates(np.full(500, 10.0), revenue=0.3, interest=0.02))
-    learned = learn_weights(people.X, y, 1e-6 * np.eye(4), 0.001, kind="lending")
+    learned = learn_weights(people.X, y, 1e-6 * np.eye(4), 0.001, task="classification")
     found = Drawn.of(program, learned).seen(ScoreNoise.normal(1e-6, 1e-3))
     level = learned.scores[np.argsort(learned.scores)[int((y == 0).sum())]]
     assert found.accuracy == pytest.approx(np.mean((learned.scores > level) == (y == 1)), abs=0.03)
@@ -104,7 +104,7 @@ def test_a_sample_in_which_all_are_alike() -> None:
     people = crowd(60)
     y = (people.y > 0).astype(float)
     program = Lending(y, loans_at_rates(np.full(60, 10.0), revenue=0.3, interest=0.02))
-    learned = learn_weights(people.X, y, 1e-6 * np.eye(4), 0.001, kind="lending")
+    learned = learn_weights(people.X, y, 1e-6 * np.eye(4), 0.001, task="classification")
     drawn = Drawn.of(program, learned, y)
     noise = ScoreNoise.normal(0.01, STEP)
     assert drawn.smooth(noise).accuracy == pytest.approx(1.0)

@@ -16,7 +16,7 @@ from targetdp.normalization import data_scales, normalize
 from targetdp.populations import draw
 from targetdp.programs import Aid, Lending, Loans, Program, loans_at_rates
 from targetdp.targeting import ONE_ROUND, TWO_ROUNDS, WITHOUT_PRIVACY, Simulated, protocol
-from targetdp.targeting._rounds import part_of, poverty_line
+from targetdp.targeting._rounds import part_of
 
 QUOTA = 0.29
 PROMISE = Guarantee(0.25, 4.0)
@@ -234,11 +234,11 @@ def test_bad_arguments(change: dict[str, Any], error: type[Exception], words: st
 
 def test_a_line_needs_someone_poor() -> None:
     _, program = togo()
-    assert poverty_line(program) == np.sort(program.consumption)[round(QUOTA * 3_000) - 1]
+    assert program.line() == np.sort(program.consumption)[round(QUOTA * 3_000) - 1]
     few = part_of(replace(program, quota=0.001), np.arange(3_000) < 40)
     assert isinstance(few, Aid)
     with pytest.raises(ValueError, match="is nobody"):
-        poverty_line(few)
+        few.line()
 
 
 def test_other_programs_are_refused() -> None:

@@ -37,7 +37,9 @@ def played(request: pytest.FixtureRequest) -> dict[str, Any]:
     quiet = least_noise(promise, 1).mechanism
     noise = ScoreNoise.of(quiet.law(1))
     Z = loud.privatize(ours.X, rng)
-    learned = learn_weights(Z, y, sigma, noise.variance, kind=kind)
+    learned = learn_weights(
+        Z, y, sigma, noise.variance, task="regression" if kind == "aid" else "classification"
+    )
     scores = Scores(learned.w, quiet).privatize(theirs.X, rng)[:, 0]
     line = float(np.quantile(y, QUOTA)) if kind == "aid" else None
     return {

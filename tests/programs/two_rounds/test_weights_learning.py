@@ -55,7 +55,7 @@ def test_without_noise_they_are_those_of_least_squares() -> None:
 def test_without_noise_they_are_those_of_logistic_regression() -> None:
     X = crowd(20_000).X
     y = labels(X)
-    found = learn_weights(X, y, NONE, 0.0, kind="lending")
+    found = learn_weights(X, y, NONE, 0.0, task="classification")
     slopes = LogisticRegression(solver="newton-cholesky", tol=1e-8).fit(X, y).coef_[0]
     np.testing.assert_allclose(found.w, unit(slopes), atol=2e-3)
 
@@ -67,7 +67,7 @@ def test_lending_under_noise_finds_the_direction() -> None:
     Z = mechanism.privatize(X, np.random.default_rng(4))
     truth = unit(np.array([9.0, -6.0, 4.0, 0.0]))
     naive = unit(LogisticRegression().fit(Z, y).coef_[0])
-    found = learn_weights(Z, y, sigma, 0.0, kind="lending")
+    found = learn_weights(Z, y, sigma, 0.0, task="classification")
     assert found.w @ truth > 0.99
     assert naive @ truth < found.w @ truth
     assert found.covariance == pytest.approx(np.cov(X @ found.w, y)[0, 1], rel=0.02)
@@ -120,31 +120,31 @@ def test_a_surveys_weights_count_people_as_often() -> None:
 # Nobody judges herself
 
 
-@pytest.mark.parametrize("kind", ["aid", "lending"])
-def test_leaving_one_out_in_closed_form_is_learning_again_without_her(kind: Any) -> None:
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_leaving_one_out_in_closed_form_is_learning_again_without_her(task: Any) -> None:
     """To first order: less than a fifth of the error of scores that do not leave her out."""
     X = crowd(60, seed=3).X
-    y = labels(X) if kind == "lending" else crowd(60, seed=3).y
+    y = labels(X) if task == "classification" else crowd(60, seed=3).y
     sigma = 0.001 * np.eye(4)
-    found = learn_weights(X, y, sigma, 0.01, kind=kind)
+    found = learn_weights(X, y, sigma, 0.01, task=task)
     again = []
     for i in range(60):
         rest = np.arange(60) != i
-        again.append(X[i] @ learn_weights(X[rest], y[rest], sigma, 0.01, kind=kind).w)
+        again.append(X[i] @ learn_weights(X[rest], y[rest], sigma, 0.01, task=task).w)
     flattered = X @ found.w
     assert np.abs(found.scores - again).mean() < 0.2 * np.abs(flattered - again).mean()
 
 
-@pytest.mark.parametrize("kind", ["aid", "lending"])
-def test_where_nothing_is_to_be_learned_nothing_is_promised(kind: Any) -> None:
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_where_nothing_is_to_be_learned_nothing_is_promised(task: Any) -> None:
     """Labels drawn apart from the rows: predicted covariance is 0 in the mean; what was fitted is not."""
     rng = np.random.default_rng(10)
     mechanism, sigma = noisy(Guarantee(0.5, 4.0))
     told, fitted, telling = [], [], 0
     for _ in range(60):
         Z = mechanism.privatize(crowd(200, seed=int(rng.integers(2**31))).X, rng)
-        y = rng.standard_normal(200) if kind == "aid" else (rng.random(200) < 0.6).astype(float)
-        found = learn_weights(Z, y, sigma, 0.01, kind=kind)
+        y = rng.standard_normal(200) if task == "regression" else (rng.random(200) < 0.6).astype(float)
+        found = learn_weights(Z, y, sigma, 0.01, task=task)
         told.append(found.covariance / np.sqrt(found.target_variance))
         fitted.append(np.cov(Z @ found.w, y)[0, 1] / np.sqrt(found.target_variance))
         telling += found.tells
@@ -194,22 +194,22 @@ def test_more_columns_than_rows(v2: float, B: float | None) -> None:
     if B is not None:
         mechanism, sigma = noisy(Guarantee(B, 4.0), 100)
         Z = mechanism.privatize(X, rng)
-    for kind, target in (("aid", y), ("lending", (y > 0).astype(float))):
-        found = learn_weights(Z, target, sigma, v2, kind=kind)  # type: ignore[arg-type]
+    for task, target in (("regression", y), ("classification", (y > 0).astype(float))):
+        found = learn_weights(Z, target, sigma, v2, task=task)  # type: ignore[arg-type]
         assert np.linalg.norm(found.w) == pytest.approx(1)
         assert np.isfinite(found.scores).all()
         assert 0 < found.spread <= 1
 
 
-@pytest.mark.parametrize("kind", ["aid", "lending"])
-def test_constant_columns_are_left_alone(kind: Any) -> None:
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_constant_columns_are_left_alone(task: Any) -> None:
     people = crowd(500)
-    y = labels(people.X) if kind == "lending" else people.y
+    y = labels(people.X) if task == "classification" else people.y
     Z = np.hstack([people.X, np.full((500, 2), 0.3)])
-    found = learn_weights(Z, y, np.zeros((6, 6)), 0.0, kind=kind)
+    found = learn_weights(Z, y, np.zeros((6, 6)), 0.0, task=task)
     assert np.abs(found.w[4:]).max() < 1e-9
     np.testing.assert_allclose(
-        unit(found.w[:4]), learn_weights(people.X, y, NONE, 0.0, kind=kind).w, atol=0.05
+        unit(found.w[:4]), learn_weights(people.X, y, NONE, 0.0, task=task).w, atol=0.05
     )
 
 
@@ -232,8 +232,8 @@ def test_noise_far_larger_than_the_signal_gives_weights_along_the_covariance() -
         ({"noise_covariance": np.eye(3)}, "3 columns"),
         ({"noise_covariance": np.ones((3, 4))}, "shape"),
         ({"score_variance": -0.1}, "score_variance"),
-        ({"kind": "tombola"}, "tombola"),
-        ({"kind": "lending"}, "other values than 0 and 1"),
+        ({"task": "tombola"}, "tombola"),
+        ({"task": "classification"}, "other values than 0 and 1"),
         ({"weights": np.zeros(100)}, "not above 0"),
     ],
 )

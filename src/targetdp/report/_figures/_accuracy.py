@@ -30,6 +30,7 @@ from targetdp.report._figures._style import (
     style,
     whole,
 )
+from targetdp.tradeoff import in_words
 
 _HEIGHT = 2.9
 _GAP, _BAR = 0.35, 0.9
@@ -155,28 +156,26 @@ def _price(panel: Axes, at: float, release: Release, one: Chosen) -> None:
 
 
 def _cost(release: Release, one: Chosen) -> str | None:
-    if one.program.metric == "exclusion_errors":
-        if release is one.status_quo:
-            return "±0"
-        extra = release.figure("extra_exclusion_errors").mean
-        return None if extra is None else short(extra, signed=True)
-    if one.program.metric == "profit":
-        profit = release.figure("profit").mean
-        return None if profit is None else short(profit)
-    return None
+    objective = one.program.objective
+    if objective.drawn is not None and release is one.status_quo:
+        return "±0"
+    if objective.drawn is None and not objective.is_money:
+        return None
+    cost = release.figure(objective.drawn or objective.metric).mean
+    return None if cost is None else short(cost, signed=objective.drawn is not None)
 
 
 def _told(one: Chosen) -> str:
     """What the second line above a bar is."""
-    name = printable(one.program.name)
-    if one.program.metric == "exclusion_errors":
-        today = one.status_quo.figure("exclusion_errors").mean
-        beyond = "" if today is None else f" beyond today's {whole(today)}"
-        return f"{name}: below the accuracy, poor people left out{beyond}."
-    if one.program.metric == "profit":
-        unit = f" in {printable(one.program.unit, 12)}" if one.program.unit not in {"", "people"} else ""
-        return f"{name}: below the accuracy, profit{unit}."
-    return ""
+    objective, more = one.program.objective, ""
+    if objective.drawn is None and not objective.is_money:
+        return ""
+    if objective.is_money and one.program.unit not in {"", "people"}:
+        more = f" in {printable(one.program.unit, 12)}"
+    if objective.drawn is not None and (today := one.status_quo.figure(objective.metric).mean) is not None:
+        more = f" beyond today's {whole(today)}"
+    counted = objective.noun or in_words(objective.metric)
+    return f"{printable(one.program.name)}: below the accuracy, {counted}{more}."
 
 
 def _chance(shown: Sequence[Chosen]) -> str:

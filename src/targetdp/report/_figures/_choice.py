@@ -7,7 +7,7 @@ from pathlib import Path
 
 from targetdp.mechanisms import LEAST_NOISE
 from targetdp.normalization import CONDITIONS, RowRule
-from targetdp.programs import TWO_ROUNDS
+from targetdp.programs import TWO_ROUNDS, Objective, objective_of
 from targetdp.report._figures._style import printable
 from targetdp.tradeoff import (
     CLASSIC,
@@ -65,6 +65,11 @@ class SweptProgram:
     kind: str | None = None
     scales: str | None = None
     rows: RowRule = "clip"
+
+    @property
+    def objective(self) -> Objective:
+        """What the program is for, in its own words."""
+        return objective_of({"kind": self.kind, "objective": {"metric": self.metric, "best": self.best}})
 
     @property
     def status_quo(self) -> Release:

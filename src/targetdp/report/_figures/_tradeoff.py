@@ -117,7 +117,8 @@ def _axes(panel: Axes, one: Chosen, protection: str) -> None:
 def _measured(one: Chosen) -> str:
     metric, unit = one.program.metric, printable(one.program.unit, 12)
     words = in_words(metric).capitalize()
-    counted = metric == "exclusion_errors" or (metric == "profit" and unit not in {"", "people"})
+    objective = one.program.objective
+    counted = objective.people is not None or (objective.is_money and unit not in {"", "people"})
     return f"{words} ({unit or 'people'})" if counted else words
 
 

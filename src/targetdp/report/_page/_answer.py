@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from targetdp._core import exact, up
-from targetdp.programs import TWO_ROUNDS
+from targetdp.programs import TWO_ROUNDS, Objective, objective_of
 from targetdp.report._page._words import money, of_100, people, whole
 from targetdp.tradeoff import Estimate
 
@@ -17,22 +17,25 @@ from targetdp.tradeoff import Estimate
 class Subject:
     """The figure that a program is for, as a page speaks of it.
 
-    ``metric`` is what is plotted and limited, ``absolute`` what today's figure is told in. ``by_group`` are
-    the figures of "who bears it", each with its heading; the first is drawn.
+    ``metric`` is what is plotted and limited; today's figure is told in that of the ``objective``.
+    ``by_group`` are the figures of "who bears it", each with its heading; the first is drawn.
     """
 
-    kind: str
+    objective: Objective
     metric: str
-    absolute: str
-    better: Literal["smallest", "largest"]
     axis: str
     limit: str
     unit: str
     by_group: tuple[tuple[str, str], ...]
 
+    @property
+    def better(self) -> Literal["smallest", "largest"]:
+        """Which values of the figure are better."""
+        return self.objective.best
+
     def told(self, value: float) -> str:
         """A value of the figure, for people."""
-        return people(value) if self.kind == "aid" else self.amount(value)
+        return self.amount(value) if self.objective.people is None else people(value)
 
     def amount(self, value: float) -> str:
         """An amount in the program's unit, or a plain number where it has none."""
@@ -41,27 +44,14 @@ class Subject:
 
 def subject_of(run: Mapping[str, Any]) -> Subject:
     """The subject of a sweep's page."""
-    unit = str(run["made_of"].get("unit", "people"))
-    if run["kind"] == "aid":
-        return Subject(
-            kind="aid", metric="extra_exclusion_errors", absolute="exclusion_errors", better="smallest",
-            axis="more poor people missed than today", limit="At most so many more poor people missed",
-            unit=unit,
-            by_group=(
-                ("extra_exclusion_errors", "more poor people missed"),
-                ("eligible", "people who get aid"),
-            ),
-        )  # fmt: skip
-    metric, best = run["objective"]["metric"], run["objective"]["best"]
-    lending = run["kind"] == "lending"
+    unit, objective = str(run["made_of"].get("unit", "people")), objective_of(run)
+    name = objective.metric.replace("_", " ")
+    at = "least" if objective.best == "largest" else "most"
     return Subject(
-        kind=run["kind"], metric=metric, absolute=metric, better=best,
-        axis=f"{metric.replace('_', ' ')}" + (f" ({unit})" if lending else ""),
-        limit=f"{metric.replace('_', ' ').capitalize()} of at least" if best == "largest"
-        else f"{metric.replace('_', ' ').capitalize()} of at most",
-        unit=unit,
-        by_group=(("extra_profit", "change of profit"), ("approvals", "loans")) if lending
-        else ((metric, metric.replace("_", " ")),),
+        objective=objective, metric=objective.drawn or objective.metric,
+        axis=objective.axis or (f"{name} ({unit})" if objective.is_money else name),
+        limit=objective.limit or f"{name.capitalize()} of at {at}",
+        unit=unit, by_group=objective.by_group or ((objective.metric, name),),
     )  # fmt: skip
 
 
@@ -70,39 +60,40 @@ Figures = Mapping[str, Estimate]
 
 def cost(subject: Subject, chosen: Figures, today: Figures, population: float) -> str:
     """What the setting costs the program, with its interval, beside today's figure."""
-    if subject.kind == "aid":
-        return _people_missed(chosen, today, population)
+    objective = subject.objective
+    if objective.people is not None:
+        return _people_more(subject, *objective.people, chosen, today, population)
     value, before = chosen[subject.metric], today[subject.metric].mean
     if value.mean is None:
         return f"What it would make of {subject.axis} is undefined."
-    said = f"{_sentence_start(subject)} would be {subject.told(value.mean)}{_interval(subject, value)}; "
+    start = objective.subject or subject.axis.capitalize()
+    said = f"{start} would be {subject.told(value.mean)}{_interval(subject, value)}; "
     said += "today it is undefined." if before is None else f"today it is {subject.told(before)}."
-    if subject.kind == "lending" and before is not None:
-        said += _share_of(value.mean, before)
+    if objective.is_money and before is not None:
+        said += _share_of(objective.metric, value.mean, before)
     return said
 
 
-def _people_missed(chosen: Figures, today: Figures, population: float) -> str:
-    more, missed = chosen["extra_exclusion_errors"], today["exclusion_errors"].mean
-    if more.mean is None or missed is None:
-        return "How many more poor people would be missed is undefined."
+def _people_more(
+    subject: Subject, whom: str, verb: str, chosen: Figures, today: Figures, population: float
+) -> str:
+    """How many more people something would happen to: more poor people would be missed."""
+    more, before = chosen[subject.metric], today[subject.objective.metric].mean
+    if more.mean is None or before is None:
+        return f"How many more {whom} would be {verb} is undefined."
     mean = more.mean
     interval = "" if more.low is None or more.high is None else (
         f" (95% interval: {_signed(more.low)} to {_signed(more.high)})"
     )  # fmt: skip
     direction = "more" if mean >= 0 else "fewer"
     return (
-        f"About {people(abs(mean))} {direction} poor people would be missed{interval} out of "
-        f"{whole(population)} people; today {people(missed)} are missed."
+        f"About {people(abs(mean))} {direction} {whom} would be {verb}{interval} out of "
+        f"{whole(population)} people; today {people(before)} are {verb}."
     )
 
 
 def _signed(value: float) -> str:
     return people(value) if value >= 0 else f"{people(-value)} fewer"
-
-
-def _sentence_start(subject: Subject) -> str:
-    return "The lender's profit" if subject.kind == "lending" else subject.axis.capitalize()
 
 
 def _interval(subject: Subject, value: Estimate) -> str:
@@ -111,12 +102,12 @@ def _interval(subject: Subject, value: Estimate) -> str:
     return f" (95% interval: {subject.told(value.low)} to {subject.told(value.high)})"
 
 
-def _share_of(profit: float, before: float) -> str:
+def _share_of(metric: str, value: float, before: float) -> str:
     if before <= 0:
-        return " Today's profit is not positive, so that a share of it says nothing."
-    if profit < 0:
+        return f" Today's {metric} is not positive, so that a share of it says nothing."
+    if value < 0:
         return " That is a loss."
-    return f" That is {100 * profit / before:.0f}% of today's."
+    return f" That is {100 * value / before:.0f}% of today's."
 
 
 def exchange(chosen: Figures, today: Figures) -> list[str]:

@@ -1,0 +1,113 @@
+"""A program file for aid: its own fields, and what of a table it could use."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
+
+from targetdp.programs._aid import QUOTA, Aid, QuotaRule
+from targetdp.programs._proposal import Guess, Terms, as_toml, target_named
+from targetdp.programs._settings import (
+    Name,
+    ProgramColumns,
+    ProgramSettings,
+    Share,
+    StrictModel,
+    settings_of,
+)
+from targetdp.programs._welfare import Welfare
+from targetdp.table import TableProfile, first_named
+
+
+class WelfareTerms(StrictModel):
+    """CRRA utility, for the social welfare of a transfer."""
+
+    transfer: Annotated[float, Field(gt=0)] = Field(description="what someone gets, in units of the target")
+    aversion: Annotated[float, Field(ge=0, le=20)] = Field(3.0, description="ρ: how much poverty weighs")
+
+
+@settings_of(Aid)
+class AidSettings(ProgramSettings):
+    """Aid for the share of people who are predicted to be poorest."""
+
+    model_config = ConfigDict(title="targetdp aid program")
+    task = Aid.task
+
+    kind: Literal["aid"]
+    quota: Share = Field(description="the share of people who get aid")
+    quota_rule: QuotaRule = Field(
+        "once",
+        description="once: one quota for all people; per fold: one in each part of the cross-validation, as "
+        "the paper's authors do",
+    )
+    estimator: Name = Field("ridge", description="ridge, or the path of a scikit-learn regressor")
+    weights: Name | None = Field(None, description="the column of survey weights")
+    welfare: WelfareTerms | None = Field(None, description="adds social welfare to the metrics")
+
+    def _not_features(self) -> tuple[str | None, ...]:
+        return (self.weights,)
+
+    def own_columns(self) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
+        """The target and, if they are named, survey weights, as numbers."""
+        return (self.target, self.weights), ()
+
+    def program(self, columns: ProgramColumns, groups: Mapping[str, Sequence[str]]) -> Aid:
+        """The aid program of columns that were read."""
+        return Aid(
+            columns.numbers[self.target],
+            self.quota,
+            self.population,
+            None if self.weights is None else columns.numbers[self.weights],
+            groups,
+            self.model(),
+            None if self.welfare is None else Welfare(self.welfare.transfer, self.welfare.aversion),
+            self.quota_rule,
+        )
+
+
+_TARGETS = ("y", "target", "consumption", "expenditure", "income", "wealth", "welfare")
+_WEIGHTS = ("weight", "weights", "hhweight", "survey_weight")
+
+
+@dataclass(frozen=True)
+class AidGuess(Guess, kind="aid"):
+    """A column of survey weights, if there is one."""
+
+    estimators: ClassVar[tuple[str, str]] = ("ridge", "sklearn.ensemble.GradientBoostingRegressor")
+
+    weights: str | None = None
+
+    @classmethod
+    def target(cls, profile: TableProfile) -> str:
+        """A number that is not the same for everybody."""
+        wanted = [column for column in profile.numbers() if column.different > 1]
+        return target_named(_TARGETS, wanted, "consumption, or whatever says who is poor", profile)
+
+    @classmethod
+    def of(cls, profile: TableProfile, *_: object) -> "AidGuess":
+        """TableProfile for weights by their name."""
+        return cls(first_named(_WEIGHTS, profile.numbers()))
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Survey weights are no feature."""
+        return {} if self.weights is None else {self.weights: "survey weights"}
+
+    def lines(self, target: str, terms: Terms) -> list[str]:  # noqa: ARG002
+        """Quota and weights."""
+        known = terms.quota is not None
+        quota = f"quota = {terms.quota if known else QUOTA!r}" + terms.note(
+            "quota", "" if known else "the paper's; put yours"
+        )
+        weights = [] if self.weights is None else [f"weights = {as_toml(self.weights)}  # survey weights"]
+        return [quota, *weights]
+
+    def tables(self, terms: Terms) -> list[str]:  # noqa: ARG002
+        """Welfare, to be asked for."""
+        return [
+            "",
+            "# [welfare]  # adds social welfare (CRRA utility) to the metrics",
+            "# transfer = 1.0  # what an eligible person gets, in units of the target",
+            "# aversion = 3.0",
+        ]

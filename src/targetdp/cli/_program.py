@@ -97,7 +97,7 @@ def init(
     force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
     quiet: Annotated[bool, typer.Option(help="no words about the table")] = False,
 ) -> None:
-    """TableProfile at a table and write a commented program file, to be checked and edited."""
+    """Look at a table and write a commented program file, to be checked and edited."""
     from targetdp.programs import (
         MARK,
         Terms,

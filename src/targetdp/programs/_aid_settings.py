@@ -86,7 +86,7 @@ class AidGuess(Guess, kind="aid"):
 
     @classmethod
     def of(cls, profile: TableProfile, *_: object) -> "AidGuess":
-        """TableProfile for weights by their name."""
+        """Look for weights by their name."""
         return cls(first_named(_WEIGHTS, profile.numbers()))
 
     @property

@@ -154,8 +154,8 @@ def audit(
     Example:
         >>> from targetdp import SphericalLaplace
         >>> rng = np.random.default_rng(1)
-        >>> found = audit(SphericalLaplace(B=0.25, epsilon=2), dimensions=3, runs=20_000, rng=rng)
-        >>> found.holds, found.claimed, round(found.epsilon, 1)
+        >>> result = audit(SphericalLaplace(B=0.25, epsilon=2), dimensions=3, runs=20_000, rng=rng)
+        >>> result.holds, result.claimed, round(result.epsilon, 1)
         (True, 2.0, 1.5)
     """
     check.instance("mechanism", mechanism, NoiseMechanism)
@@ -321,8 +321,8 @@ def audit_tables(
         ValueError: An argument is out of range, or scores are not finite.
 
     Example:
-        >>> found = audit_tables(lambda X: X, [[1.0]], [[0.0]], lambda X: float(X[0, 0]), runs=1000)
-        >>> found.refutes(4.0)  # no noise at all
+        >>> result = audit_tables(lambda X: X, [[1.0]], [[0.0]], lambda X: float(X[0, 0]), runs=1000)
+        >>> result.refutes(4.0)  # no noise at all
         True
     """
     own = check.table(X)

@@ -133,8 +133,8 @@ def distinguishing(
 
     Example:
         >>> from targetdp import SphericalLaplace
-        >>> found = distinguishing(SphericalLaplace(B=2, epsilon=1), 10)
-        >>> round(found.score, 3), round(found.detail["best_guess"], 3)
+        >>> result = distinguishing(SphericalLaplace(B=2, epsilon=1), 10)
+        >>> round(result.score, 3), round(result.detail["best_guess"], 3)
         (0.952, 0.564)
         >>> distinguishing(None, 10).score
         0.0

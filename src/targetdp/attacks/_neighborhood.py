@@ -26,8 +26,8 @@ class Neighborhood:
         crowd: For each person who was looked at, how many others are within B.
 
     Example:
-        >>> found = neighborhood([[0.0], [0.1], [0.9]], B=0.25)
-        >>> found.crowd.tolist(), round(found.alone, 2)
+        >>> result = neighborhood([[0.0], [0.1], [0.9]], B=0.25)
+        >>> result.crowd.tolist(), round(result.alone, 2)
         ([1, 1, 0], 0.33)
     """
 

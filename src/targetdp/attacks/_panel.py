@@ -76,8 +76,8 @@ def run_attacks(
     Example:
         >>> import numpy as np
         >>> people = np.random.default_rng(0).normal(size=(50, 2))
-        >>> (found,) = run_attacks(JoinedTables(("calls", "texts"), people, people), ["singling_out"])
-        >>> found.meaning
+        >>> (result,) = run_attacks(JoinedTables(("calls", "texts"), people, people), ["singling_out"])
+        >>> result.meaning
         'Everybody could be singled out by the strongest of 6 net sizes.'
     """
     known = panel_names()

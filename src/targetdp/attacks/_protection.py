@@ -114,8 +114,8 @@ class Protection:
         detail: Each setting's own figure under ``settings``, and whatever the attack wants to add.
 
     Example:
-        >>> found = worst({"nearest row": Setting(0.5, (0.4, 0.6))}, "upper")
-        >>> found.score, found.strongest, found.bound
+        >>> result = worst({"nearest row": Setting(0.5, (0.4, 0.6))}, "upper")
+        >>> result.score, result.strongest, result.bound
         (0.5, 'nearest row', 'upper')
     """
 
@@ -157,8 +157,8 @@ def worst(
         ValueError: There are no settings.
 
     Example:
-        >>> found = worst({"a": Setting(0.5, (0.4, 0.6)), "b": Setting(0.7, (0.3, 0.9))}, "upper")
-        >>> found.score, found.interval, found.strongest
+        >>> result = worst({"a": Setting(0.5, (0.4, 0.6)), "b": Setting(0.7, (0.3, 0.9))}, "upper")
+        >>> result.score, result.interval, result.strongest
         (0.5, (0.3, 0.6), 'a')
     """
     if not settings:

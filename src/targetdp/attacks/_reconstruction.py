@@ -182,8 +182,8 @@ def reconstruction(
         >>> X = rng.uniform(-0.5, 0.5, size=(200, 3))
         >>> noise = SphericalLaplace(B=0.25, epsilon=4)
         >>> X_priv = noise.privatize(X, rng)
-        >>> found = reconstruction(X_priv, noise, X, rng=rng)
-        >>> round(found.score, 2), found.strongest
+        >>> result = reconstruction(X_priv, noise, X, rng=rng)
+        >>> round(result.score, 2), result.strongest
         (0.15, 'mixture prior')
     """
     released = check.table(X_priv, "X_priv")

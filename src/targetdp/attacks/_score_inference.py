@@ -136,8 +136,8 @@ def score_inference(
         >>> X = np.random.default_rng(1).uniform(-0.5, 0.5, size=(200, 3))
         >>> weights = np.array([[0.6, 0.8, 0.0]])
         >>> exact = X @ weights.T
-        >>> found = score_inference(X[:150], exact[:150], weights, None, X[150:], known=[2])
-        >>> found.score, found.detail["p_release"][found.strongest]  # without noise nothing is safe
+        >>> result = score_inference(X[:150], exact[:150], weights, None, X[150:], known=[2])
+        >>> result.score, result.detail["p_release"][result.strongest]  # without noise nothing is safe
         (0.0, 0.0)
     """
     rows = check.table(X)

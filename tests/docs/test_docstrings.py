@@ -5,9 +5,11 @@ import dataclasses
 import doctest
 import inspect
 import re
+import tempfile
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -148,8 +150,8 @@ def modules_with_examples() -> list[str]:
 
 
 @pytest.mark.parametrize("module", modules_with_examples())
-@pytest.mark.filterwarnings("default")
-def test_examples_run(module: str) -> None:
+def test_examples_run(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # what examples write goes with the test
     if module in EXAMPLES_NEED:
         pytest.importorskip(EXAMPLES_NEED[module])
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False)

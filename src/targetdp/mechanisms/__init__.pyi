@@ -18,12 +18,7 @@ from targetdp.mechanisms._law import NoiseLaw as NoiseLaw
 from targetdp.mechanisms._law import NormalDensity as NormalDensity
 from targetdp.mechanisms._law import law_of as law_of
 from targetdp.mechanisms._linear import LinearLaw as LinearLaw
-from targetdp.mechanisms._linear import MOST_SCORES as MOST_SCORES
 from targetdp.mechanisms._linear import Scores as Scores
-from targetdp.mechanisms._linear import norm_bound as norm_bound
-from targetdp.mechanisms._linear import score_rounding as score_rounding
-from targetdp.mechanisms._linear import unit_map as unit_map
-from targetdp.mechanisms._linear import weights_matrix as weights_matrix
 from targetdp.mechanisms._literal import literal_private_projection as literal_private_projection
 from targetdp.mechanisms._mondrian import Mondrian as Mondrian
 from targetdp.mechanisms._partition import Partitioned as Partitioned
@@ -39,3 +34,8 @@ from targetdp.mechanisms._projection import printed_step4_sigma as printed_step4
 from targetdp.mechanisms._staircase import Staircase as Staircase
 from targetdp.mechanisms._staircase import StaircaseDensity as StaircaseDensity
 from targetdp.mechanisms._staircase import StaircaseLaw as StaircaseLaw
+from targetdp.mechanisms._weights import MOST_SCORES as MOST_SCORES
+from targetdp.mechanisms._weights import norm_bound as norm_bound
+from targetdp.mechanisms._weights import score_rounding as score_rounding
+from targetdp.mechanisms._weights import unit_map as unit_map
+from targetdp.mechanisms._weights import weights_matrix as weights_matrix

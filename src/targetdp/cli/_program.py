@@ -101,8 +101,8 @@ def init(
     from targetdp.programs import (
         MARK,
         Terms,
-        checked_text,
         describe,
+        program_template,
         propose,
         table_as_named,
     )
@@ -118,7 +118,7 @@ def init(
         amount=amount, revenue=revenue, interest=interest, repaid=repaid,
     )  # fmt: skip
     terms = Terms(source, quota, population, currency, parts)
-    _write(out, checked_text(proposal, look, table_as_named(table, out), terms), force=force)
+    _write(out, program_template(proposal, look, table_as_named(table, out), terms), force=force)
     if not quiet:
         if source == "confidential":
             tell(MARK)

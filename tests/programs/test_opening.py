@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from targetdp import data_scales, normalize
-from targetdp.programs import Aid, Lending, OpenProgram, Welfare, open_program, opened
+from targetdp.programs import Aid, Lending, OpenProgram, Welfare, load_program, open_program
 from targetdp.programs._settings import make_program_settings
 from targetdp.tradeoff._programs import sweep_of
 
@@ -45,7 +45,7 @@ def aid(table: Path, **change: Any) -> OpenProgram:
         "kind": "aid", "table": table, "source": "synthetic", "id": "name", "features": ["calls", "texts"],
         "target": "y", "quota": 0.3, "seed": 3,
     }  # fmt: skip
-    return opened(make_program_settings(given | change))
+    return load_program(make_program_settings(given | change))
 
 
 def lending(table: Path, **change: Any) -> Lending:
@@ -53,7 +53,7 @@ def lending(table: Path, **change: Any) -> Lending:
         "kind": "lending", "table": table, "source": "synthetic", "features": ["calls", "texts"],
         "target": "paid", "loans": {"amount": "amount", "revenue": 0.15, "interest": 0.02},
     }  # fmt: skip
-    program = opened(make_program_settings(given | change)).program
+    program = load_program(make_program_settings(given | change)).program
     assert isinstance(program, Lending)
     return program
 

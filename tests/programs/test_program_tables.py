@@ -16,7 +16,7 @@ from sklearn.model_selection import cross_val_predict
 from outside import CREDIT, VIETNAM, needs
 from targetdp import Guarantee
 from targetdp.mechanisms import least_noise, noise_mechanisms
-from targetdp.programs import Folds, OpenProgram, opened
+from targetdp.programs import Folds, OpenProgram, load_program
 from targetdp.programs._settings import make_program_settings
 
 pytestmark = needs(VIETNAM, CREDIT)
@@ -33,7 +33,7 @@ def vietnam() -> OpenProgram:
         "kind": "aid", "table": VIETNAM, "source": "public", "features": features(VIETNAM), "target": "y",
         "quota": 0.29, "population": 4_950_000, "groups": ["g_head_sex", "g_urban"],
     }  # fmt: skip
-    return opened(make_program_settings(given))
+    return load_program(make_program_settings(given))
 
 
 @cache
@@ -42,7 +42,7 @@ def credit() -> OpenProgram:
         "kind": "lending", "table": CREDIT, "source": "public", "features": features(CREDIT), "target": "y",
         "loans": {"amount": "amount", "revenue": 0.15, "interest": 0.02}, "groups": ["g_sex"],
     }  # fmt: skip
-    return opened(make_program_settings(given))
+    return load_program(make_program_settings(given))
 
 
 def test_aid_before_any_privacy() -> None:

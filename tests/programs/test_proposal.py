@@ -9,9 +9,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from targetdp.programs import Terms, opened, propose
+from targetdp.programs import Terms, load_program, propose
 from targetdp.programs._settings import make_program_settings
-from targetdp.programs._template import program_text
+from targetdp.programs._template import unchecked_template
 from targetdp.table import TableProfile, profile_table
 
 ROWS = 60
@@ -33,7 +33,7 @@ def test_codes_are_no_features(tmp_path: Path, file: str) -> None:
     look = seen(tmp_path, codes, file)
     found = propose(look, "aid")
     assert found.features == ("calls",)
-    text = program_text(found, look, Path(file), Terms("public"))
+    text = unchecked_template(found, look, Path(file), Terms("public"))
     for name in codes:
         assert f'# left out: "{name}" (by its name its numbers are codes, not amounts: add it if' in text
     assert propose(look, "aid", features=["commune"]).features == ("commune",), "who names it means it"
@@ -49,7 +49,7 @@ def test_digits_that_a_parquet_file_calls_text_are_no_numbers(tmp_path: Path) ->
         "kind": "aid", "table": tmp_path / "people.parquet", "source": "public", "target": found.target,
         "features": found.features, "quota": 0.3,
     }  # fmt: skip
-    assert len(opened(make_program_settings(given)).rows) == ROWS
+    assert len(load_program(make_program_settings(given)).rows) == ROWS
     assert seen(tmp_path, {"cell": [str(i % 30) for i in range(ROWS)]}, "people.csv")["cell"].is_number
 
 

@@ -101,8 +101,8 @@ def init(
     from targetdp.programs import (
         MARK,
         Terms,
-        checked_text,
         describe,
+        program_template,
         propose,
         table_as_named,
     )
@@ -119,7 +119,7 @@ def init(
     )  # fmt: skip
     terms = Terms(source, quota, population, currency, parts)
     save_new(
-        "program file", out, checked_text(proposal, look, table_as_named(table, out), terms), force=force
+        "program file", out, program_template(proposal, look, table_as_named(table, out), terms), force=force
     )
     if not quiet:
         if source == "confidential":

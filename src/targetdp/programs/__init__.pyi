@@ -21,8 +21,8 @@ from targetdp.programs._lending import LendingResult as LendingResult
 from targetdp.programs._lending import Loans as Loans
 from targetdp.programs._lending import loans_at_rates as loans_at_rates
 from targetdp.programs._loading import OpenProgram as OpenProgram
+from targetdp.programs._loading import load_program as load_program
 from targetdp.programs._loading import open_program as open_program
-from targetdp.programs._loading import opened as opened
 from targetdp.programs._loading import read_columns as read_columns
 from targetdp.programs._models import Imported as Imported
 from targetdp.programs._models import Logistic as Logistic
@@ -44,9 +44,9 @@ from targetdp.programs._settings import TWO_ROUNDS as TWO_ROUNDS
 from targetdp.programs._settings import program_file as program_file
 from targetdp.programs._settings import read_program_file as read_program_file
 from targetdp.programs._settings import settings_of as settings_of
-from targetdp.programs._template import checked_text as checked_text
 from targetdp.programs._template import describe as describe
 from targetdp.programs._template import example_program as example_program
+from targetdp.programs._template import program_template as program_template
 from targetdp.programs._template import table_as_named as table_as_named
 from targetdp.programs._transformer import SimulatedPrivacy as SimulatedPrivacy
 from targetdp.programs._welfare import Welfare as Welfare

@@ -94,10 +94,10 @@ def open_program(path: Path, *, progress: Progress | None = None) -> OpenProgram
         >>> opened.program.evaluate(opened.rows, opened.folds)["eligible"]
         29.0
     """
-    return opened(read_program_file(path), progress=progress)
+    return load_program(read_program_file(path), progress=progress)
 
 
-def opened(settings: ProgramSettings, *, progress: Progress | None = None) -> OpenProgram:
+def load_program(settings: ProgramSettings, *, progress: Progress | None = None) -> OpenProgram:
     """Read the table of a program whose settings are at hand."""
     columns = read_columns(settings, progress or Silent())
     raw = np.column_stack([columns.numbers[name] for name in settings.features])
@@ -169,7 +169,7 @@ def _columns(
         if settings.target in texts and len(blank := _blank(batch.column(settings.target))):
             tally.add("missing", settings.target, blank, seen)
         for name in texts:
-            words[name].append(_text(batch.column(name), name))
+            words[name].append(_group_names(batch.column(name), name))
         seen += batch.num_rows
         progress.advance(batch.num_rows)
     if not seen:
@@ -199,7 +199,7 @@ def _blank(column: pa.Array) -> Integers:
     return np.flatnonzero(pc.fill_null(blank, True).to_numpy(zero_copy_only=False))
 
 
-def _text(column: pa.Array, name: str) -> pa.StringArray:
+def _group_names(column: pa.Array, name: str) -> pa.StringArray:
     """Values as names of groups."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()

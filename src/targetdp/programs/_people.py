@@ -198,8 +198,8 @@ class Folds:
     Guarantees: two plans with equal numbers are equal, and never depend on features or outcomes.
 
     Example:
-        >>> [len(predicted) for fitted, predicted in Folds(10, k=3)]
-        [3, 3, 4]
+        >>> tuple(len(predicted) for fitted, predicted in Folds(10, k=3))
+        (3, 3, 4)
     """
 
     people: int
@@ -240,8 +240,8 @@ class Folds:
             ValueError: Somebody is predicted twice or not at all, or fitted on too few.
 
         Example:
-            >>> Folds.of([([0, 1], [2, 3]), ([2, 3], [0, 1])]).order
-            array([2, 3, 0, 1])
+            >>> tuple(Folds.of([([0, 1], [2, 3]), ([2, 3], [0, 1])]).order.tolist())
+            (2, 3, 0, 1)
         """
         pairs = [(np.asarray(fitted), np.asarray(predicted)) for fitted, predicted in splits]
         order = (

@@ -27,7 +27,7 @@ _SOURCES = {
 _PROPOSED = ("Everything here was proposed from names and types of columns: check each line.",)
 
 
-def program_text(
+def unchecked_template(
     proposal: Proposal,
     profile: TableProfile | None,
     table: Path,
@@ -70,15 +70,15 @@ def program_text(
     return "\n".join(lines) + "\n"
 
 
-def checked_text(
+def program_template(
     proposal: Proposal,
     profile: TableProfile | None,
     table: Path,
     terms: Terms,
     heading: Iterable[str] = _PROPOSED,
 ) -> str:
-    """`program_text`, once it is known that the file would be accepted."""
-    text = program_text(proposal, profile, table, terms, heading)
+    """`unchecked_template`, once it is known that the file would be accepted."""
+    text = unchecked_template(proposal, profile, table, terms, heading)
     make_program_settings(tomllib.loads(text) | {"table": table})
     return text
 
@@ -168,7 +168,7 @@ def example_program(name: str, table: Path) -> str:
     """
     ready = EXAMPLES[check.choice("name", name, EXAMPLES)]()
     terms = replace(ready.terms, notes=_NOTES | dict(ready.terms.notes))
-    return checked_text(ready.proposal, None, table, terms, ready.heading)
+    return program_template(ready.proposal, None, table, terms, ready.heading)
 
 
 def _togo() -> _Ready:

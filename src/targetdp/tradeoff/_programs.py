@@ -22,7 +22,7 @@ from targetdp.programs import (
     Program,
     ProgramSettings,
     QuotaRule,
-    opened,
+    load_program,
     read_program_file,
 )
 from targetdp.tradeoff._grid import Grid
@@ -51,7 +51,7 @@ def find_sweep(
         settings = read_program_file(
             path, {name: value for name, value in asked.items() if value is not None}
         )
-        found = sweep_of(opened(settings, progress=progress), path.stem)
+        found = sweep_of(load_program(settings, progress=progress), path.stem)
     else:
         raise ValueError(
             f"program = {program!r} is neither a file nor one of {', '.join(BUILT_IN)}: check the name, or "

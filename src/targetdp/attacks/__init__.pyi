@@ -11,7 +11,6 @@ from targetdp.attacks._criteria import LINKABILITY as LINKABILITY
 from targetdp.attacks._criteria import QUESTIONS as QUESTIONS
 from targetdp.attacks._criteria import SINGLING_OUT as SINGLING_OUT
 from targetdp.attacks._criteria import meaning as meaning
-from targetdp.attacks._distinguishing import Formula as Formula
 from targetdp.attacks._distinguishing import distinguishing as distinguishing
 from targetdp.attacks._distinguishing import printed_loss as printed_loss
 from targetdp.attacks._guess._failed_guesses import near as near

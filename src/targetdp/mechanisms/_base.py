@@ -78,6 +78,11 @@ class NoiseMechanism(Mechanism):
     def guarantee(self) -> Guarantee:
         """What one call of `privatize` without ``rng`` guarantees."""
 
+    @property
+    def draws_its_law(self) -> bool:
+        """Whether each simulation draws the law of its noise anew, so that nobody knows it beforehand."""
+        return False
+
     @abstractmethod
     def law(self, dimensions: int) -> NoiseLaw:
         """The noise itself, where each row's is drawn on its own; a ValueError where it is not."""
@@ -169,7 +174,7 @@ def noise_mechanisms() -> Mapping[str, Builder]:
 
 
 def mechanism_names() -> tuple[str, ...]:
-    """The names of all noise mechanisms, sorted; our own are read off the files, so that nothing is imported."""
+    """The names of all noise mechanisms, sorted; our own are read off the files: nothing is imported."""
     return tuple(sorted({*declared("targetdp.mechanisms"), *_BUILDERS}))
 
 

@@ -35,9 +35,7 @@ from targetdp.programs._settings import AidSettings as AidSettings
 from targetdp.programs._settings import AnySettings as AnySettings
 from targetdp.programs._settings import MARK as MARK
 from targetdp.programs._settings import ProgramFile as ProgramFile
-from targetdp.programs._settings import SWEPT as SWEPT
 from targetdp.programs._settings import Source as Source
-from targetdp.programs._settings import TWO_ROUNDS as TWO_ROUNDS
 from targetdp.programs._settings import read_program_file as read_program_file
 from targetdp.programs._template import Terms as Terms
 from targetdp.programs._template import checked_text as checked_text

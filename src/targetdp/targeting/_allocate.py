@@ -15,7 +15,7 @@ from targetdp.release import Certificate
 from targetdp.targeting._labelled import LabelledSample, certified, read_released
 from targetdp.targeting._learn import Kind, Weights, weights_along
 from targetdp.targeting._reading import chances_of_rows, chances_of_scores, chances_of_unlabelled
-from targetdp.targeting._rounds import kind_of, poverty_line
+from targetdp.targeting._sample_and_scores import kind_of, poverty_line
 from targetdp.targeting._score_noise import ScoreNoise
 
 CHOSEN = {"aid": "aid", "lending": "loan"}
@@ -81,11 +81,11 @@ def read_scores(
         reason = f"was made for {proof.made_for}, which standardizes values after the noise"
     if reason is not None or not isinstance(law, LinearLaw):
         raise ValueError(f"release {path} {reason}: decide by a release of one score (targetdp score)")
-    found = read_released("scores", path, proof, progress or Silent())
-    return PrivateScores(proof, law, found.ids, found.rows[:, 0])
+    released = read_released("scores", path, proof, progress or Silent())
+    return PrivateScores(proof, law, released.ids, released.rows[:, 0])
 
 
-def decide(
+def allocate(
     scores: PrivateScores, sample: LabelledSample, rng: np.random.Generator, *, folds: int = 5
 ) -> Decisions:
     """Chances of all who have a score or are in the sample, and whom the program's rule chooses.
@@ -147,7 +147,7 @@ def highest(chances: Floats, places: int, rng: np.random.Generator) -> Truths:
 
 
 def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
-    """Both rounds are of the same columns and, if the scores say so, of this sample."""
+    """Scores and sample are of the same columns and, if the scores say so, of this sample."""
     if set(scores.features) != set(sample.features):
         odd = sorted(set(scores.features) ^ set(sample.features))
         raise ValueError(
@@ -163,8 +163,8 @@ def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
         )
     if not scores.sample.same_scales:
         return (
-            "columns are scaled in another way in each round, so a score is not quite what was learned: ask "
-            "the data holder for scores with the sample's scales",
+            "columns of the sample and of the scores are scaled in different ways, so a score is not quite "
+            "what was learned: ask the data holder for scores with the sample's scales",
         )
     return ()
 
@@ -179,16 +179,16 @@ def _learned(scores: PrivateScores, sample: LabelledSample) -> tuple[Weights, tu
     if agreement >= _SAME:
         return again, ()
     program = sample.program
-    found = weights_along(
+    given = weights_along(
         again, w, sample.rows, program.outcomes, covariance_of(sample.law, len(w)),
         program.people.weights if program.people.weighted else None,
     )  # fmt: skip
-    if found.covariance <= 0:
+    if given.covariance <= 0:
         raise ValueError(
             "in the sample the target does not rise with these scores: were they made with other weights, or "
             "for other labels? Learn again, and ask for scores with those weights"
         )
-    return found, (
+    return given, (
         f"the scores are not along the weights that targetdp learn would find now (cosine {agreement:.2f}): "
         "another ε, other labels, or weights of your own; they are read along the weights they have",
     )

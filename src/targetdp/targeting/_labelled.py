@@ -21,8 +21,8 @@ from targetdp.programs import (
 )
 from targetdp.release import Certificate, certificate_path, read_certificate, verify_release
 from targetdp.table import Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
-from targetdp.targeting._learn import FEWEST, Weights, learn_weights
-from targetdp.targeting._rounds import part_of
+from targetdp.targeting._learn import FEWEST, Weights, learn
+from targetdp.targeting._sample_and_scores import part_of
 
 # A release, read by whoever was handed it: its certificate must hold for the file, then ids and values.
 
@@ -101,7 +101,7 @@ class LabelledSample:
     def learn(self, score_variance: float) -> Weights:
         """Weights for scores that get noise of this variance."""
         program = self.program
-        return learn_weights(
+        return learn(
             self.rows,
             program.outcomes,
             covariance_of(self.law, self.rows.shape[1]),

@@ -91,7 +91,7 @@ class _Towards:
     beside: Floats
 
 
-def learn_weights(
+def learn(
     Z: Any, y: Any, noise_covariance: Any, score_variance: float, *, kind: Kind = "aid", weights: Any = None
 ) -> Weights:
     """The best weights for one private score, from private rows and their labels.

@@ -113,7 +113,7 @@ def chances_of_unlabelled(
 
     How far to trust it is taken from those who have a label, each predicted without her.
     """
-    ours, theirs = one_round(Z, y, rows, learned.scale, learned.kind, folds, weights)
+    ours, theirs = predict_rows(Z, y, rows, learned.scale, learned.kind, folds, weights)
     if learned.kind == "lending":
         return theirs
     return _at_or_below(theirs, ours, y, learned, line, weights)
@@ -134,7 +134,7 @@ def _at_or_below(
     return np.asarray(ndtr((bent - mean - slope * (predicted - middle)) / math.sqrt(rest)))
 
 
-def one_round(
+def predict_rows(
     ours: Floats,
     y: Floats,
     theirs: Floats,

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 
 from targetdp._core import check
 from targetdp.tradeoff._grid import Grid
-from targetdp.tradeoff._mark import must_agree
 from targetdp.tradeoff._results import WORST
 from targetdp.tradeoff._simulation import ATTACKS, EVERYBODY
+from targetdp.tradeoff._study import must_agree
 from targetdp.tradeoff._sweep_folder import SUMMARY, read_run
 
 PROTECTIONS = ("singling_out", "attribute_inference", "distinguishing")

@@ -52,6 +52,10 @@ def find_sweep(
         settings = read_program_file(
             path, {name: value for name, value in asked.items() if value is not None}
         )
+        try:
+            grid_of(settings)  # a name that nobody knows is refused before the table is read
+        except ValueError as error:
+            raise ValueError(f"program file {path}: grid: {error}") from error
         found = sweep_of(opened(settings, progress=progress), path.stem)
     else:
         raise ValueError(
@@ -81,11 +85,12 @@ def sweep_of(program: OpenProgram, name: str) -> Sweep:
         unit=settings.unit,
         rows=settings.rows,
     )
-    asked = settings.grid.model_dump()
-    return Sweep(
-        study, Grid(**asked, parts=None if settings.parts == 1 else settings.parts), settings.simulations,
-        settings.seed,
-    )  # fmt: skip
+    return Sweep(study, grid_of(settings), settings.simulations, settings.seed)
+
+
+def grid_of(settings: AnySettings) -> Grid:
+    """The grid of a program file."""
+    return Grid(**settings.grid.model_dump(), parts=None if settings.parts == 1 else settings.parts)
 
 
 def built_in(name: str, *, rows: RowRule = "clip", quota_rule: QuotaRule | None = None) -> Sweep:

@@ -24,11 +24,11 @@ from threadpoolctl import threadpool_limits
 from targetdp._core import Floats, Progress, Silent, at_most, check, processors
 from targetdp.attacks import neighborhood
 from targetdp.tradeoff import _results as results
-from targetdp.tradeoff._grid import STATUS_QUO, Cell
 from targetdp.tradeoff._results import summary
-from targetdp.tradeoff._simulation import Figure, derive, simulate
-from targetdp.tradeoff._sweep import Sweep, Unit, generator
+from targetdp.tradeoff._simulation import Figure
+from targetdp.tradeoff._sweep import Sweep, Unit, generator, simulate
 from targetdp.tradeoff._sweep_folder import RESULTS, SUMMARY, TIMING, Place
+from targetdp.tradeoff._technology import STATUS_QUO, Cell
 
 Backend = Literal["loky", "threading", "dask", "ray", "spark"]
 BACKENDS: tuple[Backend, ...] = ("loky", "threading", "dask", "ray", "spark")
@@ -235,7 +235,7 @@ def _known(sweep: Sweep) -> dict[str, pa.Table]:
 def _derived(cell: Cell, dimensions: int) -> tuple[Figure, ...]:
     """What the noise alone tells; a cell that cannot be is refused here, before any work."""
     try:
-        return derive(cell, cell.build(dimensions), dimensions)
+        return cell.technology.derive(cell, dimensions)
     except ValueError as error:
         raise ValueError(f"cell {cell.name!r} is not possible on {dimensions} columns: {error}") from error
 

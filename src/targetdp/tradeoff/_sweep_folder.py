@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from targetdp._files import remove_drafts, write_whole
-from targetdp.tradeoff._mark import FINGERPRINT, MARK, SOURCE, mark_of, metadata
+from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE, mark_of, metadata
 from targetdp.tradeoff._sweep import Sweep, Unit
 
 # The mark of figures that were made from confidential rows; whatever is made from them carries it on.

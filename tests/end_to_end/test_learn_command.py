@@ -84,8 +84,8 @@ def test_lending_and_json(folder: Path) -> None:
     ran = learn(*QUICK, "--json", "--B", "1", "--epsilon", "2", "--delta", "0", "--confidence", "0.9")
     assert ran.code == 0, ran.err
     told = ran.json
-    assert told["release_scores"]["guarantee"]["B"] == 1
-    assert told["release_scores"]["guarantee"]["epsilon"] == 2
+    assert told["scores"]["guarantee"]["B"] == 1
+    assert told["scores"]["guarantee"]["epsilon"] == 2
     assert told["confidence"] == 0.9
     assert (told["unit"], told["population"], told["people"]) == ("$", 20_000, SAMPLED)
     assert set(told["expected"]) == {"accuracy", "wrong_approvals", "wrong_refusals", "profit"}
@@ -132,14 +132,14 @@ def test_what_scales_cost_is_no_noise(folder: Path) -> None:
     assert released.certificate.guarantee.epsilon == pytest.approx(7.0)
     ran = cli("learn", "paid.parquet", "labels.csv", *QUICK, "--json")
     assert ran.code == 0, ran.err
-    second = ran.json["release_scores"]["guarantee"]
+    second = ran.json["scores"]["guarantee"]
     assert second["epsilon"] == pytest.approx(1.0)
     assert second["delta"] <= 1e-5
     note = "of the sample's ε = 7, 6 was paid for column scales and 1 is noise"
     assert note in words(ran.err)
     assert any(note in one for one in ran.json["notes"])
     own = cli("learn", "paid.parquet", "labels.csv", *QUICK, "--json", "--force", "--epsilon", "3")
-    assert own.json["release_scores"]["guarantee"]["epsilon"] == 3
+    assert own.json["scores"]["guarantee"]["epsilon"] == 3
     assert "column scales" not in own.err
 
 

@@ -217,7 +217,7 @@ def _show(found: Any, plan: Any, others: Any, settings: Any) -> None:
         expected.add_row(*cells(_heading(name, settings), _number(name, one.value), f"{low} to {high}"))
     names = [name for name in plan.expectation.figures if name != "recall"]
     more = Table(
-        title=f"What more or less ε of the scores would buy (B = {plan.guarantee.B:g})",
+        title=f"What more or less ε would buy for the scores (B = {plan.guarantee.B:g})",
         title_justify="left",
         min_width=78,
         caption="The sample stays as it was; its noise is in all of these.",

@@ -69,7 +69,20 @@ def read_scores(
     public_key: str | None = None,
     progress: Progress | None = None,
 ) -> PrivateScores:
-    """A release of one score for each person; its certificate must hold for the file."""
+    """A release of one score for each person; its certificate must hold for the file.
+
+    Args:
+        path: The released scores.
+        certificate: Their certificate; beside the file unless given.
+        public_key: The data holder's, to check the signature with.
+        progress: Whom to tell how far reading is.
+
+    Returns:
+        Scores by id, and the law of their noise.
+
+    Raises:
+        ValueError: The certificate does not hold, or the release has no scores, or several of each person.
+    """
     proof = certified("scores", path, certificate, public_key)
     law = None if proof.mechanism.law is None else law_of(proof.mechanism.law)
     reason = None
@@ -93,10 +106,27 @@ def allocate(
     Aid goes to the program's share of all of them, those with the highest chances to be poor; loans to all
     with a chance to repay above its threshold. Whoever has a score is judged by it, all others by their
     private row and a model that was fitted without them. Nobody's own label counts, so that being asked in
-    the survey is no advantage. ``rng`` draws among people with equal chances at the cut.
+    the survey is no advantage.
+
+    Args:
+        scores: The score release, from `read_scores`.
+        sample: The private sample with its labels, from `read_labelled`.
+        rng: Draws among people with equal chances at the cut.
+        folds: Parts of the cross-validation that predicts people of the sample.
+
+    Returns:
+        Everybody's chance, who is chosen, and what each decision is based on.
+
+    Raises:
+        ValueError: Scores are of other columns than the sample's, or were made beside another sample.
 
     Guarantees: post-processing of both releases, as far as their rows are concerned.
-    Refuses, with the reason: scores of other columns than the sample's, or made beside another sample.
+
+    Example:
+        >>> from targetdp.targeting import read_labelled, read_scores
+        >>> scores = read_scores(Path("scores.parquet"))  # doctest: +SKIP
+        >>> sample = read_labelled(Path("private.parquet"), Path("labels.csv"), program)  # doctest: +SKIP
+        >>> allocate(scores, sample, np.random.default_rng(0)).table()  # doctest: +SKIP
     """
     if scores.certificate.id in BESIDE_ID:
         raise ValueError(

@@ -89,17 +89,40 @@ def expect(
 ) -> Expectation:
     """What scores of these weights with this noise would achieve among many people like the sample's.
 
-    ``labelled`` is the program of the sample, in the order in which the weights were learned; ``law`` is that
-    of its rows' noise, which is taken for normal otherwise. Each person's score is by weights that were
-    learned without her. Of the two models of its score (smooth
+    Each person's score is by weights that were learned without her. Of the two models of the scores (smooth
     and counted) the smooth one is believed, and the counted one the more, the farther the two are from each
     other where both can be held against the sample itself: see `Difference`. Intervals come from samples
     drawn again from the sample (bootstrap), reach over both models, and are a point of accuracy wider on
     either side, for what neither shows.
 
+    Args:
+        labelled: The program of the sample, in the order in which the weights were learned.
+        learned: The weights.
+        noise: What scores will get.
+        rng: Draws the samples of the intervals.
+        law: Of the noise on the sample's rows, which is taken for normal otherwise.
+        confidence: Of the intervals.
+        redrawn: How many samples an interval is made from; 0 for none.
+
+    Returns:
+        Each metric of the program, with an interval.
+
+    Raises:
+        ValueError: The weights are not of these people.
+
     Does not guarantee: anything where the sample is not drawn from the people to be scored; a program of few
     people varies by chance as well.
     Edges: the more noise the private rows have, the wider.
+
+    Example:
+        >>> from targetdp.targeting import learn
+        >>> rng = np.random.default_rng(0)
+        >>> rows = rng.uniform(-0.5, 0.5, (500, 2))
+        >>> Z, poor = rows + rng.normal(0, 0.1, rows.shape), Aid(rows[:, 0] + 1, quota=0.3)
+        >>> learned = learn(Z, poor.outcomes, 0.01 * np.eye(2), score_variance=0.01)
+        >>> found = expect(poor, learned, ScoreNoise.normal(0.01, step=0.01), rng, redrawn=20)
+        >>> bool(0.8 < found["accuracy"].low < found["accuracy"].value < 1)
+        True
     """
     confidence = check.number("confidence", confidence, above=0, below=1)
     n = labelled.people.count
@@ -230,7 +253,18 @@ def plan_scores(
     confidence: float = CONFIDENCE,
     redrawn: int = REDRAWN,
 ) -> ScorePlan:
-    """The least noise on one score for a guarantee, and the weights that know it."""
+    """The least noise on one score for a guarantee, the weights that know it, and what to expect of both.
+
+    Args:
+        sample: The private sample with its labels.
+        asked: The guarantee of the scores.
+        rng: Draws the samples of the intervals.
+        confidence: Of the intervals.
+        redrawn: How many samples an interval is made from; 0 for none.
+
+    Returns:
+        Weights to hand to the data holder, and what they would achieve.
+    """
     choice = least_noise(asked, 1)
     noise = ScoreNoise.of(choice.mechanism.law(1), COARSE)
     weights = sample.learn(noise.variance)
@@ -244,7 +278,17 @@ def plan_scores(
 def compare_epsilons(
     sample: LabelledSample, asked: Guarantee, rng: np.random.Generator, times: Sequence[float] = TIMES
 ) -> tuple[ScorePlan, ...]:
-    """The same with multiples of its ε, as far as there is noise for them; no intervals."""
+    """What other ε would buy: `plan_scores` with multiples of it, as far as there is noise for them.
+
+    Args:
+        sample: The private sample with its labels.
+        asked: The guarantee whose ε is multiplied.
+        rng: As for `plan_scores`.
+        times: By what.
+
+    Returns:
+        A plan for each multiple, without intervals.
+    """
     each = (Guarantee(asked.B, asked.epsilon * by, asked.delta) for by in times)
     return tuple(
         plan_scores(sample, one, rng, redrawn=0) for one in each

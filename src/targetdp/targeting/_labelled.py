@@ -123,11 +123,26 @@ def read_labelled(
 ) -> LabelledSample:
     """Join a private sample with a table of labels on the id.
 
-    Columns, their order and the noise are the certificate's, which must hold for the file. Of the program's
-    settings only kind, target, quota, weights, loans and population count; labels' ids are in ``id_column``,
-    or where the program, or the certificate, says.
-    Refuses, with the reason: no certificate; k-anonymity, scores, or a release made for another tool; ids
-    that are missing, or twice; labels that are missing; fewer than 30 people in both.
+    Columns, their order and the noise are the certificate's. Of the program's settings only kind, target,
+    quota, weights, loans and population count; labels' ids are where ``id_column``, the program or the
+    certificate says.
+
+    Args:
+        sample: The released rows of the sample.
+        labels: Table of labels (Parquet or CSV).
+        settings: The program.
+        id_column: Where labels have their ids.
+        certificate: The sample's; beside the file unless given.
+        public_key: The data holder's, to check the signature with.
+        progress: Whom to tell how far reading is.
+
+    Returns:
+        People with a row and a label, and notes about those who have one of them only.
+
+    Raises:
+        ValueError: There is no certificate, or it does not hold; the release is k-anonymous, of scores, or
+            made for another tool; ids or labels are missing, or ids are there twice; fewer than 30 people are
+            in both.
     """
     watch = progress or Silent()
     proof = certified("sample", sample, certificate, public_key)

@@ -31,6 +31,15 @@ def chances_of_scores(scores: Any, noise: ScoreNoise, learned: Weights, line: fl
     released ones. Given a score before the noise, the target is normal around a straight line, or the
     log-odds of repaying are on one, with the covariance that the private sample showed.
 
+    Args:
+        scores: Released scores.
+        noise: What is on them.
+        learned: The weights that they were made with.
+        line: The poverty line, for aid.
+
+    Returns:
+        One chance for each score.
+
     Guarantees: post-processing of both releases.
     """
     seen = values_of("scores", scores)

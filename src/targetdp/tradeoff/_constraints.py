@@ -55,6 +55,21 @@ class Constraint:
 
     Whoever asks for protection of at least 0.8 should get it: a constraint is held against the *safe end* of
     the interval, the low end where at least so much is asked, the high end where at most so much is allowed.
+
+    Args:
+        metric: A figure of the sweep, such as ``"singling_out"`` or ``"extra_exclusion_errors"``.
+        at_least: The smallest value that will do.
+        at_most: The largest value that will do. Give one of the two.
+
+    Raises:
+        ValueError: Both limits are given, or none, or a protection is outside 0 to 1.
+
+    Example:
+        >>> limit = Constraint("singling_out", at_least=0.8)
+        >>> limit.holds(Estimate(0.81, low=0.79, high=0.83))
+        False
+        >>> limit.words
+        'singling-out protection of at least 0.8'
     """
 
     metric: str
@@ -105,7 +120,15 @@ class Standing:
 def read_figures(folder: Path) -> dict[str, dict[str, Estimate]]:
     """By cell and metric: figures about everybody, attacks by their worst setting, exact derivations.
 
-    Figures whose file and `run.json` do not tell the same about where they come from are refused.
+    Args:
+        folder: Of a finished sweep.
+
+    Returns:
+        For each cell's name, an `Estimate` for each metric.
+
+    Raises:
+        ValueError: The sweep has not ended, or was changed by hand: its file and `run.json` do not tell the
+            same about where the figures come from.
     """
     run = read_run(folder)
     try:

@@ -27,8 +27,28 @@ class Grid:
     to the same total (B, ε₁ + ε₂, δ). Parts are the projection's: on other mechanisms they would change
     nothing but the δ, which all share anyway.
 
+    Args:
+        B: Distances within which people are hidden from each other, above 0 and at most 2.
+        epsilon1: ε₁ of the projection; other technologies get ε₁ + ε₂.
+        epsilon2: ε₂ of the projection, below 1.
+        k: Dimensions of the projection.
+        group_sizes: Of k-anonymity, 2 or more each.
+        mechanisms: Technologies to compare, by their names: see `technologies`.
+        delta: δ of every cell; None for 1/(n + 1).
+        parts: How many random parts the projection is made in; None for one.
+
+    Raises:
+        TypeError: A list of values is none.
+        ValueError: A value is out of its range, no technology has a name, or both ``delta`` and ``parts`` are
+            given.
+
     Edges: the status quo and classic differential privacy (B = 2) are always among the cells. Repeated
     values count once. Scores are left out where there are too few people to learn from a part of them.
+
+    Example:
+        >>> grid = Grid(B=(0.25,), epsilon1=(3.0,), epsilon2=(0.5,), mechanisms=("score",), group_sizes=(5,))
+        >>> [cell.name for cell in grid.cells(people=1000)]
+        ['status quo', 'score B=0.25 epsilon=3.5', 'score B=2 epsilon=3.5', 'mondrian group_size=5']
     """
 
     B: tuple[float, ...] = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, CLASSIC)
@@ -71,7 +91,15 @@ class Grid:
             object.__setattr__(self, name, value)
 
     def cells(self, people: int, rows: RowRule = "clip") -> tuple[Cell, ...]:
-        """Every cell, in a fixed order; those equal in distribution to an earlier one say so."""
+        """Every cell, in a fixed order; those equal in distribution to an earlier one say so.
+
+        Args:
+            people: How many people the table has: δ hangs on it, and some cells need enough of them.
+            rows: How rows came into the unit ball.
+
+        Returns:
+            The status quo first, then the technologies in the order of ``mechanisms``, then k-anonymity.
+        """
         known = technologies()
         always = (name for name, one in known.items() if one.in_every_grid)
         named = dict.fromkeys([STATUS_QUO, *self.mechanisms, *always])

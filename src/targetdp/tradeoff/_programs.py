@@ -42,7 +42,25 @@ def find_sweep(
 ) -> Sweep:  # fmt: skip
     """The sweep of a built-in program (`togo`, `nigeria`) or of a program file.
 
-    ``quick`` is a first look: a few cells, a few simulations. What is given here wins over the file.
+    Args:
+        program: The name, or the path of a program file.
+        quick: Whether it is a first look: a few cells, a few simulations.
+        simulations: How often each cell is tried. What is given here wins over the file.
+        seed: Of all randomness.
+        rows: How rows come into the unit ball.
+        quota_rule: Whether there is one quota for all, or one in each fold.
+        progress: Whom to tell how far reading the table is.
+
+    Returns:
+        A sweep that `run` takes.
+
+    Raises:
+        ValueError: No program has that name, or something in the file is wrong, such as a technology that
+            nobody knows.
+
+    Example:
+        >>> find_sweep("togo", quick=True).cells[0].name
+        'status quo'
     """
     if program in BUILT_IN:
         found = built_in(program, rows=rows or "clip", quota_rule=quota_rule)
@@ -94,7 +112,19 @@ def grid_of(settings: AnySettings) -> Grid:
 
 
 def built_in(name: str, *, rows: RowRule = "clip", quota_rule: QuotaRule | None = None) -> Sweep:
-    """The paper's case study on an invented population of the same size."""
+    """The paper's case study on an invented population of the same size.
+
+    Args:
+        name: ``"togo"`` (aid) or ``"nigeria"`` (lending).
+        rows: How rows come into the unit ball.
+        quota_rule: Whether there is one quota for all, or one in each fold; for aid only.
+
+    Returns:
+        The sweep with the paper's grid.
+
+    Raises:
+        ValueError: ``quota_rule`` is given for a program without a quota.
+    """
     example = draw(name)
     program, parts = BUILT_IN[name](example)
     if quota_rule is not None:

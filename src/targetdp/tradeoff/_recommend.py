@@ -96,6 +96,32 @@ def recommend(
     Cells that `targetdp privatize` cannot make (a projection with another k than a release's) are never
     recommended. k-anonymity is left out unless ``without_guarantee``, and the status quo always: audits can
     only find what somebody thought of.
+
+    Args:
+        folder: Of a finished sweep.
+        constraints: What must hold, at least one.
+        without_guarantee: Whether a release that promises nothing may be recommended.
+
+    Returns:
+        The cell to release and why, with its release file; or why nothing satisfies what is asked.
+
+    Raises:
+        ValueError: No constraint is given, one names a metric that was not measured, or the sweep's rows are
+            not clipped, so that nothing in it can be released.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from targetdp.programs import Aid, Folds
+        >>> from targetdp.tradeoff import Grid, Study, Sweep, run
+        >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 2))
+        >>> study = Study("small", "synthetic", ("calls", "texts"), X, Aid(X[:, 0], 0.3), Folds(40))
+        >>> grid = Grid(B=(2.0,), epsilon1=(3.0,), epsilon2=(0.5,), mechanisms=("gaussian",), group_sizes=())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     finished = run(Sweep(study, grid, simulations=2), Path(folder) / "sweep")
+        ...     found = recommend(finished.folder, [Constraint("distinguishing", at_least=0.1)])
+        >>> found.chosen.name
+        'gaussian B=2 epsilon=3.5'
     """
     asked = tuple(constraints)
     if not asked:

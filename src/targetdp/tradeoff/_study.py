@@ -27,12 +27,34 @@ OBJECTIVES = {"aid": ("exclusion_errors", "smallest"), "lending": ("profit", "la
 class Study:
     """A program, and the normalized rows of its people in the same order.
 
-    ``features`` name the columns of X. ``release`` are the settings that a release of this table would share
-    with it (its id column and scales), for `release.toml`. ``scales`` brought the columns to one size, if
-    known: with them a distance can be told in the columns' own units. ``rows`` is the rule that then brought
-    the rows into the unit ball: a release clips them, so that others come without a guarantee. ``unit`` is
-    that of the program's figures, such as a currency. ``holdout`` people are kept out of a release to
-    measure attribute inference: the paper's 500, or a quarter of a small table.
+    Args:
+        name: What pages and files call the program.
+        source: Where the rows come from: ``"public"``, ``"synthetic"`` or ``"confidential"``, whose figures
+            are for the data holder only.
+        features: Names of the columns of X.
+        X: Rows in the unit ball, one for each person.
+        program: What decides about these people.
+        folds: Who is predicted together in the program's cross-validation.
+        release: Settings that a release of this table would share with it (its id column and scales), for
+            `release.toml`.
+        holdout: How many people are kept out of a release to measure attribute inference; 0 for the paper's
+            500, or a quarter of a small table.
+        scales: What brought the columns to one size, if known: with them a distance can be told in the
+            columns' own units.
+        unit: That of the program's figures, such as a currency.
+        rows: The rule that brought the rows into the unit ball: a release clips them, so that others come
+            without a guarantee.
+
+    Raises:
+        TypeError: ``program`` or ``folds`` is of another kind.
+        ValueError: Names, people or scales do not fit the table, or it has fewer than 8 people.
+
+    Example:
+        >>> from targetdp.programs import Aid, Folds
+        >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 2))
+        >>> study = Study("small", "synthetic", ("calls", "texts"), X, Aid(X[:, 0], 0.3), Folds(40))
+        >>> study.people, study.dimensions, study.holdout
+        (40, 2, 10)
     """
 
     name: str

@@ -34,7 +34,19 @@ def simulate(
     study: Study, cell: Cell, mechanism: Mechanism | None, status_quo: Result, simulation: int, *,
     seed: int, draws: int = 1,
 ) -> Simulated:  # fmt: skip
-    """One simulation. ``mechanism`` is the cell's own, ``draws`` how often known columns are drawn.
+    """One simulation of a cell: what the program makes of the release, and what attackers do.
+
+    Args:
+        study: The program and its people.
+        cell: What is released.
+        mechanism: The cell's own, as `Cell.build` makes it.
+        status_quo: What the program achieves without privacy.
+        simulation: Its number.
+        seed: Of the sweep.
+        draws: How often known columns are drawn.
+
+    Returns:
+        All figures, and how many seconds each part of the work took.
 
     Guarantees: the same figures whenever and wherever it is run with the same software on a processor of
     the same kind: all randomness comes from the seed, the cell and the number of the simulation.
@@ -74,6 +86,22 @@ class Sweep:
 
     Cells without randomness are tried once, and those equal in distribution to an earlier one not at all:
     they share its simulations.
+
+    Args:
+        study: The program and its people.
+        grid: What is compared; the paper's grid unless given.
+        simulations: How often each cell with noise is tried.
+        seed: Of all randomness: the same sweep has the same figures.
+
+    Raises:
+        TypeError: A technology of the grid is not made for the study's program.
+        ValueError: ``simulations`` or ``seed`` is out of its range.
+
+    Example:
+        >>> from targetdp.tradeoff import find_sweep
+        >>> sweep = find_sweep("togo", quick=True)
+        >>> sweep.simulations, len(sweep.cells), sweep.study.people
+        (5, 15, 4201)
     """
 
     study: Study

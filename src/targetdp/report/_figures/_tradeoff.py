@@ -29,7 +29,7 @@ from targetdp.report._figures._style import (
     style,
     whole,
 )
-from targetdp.tradeoff import PROTECTIONS, Estimate, in_words, technology_named
+from targetdp.tradeoff import PROTECTIONS, Estimate, in_words, technologies
 
 _HEIGHT = 2.3
 _STAR, _DOT = 8.5, 4.0
@@ -222,8 +222,9 @@ def _named(technology: Star, shown: Sequence[Chosen]) -> str:
 
 def _about(shown: Sequence[Chosen]) -> str:
     """What the technologies that are drawn say of their figures."""
-    names = dict.fromkeys(name for one in shown for name in one.curves)
-    return " ".join(note for name in names if (note := technology_named(name).about_figure))
+    drawn = {name for one in shown for name in one.curves}
+    said = (one.about_figure for name, one in technologies().items() if name in drawn)
+    return " ".join(note for note in said if note)
 
 
 def _note(shown: Sequence[Chosen]) -> str:

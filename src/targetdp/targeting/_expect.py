@@ -25,7 +25,7 @@ _UNSEEN = 0.005
 """Share of people, in either kind of error, that no model shows: as it was measured."""
 
 _ODD = 2.5
-"""Errors of chance from which on a difference is told."""
+"""Errors of chance above which a difference is reported."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,9 @@ def expect(
     if len(learned.scores) != n:
         raise ValueError(f"learned is from {len(learned.scores):,} people: labelled has {n:,}")
     first = ScoreNoise.along(law, learned.noise_variance, noise.step)
-    found = difference_of(labelled, learned, first, rng)
+    difference = difference_of(labelled, learned, first, rng)
     once = BootstrapSample.of(labelled, learned)
-    believed = once.smooth(noise).towards(counted([once], noise, first)[0], found.disbelief)
+    believed = once.smooth(noise).towards(counted([once], noise, first)[0], difference.disbelief)
     named = _figures_of(once, believed)
     values = np.array(list(named.values()))
     ends = [_values(once, believed, by) for by in (-_UNSEEN, _UNSEEN)]
@@ -150,7 +150,7 @@ def expect(
         name: Expected(float(v), *_possible(name, float(a), float(b), labelled))
         for name, v, a, b in zip(named, values, low, high, strict=True)
     }
-    return Expectation(figures, noise.deviation, confidence, found)
+    return Expectation(figures, noise.deviation, confidence, difference)
 
 
 def _possible(name: str, low: float, high: float, labelled: Aid | Lending) -> tuple[float, float]:
@@ -268,11 +268,11 @@ def plan_scores(
     choice = least_noise(asked, 1)
     noise = ScoreNoise.of(choice.mechanism.law(1), COARSE)
     weights = sample.learn(noise.variance)
-    found = expect(
+    expectation = expect(
         sample.program, weights, noise, rng, law=sample.law, confidence=confidence, redrawn=redrawn
     )
     kept = choice.mechanism.guarantee
-    return ScorePlan(asked if kept.is_at_least(asked) else kept, choice.name, weights, found)
+    return ScorePlan(asked if kept.is_at_least(asked) else kept, choice.name, weights, expectation)
 
 
 def compare_epsilons(

@@ -80,7 +80,7 @@ def read_released(what: str, path: Path, proof: Certificate, progress: Progress)
 
 
 OF_EACH = 1_000.0
-"""People whom counts and money are told of, where a program file names no population."""
+"""People whom counts and money are of, where a program file names no population."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,16 +155,16 @@ def read_labelled(
             "population": settings.population or OF_EACH,
         }
     )  # fmt: skip
-    found = read_columns(given, watch)
+    columns = read_columns(given, watch)
     try:
         program = (
-            aid_program(given, found, {})
+            aid_program(given, columns, {})
             if isinstance(given, AidSettings)
-            else lending_program(given, found, {})
+            else lending_program(given, columns, {})
         )
     except ValueError as error:
         raise ValueError(f"labels {labels}: {error}") from error
-    places = pc.index_in(found.ids, value_set=ids)
+    places = pc.index_in(columns.ids, value_set=ids)
     known = np.asarray(places.is_valid().to_numpy(zero_copy_only=False))
     both = int(known.sum())
     if both < FEWEST:

@@ -134,12 +134,12 @@ def counted(draws: Sequence[BootstrapSample], noise: ScoreNoise, first: ScoreNoi
     many = people.weights.sum() ** 2 / np.square(people.weights).sum()
     kinds = starts.sum(axis=2, keepdims=True)
     steps = starts.shape[2]
-    found = first.distributions(
+    distributions = first.distributions(
         (many * seen).reshape(-1, seen.shape[2]), (starts / np.maximum(kinds, 1e-300)).reshape(-1, steps)
     ).reshape(starts.shape)
     return [
         draw.errors(noise.spread_out(low), noise.spread_out(high), noise)
-        for draw, (low, high) in zip(draws, kinds * found, strict=True)
+        for draw, (low, high) in zip(draws, kinds * distributions, strict=True)
     ]
 
 

@@ -14,10 +14,10 @@ from targetdp.tradeoff._recommend import promised_epsilon as promised_epsilon
 from targetdp.tradeoff._recommend import recommend as recommend
 from targetdp.tradeoff._release_file import TUNED_ON as TUNED_ON
 from targetdp.tradeoff._release_file import can_be_made as can_be_made
+from targetdp.tradeoff._release_file import format_guarantee as format_guarantee
 from targetdp.tradeoff._release_file import large_delta as large_delta
 from targetdp.tradeoff._release_file import promise_of as promise_of
 from targetdp.tradeoff._release_file import release_text as release_text
-from targetdp.tradeoff._release_file import told as told
 from targetdp.tradeoff._rows import PROJECTION as PROJECTION
 from targetdp.tradeoff._rows import TableOfRows as TableOfRows
 from targetdp.tradeoff._rows import larger_by_parts as larger_by_parts

@@ -21,7 +21,7 @@ PROTECTIONS = ("singling_out", "attribute_inference", "distinguishing")
 _SETTINGS = dict.fromkeys(ATTACKS, WORST) | {"distinguishing": "exact", "crowd": "typical"}
 """Which of a metric's lines counts, where it is not the one about everybody."""
 
-_TOLD = {
+_METRIC_NAMES = {
     "singling_out": "singling-out protection",
     "attribute_inference": "attribute inference protection",
     "distinguishing": "distinguishing protection",
@@ -154,8 +154,8 @@ def _must_be_its_grid(run: Mapping[str, Any], folder: Path) -> None:
             f"{folder}: run.json was made by another version of targetdp: run the sweep again in a new folder"
         )
     cells = [asdict(cell) for cell in Grid(**made_of["grid"]).cells(run["people"], run["rows"])]
-    told = {name: run.get(name) for name in made_of["told"]}
-    if run["cells"] != cells or run["release"] != made_of["release"] or told != made_of["told"]:
+    stated = {name: run.get(name) for name in made_of["told"]}
+    if run["cells"] != cells or run["release"] != made_of["release"] or stated != made_of["told"]:
         raise ValueError(
             f"{folder}: the cells, release settings or names of run.json are not those of its sweep: it was "
             "changed by hand; run the sweep again in a new folder"
@@ -164,7 +164,7 @@ def _must_be_its_grid(run: Mapping[str, Any], folder: Path) -> None:
 
 def in_words(metric: str) -> str:
     """A metric's name for people."""
-    return _TOLD.get(metric, metric.replace("_", " "))
+    return _METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 
 def shown(value: float | None) -> str:

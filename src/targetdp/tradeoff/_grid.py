@@ -47,8 +47,8 @@ class Grid:
 
     Example:
         >>> grid = Grid(B=(0.25,), epsilon1=(3.0,), epsilon2=(0.5,), mechanisms=("score",), group_sizes=(5,))
-        >>> [cell.name for cell in grid.cells(people=1000)]
-        ['status quo', 'score B=0.25 epsilon=3.5', 'score B=2 epsilon=3.5', 'mondrian group_size=5']
+        >>> print(*(cell.name for cell in grid.cells(people=1000)), sep=", ")
+        status quo, score B=0.25 epsilon=3.5, score B=2 epsilon=3.5, mondrian group_size=5
     """
 
     B: tuple[float, ...] = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, CLASSIC)

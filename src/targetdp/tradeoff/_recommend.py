@@ -19,10 +19,10 @@ from targetdp.tradeoff._constraints import (
     shown,
 )
 from targetdp.tradeoff._release_file import (
+    format_guarantee,
     large_delta,
     promise_of,
     release_text,
-    told,
     why_not,
 )
 from targetdp.tradeoff._rows import larger_by_parts
@@ -276,7 +276,7 @@ def _what_it_promises(cell: Mapping[str, Any], people: int) -> str:
     if promise is None:
         return " It promises nothing."
     warning = large_delta(promise.delta)
-    return f" Its release promises {told(promise)}{larger_by_parts(promise.delta, people)}." + (
+    return f" Its release promises {format_guarantee(promise)}{larger_by_parts(promise.delta, people)}." + (
         "" if warning is None else f" {warning}."
     )
 

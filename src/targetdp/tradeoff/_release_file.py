@@ -41,7 +41,7 @@ def promise_of(cell: Mapping[str, Any]) -> Guarantee | None:
     return found.technology.promise(found)
 
 
-def told(promise: Guarantee) -> str:
+def format_guarantee(promise: Guarantee) -> str:
     """A guarantee for people; neither ε nor δ is rounded to less than is visible."""
     return f"B = {exact(promise.B)}, ε = {up(promise.epsilon, 6)}, δ = {up(promise.delta)}"
 
@@ -96,7 +96,7 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any], *, recommended
     promise = promise_of(cell)
     if promise is not None:
         condition = ", on conditions (see scales)" if conditional else ""
-        head.append(f"It promises {told(promise)} on a table of this size{condition}")
+        head.append(f"It promises {format_guarantee(promise)} on a table of this size{condition}")
     head += technology.release_steps
     if (warning := large_delta(cell["delta"])) is not None:
         head.append(f"Warning: {warning}")

@@ -229,11 +229,11 @@ class ProjectedRows(NoisyRows):
     def build(self, cell: Cell, dimensions: int) -> NoiseMechanism:
         """δ is split 2:1 between Steps 3 and 4."""
         delta = given(cell.delta)
-        made = PrivateProjection(
+        projection = PrivateProjection(
             B=given(cell.B), epsilon1=given(cell.epsilon1), epsilon2=given(cell.epsilon2),
             delta1=delta * 2 / 3, delta2=delta / 3, k=given(cell.k),
         )  # fmt: skip
-        return made if cell.parts is None else Partitioned(made, parts=cell.parts)
+        return projection if cell.parts is None else Partitioned(projection, parts=cell.parts)
 
     def promise(self, cell: Cell) -> Guarantee | None:
         """Its ε may be another than the cell's.
@@ -249,9 +249,9 @@ class ProjectedRows(NoisyRows):
 
     def distinguishing(self, cell: Cell, dimensions: int) -> dict[str, float]:
         """Also as the paper prints it, and as corrected; the formula is the setting."""
-        made = self.build(cell, dimensions)
-        printed = distinguishing(made, dimensions, formula="as_printed").score
-        corrected = distinguishing(made, dimensions, formula="corrected").score
+        mechanism = self.build(cell, dimensions)
+        printed = distinguishing(mechanism, dimensions, formula="as_printed").score
+        corrected = distinguishing(mechanism, dimensions, formula="corrected").score
         return super().distinguishing(cell, dimensions) | {"as_printed": printed, "corrected": corrected}
 
     def why_not(self, cell: Cell) -> str | None:

@@ -196,13 +196,13 @@ def must_agree(run: Mapping[str, Any], found: Mapping[bytes, bytes], folder: Pat
     Does not guarantee: anything against somebody who writes a whole folder anew.
     """
     source = run["made_of"].get(SOURCE)
-    told = {SOURCE: run[SOURCE], MARK: run[MARK]}
+    stated = {SOURCE: run[SOURCE], MARK: run[MARK]}
     wanted = metadata(str(source), run[FINGERPRINT])
     differs = [
         name.partition(".")[2]
         for name, value in wanted.items() if found.get(name.encode()) != value.encode()
     ]  # fmt: skip
-    if told != mark_of(str(source)) or fingerprint_of(run["made_of"]) != run[FINGERPRINT]:
+    if stated != mark_of(str(source)) or fingerprint_of(run["made_of"]) != run[FINGERPRINT]:
         differs.append("what run.json itself says")
     if differs:
         raise ValueError(

@@ -151,7 +151,7 @@ class Sweep:
             "source": self.study.source,
             "release": dict(self.study.release),
             "scales": self.study.scales_record(),
-            "told": self.told,
+            "told": self.public_record,
             "unit": self.study.unit,
             "grid": self.grid.record(),
             "simulations": self.simulations,
@@ -160,7 +160,7 @@ class Sweep:
         }
 
     @property
-    def told(self) -> dict[str, Any]:
+    def public_record(self) -> dict[str, Any]:
         """What pages and release files say of it: whoever changes that by hand has another sweep."""
         study = self.study
         return {

@@ -25,13 +25,13 @@ from targetdp.tradeoff import (
     Estimate,
     Recommendation,
     can_be_made,
+    format_guarantee,
     promise_of,
     promised_epsilon,
     read_figures,
     recommend,
     release_text,
 )
-from targetdp.tradeoff import told as told_promise
 
 Data = dict[str, Any]
 
@@ -174,7 +174,7 @@ def _told(
     told = profiles(run["features"], run["made_of"].get("scales"), promise.B)
     return {
         "promise": {"B": promise.B, "epsilon": promise.epsilon, "delta": promise.delta},
-        "promise_told": told_promise(promise),
+        "promise_told": format_guarantee(promise),
         "promised_epsilon": promised_epsilon(cell),
         "ceiling": accuracy_ceiling(promise),
         "cost": answer.cost(subject, figure, today, population),

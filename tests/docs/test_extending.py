@@ -29,6 +29,7 @@ Attack = Callable[..., Protection]
 @pytest.fixture(scope="module")
 def page() -> Iterator[dict[str, Any]]:
     """Everything that the page defines; each block has printed what the page shows."""
+    technologies()  # whatever the package itself declares is there before the page
     registers: list[dict[str, Any]] = [_base._BUILDERS, _law._LAWS, Technology.kinds]
     before, names = [dict(one) for one in registers], dict[str, Any](__name__="extending")
     found = blocks(PAGE, "python")

@@ -716,7 +716,7 @@ def test_help_does_not_wait_for_matplotlib() -> None:
 def test_without_matplotlib_the_command_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("targetdp.report.figures")]:
+    for name in [name for name in sys.modules if name.startswith("targetdp.report")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     done = cli("figures", tmp_path, "--out", tmp_path / "figures")

@@ -24,7 +24,7 @@ from targetdp.attacks import (
     singling_out,
 )
 from targetdp.mechanisms import LEAST_NOISE, SphericalLaplace
-from targetdp.programs import TWO_ROUNDS, Aid, Folds
+from targetdp.programs import Aid, Folds
 from targetdp.tradeoff import Cell, Grid, Study, generator, simulate
 
 HOLDOUT = 500
@@ -127,7 +127,7 @@ def _attacks(sizes: Sequence[int], more: Sequence[int], say: Say) -> tuple[Table
 
 
 def _sweeps(sizes: Sequence[int], say: Say) -> tuple[Table, dict[str, Any]]:
-    found: dict[str, list[float]] = {LEAST_NOISE: [], TWO_ROUNDS: []}
+    found: dict[str, list[float]] = {LEAST_NOISE: [], "score": []}
     for n in sizes:
         X = people(n, 10)
         y = np.exp(X @ np.arange(1.0, 11.0) + 0.5 * np.random.default_rng(3).standard_normal(n))

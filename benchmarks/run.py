@@ -34,12 +34,12 @@ from benchmarks import (
     projection,
     reach,
     release,
+    sample_then_scores,
     score,
     score_attacks,
     spark,
     start,
     sweep,
-    two_rounds,
 )
 from benchmarks.page import BARS, merged, page
 from benchmarks.quoted import PAGE, refresh
@@ -58,7 +58,7 @@ SECTIONS: dict[str, Callable[[Effort, Say], Section]] = {
     "whole paper grid": sweep.measure,
     "release job": release.measure,
     "scores": score.measure,
-    "two rounds": two_rounds.measure,
+    "sample then scores": sample_then_scores.measure,
     "score attacks": score_attacks.measure,
     "start": start.measure,
     "reach": reach.measure,

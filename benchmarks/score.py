@@ -118,7 +118,7 @@ def _weights(path: Path) -> Path:
 
 
 def _sample(source: Path, folder: Path) -> Path:
-    """The first people of the crowd, who are in no order, privatized as a first round would."""
+    """The first people of the crowd, who are in no order, privatized as a labelled sample would be."""
     raw, out = folder / "sample_raw.parquet", folder / "sample.parquet"
     with pq.ParquetFile(source) as file:
         pq.write_table(pa.Table.from_batches([next(file.iter_batches(batch_size=SAMPLE))]), raw)

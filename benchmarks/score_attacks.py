@@ -1,8 +1,7 @@
-"""Attacks at equal accuracy: what one round and two rounds protect when the program is served equally well.
+"""Attacks at equal accuracy: what rows and scores protect when the program is served equally well.
 
-At the same B and ε two rounds are the more accurate, so they can afford a larger B for the accuracy of one
-round. Both are then attacked alike: the people outside the sample, of whom one round releases the whole row
-and two rounds one score.
+At the same B and ε scores are the more accurate, so they can afford a larger B for the accuracy of rows.
+Both are then attacked alike: the people outside the sample, of whom the whole row or one score is released.
 """
 
 import math
@@ -11,9 +10,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from benchmarks.sample_then_scores import EPSILON, VIETNAM, cases
 from benchmarks.section import Bar, Effort, Section, new_table
+from benchmarks.simulated_scores import ROWS, SCORES, SimulatedScores, simulate_scores
 from benchmarks.timing import Say
-from benchmarks.two_rounds import EPSILON, VIETNAM, cases
 from targetdp._core import Floats
 from targetdp.attacks import (
     Protection,
@@ -29,13 +29,12 @@ from targetdp.attacks import (
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import NoiseMechanism, Scores, least_noise
 from targetdp.programs import QUOTA, Program
-from targetdp.targeting import ONE_ROUND, TWO_ROUNDS, Simulated, protocol
 
 TABLES = ("Togo, invented", VIETNAM)
 GRID = (0.05, 0.1, 0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
 """B at ε = 4. No two people are farther apart than 2: beyond it ε falls instead, so that B/ε goes on."""
 COMPARED = (0.25, 0.5, 1.0)
-"""B of one round, whose accuracy two rounds are to reach."""
+"""B of rows, whose accuracy scores are to reach."""
 PLAYS, QUICK_PLAYS = 16, 4
 ATTACKED, QUICK_ATTACKED = 3, 1
 ATTACKS = ("singling out", "linkage", "inference", "distinguishing")
@@ -48,7 +47,7 @@ Found = dict[str, Protection]
 
 @dataclass(frozen=True)
 class Compared:
-    """One round at one B, and two rounds at the promise that gives the same accuracy."""
+    """Rows at one B, and scores at the promise that gives the same accuracy."""
 
     table: str
     promise: dict[str, Guarantee]
@@ -57,8 +56,8 @@ class Compared:
     at_same_B: Found = field(repr=False)
 
     def gain(self, attack: str) -> float:
-        """Of two rounds' protection over one round's."""
-        return self.found[TWO_ROUNDS][attack].score - self.found[ONE_ROUND][attack].score
+        """Of scores' protection over that of rows."""
+        return self.found[SCORES][attack].score - self.found[ROWS][attack].score
 
 
 def measure(effort: Effort, say: Say) -> Section:
@@ -84,16 +83,14 @@ def measure(effort: Effort, say: Say) -> Section:
         "Distinguishing: derived, for the two people who differ the most.",
     )  # fmt: skip
     for one in compared:
-        for technology, found in ((ONE_ROUND, one.found[ONE_ROUND]), (TWO_ROUNDS, one.found[TWO_ROUNDS])):
+        for technology, found in ((ROWS, one.found[ROWS]), (SCORES, one.found[SCORES])):
             table.add_row(*_cells(one, technology, found))
     same = new_table(
-        f"The same attacks on two rounds at the same B, ε = {EPSILON:g}", "table", "B", *ATTACKS,
-        caption="Protection of scores, where the accuracy is higher than one round's.",
+        f"The same attacks on scores at the same B, ε = {EPSILON:g}", "table", "B", *ATTACKS,
+        caption="Protection of scores, where the accuracy is higher than that of rows.",
     )  # fmt: skip
     for one in compared:
-        same.add_row(
-            one.table, f"{one.promise[ONE_ROUND].B:g}", *(_down(one.at_same_B[a].score) for a in ATTACKS)
-        )
+        same.add_row(one.table, f"{one.promise[ROWS].B:g}", *(_down(one.at_same_B[a].score) for a in ATTACKS))
     return Section([table, same], _bars(compared, quick=effort.quick), _record(compared, curves))
 
 
@@ -102,7 +99,7 @@ def _accuracies(X: Floats, program: Program, plays: int) -> dict[str, list[float
     played = [[_play(X, program, B, seed) for seed in range(plays)] for B in GRID]
     return {
         way: [float(np.mean([p.outside[way]["accuracy"] for p in one_B])) for one_B in played]
-        for way in (ONE_ROUND, TWO_ROUNDS)
+        for way in (ROWS, SCORES)
     }
 
 
@@ -110,28 +107,30 @@ def _promise(B: float) -> Guarantee:
     return Guarantee(min(B, FARTHEST), EPSILON * min(1.0, FARTHEST / B))
 
 
-def _play(X: Floats, program: Program, B: float, seed: int, *, compared: bool = True) -> Simulated:
+def _play(X: Floats, program: Program, B: float, seed: int, *, compared: bool = True) -> SimulatedScores:
     sample = np.zeros(len(X), dtype=bool)
     sample[np.random.default_rng([seed, 1]).permutation(len(X))[: len(X) // 2]] = True
     promise = _promise(B)
-    return protocol(program, X, sample, promise, promise, np.random.default_rng(seed), compared=compared)
+    return simulate_scores(
+        program, X, sample, promise, promise, np.random.default_rng(seed), compared=compared
+    )
 
 
 def _compared(
     name: str, X: Floats, program: Program, B: float, curves: dict[str, list[float]], plays: int,
     attacked: int,
 ) -> Compared:  # fmt: skip
-    wanted = _at(B, curves[ONE_ROUND])
-    larger = _reaches(wanted, curves[TWO_ROUNDS])
+    wanted = _at(B, curves[ROWS])
+    larger = _reaches(wanted, curves[SCORES])
     again = [_play(X, program, larger, seed, compared=False).outside for seed in range(plays)]
-    reached = float(np.mean([outside[TWO_ROUNDS]["accuracy"] for outside in again]))
+    reached = float(np.mean([outside[SCORES]["accuracy"] for outside in again]))
     return Compared(
         name,
-        {ONE_ROUND: _promise(B), TWO_ROUNDS: _promise(larger)},
-        {ONE_ROUND: wanted, TWO_ROUNDS: reached},
+        {ROWS: _promise(B), SCORES: _promise(larger)},
+        {ROWS: wanted, SCORES: reached},
         {
-            ONE_ROUND: _mean(attacked, lambda seed: _attack_rows(X, program, B, seed)),
-            TWO_ROUNDS: _mean(attacked, lambda seed: _attack_scores(X, program, larger, seed)),
+            ROWS: _mean(attacked, lambda seed: _attack_rows(X, program, B, seed)),
+            SCORES: _mean(attacked, lambda seed: _attack_scores(X, program, larger, seed)),
         },
         _mean(attacked, lambda seed: _attack_scores(X, program, B, seed)),
     )
@@ -212,7 +211,7 @@ def _down(protection: float) -> str:
 def _bars(compared: list[Compared], *, quick: bool) -> list[Bar]:
     return [
         Bar(
-            f"two rounds at equal accuracy: protection from {attack} above one round's, worst",
+            f"score at equal accuracy: protection from {attack} above that of rows, worst",
             min(one.gain(attack) for one in compared), bar, "at least", binding=not quick,
         )
         for attack, bar in BARS.items()
@@ -224,7 +223,7 @@ def _record(compared: list[Compared], curves: dict[str, dict[str, list[float]]])
         "B": list(GRID),
         "accuracy": curves,
         "attacks": {
-            f"{one.table}, one round at B = {one.promise[ONE_ROUND].B:g}": {
+            f"{one.table}, rows at B = {one.promise[ROWS].B:g}": {
                 way: {
                     "B": one.promise[way].B,
                     "epsilon": one.promise[way].epsilon,
@@ -234,7 +233,7 @@ def _record(compared: list[Compared], curves: dict[str, dict[str, list[float]]])
                         for attack, p in one.found[way].items()
                     },
                 }
-                for way in (ONE_ROUND, TWO_ROUNDS)
+                for way in (ROWS, SCORES)
             }
             for one in compared
         },

@@ -50,7 +50,7 @@ def measure(effort: Effort, say: Say) -> Section:
 def _in_turns(source: Path, folder: Path, rounds: int, say: Say) -> Times:
     features = [FEATURE.format(j) for j in range(10)]
     found: dict[str, list[float]] = {LOCAL: [], SPARK: []}
-    for number in range(rounds + 1):  # the first round warms both up
+    for number in range(rounds + 1):  # the first time warms both up
         for name, engine in ((LOCAL, "local"), (SPARK, "spark")):
             say(f"{name} by {ID}, round {number} of {rounds}")
             start = time.perf_counter()

@@ -30,7 +30,7 @@ def population(seed: int = 0) -> pa.Table:
     return pa.table(columns)
 
 
-def first_round(folder: Path, name: str = "sample.parquet", **given: Any) -> Released:
+def release_sample(folder: Path, name: str = "sample.parquet", **given: Any) -> Released:
     """all.parquet, sampled.parquet (a part of it), its release, labels.csv of the sample, and a program."""
     everybody = population()
     write_parquet(folder / "all.parquet", everybody.select(["name", *FEATURES]))

@@ -1,4 +1,4 @@
-"""What tests of scores share: weights files, and a first round to learn from."""
+"""What tests of scores share: weights files, and a sample to learn from."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,14 +40,14 @@ def two_tables(folder: Path, **more: Any) -> pa.Table:
     return everybody
 
 
-def first_round(folder: Path, name: str = "sample.parquet", **given: Any) -> Released:
+def release_sample(folder: Path, name: str = "sample.parquet", **given: Any) -> Released:
     """The private sample, and a weights file that was learned from it."""
     done = privatize_file(folder / "sampled.parquet", folder / name, in_folder(folder, **given))
     write_weights(folder / "weights.toml", release=done.certificate.release)
     return done
 
 
-def second_round(folder: Path, name: str = "scores.parquet", **given: Any) -> Released:
+def release_scores(folder: Path, name: str = "scores.parquet", **given: Any) -> Released:
     """Scores of everybody, by the weights file of the folder."""
     asked: dict[str, Any] = {"weights": folder / "weights.toml"} | given
     return privatize_file(folder / "all.parquet", folder / name, in_folder(folder, **asked))

@@ -24,10 +24,10 @@ GRID = Grid(
 TINY = Grid(B=(2.0,), epsilon1=(3.0,), epsilon2=(0.5,), k=(100,), group_sizes=(2,))
 """One cell of each kind."""
 SIMULATIONS = 3
-IN_TWO = Grid(
-    B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5,), group_sizes=(), mechanisms=("least-noise", "two-rounds")
+WITH_SCORES = Grid(
+    B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5,), group_sizes=(), mechanisms=("least-noise", "score")
 )
-"""Status quo, 2 least-noise, 2 in two rounds."""
+"""Status quo, 2 least-noise, 2 of scores."""
 
 
 def people(seed: int = 0, n: int = PEOPLE) -> tuple[Floats, Floats, list[str]]:

@@ -157,7 +157,7 @@ def test_an_assignment_among_equals_is_no_hint() -> None:
 
 
 @pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN])
-def test_soft_matching_is_two_rounds_of_sinkhorn(mechanism: NoiseMechanism) -> None:
+def test_soft_matching_is_sinkhorn_twice(mechanism: NoiseMechanism) -> None:
     X = people(150, 3)
     X[7] = X[8]
     X_priv = release(mechanism, X)

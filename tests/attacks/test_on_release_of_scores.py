@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from release_support import FEATURES, read_back, table_of, write_parquet
-from score_support import EVERYBODY, SAMPLED, TWO, first_round, second_round, two_tables, write_weights
+from score_support import EVERYBODY, SAMPLED, TWO, release_sample, release_scores, two_tables, write_weights
 from targetdp._core import Floats, Silent
 from targetdp.attacks import join_tables, run_attacks
 from targetdp.attacks._on_release import SAMPLE_ASIDE
@@ -33,7 +33,7 @@ def scaled(folder: Path, ids: list[str]) -> Floats:
 @pytest.mark.parametrize("scores", [("score",), ("one", "two")])
 def test_each_person_meets_her_own_score(folder: Path, scores: tuple[str, ...]) -> None:
     write_weights(folder / "weights.toml", TWO if len(scores) == 2 else (1.0, 2.0, -1.0), scores=scores)
-    certificate = second_round(folder, no_sample=True).certificate
+    certificate = release_scores(folder, no_sample=True).certificate
     tables = join_tables(folder / "all.parquet", folder / "scores.parquet", "name", progress=Silent())
     private = read_back(folder / "scores.parquet")
     rows = scaled(folder, private["name"].to_pylist())
@@ -53,8 +53,8 @@ def test_each_person_meets_her_own_score(folder: Path, scores: tuple[str, ...]) 
 
 
 def test_people_of_the_sample_may_be_the_holdout(folder: Path) -> None:
-    first_round(folder)
-    second_round(folder, sample=folder / "sample.parquet")
+    release_sample(folder)
+    release_scores(folder, sample=folder / "sample.parquet")
     original, released = folder / "all.parquet", folder / "scores.parquet"
     with pytest.raises(ValueError, match=f"has {SAMPLED} people who are not in release"):
         join_tables(original, released, "name", progress=Silent())
@@ -81,7 +81,7 @@ def test_people_of_the_sample_may_be_the_holdout(folder: Path) -> None:
 
 def test_another_original_is_found_out(folder: Path) -> None:
     write_weights(folder / "weights.toml")
-    second_round(folder, no_sample=True)
+    release_scores(folder, no_sample=True)
     ids = table_of(EVERYBODY)["name"]
     write_parquet(folder / "all.parquet", table_of(EVERYBODY, seed=7).set_column(0, "name", ids))
     with pytest.raises(ValueError, match=r"per released column .* not by the noise of the certificate"):
@@ -89,8 +89,8 @@ def test_another_original_is_found_out(folder: Path) -> None:
 
 
 def test_scores_and_rows_have_nothing_to_be_linked_by(folder: Path) -> None:
-    first_round(folder)
-    second_round(folder, sample=folder / "sample.parquet", score_sample=True)
+    release_sample(folder)
+    release_scores(folder, sample=folder / "sample.parquet", score_sample=True)
     one, two = (
         join_tables(folder / "all.parquet", folder / name, "name", progress=Silent(), rest_is_holdout=True)
         for name in ("scores.parquet", "sample.parquet")

@@ -80,7 +80,7 @@ def of_weights(weights: Any, features: tuple[str, ...] = FEATURES, **learned: An
     return run
 
 
-def first_round(folder: Path, *more: Any) -> None:
+def release_sample(folder: Path, *more: Any) -> None:
     ran = cli("privatize", "sampled.parquet", "sample.parquet", *ASKED, *SCALES, "--json", *more)
     assert ran.code == 0, ran.err
     write_weights(folder / "weights.toml", release=ran.json["release"])
@@ -121,20 +121,20 @@ def drowned(folder: Path, patch: Patch) -> Ran:
 
 
 def missing_people(folder: Path, patch: Patch) -> Ran:
-    first_round(folder)
+    release_sample(folder)
     write_parquet(Path("all.parquet"), read_back(folder / "all.parquet").slice(1))
     return score("--sample", "sample.parquet")
 
 
 def scored_twice(folder: Path, patch: Patch) -> Ran:
-    first_round(folder, *BOOK, "--part", "sample")
+    release_sample(folder, *BOOK, "--part", "sample")
     again = ("--sample", "sample.parquet", *BOOK)
     assert score(*again, "--part", "others").code == 0
     return score(*again, "--part", "elsewhere", "--force")
 
 
 def declared_part(folder: Path, patch: Patch) -> Ran:
-    first_round(folder, *BOOK, "--part", "sample")
+    release_sample(folder, *BOOK, "--part", "sample")
     return score("--no-sample", *BOOK, "--part", "others")
 
 

@@ -19,6 +19,7 @@ from targetdp.programs import _base as programs
 from targetdp.programs import _settings as settings
 from targetdp.programs import objective_of, open_program, program_file
 from targetdp.report._page._answer import subject_of
+from targetdp.tradeoff import Cell, Grid, Technology, can_be_made, technologies
 
 PAGE = "extending.md"
 MECHANISM = 0
@@ -31,8 +32,10 @@ def page() -> Iterator[dict[str, Any]]:
     """Everything that the page defines; each block has printed what the page shows."""
     noise_mechanisms()  # ours are declared before the page's, and stay
     registered()
+    technologies()
     registers: list[dict[str, Any]] = [
         _base._BUILDERS, _law._LAWS, _declaration._ATTACKS, programs._PROGRAMS, settings._SETTINGS,
+        Technology.kinds,
     ]  # fmt: skip
     before, names = [dict(one) for one in registers], dict[str, Any](__name__="extending")
     found = blocks(PAGE, "python")
@@ -303,3 +306,23 @@ def _plain_blocks() -> list[str]:
 
 def test_the_page_subclasses_what_mechanisms_are(page: dict[str, Any]) -> None:
     assert issubclass(page["Careful"], NoiseMechanism)
+
+
+# The technology
+
+
+def test_its_technology_is_known_by_its_name_and_promises_nothing(page: dict[str, Any]) -> None:
+    known = technologies()["public"]
+    assert isinstance(known, page["RoundedRows"])
+    _, cell, *_ = Grid(mechanisms=("public",)).cells(100)
+    assert (cell.name, cell.guarantee, cell.noises(4)) == ("public", None, ())
+    assert not can_be_made(dataclasses.asdict(cell))
+    figures = {(one.metric, one.setting): one.value for one in known.derive(cell, 4)}
+    assert figures == {("distinguishing", "exact"): 0.0, ("exact_epsilon", ""): float("inf")}
+
+
+def test_what_is_swept_is_rounded(page: dict[str, Any]) -> None:
+    released = page["RoundedRows"]().release(None, np.array([[0.26, -0.94]]), None)
+    assert released.tolist() == [[0.3, -0.9]]
+    with pytest.raises(ValueError, match="mechanism = 'unheard of' is not one of"):
+        _ = Cell("x", "unheard of").technology

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from learn_support import EVERYBODY, SAMPLED, first_round, population, write_program
+from learn_support import EVERYBODY, SAMPLED, population, release_sample, write_program
 from release_support import (
     CENTERS,
     FEATURES,
@@ -32,7 +32,7 @@ QUICK = ("--program", "program.toml", "--out", "weights.toml")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    first_round(tmp_path)
+    release_sample(tmp_path)
     monkeypatch.chdir(tmp_path)
     SigningKey.open(default_key_path())
     return tmp_path
@@ -42,7 +42,7 @@ def learn(*arguments: Any) -> Ran:
     return cli("learn", "sample.parquet", "labels.csv", *(arguments or QUICK))
 
 
-def test_the_story_of_two_rounds(folder: Path) -> None:
+def test_the_story_of_learning(folder: Path) -> None:
     """A sample is released, weights are learned, everybody else is scored, and scores find the poor."""
     ran = learn()
     assert ran.code == 0, ran.err
@@ -84,8 +84,8 @@ def test_lending_and_json(folder: Path) -> None:
     ran = learn(*QUICK, "--json", "--B", "1", "--epsilon", "2", "--delta", "0", "--confidence", "0.9")
     assert ran.code == 0, ran.err
     told = ran.json
-    assert told["second_round"]["guarantee"]["B"] == 1
-    assert told["second_round"]["guarantee"]["epsilon"] == 2
+    assert told["scores"]["guarantee"]["B"] == 1
+    assert told["scores"]["guarantee"]["epsilon"] == 2
     assert told["confidence"] == 0.9
     assert (told["unit"], told["population"], told["people"]) == ("$", 20_000, SAMPLED)
     assert set(told["expected"]) == {"accuracy", "wrong_approvals", "wrong_refusals", "profit"}
@@ -117,7 +117,7 @@ def test_a_sample_that_shows_nothing_is_warned_about(folder: Path, monkeypatch: 
 
 
 def test_what_scales_cost_is_no_noise(folder: Path) -> None:
-    """A first round of ε = 7, of which 6 went to its scales, has the noise of ε = 1; and so will scores."""
+    """A sample of ε = 7, of which 6 went to its scales, has the noise of ε = 1; and so will scores."""
     lines = (
         f"{n} = {{ lower = {c - 4 * s}, upper = {c + 4 * s} }}"
         for n, c, s in zip(FEATURES, CENTERS, SCALES, strict=True)
@@ -132,14 +132,14 @@ def test_what_scales_cost_is_no_noise(folder: Path) -> None:
     assert released.certificate.guarantee.epsilon == pytest.approx(7.0)
     ran = cli("learn", "paid.parquet", "labels.csv", *QUICK, "--json")
     assert ran.code == 0, ran.err
-    second = ran.json["second_round"]["guarantee"]
+    second = ran.json["scores"]["guarantee"]
     assert second["epsilon"] == pytest.approx(1.0)
     assert second["delta"] <= 1e-5
-    note = "of the first round's ε = 7, 6 was paid for column scales and 1 is noise"
+    note = "of the sample's ε = 7, 6 was paid for column scales and 1 is noise"
     assert note in words(ran.err)
     assert any(note in one for one in ran.json["notes"])
     own = cli("learn", "paid.parquet", "labels.csv", *QUICK, "--json", "--force", "--epsilon", "3")
-    assert own.json["second_round"]["guarantee"]["epsilon"] == 3
+    assert own.json["scores"]["guarantee"]["epsilon"] == 3
     assert "column scales" not in own.err
 
 

@@ -1,4 +1,4 @@
-"""Two rounds by their commands: what a data holder types, sees, and is protected from."""
+"""A sample and scores by their commands: what a data holder types, sees, and is protected from."""
 
 import io
 import os
@@ -46,7 +46,7 @@ def score(*arguments: Any, output: str = "scores.parquet", weights: str = "weigh
 
 
 def sampled(folder: Path, *arguments: Any) -> str:
-    """The first round, and the weights that were learned from it."""
+    """The sample, and the weights that were learned from it."""
     ran = cli(
         "privatize", "sampled.parquet", "sample.parquet", *ASKED, "--scales", "scales.toml", "--json",
         *arguments,
@@ -57,7 +57,7 @@ def sampled(folder: Path, *arguments: Any) -> str:
     return release
 
 
-def test_the_story_of_two_rounds(folder: Path) -> None:
+def test_the_story_of_a_sample_and_scores(folder: Path) -> None:
     assert cli("ledger", "limit", *LEDGER, "--B", "0.25", "--epsilon", "4.5", "--delta", "0.03").code == 0
     release = sampled(folder, *LEDGER, "--part", "sample")
     ran = score("--sample", "sample.parquet", *LEDGER, "--part", "others")
@@ -67,7 +67,7 @@ def test_the_story_of_two_rounds(folder: Path) -> None:
     assert "the scores are made of: score: 67% texts (raises it), 17% calls (raises it)" in said
     assert "80 rows, 1 score → scores.parquet: (B = 0.25, ε = 4, δ = 8.08e-28), on conditions" in said
     assert (
-        "people of the sample are left out: the first round gave them (B = 0.25, ε = 4, δ = 0.0244)" in said
+        "people of the sample are left out: their own release gave them (B = 0.25, ε = 4, δ = 0.0244)" in said
     )
     assert read_back(folder / "scores.parquet").column_names == ["name", "score"]
     ran = cli("verify", "scores.parquet", "--ledger", "ledger.db", "--sample", "sample.parquet", "--json")

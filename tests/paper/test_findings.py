@@ -26,11 +26,11 @@ from targetdp.mechanisms import (
 from targetdp.normalization import data_scales, normalize
 from targetdp.populations import draw
 from targetdp.programs import QUOTA, TOGO_ADULTS, Aid, Folds, Lending, Loans, Program, Result
-from targetdp.tradeoff import MONDRIAN, PROJECTION, STATUS_QUO, Estimate, Grid, Study, Sweep, built_in, run
+from targetdp.tradeoff import PROJECTION, STATUS_QUO, Estimate, Grid, Study, Sweep, built_in, run
 from targetdp.tradeoff._programs import NIGERIA_PARTS
 
 DISTANCES = (0.05, 0.1, 0.25, 1.0, 2.0)
-NOISY = (PROJECTION, LEAST_NOISE)
+MONDRIAN, NOISY = "mondrian", (PROJECTION, LEAST_NOISE)
 LENDERS, NIGERIANS = 5_000, 20_788
 """People of the small Nigeria below, and of the whole one, whose δ it has."""
 SEEDS = range(1, 21)

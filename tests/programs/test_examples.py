@@ -96,7 +96,7 @@ def test_the_file_of_a_real_table_is_what_the_reproduction_runs(
     run("program", "init", table, *options.split(), "--out", proposed, "--quiet")
     found = find_sweep(str(ready))
     other = find_sweep(str(proposed))
-    assert (found.told["program"], other.told["program"]) == (name, "proposed")
+    assert (found.public_record["program"], other.public_record["program"]) == (name, "proposed")
     assert _but_for_the_name(found.made_of) == _but_for_the_name(other.made_of)
     assert not found.study.for_the_data_holder_only
     assert f"targetdp program init {name}.parquet {options}" in document.read_text(encoding="utf-8") or (

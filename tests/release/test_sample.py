@@ -1,4 +1,4 @@
-"""The sample of a first round: it must be what its certificate says, and everybody in it must be found."""
+"""The sample of the weights: it must be what its certificate says, and everybody in it must be found."""
 
 import json
 import shutil
@@ -11,7 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from release_support import FEATURES, nothing_changes, read_back, write_parquet, write_scales
-from score_support import EVERYBODY, SAMPLED, first_round, in_folder, second_round, two_tables, write_weights
+from score_support import (
+    EVERYBODY,
+    SAMPLED,
+    in_folder,
+    release_sample,
+    release_scores,
+    two_tables,
+    write_weights,
+)
 from targetdp.release import (
     Certificate,
     ManyMissingError,
@@ -27,7 +35,7 @@ from targetdp.release._keys import new_pseudonym_key
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     two_tables(folder)
-    first_round(folder)
+    release_sample(folder)
     return folder
 
 
@@ -37,7 +45,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 
 def scored(folder: Path, **given: Any) -> Any:
-    return second_round(folder, **({"sample": folder / "sample.parquet"} | given))
+    return release_scores(folder, **({"sample": folder / "sample.parquet"} | given))
 
 
 def ids(path: Path) -> set[str]:
@@ -88,7 +96,7 @@ def test_what_is_in_the_rows_of_people_who_are_left_out_does_not_matter(folder: 
     write_parquet(folder / "all.parquet", pa.table(twice))
     assert scored(folder).certificate.rows == EVERYBODY - SAMPLED
     with pytest.raises(ValueError, match=rf"column 'calls' has {SAMPLED + 1} missing values \(first in row"):
-        second_round(folder, "other.parquet", no_sample=True)
+        release_scores(folder, "other.parquet", no_sample=True)
 
 
 def test_rows_are_not_numbered_where_some_are_left_out(folder: Path) -> None:
@@ -123,13 +131,13 @@ def test_ids_are_compared_as_text_whatever_they_are(tmp_path: Path, kind: pa.Dat
         plain = pa.array([str(int(x)) for x in table.column("name").to_pylist()])
         column = plain if name == "sampled.parquet" else plain.cast(kind)
         write_parquet(tmp_path / name, table.set_column(0, "name", column))
-    first_round(tmp_path)
+    release_sample(tmp_path)
     assert scored(tmp_path).certificate.rows == EVERYBODY - SAMPLED
 
 
 def test_pseudonyms_are_looked_up_with_their_key(tmp_path: Path) -> None:
     two_tables(tmp_path)
-    first_round(tmp_path, pseudonymize=tmp_path / "pseudonyms.key")
+    release_sample(tmp_path, pseudonymize=tmp_path / "pseudonyms.key")
     with pytest.raises(ValueError, match="has pseudonyms, so that only their key tells"):
         scored(tmp_path)
     with pytest.raises(ValueError, match="give that key"):
@@ -261,7 +269,7 @@ def test_a_sample_without_a_guarantee_is_refused(tmp_path: Path) -> None:
         "epsilon": None,
         "delta": None,
     }
-    first_round(tmp_path, **given)
+    release_sample(tmp_path, **given)
     with pytest.raises(ValueError, match="has no guarantee: nothing could be stated for its people"):
         scored(tmp_path)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from release_support import FEATURES, certificate_of, values_of, write_parquet
-from score_support import charged, first_round, in_folder, second_round, two_tables, write_weights
+from score_support import charged, in_folder, release_sample, release_scores, two_tables, write_weights
 from targetdp import sequential
 from targetdp.accounting import StatedLoss, compose
 from targetdp.mechanisms import LinearLaw, law_of, score_rounding
@@ -52,11 +52,11 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 def private(folder: Path, **given: Any) -> Any:
     paid = {"scales": "private", "bounds": folder / "bounds.toml", "scales_epsilon": PAID}
-    return first_round(folder, **charged(folder, "sample") | paid | given)
+    return release_sample(folder, **charged(folder, "sample") | paid | given)
 
 
 def scored(folder: Path, name: str = "scores.parquet", **given: Any) -> Any:
-    return second_round(folder, name, **{"scales": "sample", "sample": folder / "sample.parquet"} | given)
+    return release_scores(folder, name, **{"scales": "sample", "sample": folder / "sample.parquet"} | given)
 
 
 def edit(output: Path, change: Callable[[dict[str, Any]], Any]) -> Certificate:
@@ -150,7 +150,7 @@ def test_other_values_than_the_sample_s_are_found_by_its_certificate(folder: Pat
 def test_declared_scales_of_a_sample_are_declared_for_these_people_too(tmp_path: Path) -> None:
     """Public for the sample may have been learned from exactly the people who are scored now."""
     two_tables(tmp_path)
-    first_round(tmp_path)
+    release_sample(tmp_path)
     done = scored(tmp_path)
     c, sample = done.certificate, certificate_of(tmp_path / "sample.parquet")
     assert c.scales.source == "sample-declared"
@@ -163,7 +163,7 @@ def test_declared_scales_of_a_sample_are_declared_for_these_people_too(tmp_path:
     assert c.classic.exact is not None
     assert verify_release(tmp_path / "scores.parquet", c).holds
     assert against_sample(c, sample).holds
-    again = second_round(tmp_path, "again.parquet", sample=tmp_path / "sample.parquet")
+    again = release_scores(tmp_path, "again.parquet", sample=tmp_path / "sample.parquet")
     assert again.certificate.scales.source == "declared", "the same file, given again, is declared again"
     assert not any("scored now" in told for told in again.warnings)
     forged = edit(tmp_path / "scores.parquet", lambda c: c["sample"].update(scales="confidential"))
@@ -215,7 +215,7 @@ def test_scores_do_not_hold_against_a_sample_that_was_given_its_scales(folder: P
 
 def test_scales_that_nobody_paid_for_cannot_be_taken_over(tmp_path: Path) -> None:
     two_tables(tmp_path)
-    first_round(tmp_path, scales="data")
+    release_sample(tmp_path, scales="data")
     with pytest.raises(ValueError, match=r"scales that were not paid for \(data\), and so not published"):
         scored(tmp_path)
 

@@ -25,7 +25,7 @@ from release_support import (
     write_csv,
     write_parquet,
 )
-from score_support import TWO, WEIGHTS, first_round, in_folder, second_round, two_tables, write_weights
+from score_support import TWO, WEIGHTS, in_folder, release_sample, release_scores, two_tables, write_weights
 from targetdp import privatize_frame
 from targetdp._core import Floats
 from targetdp.guarantee import Guarantee
@@ -56,7 +56,7 @@ def noise(released: pa.Table, raw: pa.Table, weights: Any = WEIGHTS) -> Floats:
 
 
 def test_id_and_score_come_out_sorted_with_a_certificate_that_holds(folder: Path) -> None:
-    done = second_round(folder)
+    done = release_scores(folder)
     found = read_back(done.path)
     assert found.column_names == ["name", "score"]
     assert found.column("name").to_pylist() == sorted(read_back(folder / "all.parquet")["name"].to_pylist())
@@ -73,7 +73,7 @@ def test_each_person_gets_his_own_score_with_the_noise_of_one_dimension(tmp_path
     raw = table_of(4000)
     write_parquet(tmp_path / "all.parquet", raw)
     write_weights(tmp_path / "weights.toml")
-    done = second_round(tmp_path, mechanism="gaussian", epsilon=1.0, delta=1e-3)
+    done = release_scores(tmp_path, mechanism="gaussian", epsilon=1.0, delta=1e-3)
     law = law_of(done.certificate.mechanism.law or {})
     assert isinstance(law, LinearLaw)
     added = noise(read_back(done.path), raw)
@@ -83,10 +83,10 @@ def test_each_person_gets_his_own_score_with_the_noise_of_one_dimension(tmp_path
 
 
 def test_one_dimension_needs_far_less_noise_than_all_columns(folder: Path) -> None:
-    one = second_round(folder, "a.parquet", delta=1e-5).certificate
+    one = release_scores(folder, "a.parquet", delta=1e-5).certificate
     write_weights(folder / "weights.toml", TWO, ("a", "b"))
-    two = second_round(folder, "b.parquet", delta=1e-5).certificate
-    three = second_round(folder, "c.parquet", weights=None, delta=1e-5).certificate
+    two = release_scores(folder, "b.parquet", delta=1e-5).certificate
+    three = release_scores(folder, "c.parquet", weights=None, delta=1e-5).certificate
     lengths = [c.mechanism.noise_length for c in (one, two, three)]
     assert lengths == sorted(lengths)  # type: ignore[type-var]
     assert one.mechanism.deviation_per_column == pytest.approx(0.255 * 0.25, rel=1e-3)
@@ -94,9 +94,9 @@ def test_one_dimension_needs_far_less_noise_than_all_columns(folder: Path) -> No
 
 def test_the_size_of_weights_changes_nothing(folder: Path) -> None:
     write_weights(folder / "weights.toml", np.array(WEIGHTS) * 1e200)
-    done = second_round(folder)
+    done = release_scores(folder)
     write_weights(folder / "weights.toml")
-    again = second_round(folder, "again.parquet")
+    again = release_scores(folder, "again.parquet")
     one, two = ((c.mechanism.law or {})["weights"] for c in (done.certificate, again.certificate))
     np.testing.assert_allclose(one, two, rtol=1e-12)
     assert np.linalg.norm(one) == pytest.approx(1)
@@ -105,7 +105,7 @@ def test_the_size_of_weights_changes_nothing(folder: Path) -> None:
 
 def test_features_are_matched_by_name(folder: Path) -> None:
     write_weights(folder / "weights.toml", WEIGHTS[::-1], features=FEATURES[::-1])
-    done = second_round(folder, epsilon=100.0)
+    done = release_scores(folder, epsilon=100.0)
     assert np.abs(noise(read_back(done.path), read_back(folder / "all.parquet"))).max() < 0.2
     np.testing.assert_allclose(
         (done.certificate.mechanism.law or {})["weights"], [np.array(WEIGHTS) / np.sqrt(6)], rtol=1e-6
@@ -128,25 +128,25 @@ def test_every_shape(folder: Path, source: str, output: str) -> None:
 
 
 def test_the_order_of_the_input_can_be_kept(folder: Path) -> None:
-    done = second_round(folder, keep_order=True)
+    done = release_scores(folder, keep_order=True)
     assert read_back(done.path)["name"].to_pylist() == read_back(folder / "all.parquet")["name"].to_pylist()
     assert holds(done.path)
 
 
 def test_pseudonyms_and_cider_and_private_scales_work_as_for_columns(folder: Path) -> None:
-    hashed = second_round(folder, "hashed.parquet", pseudonymize=folder / "p.key")
+    hashed = release_scores(folder, "hashed.parquet", pseudonymize=folder / "p.key")
     assert all(len(name) == 64 for name in read_back(hashed.path)["name"].to_pylist())
-    cider = second_round(folder, "features.csv", made_for="cider")
+    cider = release_scores(folder, "features.csv", made_for="cider")
     assert values_of(read_back(cider.path), ["score"]).std() == pytest.approx(1)
     (folder / "bounds.toml").write_text(
         "[features]\n" + "\n".join(f"{name} = {{ lower = -50, upper = 50 }}" for name in FEATURES)
     )
-    paid = second_round(
+    paid = release_scores(
         folder, "paid.parquet", scales="private", bounds=folder / "bounds.toml", scales_epsilon=5.0
     )
     assert paid.certificate.guarantee is not None
     assert paid.certificate.guarantee.epsilon == pytest.approx(9.0)
-    own = second_round(folder, "own.parquet", scales="data")
+    own = release_scores(folder, "own.parquet", scales="data")
     assert any("conditional guarantee" in warning for warning in own.warnings)
     assert all(holds(done.path) for done in (hashed, cider, paid, own))
 
@@ -155,7 +155,7 @@ def test_pseudonyms_and_cider_and_private_scales_work_as_for_columns(folder: Pat
     "mechanism", ["spherical-laplace", "gaussian", "projection", "projection-exact", "staircase"]
 )
 def test_a_mechanism_by_name_works_on_the_scores(folder: Path, mechanism: str) -> None:
-    done = second_round(folder, mechanism=mechanism)
+    done = release_scores(folder, mechanism=mechanism)
     assert done.certificate.mechanism.name == mechanism
     assert holds(done.path)
 
@@ -172,7 +172,7 @@ def test_frames_are_scored_alike(folder: Path, make: Any) -> None:
 
 
 def test_a_frame_leaves_a_sample_out(folder: Path) -> None:
-    first_round(folder)
+    release_sample(folder)
     frame = read_back(folder / "all.parquet")
     done = privatize_frame(
         frame, id="name", features=FEATURES, B=0.25, epsilon=4.0, scales=str(folder / "scales.toml"),
@@ -194,8 +194,8 @@ def test_gaps_are_refused_and_nothing_is_left(folder: Path, keep_order: bool) ->
         nothing_changes(folder),
         pytest.raises(ValueError, match=r"'texts' has 1 missing value \(first in row 8"),
     ):
-        second_round(folder, keep_order=keep_order)
-    assert second_round(folder, impute=0.0).certificate.imputed == dict.fromkeys(FEATURES, 0.0)
+        release_scores(folder, keep_order=keep_order)
+    assert release_scores(folder, impute=0.0).certificate.imputed == dict.fromkeys(FEATURES, 0.0)
 
 
 def test_weights_that_single_out_a_column_need_a_word(folder: Path) -> None:
@@ -204,16 +204,16 @@ def test_weights_that_single_out_a_column_need_a_word(folder: Path) -> None:
         nothing_changes(folder),
         pytest.raises(SingledOutError, match=r"single out 'texts' \(100%\)") as refused,
     ):
-        second_round(folder)
+        release_scores(folder)
     assert "over 99% texts (raises it), under 1% calls (raises it)" in str(refused.value)
     assert refused.value.columns == {"texts": pytest.approx(4 / 4.02)}
-    assert second_round(folder, accept_weights=True).certificate.scores == ("score",)
+    assert release_scores(folder, accept_weights=True).certificate.scores == ("score",)
 
 
 def test_one_feature_alone_is_singled_out(folder: Path) -> None:
     write_weights(folder / "weights.toml", [3.0], features=["calls"])
     with pytest.raises(SingledOutError, match="'calls'"):
-        second_round(folder, features=("calls",))
+        release_scores(folder, features=("calls",))
 
 
 def test_a_weights_file_that_changes_meanwhile_changes_nothing(folder: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_weights_file_that_changes_meanwhile_changes_nothing(folder: Path) -> 
 
 
 def test_a_release_file_names_weights_and_sample_relative_to_itself(folder: Path) -> None:
-    first_round(folder)
+    release_sample(folder)
     place = folder / "release.toml"
     place.write_text(
         'id = "name"\nfeatures = ["calls", "texts", "topups"]\nB = 0.25\nepsilon = 4\n'
@@ -243,8 +243,8 @@ def test_a_release_file_names_weights_and_sample_relative_to_itself(folder: Path
 
 
 def test_the_page_says_what_the_scores_tell_and_who_spends_what(folder: Path) -> None:
-    first_round(folder, epsilon=2.0)
-    done = second_round(folder, sample=folder / "sample.parquet")
+    release_sample(folder, epsilon=2.0)
+    done = release_scores(folder, sample=folder / "sample.parquet")
     text = page_path(done.path).read_text(encoding="utf-8")
     assert text == page(certificate_of(done.path))
     assert "80 rows, 1 score of 3 protected columns" in text
@@ -257,22 +257,24 @@ def test_the_page_says_what_the_scores_tell_and_who_spends_what(folder: Path) ->
 
 
 def test_conditions_say_what_scores_are_and_where_the_weights_come_from(folder: Path) -> None:
-    told = " ".join(second_round(folder, "a.parquet").certificate.conditions)
+    told = " ".join(release_scores(folder, "a.parquet").certificate.conditions)
     assert "Released is one weighted sum of the protected columns (score), with weights that the data" in told
     assert "It is not stated from which release, if any, the weights were learned" in told
-    told = " ".join(second_round(folder, "b.parquet", no_sample=True).certificate.conditions)
+    told = " ".join(release_scores(folder, "b.parquet", no_sample=True).certificate.conditions)
     assert "Nobody in the table is in the release that the weights were learned from" in told
     write_weights(folder / "weights.toml", TWO, ("a", "b"))
-    told = " ".join(second_round(folder, "c.parquet").certificate.conditions)
+    told = " ".join(release_scores(folder, "c.parquet").certificate.conditions)
     assert "Released are 2 weighted sums of the protected columns (a, b)" in told
-    told = " ".join(second_round(folder, "d.parquet", weights=None).certificate.conditions)
+    told = " ".join(release_scores(folder, "d.parquet", weights=None).certificate.conditions)
     assert "weighted sum" not in told
 
 
 def test_the_certificate_states_both_guarantees(folder: Path) -> None:
-    first = first_round(folder, B=0.5, epsilon=2.0).certificate
-    left = second_round(folder, "a.parquet", sample=folder / "sample.parquet").certificate
-    both = second_round(folder, "b.parquet", sample=folder / "sample.parquet", score_sample=True).certificate
+    first = release_sample(folder, B=0.5, epsilon=2.0).certificate
+    left = release_scores(folder, "a.parquet", sample=folder / "sample.parquet").certificate
+    both = release_scores(
+        folder, "b.parquet", sample=folder / "sample.parquet", score_sample=True
+    ).certificate
     assert first.guarantee is not None
     for c in (left, both):
         assert c.sample is not None

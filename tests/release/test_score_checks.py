@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from release_support import certificate_of
-from score_support import TWO, charged, first_round, in_folder, second_round, two_tables, write_weights
+from score_support import TWO, charged, in_folder, release_sample, release_scores, two_tables, write_weights
 from targetdp import GaussianNoise, Guarantee
 from targetdp.release import (
     Certificate,
@@ -25,7 +25,7 @@ from targetdp.release import (
 )
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._certificate._page import page
-from targetdp.release._certificate._rounds import FirstRound, TwoRounds
+from targetdp.release._certificate._sample_spending import SampleRelease, SampleSpending
 from targetdp.release._staging import page_path
 
 Plain = dict[str, Any]
@@ -36,12 +36,12 @@ def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Columns, scores of those outside a sample, of everybody, and two scores at once."""
     folder = tmp_path_factory.mktemp("released")
     two_tables(folder)
-    first_round(folder, **charged(folder, "sample"))
+    release_sample(folder, **charged(folder, "sample"))
     sample = folder / "sample.parquet"
-    second_round(folder, "left.parquet", sample=sample, **charged(folder, "others"))
-    second_round(folder, "both.parquet", sample=sample, score_sample=True, **charged(folder))
+    release_scores(folder, "left.parquet", sample=sample, **charged(folder, "others"))
+    release_scores(folder, "both.parquet", sample=sample, score_sample=True, **charged(folder))
     write_weights(folder / "weights.toml", TWO, ("one", "two"))
-    second_round(folder, "two.parquet", no_sample=True)
+    release_scores(folder, "two.parquet", no_sample=True)
     privatize_file(folder / "all.parquet", folder / "columns.parquet", in_folder(folder))
     return folder
 
@@ -117,15 +117,15 @@ EDITS: dict[str, tuple[Callable[[Plain], Any], str]] = {
     "no sample": (lambda c: c.update(sample=None), "conditions"),
     "nobody was sampled": (lambda c: c.update(no_sample=True), "who is in the sample"),
     "another release": (lambda c: c["sample"].update(release="another"), "conditions"),
-    "a better first round": (
+    "a better sample": (
         lambda c: c["sample"]["guarantee"].update(epsilon=1.0), "the sample's guarantee",
     ),
-    "less noise in the first round": (
+    "less noise in the sample": (
         lambda c: c["sample"]["law"].update(scale=c["sample"]["law"]["scale"] * 0.9),
         "the sample's guarantee",
     ),
-    "a first round of magic": (lambda c: c["sample"]["law"].update(family="magic"), "conditions"),
-    "a first round without numbers": (lambda c: c["sample"].update(law={"family": "gaussian"}), "guarantee"),
+    "a sample of magic": (lambda c: c["sample"]["law"].update(family="magic"), "conditions"),
+    "a sample without numbers": (lambda c: c["sample"].update(law={"family": "gaussian"}), "guarantee"),
     "weights that are zero": (scaled(0.0), "guarantee"),
     "text for weights": (lambda c: c["mechanism"]["law"].update(weights="much"), "guarantee"),
     "inside better than it is": (
@@ -196,7 +196,7 @@ def test_the_sample_s_own_certificate_is_held_against_it(folder: Path) -> None:
 
 
 def test_one_condition_for_rows_of_both_releases_whatever_the_scales() -> None:
-    """The same scales do not make the same rows: the table may have been refreshed between the rounds."""
+    """The same scales do not make the same rows: the table may have been refreshed in between."""
     said = {}
     for same in (True, False):
         facts = rounds_of(same)
@@ -207,11 +207,11 @@ def test_one_condition_for_rows_of_both_releases_whatever_the_scales() -> None:
 
 def rounds_of(same: bool) -> Facts:
     law = GaussianNoise(B=0.25, epsilon=2.0, delta=1e-4)
-    first = FirstRound("r1", "0" * 64, 40, law.guarantee, Charge(law=law.law(3)))
+    first = SampleRelease("r1", "0" * 64, 40, law.guarantee, Charge(law=law.law(3)))
     inside = Guarantee(0.25, 4.0, 1e-4)
-    rounds = TwoRounds(first, True, False, same, law.guarantee, inside)
+    spending = SampleSpending(first, True, False, same, law.guarantee, inside)
     return Facts(
         scales="declared", has_guarantee=True, keeps_order=False, kept=(), features=3, imputed={},
         pseudonyms=False, partitions=None, tuned_on=None, engine="local", has_ledger=False, part=None,
-        scores=("score",), rounds=rounds,
+        scores=("score",), sample_spending=spending,
     )  # fmt: skip

@@ -32,7 +32,7 @@ from release_support import (
     write_parquet,
     write_scales,
 )
-from score_support import TWO, first_round, two_tables, write_weights
+from score_support import TWO, release_sample, two_tables, write_weights
 from support import means_agree, same_distribution
 from targetdp import Staircase
 from targetdp._core import Floats
@@ -635,7 +635,7 @@ def test_a_person_gets_one_noise_on_her_score_however_often_a_task_runs(tmp_path
 
 def test_spark_leaves_a_sample_out(spark: Any, tmp_path: Path) -> None:
     two_tables(tmp_path)
-    first_round(tmp_path)
+    release_sample(tmp_path)
     done = scored(spark, tmp_path, sample=tmp_path / "sample.parquet")
     everybody, sample = (
         set(read_back(tmp_path / name)["name"].to_pylist()) for name in ("all.parquet", "sample.parquet")

@@ -140,7 +140,7 @@ def lossy(one: SweptProgram) -> SweptProgram:
     )
 
 
-ALL = ("projection", "least-noise", "two-rounds")
+ALL = ("projection", "least-noise", "score")
 CONFIDENTIAL: dict[str, Any] = {"source": "confidential", "for_the_data_holder_only": True}
 CASES: dict[str, tuple[SweptProgram, ...]] = {
     "the paper's two": (program(), program("lending", name="small lender")),
@@ -149,8 +149,8 @@ CASES: dict[str, tuple[SweptProgram, ...]] = {
         program("lending", Bs=(0.05, 0.25, 0.75, 2.0)),
         program("lending", Bs=(0.05, 0.25, 2.0), name="other"),
     ),
-    "in two rounds, too": (program(mechanisms=ALL), program("lending", mechanisms=ALL, name="small lender")),
-    "in two rounds, alone": (program(mechanisms=ALL),),
+    "with scores, too": (program(mechanisms=ALL), program("lending", mechanisms=ALL, name="small lender")),
+    "with scores, alone": (program(mechanisms=ALL),),
     "no least noise": (program(mechanisms=("projection",)),),
     "no projection": (program(mechanisms=("least-noise",)), program("lending", mechanisms=("gaussian",))),
     "other mechanisms": (program(mechanisms=("gaussian", "staircase", "spherical-laplace")),),
@@ -383,8 +383,8 @@ def test_otherwise_the_nearest_and_the_figure_says_which() -> None:
 
 
 def test_three_mechanisms_are_drawn_and_the_others_named() -> None:
-    one = choose(program(mechanisms=("gaussian", "least-noise", "staircase", "two-rounds", "projection")))
-    assert list(one.curves) == ["projection", "least-noise", "two-rounds"]
+    one = choose(program(mechanisms=("gaussian", "least-noise", "staircase", "score", "projection")))
+    assert list(one.curves) == ["projection", "least-noise", "score"]
     assert one.left_out == ("gaussian", "staircase")
     assert "not drawn are gaussian, staircase" in one.notes()[-1]
 

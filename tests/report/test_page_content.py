@@ -67,7 +67,7 @@ def test_every_figure_is_the_summarys(folder: Path, made: Content) -> None:
 
 def test_only_releases_with_a_guarantee_can_be_chosen(made: Content) -> None:
     kinds = {cell["mechanism"] for cell in made.data["cells"] if cell["choosable"]}
-    assert kinds == {"projection", "least-noise", "two-rounds"}
+    assert kinds == {"projection", "least-noise", "score"}
     # Of settings that are equal in distribution one is offered.
     names = [cell["name"] for cell in made.data["cells"] if cell["choosable"] and cell["B"] == 0.25]
     assert len([name for name in names if name.startswith("projection")]) == 1

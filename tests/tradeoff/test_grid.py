@@ -31,7 +31,7 @@ def test_the_papers_grid_is_the_default() -> None:
     cells = Grid().cells(TOGO)
     kinds = [cell.mechanism for cell in cells]
     counts = {kind: kinds.count(kind) for kind in kinds}
-    assert counts == {"status quo": 1, "projection": 32, "least-noise": 32, "two-rounds": 32, "mondrian": 9}
+    assert counts == {"status quo": 1, "projection": 32, "least-noise": 32, "score": 32, "mondrian": 9}
     assert sum(cell.same_as is None for cell in cells) == 1 + 16 + 32 + 32 + 9
     asked = {(c.B, c.epsilon1, c.epsilon2, c.k) for c in cells if c.mechanism == "projection"}
     assert asked == {
@@ -107,6 +107,7 @@ def test_keys_depend_on_the_cell_alone_and_stay() -> None:
     # Pinned: another number would change every published figure.
     assert large["status quo"].key == 13_973_152_309_275_225_782
     assert large["projection B=0.25 epsilon1=3 epsilon2=0.5"].key == 15_785_433_519_497_355_073
+    assert large["score B=0.25 epsilon=3.5"].key == 12_566_703_310_686_070_819
 
 
 def test_classic_differential_privacy_and_the_status_quo_are_always_there() -> None:
@@ -159,14 +160,14 @@ def test_bad_grids_are_refused(given: dict[str, Any], reason: str) -> None:
         Grid(**given)
 
 
-def test_two_rounds_are_left_out_where_too_few_people_could_be_learned_from() -> None:
-    assert not [cell for cell in Grid().cells(59) if cell.mechanism == "two-rounds"]
-    assert [cell for cell in Grid().cells(60) if cell.mechanism == "two-rounds"]
+def test_scores_are_left_out_where_too_few_people_could_be_learned_from() -> None:
+    assert not [cell for cell in Grid().cells(59) if cell.mechanism == "score"]
+    assert [cell for cell in Grid().cells(60) if cell.mechanism == "score"]
 
 
-def test_two_rounds_have_two_noises_and_other_cells_one_or_none() -> None:
+def test_scores_have_two_noises_and_other_cells_one_or_none() -> None:
     cells = named(Grid())
-    first, second = cells["two-rounds B=0.25 epsilon=3.9999"].noises(10)
+    first, second = cells["score B=0.25 epsilon=3.9999"].noises(10)
     assert first == cells["least-noise B=0.25 epsilon=3.9999"].build(10)
     assert isinstance(second, Scores)
     assert isinstance(second.noise, Staircase)

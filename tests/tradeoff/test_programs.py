@@ -78,3 +78,16 @@ def test_nigeria_is_built_in() -> None:
 def test_an_unknown_program_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"is neither a file nor one of togo, nigeria|program file"):
         find_sweep(name)
+
+
+def test_a_technology_that_nobody_knows_is_refused_before_the_table_is_read(tmp_path: Path) -> None:
+    path = files(tmp_path)
+    for name in ("magic", "mondrian"):  # k-anonymity is in every grid, by its group sizes
+        text = path.read_text(encoding="utf-8").replace('["projection", "least-noise"]', f'["{name}"]')
+        (tmp_path / "other.toml").write_text(
+            text.replace("people.parquet", "absent.parquet"), encoding="utf-8"
+        )
+        with pytest.raises(
+            ValueError, match=rf"other.toml: grid: mechanisms = '{name}' is not one of .*score"
+        ):
+            find_sweep(str(tmp_path / "other.toml"))

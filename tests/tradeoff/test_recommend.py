@@ -14,8 +14,8 @@ from targetdp.mechanisms import PrivateProjection, noise_mechanisms
 from targetdp.programs import MARK
 from targetdp.release import make_settings
 from targetdp.tradeoff import Constraint, Estimate, Grid, Recommendation, recommend, release_text, shown
-from targetdp.tradeoff._mark import metadata
 from targetdp.tradeoff._recommend import _one_of_each
+from targetdp.tradeoff._study import metadata
 from targetdp.tradeoff._sweep_folder import Place, sealed
 from tradeoff_support import FEATURES, GRID, study, sweep
 

@@ -13,13 +13,13 @@ from targetdp.programs import open_program
 from targetdp.report import choose, read_program
 from targetdp.report._figures._caption import guarantees
 from targetdp.tradeoff import Constraint, find_sweep, promise_of, read_run, recommend, release_text, run
-from tradeoff_support import IN_TWO, SIMULATIONS, files, study, sweep
+from tradeoff_support import SIMULATIONS, WITH_SCORES, files, study, sweep
 
 
 @pytest.fixture(scope="module")
 def unclipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("largest")
-    run(sweep(study=study(rows="largest"), grid=IN_TWO, simulations=2), folder / "sweep", jobs=1)
+    run(sweep(study=study(rows="largest"), grid=WITH_SCORES, simulations=2), folder / "sweep", jobs=1)
     return folder / "sweep"
 
 
@@ -39,7 +39,7 @@ def test_no_cell_promises_anything(unclipped: Path) -> None:
 
 
 def test_the_same_sweep_of_clipped_rows_does_promise(tmp_path: Path) -> None:
-    run(sweep(grid=IN_TWO, simulations=1), tmp_path / "sweep", jobs=1)
+    run(sweep(grid=WITH_SCORES, simulations=1), tmp_path / "sweep", jobs=1)
     promised = [promise_of(cell) for cell in read_run(tmp_path / "sweep")["cells"]]
     assert sum(promise is not None for promise in promised) == 4
     assert max(figures(tmp_path / "sweep", "distinguishing").values()) > 0

@@ -16,7 +16,7 @@ from targetdp._core import Silent
 from targetdp.programs import Folds, Imported, Ridge
 from targetdp.tradeoff import Finished, Grid, run
 from targetdp.tradeoff import _sweep as sweep_module
-from tradeoff_support import GRID, SIMULATIONS, finished_bytes, study, sweep
+from tradeoff_support import FEATURES, GRID, SIMULATIONS, finished_bytes, study, sweep
 
 
 class Counted(Silent):
@@ -312,7 +312,11 @@ def test_time_is_kept_apart(finished: Finished) -> None:
         assert row["seconds_per_simulation"] == pytest.approx(row["seconds"] / row["simulations"])
         assert 0 < row["seconds"] < 60
     own = [cell for cell in finished.sweep.cells if cell.same_as is None]
-    assert len(timing) == len(parts) * len(own) + sum(cell.has_known_noise for cell in own)
+    with_known_noise = [
+        cell for cell in own if any(not noise.draws_its_law for noise in cell.noises(len(FEATURES)))
+    ]
+    assert {cell.mechanism for cell in with_known_noise} == {"least-noise"}
+    assert len(timing) == len(parts) * len(own) + len(with_known_noise)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 
 from targetdp.attacks import attribute_inference, distinguishing, singling_out, split_holdout
 from targetdp.tradeoff import Cell, Grid, Study, generator, simulate
-from targetdp.tradeoff._simulation import Figure, Simulated, derive
-from targetdp.tradeoff._sweep import Use
+from targetdp.tradeoff._simulation import Figure, Simulated, Use
 from tradeoff_support import FEATURES, GRID, PEOPLE, study
 
 CELLS = {cell.name: cell for cell in GRID.cells(PEOPLE)}
@@ -114,7 +113,7 @@ def test_what_is_derived() -> None:
     cell = Grid().cells(4_201)[4 + 4 * 3]
     assert cell.name == "projection B=0.25 epsilon1=3 epsilon2=0.9999"
     mechanism = cell.build(10)
-    found = derive(cell, mechanism, 10)
+    found = cell.technology.derive(cell, 10)
     scores = values(found, "distinguishing")
     assert scores["as_printed"] == pytest.approx(0.0197, abs=5e-5)
     assert scores["exact"] == pytest.approx(0.469, abs=5e-4)
@@ -127,7 +126,7 @@ def test_what_is_derived() -> None:
 
 def test_least_noise_spends_its_epsilon_and_nothing_else_is_derived() -> None:
     cell = CELLS["least-noise B=0.25 epsilon=3.9"]
-    found = derive(cell, cell.build(4), 4)
+    found = cell.technology.derive(cell, 4)
     assert list(values(found, "distinguishing")) == ["exact"]
     assert values(found, "exact_epsilon")[""] == pytest.approx(3.9, rel=1e-6)
 
@@ -135,7 +134,7 @@ def test_least_noise_spends_its_epsilon_and_nothing_else_is_derived() -> None:
 @pytest.mark.parametrize("name", ["status quo", "mondrian group_size=5"])
 def test_without_noise_nothing_is_derived(name: str) -> None:
     cell = CELLS[name]
-    found = derive(cell, cell.build(4), 4)
+    found = cell.technology.derive(cell, 4)
     assert values(found, "distinguishing") == {"exact": 0}
     assert values(found, "exact_epsilon") == {"": math.inf}
 

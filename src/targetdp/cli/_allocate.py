@@ -1,4 +1,4 @@
-"""`targetdp decide`: who gets aid, or a loan, from released scores."""
+"""`targetdp allocate`: who gets aid, or a loan, from released scores."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from targetdp.cli._console import Bar, emit, must_be_free, tell, warn
 
 
-def decide(
+def allocate(
     scores: Annotated[Path, typer.Argument(help="private scores, as targetdp score released them")],
     sample: Annotated[Path, typer.Argument(help="the private sample that the weights were learned from")],
     labels: Annotated[Path, typer.Argument(help="your labels, as targetdp learn took them")],
@@ -41,11 +41,8 @@ def decide(
 
     from targetdp._core import check
     from targetdp.programs import read_program_file
-    from targetdp.targeting import decide as decided
-    from targetdp.targeting import (
-        read_labelled,
-        read_scores,
-    )
+    from targetdp.targeting import allocate as allocate_by
+    from targetdp.targeting import read_labelled, read_scores
 
     check.integer("seed", seed, at_least=0)
     must_be_free("out", output, force=force)
@@ -60,37 +57,37 @@ def decide(
             progress=bar,
         )  # fmt: skip
         bar.phase("deciding", None)
-        made = decided(released, found, np.random.default_rng(seed))
-    _save(made.table(), output, kind, force=force)
-    told = _told(made)
+        decisions = allocate_by(released, found, np.random.default_rng(seed))
+    _save(decisions.table(), output, kind, force=force)
+    record = _record(decisions)
     if as_json:
-        emit(json.dumps(told | {"notes": [*found.notes, *made.notes]}, indent=2, ensure_ascii=False))
+        emit(json.dumps(record | {"notes": [*found.notes, *decisions.notes]}, indent=2, ensure_ascii=False))
     if not quiet:
         for note in found.notes:
             tell(note)
-        _tell(made.program.words, told, output)
-    warn(made.notes)
+        _tell(decisions.program.words, record, output)
+    warn(decisions.notes)
 
 
-def _told(made: Any) -> dict[str, Any]:
-    chances = made.chances
+def _record(decisions: Any) -> dict[str, Any]:
+    chances = decisions.chances
     return {
         "format": "targetdp decisions 1",
-        "program": made.program.kind,
+        "program": decisions.program.kind,
         "people": len(chances),
-        "by_score": int(made.by_score.sum()),
-        "by_row_of_the_sample": int((~made.by_score).sum()),
-        "chosen": int(made.chosen.sum()),
-        "chosen_rightly_by_the_chances": round(float(chances[made.chosen].sum()), 1),
-        "missed_by_the_chances": round(float(chances[~made.chosen].sum()), 1),
+        "by_score": int(decisions.by_score.sum()),
+        "by_row_of_the_sample": int((~decisions.by_score).sum()),
+        "chosen": int(decisions.chosen.sum()),
+        "chosen_rightly_by_the_chances": round(float(chances[decisions.chosen].sum()), 1),
+        "missed_by_the_chances": round(float(chances[~decisions.chosen].sum()), 1),
     }
 
 
-def _tell(words: Any, told: dict[str, Any], output: Path) -> None:
-    right, missed = told["chosen_rightly_by_the_chances"], told["missed_by_the_chances"]
+def _tell(words: Any, record: dict[str, Any], output: Path) -> None:
+    right, missed = record["chosen_rightly_by_the_chances"], record["missed_by_the_chances"]
     tell(
-        f"{words.article} for {told['chosen']:,} of {told['people']:,} people ({told['by_score']:,} decided "
-        f"by their score, {told['by_row_of_the_sample']:,} by their row of the sample) → {output}"
+        f"{words.article} for {record['chosen']:,} of {record['people']:,} people ({record['by_score']:,} "
+        f"decided by their score, {record['by_row_of_the_sample']:,} by their row of the sample) → {output}"
     )
     tell(f"as far as the chances tell, {words.outcome.format(right=right, missed=missed)}")
 

@@ -20,7 +20,7 @@ HEADER = """\
 
 NOTHING_FOUND = (
     "the sample does not show that scores would tell anything of the target: label more people, or ask for a "
-    "first round with less noise"
+    "sample with less noise"
 )
 
 _DIGITS = 4
@@ -50,31 +50,25 @@ def learn(
     public_key: Annotated[
         str | None, typer.Option(help="the data holder's public key, as `targetdp key` prints it")
     ] = None,
-    B: Annotated[
-        float | None, typer.Option("--B", help="B of the second round; default: the first's")
-    ] = None,
+    B: Annotated[float | None, typer.Option("--B", help="B of the scores; default: the sample's")] = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(help="ε of the noise on a score; default: the first round's, less what its scales cost"),
+        typer.Option(help="ε of the noise on a score; default: the sample's, less what its scales cost"),
     ] = None,
-    delta: Annotated[float | None, typer.Option(help="δ of the second round; default: likewise")] = None,
+    delta: Annotated[float | None, typer.Option(help="δ of the scores; default: likewise")] = None,
     confidence: Annotated[float, typer.Option(help="of the intervals")] = 0.95,
-    seed: Annotated[int, typer.Option(help="of the samples that intervals are made from")] = 0,
+    seed: Annotated[int, typer.Option(help="of the samples that intervals are plan from")] = 0,
     force: Annotated[bool, typer.Option(help="replace a weights file that exists")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
     quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
 ) -> None:
-    """Learn weights for a private score that know the noise of both rounds, and say what to expect of it."""
+    """Learn weights for a private score that know the noise of sample and scores, and say what to expect."""
     import numpy as np
 
     from targetdp._core import check
     from targetdp.programs import read_program_file
     from targetdp.release import weights_text
-    from targetdp.targeting import (
-        offer,
-        offers,
-        read_labelled,
-    )
+    from targetdp.targeting import compare_epsilons, plan_scores, read_labelled
 
     check.number("confidence", confidence, above=0, below=1)
     check.integer("seed", seed, at_least=0)
@@ -87,40 +81,40 @@ def learn(
             sample, labels, settings, id_column=id, certificate=certificate, public_key=public_key,
             progress=bar,
         )  # fmt: skip
-        second, notes = _second(found.certificate, B, epsilon, delta)
+        asked, notes = _asked(found.certificate, B, epsilon, delta)
         bar.phase("learning", None)
-        made = offer(found, second, np.random.default_rng(seed), confidence=confidence)
-        others = offers(found, second, np.random.default_rng(seed))
+        plan = plan_scores(found, asked, np.random.default_rng(seed), confidence=confidence)
+        others = compare_epsilons(found, asked, np.random.default_rng(seed))
     facts = {
         "release": found.certificate.release,
         "program": settings.kind,
-        "asked": str(made.guarantee),
+        "asked": str(plan.guarantee),
     }
-    text = weights_text(found.certificate.features, [_short(made.w)], learned=facts)
+    text = weights_text(found.certificate.features, [_short(plan.w)], learned=facts)
     save_text(weights, HEADER + text)
     notes = (*found.notes, *notes)
-    warnings = _warnings(made)
+    warnings = _warnings(plan)
     if as_json:
-        told = _record(found, made, others, settings.unit) | {"notes": notes, "warnings": warnings}
-        emit(json.dumps(told, indent=2, ensure_ascii=False))
+        record = _record(found, plan, others, settings.unit) | {"notes": notes, "warnings": warnings}
+        emit(json.dumps(record, indent=2, ensure_ascii=False))
     else:
-        _show(found, made, others, settings)
+        _show(found, plan, others, settings)
     if not quiet:
         for note in notes:
             tell(note)
         tell(
-            f"weights of {len(made.w)} features → {weights}; hand it to the data holder, who runs targetdp "
-            "score; with the scores, run targetdp decide"
+            f"weights of {len(plan.w)} features → {weights}; hand it to the data holder, who runs targetdp "
+            "score; with the scores, run targetdp allocate"
         )
     warn(warnings)
 
 
-def _second(
+def _asked(
     proof: Any, B: float | None, epsilon: float | None, delta: float | None
 ) -> tuple[Any, tuple[str, ...]]:
-    """What is asked of the second round: as of the first, but for what is given.
+    """What is asked of the scores: as of the sample, but for what is given.
 
-    What the first round paid for its column scales bought no noise: it is taken off, and that is told.
+    What the sample paid for its column scales bought no noise: it is taken off, and that is told.
     """
     from targetdp.guarantee import Guarantee
 
@@ -135,15 +129,15 @@ def _second(
     if scales is None or epsilon is not None:
         return asked, ()
     return asked, (
-        f"of the first round's ε = {up(first.epsilon)}, {up(paid[0])} was paid for column scales and "
+        f"of the sample's ε = {up(first.epsilon)}, {up(paid[0])} was paid for column scales and "
         f"{up(noise[0])} is noise: so much is assumed for the noise on a score (--epsilon says otherwise)",
     )
 
 
-def _warnings(made: Any) -> tuple[str, ...]:
+def _warnings(plan: Any) -> tuple[str, ...]:
     """What should be known before anyone relies on the figures."""
-    found = made.expectation.difference
-    warnings = [] if made.weights.tells else [NOTHING_FOUND]
+    found = plan.expectation.difference
+    warnings = [] if plan.weights.tells else [NOTHING_FOUND]
     if found.is_odd:
         warnings.append(
             f"on the sample's own scores {found.counted:.1%} of people are decided about rightly; two normal "
@@ -160,12 +154,12 @@ def _short(w: Any) -> list[float]:
     return [float(f"{value:.{_DIGITS}g}") for value in w.tolist()]
 
 
-def _record(found: Any, made: Any, others: Any, unit: str) -> dict[str, Any]:
+def _record(found: Any, plan: Any, others: Any, unit: str) -> dict[str, Any]:
     from dataclasses import asdict
 
     from targetdp.theorem1 import accuracy_ceiling
 
-    def told(one: Any) -> dict[str, Any]:
+    def record(one: Any) -> dict[str, Any]:
         return {
             "guarantee": asdict(one.guarantee), "mechanism": one.mechanism,
             "noise_sd": one.expectation.deviation,
@@ -177,54 +171,54 @@ def _record(found: Any, made: Any, others: Any, unit: str) -> dict[str, Any]:
         "people": found.program.people.count,
         "population": found.program.people.population,
         "unit": unit,
-        "target_scale": made.weights.scale.name,
+        "target_scale": plan.weights.scale.name,
         "chance": found.program.chance,
-        "confidence": made.expectation.confidence,
-        "second_round": told(made),
+        "confidence": plan.expectation.confidence,
+        "scores": record(plan),
         "theorem_1": {
-            "largest_agreement": accuracy_ceiling(made.guarantee),
+            "largest_agreement": accuracy_ceiling(plan.guarantee),
             "meaning": "for any algorithm with this guarantee there are tables on which its decisions agree "
-            "with those made without privacy no more often than this; it is not an accuracy",
+            "with those plan without privacy no more often than this; it is not an accuracy",
         },
         "expected": {
             name: {"value": one.value, "interval": [one.low, one.high]}
-            for name, one in made.expectation.figures.items()
+            for name, one in plan.expectation.figures.items()
         },
         "other_epsilons": [
-            told(one) | {"expected": {name: e.value for name, e in one.expectation.figures.items()}}
+            record(one) | {"expected": {name: e.value for name, e in one.expectation.figures.items()}}
             for one in others
         ],
-        "checked_on_the_sample": asdict(made.expectation.difference),
+        "checked_on_the_sample": asdict(plan.expectation.difference),
     }
 
 
-def _show(found: Any, made: Any, others: Any, settings: Any) -> None:
+def _show(found: Any, plan: Any, others: Any, settings: Any) -> None:
     people = f"{found.program.people.population:,.0f} people"
     words = found.program.words
-    scale = "" if made.weights.scale.name == "as given" else f", on a {made.weights.scale.name} scale"
+    scale = "" if plan.weights.scale.name == "as given" else f", on a {plan.weights.scale.name} scale"
     expected = Table(
         title=Text(
-            f"What to expect of scores under {made.guarantee}, learned from {found.program.people.count:,} "
+            f"What to expect of scores under {plan.guarantee}, learned from {found.program.people.count:,} "
             f"people{scale}"
         ),
         title_justify="left",
         min_width=78,
         caption=f"{words.counts} are of {people}. {words.blind} has an accuracy of "
         f"{found.program.chance:.3f}. Figures hold for people like those of the sample.\n"
-        f"{_ceiling(made.guarantee)}",
+        f"{_ceiling(plan.guarantee)}",
         caption_justify="left",
     )
-    for heading in ("figure", "expected", f"{made.expectation.confidence:.0%} interval"):
+    for heading in ("figure", "expected", f"{plan.expectation.confidence:.0%} interval"):
         expected.add_column(heading, justify="left" if heading == "figure" else "right")
-    for name, one in made.expectation.figures.items():
+    for name, one in plan.expectation.figures.items():
         low, high = _number(name, one.low), _number(name, one.high)
         expected.add_row(*cells(_heading(name, settings), _number(name, one.value), f"{low} to {high}"))
-    names = [name for name in made.expectation.figures if name != "recall"]
+    names = [name for name in plan.expectation.figures if name != "recall"]
     more = Table(
-        title=f"What more or less ε would buy in the second round (B = {made.guarantee.B:g})",
+        title=f"What more or less ε would buy for the scores (B = {plan.guarantee.B:g})",
         title_justify="left",
         min_width=78,
-        caption="The first round stays as it was; its noise is in all of these.",
+        caption="The sample stays as it was; its noise is in all of these.",
         caption_justify="left",
     )
     for heading in ("ε", "noise on a score", *(_heading(name, settings) for name in names)):
@@ -244,11 +238,11 @@ def _ceiling(guarantee: Any) -> str:
     if most > _NO_BOUND:
         return (
             f"Theorem 1 rules out nothing here: it leaves a worst-case agreement above {_NO_BOUND:g} with "
-            "decisions made without privacy."
+            "decisions plan without privacy."
         )
     return (
         "Theorem 1: for any algorithm with this guarantee there are tables on which its decisions agree with "
-        f"those made without privacy no more often than γ = {up(most, 4)}. γ is not this accuracy, which "
+        f"those plan without privacy no more often than γ = {up(most, 4)}. γ is not this accuracy, which "
         "compares with the truth, and on your table."
     )
 

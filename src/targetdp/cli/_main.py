@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 import typer
 
 from targetdp._core import __version__
-from targetdp.cli._allocate import decide
+from targetdp.cli._allocate import allocate
 from targetdp.cli._attack import attack, audit
 from targetdp.cli._console import PublishedError
 from targetdp.cli._holder_tools import columns, key, scales, schema, verify
@@ -38,7 +38,7 @@ app.command()(scales)
 app.command()(privatize)
 app.command()(learn)
 app.command()(score)
-app.command()(decide)
+app.command()(allocate)
 app.command()(verify)
 app.command()(attack)
 app.command()(audit)

@@ -118,11 +118,12 @@ def _say(done: Any) -> None:
     promise = "no guarantee" if c.guarantee is None else told(c.guarantee.value())
     what = ("column" if c.scores is None else "score") + "s" * (len(c.released) > 1)
     tell(f"{c.rows:,} rows, {len(c.released)} {what} → {done.path}: {promise}, on conditions")
-    rounds = c.rounds()
-    if rounds is not None:
-        how = "scored, too: both rounds give them" if rounds.scored else "left out: the first round gave them"
+    spending = c.sample_spending()
+    if spending is not None:
+        how = "left out: their own release gave them"
+        how = "scored, too: both releases give them" if spending.scored else how
         given = "" if c.sample.scales in {None, *PUBLISHED} else f", given its scales ({c.sample.scales})"
-        tell(f"people of the sample are {how} {told(rounds.inside)}{given}")
+        tell(f"people of the sample are {how} {told(spending.inside)}{given}")
     tell(done.why)
     tell(f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md")
     share = done.outcome.clipped / c.rows

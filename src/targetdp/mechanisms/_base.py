@@ -111,6 +111,11 @@ class NoiseMechanism(Mechanism):
     def guarantee(self) -> Guarantee:
         """What one call of `privatize` without ``rng`` guarantees."""
 
+    @property
+    def draws_its_law(self) -> bool:
+        """Whether each simulation draws the law of its noise anew, so that nobody knows it beforehand."""
+        return False
+
     @abstractmethod
     def law(self, dimensions: int) -> NoiseLaw:
         """The noise itself, where each row's is drawn on its own.

@@ -66,6 +66,11 @@ class Partitioned(NoiseMechanism):
         """Lemma 3: the parts' guarantees in parallel; all are the mechanism's, so one stands for them."""
         return parallel(self.mechanism.guarantee)
 
+    @property
+    def draws_its_law(self) -> bool:
+        """As the mechanism does."""
+        return self.mechanism.draws_its_law
+
     def law(self, dimensions: int) -> NoiseLaw:
         """The mechanism's own: a row is in one part only, so cutting changes nobody's noise."""
         return self.mechanism.law(dimensions)

@@ -135,7 +135,7 @@ def _warnings(guarantee: Guarantee, accuracy: float, length: float, d: int) -> t
     if length > DROWNED:
         warnings.append(
             f"the noise on a row of {d} columns has length {length:.2g}, and rows at most 1: it "
-            "drowns any one person's signal; release fewer columns, or work in two rounds (learn on a "
+            "drowns any one person's signal; release fewer columns, or release a score (learn on a "
             "private sample, then release one score per person); a smaller B or a larger ε protects less"
         )
     return tuple(warnings)

@@ -126,6 +126,11 @@ class PrivateProjection(NoiseMechanism):
             )
 
     @property
+    def draws_its_law(self) -> bool:
+        """It hangs on R."""
+        return True
+
+    @property
     def guarantee(self) -> Guarantee:
         """Theorem 2: (B, ε₁ + ε₂, δ₁ + δ₂)."""
         return Guarantee(self.B, self.epsilon1 + self.epsilon2, self.delta1 + self.delta2)

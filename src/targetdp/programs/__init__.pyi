@@ -38,9 +38,7 @@ from targetdp.programs._ranking import Truths as Truths
 from targetdp.programs._settings import MARK as MARK
 from targetdp.programs._settings import ProgramColumns as ProgramColumns
 from targetdp.programs._settings import ProgramSettings as ProgramSettings
-from targetdp.programs._settings import SWEPT as SWEPT
 from targetdp.programs._settings import Source as Source
-from targetdp.programs._settings import TWO_ROUNDS as TWO_ROUNDS
 from targetdp.programs._settings import program_file as program_file
 from targetdp.programs._settings import read_program_file as read_program_file
 from targetdp.programs._settings import settings_of as settings_of

@@ -4,7 +4,7 @@ from targetdp.release._certificate._caveats import told as told
 from targetdp.release._certificate._certificate import Certificate as Certificate
 from targetdp.release._certificate._certificate import classic as classic
 from targetdp.release._certificate._contents import Check as Check
-from targetdp.release._certificate._rounds import two_rounds as two_rounds
+from targetdp.release._certificate._sample_spending import spending_of as spending_of
 from targetdp.release._certificate._verify import Verification as Verification
 from targetdp.release._certificate._verify import against_sample as against_sample
 from targetdp.release._certificate._verify import read_certificate as read_certificate

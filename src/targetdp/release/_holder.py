@@ -20,7 +20,7 @@ from targetdp.release._ledger._populations import (
     must_have_it_as_it_is,
     must_say_who_is_in_it,
 )
-from targetdp.release._sample import Others, PrivateSample, must_all_be_there, open_sample
+from targetdp.release._sample import PrivateSample, WithoutSample, must_all_be_there, open_sample
 from targetdp.release._settings import SCALES_WORDS, Settings
 from targetdp.release._terms import Terms, make_terms
 from targetdp.release._weights_review import must_be_meant
@@ -94,7 +94,7 @@ class Holder:
                 self._given = self.sample.scales(settings.features)
             if self.ledger is not None:
                 must_have_it_as_it_is(self.ledger, self.sample.certificate)
-        self._others: Others | None = None
+        self._others: WithoutSample | None = None
         self._on_parts: tuple[str, ...] = ()
         self._look([] if self.ledger is None else self.ledger.releases())
         self._who_left: tuple[str, ...] = ()
@@ -110,7 +110,7 @@ class Holder:
         """The table, without those whom the settings leave out."""
         if self.sample is None or not self.settings.leaves_sample_out:
             return table
-        self._others = Others(table, self.settings.id, self.sample)
+        self._others = WithoutSample(table, self.settings.id, self.sample)
         return self._others
 
     def scales(self, inspection: Inspection) -> ColumnScales:
@@ -241,17 +241,17 @@ class Holder:
             length = noise_length(terms.law)
             if length > DROWNED:
                 fewer = (
-                    "release fewer columns, or learn on a private sample first (two rounds)"
+                    "release fewer columns, or learn on a private sample first and release a score"
                     if s.asked is None else "give fewer scores, or a larger ε"
                 )  # fmt: skip
                 found.append(
                     f"the noise on a row has length {length:.2g}, and rows at most 1: it drowns any one "
                     f"person's signal; {fewer}"
                 )
-        if terms.rounds is not None and not terms.rounds.same_scales:
+        if terms.sample_spending is not None and not terms.sample_spending.same_scales:
             found.append(
                 "columns and scales are not known to be those of the sample, for which the weights were "
-                "learned: use the same in both rounds (scales = 'sample' takes them over)"
+                "learned: use the same for sample and scores (scales = 'sample' takes them over)"
             )
         if terms.guarantee is not None and terms.guarantee.delta > LARGE_DELTA:
             found.append(
@@ -279,8 +279,9 @@ class Holder:
         }  # fmt: skip
         if s.asked is not None:
             title["scores"] = list(s.asked.scores)
-        if terms.rounds is not None:
-            title["sample"] = {"release": terms.rounds.first.release, "scored": terms.rounds.scored}
+        if terms.sample_spending is not None:
+            spending = terms.sample_spending
+            title["sample"] = {"release": spending.first.release, "scored": spending.scored}
         head = self.ledger.reserve(
             s.population, release, terms.charge, part=s.part, override=self._override, title=title,
             look=self._look,

@@ -1,4 +1,4 @@
-"""The private sample of a first round: held against its certificate, and people who are not in it."""
+"""The sample that weights were learned from: held against its certificate, and people who are not in it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._certificate._contents import Check
-from targetdp.release._certificate._rounds import FirstRound
+from targetdp.release._certificate._sample_spending import SampleRelease
 from targetdp.release._certificate._verify import read_certificate, verify_release
 from targetdp.release._engine._inspection import Batches
 from targetdp.release._engine._local import pseudonyms
@@ -47,13 +47,13 @@ class PrivateSample:
     key: bytes | None
 
     @property
-    def first(self) -> FirstRound:
+    def first(self) -> SampleRelease:
         """What its certificate states."""
         c = self.certificate
         if c.guarantee is None or c.mechanism.law is None:
             raise ValueError(f"sample {self.path} has no guarantee: nothing could be stated for its people")
         values = c.scales.values
-        return FirstRound(
+        return SampleRelease(
             release=c.release, sha256=c.output.sha256, rows=c.rows, guarantee=c.guarantee.value(),
             charge=Charge(
                 law=law_of(c.mechanism.law),
@@ -130,7 +130,7 @@ def sample_checks(path: Path, proof: Certificate, public_key: str | None) -> lis
     ]
 
 
-class Others:
+class WithoutSample:
     """A table without the people of a sample: nothing of their rows is looked at.
 
     Ids are compared as text, as everywhere in a release.
@@ -191,7 +191,7 @@ def must_all_be_there(found: int, sample: PrivateSample, settings: Settings) -> 
         )
     return (
         f"{who} were not found, and count as having left; whoever is in the table under another id is "
-        "scored, and spends both rounds",
+        "scored, and spends both releases",
     )
 
 

@@ -18,7 +18,7 @@ from targetdp.mechanisms import (
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._caveats import NO_GUARANTEE, Facts, conditions_of
 from targetdp.release._certificate._charge import Charge
-from targetdp.release._certificate._rounds import FirstRound, TwoRounds, two_rounds
+from targetdp.release._certificate._sample_spending import SampleRelease, SampleSpending, spending_of
 from targetdp.release._settings import MONDRIAN, Settings
 
 # Two releases, the second made with weights that were learned from the first: who spends what.
@@ -46,11 +46,13 @@ class Terms:
     why: str
     partitions: int | None = None
     """The paper's random parts, where they have set δ."""
-    rounds: TwoRounds | None = None
+    sample_spending: SampleSpending | None = None
     """Who spends what, where weights were learned from an earlier release."""
 
 
-def make_terms(settings: Settings, scales: ColumnScales, rows: int, first: FirstRound | None = None) -> Terms:
+def make_terms(
+    settings: Settings, scales: ColumnScales, rows: int, first: SampleRelease | None = None
+) -> Terms:
     """Work out the terms. They depend on the settings, the scales and the number of rows only.
 
     ``first`` is the release that the weights of scores were learned from, if it is known.
@@ -79,13 +81,14 @@ def make_terms(settings: Settings, scales: ColumnScales, rows: int, first: First
     charge = Charge(law=law, scales=scales.spent, unbounded=unbounded)
     # Mechanisms without δ keep their own, whatever the parts.
     set_delta = settings.partitions is not None and own.delta == default_delta(rows, settings.partitions)
-    rounds = None
+    spending = None
     if first is not None:
-        rounds = two_rounds(
+        spending = spending_of(
             first, guarantee, charge, scored=settings.score_sample, some_have_left=settings.some_have_left,
             same=first.has_scales(settings.features, scales),
         )  # fmt: skip
-    conditions = conditions_of(_facts(settings, scales, guarantee=True, set_delta=set_delta, rounds=rounds))
+    facts = _facts(settings, scales, guarantee=True, set_delta=set_delta, spending=spending)
+    conditions = conditions_of(facts)
     return Terms(
         name,
         law,
@@ -95,11 +98,11 @@ def make_terms(settings: Settings, scales: ColumnScales, rows: int, first: First
         charge,
         why,
         settings.partitions if set_delta else None,
-        rounds,
+        spending,
     )
 
 
-def _must_be_the_samples(settings: Settings, scales: ColumnScales, first: FirstRound | None) -> None:
+def _must_be_the_samples(settings: Settings, scales: ColumnScales, first: SampleRelease | None) -> None:
     """Scales that are said to be the sample's are, and it has paid for them, or they were declared for it."""
     if scales.source not in {"sample", "sample-declared"}:
         return
@@ -150,7 +153,7 @@ def _facts(
     *,
     guarantee: bool,
     set_delta: bool,
-    rounds: TwoRounds | None = None,
+    spending: SampleSpending | None = None,
 ) -> Facts:
     return Facts(
         scales=scales.source, has_guarantee=guarantee, keeps_order=settings.keep_order, kept=settings.keep,
@@ -158,5 +161,5 @@ def _facts(
         pseudonyms=settings.pseudonymize is not None, partitions=settings.partitions if set_delta else None,
         tuned_on=settings.tuned_on, engine=settings.engine, has_ledger=settings.ledger is not None,
         part=settings.part, scores=() if settings.asked is None else settings.asked.scores,
-        no_sample=settings.no_sample, rounds=rounds,
+        no_sample=settings.no_sample, sample_spending=spending,
     )  # fmt: skip

@@ -65,7 +65,20 @@ def read_scores(
     public_key: str | None = None,
     progress: Progress | None = None,
 ) -> PrivateScores:
-    """A release of one score for each person; its certificate must hold for the file."""
+    """A release of one score for each person; its certificate must hold for the file.
+
+    Args:
+        path: The released scores.
+        certificate: Their certificate; beside the file unless given.
+        public_key: The data holder's, to check the signature with.
+        progress: Whom to tell how far reading is.
+
+    Returns:
+        Scores by id, and the law of their noise.
+
+    Raises:
+        ValueError: The certificate does not hold, or the release has no scores, or several of each person.
+    """
     proof = certified("scores", path, certificate, public_key)
     law = None if proof.mechanism.law is None else law_of(proof.mechanism.law)
     reason = None
@@ -77,11 +90,11 @@ def read_scores(
         reason = f"was made for {proof.made_for}, which standardizes values after the noise"
     if reason is not None or not isinstance(law, LinearLaw):
         raise ValueError(f"release {path} {reason}: decide by a release of one score (targetdp score)")
-    found = read_released("scores", path, proof, progress or Silent())
-    return PrivateScores(proof, law, found.ids, found.rows[:, 0])
+    released = read_released("scores", path, proof, progress or Silent())
+    return PrivateScores(proof, law, released.ids, released.rows[:, 0])
 
 
-def decide(
+def allocate(
     scores: PrivateScores, sample: LabelledSample, rng: np.random.Generator, *, folds: int = 5
 ) -> Decisions:
     """Chances of all who have a score or are in the sample, and whom the program's rule chooses.
@@ -89,10 +102,27 @@ def decide(
     Aid goes to the program's share of all of them, those with the highest chances to be poor; loans to all
     with a chance to repay above its threshold. Whoever has a score is judged by it, all others by their
     private row and a model that was fitted without them. Nobody's own label counts, so that being asked in
-    the survey is no advantage. ``rng`` draws among people with equal chances at the cut.
+    the survey is no advantage.
+
+    Args:
+        scores: The score release, from `read_scores`.
+        sample: The private sample with its labels, from `read_labelled`.
+        rng: Draws among people with equal chances at the cut.
+        folds: Parts of the cross-validation that predicts people of the sample.
+
+    Returns:
+        Everybody's chance, who is chosen, and what each decision is based on.
+
+    Raises:
+        ValueError: Scores are of other columns than the sample's, or were made beside another sample.
 
     Guarantees: post-processing of both releases, as far as their rows are concerned.
-    Refuses, with the reason: scores of other columns than the sample's, or made beside another sample.
+
+    Example:
+        >>> from targetdp.targeting import read_labelled, read_scores
+        >>> scores = read_scores(Path("scores.parquet"))  # doctest: +SKIP
+        >>> sample = read_labelled(Path("private.parquet"), Path("labels.csv"), program)  # doctest: +SKIP
+        >>> allocate(scores, sample, np.random.default_rng(0)).table()  # doctest: +SKIP
     """
     if scores.certificate.id in BESIDE_ID:
         raise ValueError(
@@ -129,7 +159,7 @@ def decide(
 
 
 def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
-    """Both rounds are of the same columns and, if the scores say so, of this sample."""
+    """Scores and sample are of the same columns and, if the scores say so, of this sample."""
     if set(scores.features) != set(sample.features):
         odd = sorted(set(scores.features) ^ set(sample.features))
         raise ValueError(
@@ -145,8 +175,8 @@ def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
         )
     if not scores.sample.same_scales:
         return (
-            "columns are scaled in another way in each round, so a score is not quite what was learned: ask "
-            "the data holder for scores with the sample's scales",
+            "columns of the sample and of the scores are scaled in different ways, so a score is not quite "
+            "what was learned: ask the data holder for scores with the sample's scales",
         )
     return ()
 
@@ -161,16 +191,16 @@ def _learned(scores: PrivateScores, sample: LabelledSample) -> tuple[Weights, tu
     if agreement >= _SAME:
         return again, ()
     program = sample.program
-    found = weights_along(
+    given = weights_along(
         again, w, sample.rows, program.outcomes, covariance_of(sample.law, len(w)),
         program.people.weights if program.people.weighted else None,
     )  # fmt: skip
-    if found.covariance <= 0:
+    if given.covariance <= 0:
         raise ValueError(
             "in the sample the target does not rise with these scores: were they made with other weights, or "
             "for other labels? Learn again, and ask for scores with those weights"
         )
-    return found, (
+    return given, (
         f"the scores are not along the weights that targetdp learn would find now (cosine {agreement:.2f}): "
         "another ε, other labels, or weights of your own; they are read along the weights they have",
     )

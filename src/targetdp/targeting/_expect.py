@@ -1,4 +1,4 @@
-"""What to expect of the second round, before it is paid for: from the private sample and its labels alone."""
+"""What to expect of scores, before they are paid for: from the private sample and its labels alone."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,20 +11,20 @@ from targetdp.mechanisms import LARGEST_EPSILON, SMALLEST_EPSILON, NoiseLaw, lea
 from targetdp.programs import CONFIDENCE, ScoredProgram
 from targetdp.targeting._labelled import LabelledSample
 from targetdp.targeting._learn import Weights
-from targetdp.targeting._score_models import Drawn, Wrong, counted
+from targetdp.targeting._score_models import BootstrapSample, ErrorShares, counted
 from targetdp.targeting._score_noise import ScoreNoise
 
 REDRAWN = 300
 """Samples that an interval is made from."""
 
 _CHECKED = 60
-"""Samples that tell how far two pictures may be from each other by chance."""
+"""Samples that tell how far two models may be from each other by chance."""
 
 _UNSEEN = 0.005
-"""Share of people, in either kind of error, that no picture shows: as it was measured."""
+"""Share of people, in either kind of error, that no model shows: as it was measured."""
 
 _ODD = 2.5
-"""Errors of chance from which on a difference is told."""
+"""Errors of chance above which a difference is reported."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Expected:
 class Difference:
     """Accuracy of the private sample's own scores: as two normal distributions have it, and as it is counted.
 
-    Both are with the first round's noise, so they should agree but for chance: by about ``error``.
+    Both are with the noise of the private rows, so they should agree but for chance: by about ``error``.
     """
 
     smooth: float
@@ -88,45 +88,68 @@ def expect(
 ) -> Expectation:
     """What scores of these weights with this noise would achieve among many people like the sample's.
 
-    ``labelled`` is the program of the sample, in the order in which the weights were learned; ``law`` is that
-    of its rows' noise, which is taken for normal otherwise. Each person's score is by weights that were
-    learned without her. Of the two pictures of `targetdp.programs.two_rounds.
-    pictures` the smooth one is believed, and the counted one the more, the farther the two are from each
+    Each person's score is by weights that were learned without her. Of the two models of the scores (smooth
+    and counted) the smooth one is believed, and the counted one the more, the farther the two are from each
     other where both can be held against the sample itself: see `Difference`. Intervals come from samples
-    drawn again from the sample (bootstrap), reach over both pictures, and are a point of accuracy wider on
+    drawn again from the sample (bootstrap), reach over both models, and are a point of accuracy wider on
     either side, for what neither shows.
+
+    Args:
+        labelled: The program of the sample, in the order in which the weights were learned.
+        learned: The weights.
+        noise: What scores will get.
+        rng: Draws the samples of the intervals.
+        law: Of the noise on the sample's rows, which is taken for normal otherwise.
+        confidence: Of the intervals.
+        redrawn: How many samples an interval is made from; 0 for none.
+
+    Returns:
+        Each metric of the program, with an interval.
+
+    Raises:
+        ValueError: The weights are not of these people.
 
     Does not guarantee: anything where the sample is not drawn from the people to be scored; a program of few
     people varies by chance as well.
-    Edges: the more noise the first round had, the wider.
+    Edges: the more noise the private rows have, the wider.
+
+    Example:
+        >>> from targetdp.targeting import learn
+        >>> rng = np.random.default_rng(0)
+        >>> rows = rng.uniform(-0.5, 0.5, (500, 2))
+        >>> Z, poor = rows + rng.normal(0, 0.1, rows.shape), Aid(rows[:, 0] + 1, quota=0.3)
+        >>> learned = learn(Z, poor.outcomes, 0.01 * np.eye(2), score_variance=0.01)
+        >>> found = expect(poor, learned, ScoreNoise.normal(0.01, step=0.01), rng, redrawn=20)
+        >>> bool(0.8 < found["accuracy"].low < found["accuracy"].value < 1)
+        True
     """
     confidence = check.number("confidence", confidence, above=0, below=1)
     n = labelled.people.count
     if len(learned.scores) != n:
         raise ValueError(f"learned is from {len(learned.scores):,} people: labelled has {n:,}")
     first = ScoreNoise.along(law, learned.noise_variance, noise.step)
-    found = difference_of(labelled, learned, first, rng)
-    once = Drawn.of(labelled, learned)
-    believed = once.smooth(noise).towards(counted([once], noise, first)[0], found.disbelief)
-    told = _told(once, believed)
-    values = np.array(list(told.values()))
+    difference = difference_of(labelled, learned, first, rng)
+    once = BootstrapSample.of(labelled, learned)
+    believed = once.smooth(noise).towards(counted([once], noise, first)[0], difference.disbelief)
+    named = _figures_of(once, believed)
+    values = np.array(list(named.values()))
     ends = [_values(once, believed, by) for by in (-_UNSEEN, _UNSEEN)]
     low, high = np.min(ends, axis=0), np.max(ends, axis=0)
     if redrawn:
         draws = list(_redrawn(labelled, learned, redrawn, rng))
-        pictures = ([draw.smooth(noise) for draw in draws], counted(draws, noise, first))
+        score_models = ([draw.smooth(noise) for draw in draws], counted(draws, noise, first))
         again = [
-            [_values(draw, wrong) for draw, wrong in zip(draws, picture, strict=True)] for picture in pictures
+            [_values(draw, wrong) for draw, wrong in zip(draws, model, strict=True)] for model in score_models
         ]
         doubt = (1 - confidence) / 2
-        reached = np.quantile(np.array(again), [doubt, 1 - doubt], axis=1)  # end, picture, figure
+        reached = np.quantile(np.array(again), [doubt, 1 - doubt], axis=1)  # end, model, figure
         low = np.minimum(values, reached[0].min(axis=0)) + low - values
         high = np.maximum(values, reached[1].max(axis=0)) + high - values
     figures = {
         name: Expected(float(v), *_possible(name, float(a), float(b), labelled))
-        for name, v, a, b in zip(told, values, low, high, strict=True)
+        for name, v, a, b in zip(named, values, low, high, strict=True)
     }
-    return Expectation(figures, noise.deviation, confidence, found)
+    return Expectation(figures, noise.deviation, confidence, difference)
 
 
 def _possible(name: str, low: float, high: float, labelled: ScoredProgram) -> tuple[float, float]:
@@ -140,52 +163,52 @@ def _possible(name: str, low: float, high: float, labelled: ScoredProgram) -> tu
 def difference_of(
     labelled: ScoredProgram, learned: Weights, first: ScoreNoise, rng: np.random.Generator
 ) -> Difference:
-    """How the smooth picture does where it can be checked: on the private sample's own scores."""
+    """How the smooth model does where it can be checked: on the private sample's own scores."""
 
-    def both(drawn: Drawn) -> tuple[float, float]:
+    def both(drawn: BootstrapSample) -> tuple[float, float]:
         return drawn.smooth(first).accuracy, drawn.seen(first).accuracy
 
-    smooth, seen = both(Drawn.of(labelled, learned))
+    smooth, seen = both(BootstrapSample.of(labelled, learned))
     again = [both(drawn) for drawn in _redrawn(labelled, learned, _CHECKED, rng)]
     return Difference(smooth, seen, float(np.std([a - b for a, b in again])))
 
 
 def _redrawn(
     labelled: ScoredProgram, learned: Weights, times: int, rng: np.random.Generator
-) -> Iterator[Drawn]:
+) -> Iterator[BootstrapSample]:
     """Samples drawn again, each with a plausible variance of its own."""
     n = labelled.people.count
     for _ in range(times):
         counts = np.bincount(rng.integers(n, size=n), minlength=n).astype(np.float64)
-        yield Drawn.of(labelled, learned, counts, float(rng.random()))
+        yield BootstrapSample.of(labelled, learned, counts, float(rng.random()))
 
 
-def _values(drawn: Drawn, wrong: Wrong, doubt: float = 0.0) -> Floats:
+def _values(drawn: BootstrapSample, wrong: ErrorShares, doubt: float = 0.0) -> Floats:
     """Figures in their order; ``doubt`` is added to either kind of error."""
-    more = Wrong(
+    more = ErrorShares(
         min(max(wrong.let_in + doubt, 0.0), 1 - drawn.share),
         min(max(wrong.left_out + doubt, 0.0), drawn.share),
     )
-    return np.array(list(_told(drawn, more).values()))
+    return np.array(list(_figures_of(drawn, more).values()))
 
 
-def _told(drawn: Drawn, wrong: Wrong) -> dict[str, float]:
+def _figures_of(drawn: BootstrapSample, wrong: ErrorShares) -> dict[str, float]:
     """Figures, by name."""
     return drawn.program.expected_figures(drawn.high, drawn.weights, wrong.let_in, wrong.left_out)
 
 
-# What more or less ε in the second round would buy: weights learned anew for each, and what to expect.
+# What more or less ε of the scores would buy: weights learned anew for each, and what to expect.
 
 TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Multiples of ε that are offered."""
+"""Multiples of ε that are compared."""
 
 COARSE = 1e-2
 """Steps that are fine enough to count errors on."""
 
 
 @dataclass(frozen=True, eq=False)
-class Offer:
-    """A second round with this guarantee: its mechanism, the weights for it, and what they would achieve.
+class ScorePlan:
+    """Scores with this guarantee: their mechanism, the weights for it, and what they would achieve.
 
     The guarantee is the one that was asked for, unless no sampler keeps that (a δ below 2⁻⁹⁰).
     """
@@ -201,31 +224,52 @@ class Offer:
         return self.weights.w
 
 
-def offer(
+def plan_scores(
     sample: LabelledSample,
-    second: Guarantee,
+    asked: Guarantee,
     rng: np.random.Generator,
     *,
     confidence: float = CONFIDENCE,
     redrawn: int = REDRAWN,
-) -> Offer:
-    """The least noise on one score for a guarantee, and the weights that know it."""
-    choice = least_noise(second, 1)
+) -> ScorePlan:
+    """The least noise on one score for a guarantee, the weights that know it, and what to expect of both.
+
+    Args:
+        sample: The private sample with its labels.
+        asked: The guarantee of the scores.
+        rng: Draws the samples of the intervals.
+        confidence: Of the intervals.
+        redrawn: How many samples an interval is made from; 0 for none.
+
+    Returns:
+        Weights to hand to the data holder, and what they would achieve.
+    """
+    choice = least_noise(asked, 1)
     noise = ScoreNoise.of(choice.mechanism.law(1), COARSE)
     weights = sample.learn(noise.variance)
-    found = expect(
+    expectation = expect(
         sample.program, weights, noise, rng, law=sample.law, confidence=confidence, redrawn=redrawn
     )
     kept = choice.mechanism.guarantee
-    return Offer(second if kept.is_at_least(second) else kept, choice.name, weights, found)
+    return ScorePlan(asked if kept.is_at_least(asked) else kept, choice.name, weights, expectation)
 
 
-def offers(
-    sample: LabelledSample, second: Guarantee, rng: np.random.Generator, times: Sequence[float] = TIMES
-) -> tuple[Offer, ...]:
-    """The same with multiples of its ε, as far as there is noise for them; no intervals."""
-    asked = (Guarantee(second.B, second.epsilon * by, second.delta) for by in times)
+def compare_epsilons(
+    sample: LabelledSample, asked: Guarantee, rng: np.random.Generator, times: Sequence[float] = TIMES
+) -> tuple[ScorePlan, ...]:
+    """What other ε would buy: `plan_scores` with multiples of it, as far as there is noise for them.
+
+    Args:
+        sample: The private sample with its labels.
+        asked: The guarantee whose ε is multiplied.
+        rng: As for `plan_scores`.
+        times: By what.
+
+    Returns:
+        A plan for each multiple, without intervals.
+    """
+    each = (Guarantee(asked.B, asked.epsilon * by, asked.delta) for by in times)
     return tuple(
-        offer(sample, one, rng, redrawn=0) for one in asked
+        plan_scores(sample, one, rng, redrawn=0) for one in each
         if SMALLEST_EPSILON <= one.epsilon <= LARGEST_EPSILON
     )  # fmt: skip

@@ -13,8 +13,8 @@ from targetdp.mechanisms import NoiseLaw, law_of
 from targetdp.programs import ProgramSettings, ScoredProgram, read_columns
 from targetdp.release import Certificate, certificate_path, read_certificate, verify_release
 from targetdp.table import Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
-from targetdp.targeting._learn import FEWEST, Weights, learn_weights
-from targetdp.targeting._rounds import part_of
+from targetdp.targeting._learn import FEWEST, Weights, learn
+from targetdp.targeting._sample_and_scores import part_of
 
 # A release, read by whoever was handed it: its certificate must hold for the file, then ids and values.
 
@@ -72,7 +72,7 @@ def read_released(what: str, path: Path, proof: Certificate, progress: Progress)
 
 
 OF_EACH = 1_000.0
-"""People whom counts and money are told of, where a program file names no population."""
+"""People whom counts and money are of, where a program file names no population."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class LabelledSample:
     def learn(self, score_variance: float) -> Weights:
         """Weights for scores that get noise of this variance."""
         program = self.program
-        return learn_weights(
+        return learn(
             self.rows,
             program.outcomes,
             covariance_of(self.law, self.rows.shape[1]),
@@ -115,11 +115,26 @@ def read_labelled(
 ) -> LabelledSample:
     """Join a private sample with a table of labels on the id.
 
-    Columns, their order and the noise are the certificate's, which must hold for the file. Of the program's
-    settings only kind, target, quota, weights, loans and population count; labels' ids are in ``id_column``,
-    or where the program, or the certificate, says.
-    Refuses, with the reason: no certificate; k-anonymity, scores, or a release made for another tool; ids
-    that are missing, or twice; labels that are missing; fewer than 30 people in both.
+    Columns, their order and the noise are the certificate's. Of the program's settings only kind, target,
+    quota, weights, loans and population count; labels' ids are where ``id_column``, the program or the
+    certificate says.
+
+    Args:
+        sample: The released rows of the sample.
+        labels: Table of labels (Parquet or CSV).
+        settings: The program.
+        id_column: Where labels have their ids.
+        certificate: The sample's; beside the file unless given.
+        public_key: The data holder's, to check the signature with.
+        progress: Whom to tell how far reading is.
+
+    Returns:
+        People with a row and a label, and notes about those who have one of them only.
+
+    Raises:
+        ValueError: There is no certificate, or it does not hold; the release is k-anonymous, of scores, or
+            made for another tool; ids or labels are missing, or ids are there twice; fewer than 30 people are
+            in both.
     """
     watch = progress or Silent()
     proof = certified("sample", sample, certificate, public_key)
@@ -132,12 +147,12 @@ def read_labelled(
             "population": settings.population or OF_EACH,
         }
     )  # fmt: skip
-    found = read_columns(given, watch)
+    columns = read_columns(given, watch)
     try:
-        program = given.program(found, {})
+        program = given.program(columns, {})
     except ValueError as error:
         raise ValueError(f"labels {labels}: {error}") from error
-    places = pc.index_in(found.ids, value_set=ids)
+    places = pc.index_in(columns.ids, value_set=ids)
     known = np.asarray(places.is_valid().to_numpy(zero_copy_only=False))
     both = int(known.sum())
     if both < FEWEST:

@@ -89,29 +89,44 @@ class _Towards:
     beside: Floats
 
 
-def learn_weights(
-    Z: Any,
-    y: Any,
-    noise_covariance: Any,
-    score_variance: float,
-    *,
-    task: Task = "regression",
+def learn(
+    Z: Any, y: Any, noise_covariance: Any, score_variance: float, *, task: Task = "regression",
     weights: Any = None,
-) -> Weights:
+) -> Weights:  # fmt: skip
     """The best weights for one private score, from private rows and their labels.
 
-    ``Z`` are rows of a release (units of the unit ball), ``noise_covariance`` is Σ₁ of its certificate,
-    ``score_variance`` v₂ of the noise that scores will get, ``weights`` a survey's. A ``task`` of regression
-    (aid) takes the target on the scale of `scale_of`; high scores are high targets. In classification
-    (lending, 1: repaid) slopes b of a logistic regression on the private rows take the place of c, as
-    (C + Σ₁)b: in least squares that would be c. Without any noise the weights are those of least squares,
-    or of logistic regression.
+    A ``task`` of regression (aid) takes the target on the scale of `scale_of`; high scores are high targets.
+    In classification (lending, 1: repaid) slopes b of a logistic regression on the private rows take the
+    place of c, as (C + Σ₁)b: in least squares that would be c. Without any noise the weights are those of
+    least squares, or of logistic regression.
 
     The ridge beside v₂ is for the best predicted correlation, each person's part of ⟨w, c⟩ being taken with
     weights learned without her (leave-one-out cross-validation, in closed form). Nothing is random.
 
+    Args:
+        Z: Rows of a release, in units of the unit ball; 30 people or more.
+        y: The target of the same people; for lending 1 (repaid) or 0.
+        noise_covariance: Σ₁ of the noise on the rows, by the release's certificate.
+        score_variance: v₂ of the noise that scores will get.
+        task: ``"regression"`` or ``"classification"``.
+        weights: A survey's weights, one for each person.
+
+    Returns:
+        A direction of norm 1, and what the sample tells about scores along it.
+
+    Raises:
+        ValueError: There are too few people, shapes do not fit, or all targets are the same.
+
     Guarantees: post-processing. A function of private rows and of labels: it costs no privacy of the rows.
     Does not guarantee: privacy of the labels, which belong to whoever learns.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> rows = rng.uniform(-0.5, 0.5, (500, 2))
+        >>> Z = rows + rng.normal(0, 0.1, rows.shape)
+        >>> learned = learn(Z, rows[:, 0], 0.01 * np.eye(2), score_variance=0.01)
+        >>> bool(abs(learned.w[0]) > 0.99), learned.tells
+        (True, True)
     """
     rows = check.table(Z, "Z")
     n, d = rows.shape

@@ -31,6 +31,15 @@ def chances_of_scores(scores: Any, noise: ScoreNoise, learned: Weights, line: fl
     released ones. Given a score before the noise, the target is normal around a straight line, or the
     log-odds of repaying are on one, with the covariance that the private sample showed.
 
+    Args:
+        scores: Released scores.
+        noise: What is on them.
+        learned: The weights that they were made with.
+        line: The poverty line, for aid.
+
+    Returns:
+        One chance for each score.
+
     Guarantees: post-processing of both releases.
     """
     seen = values_of("scores", scores)
@@ -113,7 +122,7 @@ def chances_of_unlabelled(
 
     How far to trust it is taken from those who have a label, each predicted without her.
     """
-    ours, theirs = one_round(Z, y, rows, learned.scale, learned.task, folds, weights)
+    ours, theirs = predict_rows(Z, y, rows, learned.scale, learned.task, folds, weights)
     if learned.task == "classification":
         return theirs
     return _at_or_below(theirs, ours, y, learned, line, weights)
@@ -134,7 +143,7 @@ def _at_or_below(
     return np.asarray(ndtr((bent - mean - slope * (predicted - middle)) / math.sqrt(rest)))
 
 
-def one_round(
+def predict_rows(
     ours: Floats,
     y: Floats,
     theirs: Floats,

@@ -1,10 +1,10 @@
-"""Two pictures of the scores of a private sample, and who would be decided about wrongly in each of them.
+"""Two models of the scores of a private sample, and who would be decided about wrongly under each of them.
 
-The *smooth* picture has two normal distributions of one variance: one for people who are high (not poor;
+The *smooth* model has two normal distributions of one variance: one for people who are high (not poor;
 repaying), one for the others. It needs few people, and it is wrong where the poor are not at one end: where
-they are in the middle of a column, say, or a cluster of their own. The *counted* picture starts from it, and
-then takes the distribution of either kind from the scores themselves (maximum likelihood under the first
-round's known noise). It follows any shape, and is less steady.
+they are in the middle of a column, say, or a cluster of their own. The *counted* model starts from it, and
+then takes the distribution of either kind from the scores themselves (maximum likelihood under the
+known noise of the private rows). It follows any shape, and is less steady.
 """
 
 import math
@@ -28,15 +28,15 @@ _SURE = 1e-4
 
 
 @dataclass(frozen=True)
-class Wrong:
+class ErrorShares:
     """Shares of all people: low ones who count as high (``let_in``), and high ones who count as low."""
 
     let_in: float
     left_out: float
 
-    def towards(self, other: "Wrong", by: float) -> "Wrong":
+    def towards(self, other: "ErrorShares", by: float) -> "ErrorShares":
         """So far on the way to another one: 0 is here, 1 is there."""
-        return Wrong(
+        return ErrorShares(
             self.let_in + by * (other.let_in - self.let_in),
             self.left_out + by * (other.left_out - self.left_out),
         )
@@ -48,7 +48,7 @@ class Wrong:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class BootstrapSample:
     """A sample in which each person is so many times; ``weights`` add up to 1, ``high`` says who is high.
 
     ``share`` is that of high people, ``variance`` that of scores among people of one kind, without the noise
@@ -66,7 +66,7 @@ class Drawn:
     @classmethod
     def of(
         cls, program: ScoredProgram, learned: Weights, counts: Floats | None = None, at: float | None = None
-    ) -> "Drawn":
+    ) -> "BootstrapSample":
         """The sample itself, or one in which people are so many times; ``at``: see `plausible`."""
         weights = program.people.weights if counts is None else counts * program.people.weights
         weights = weights / weights.sum()
@@ -77,15 +77,15 @@ class Drawn:
         variance = _within(learned, weights, high, at)
         return cls(program, learned, weights, high, share, variance, _apart(learned, weights, high, variance))
 
-    def smooth(self, noise: ScoreNoise) -> Wrong:
+    def smooth(self, noise: ScoreNoise) -> ErrorShares:
         """Who is wrong if scores are two normal distributions, and get this noise."""
         low, high = (noise.spread_out(part) for part in self.bells(noise))
-        return self.wrong(low, high, noise)
+        return self.errors(low, high, noise)
 
-    def seen(self, first: ScoreNoise) -> Wrong:
+    def seen(self, first: ScoreNoise) -> ErrorShares:
         """Who is wrong if the scores decide as they are, with the noise of the private rows."""
         low, high = self.shares_seen(first)
-        return self.wrong(low, high, first)
+        return self.errors(low, high, first)
 
     def shares_seen(self, first: ScoreNoise) -> tuple[Floats, Floats]:
         """Shares of people at each step of released scores: low ones and high ones."""
@@ -99,14 +99,14 @@ class Drawn:
         return low, high
 
     def bells(self, noise: ScoreNoise) -> tuple[Floats, Floats]:
-        """Shares of people at each step of scores before the noise, in the smooth picture."""
+        """Shares of people at each step of scores before the noise, under the smooth model."""
         share, middle = self.share, self.learned.center
         return (
             (1 - share) * noise.bell(middle - share * self.apart, self.variance),
             share * noise.bell(middle + (1 - share) * self.apart, self.variance),
         )
 
-    def wrong(self, low: Floats, high: Floats, noise: ScoreNoise) -> Wrong:
+    def errors(self, low: Floats, high: Floats, noise: ScoreNoise) -> ErrorShares:
         """Who is wrong if so many low and high people have each released score, with this noise on it."""
 
         def expected() -> tuple[Floats, Floats]:
@@ -114,10 +114,10 @@ class Drawn:
             bad, good = (noise.spread_out(part) for part in self.bells(noise))
             return bad, good
 
-        return Wrong(*self.program.errors(low, high, expected))
+        return ErrorShares(*self.program.errors(low, high, expected))
 
 
-def counted(draws: Sequence[Drawn], noise: ScoreNoise, first: ScoreNoise) -> list[Wrong]:
+def counted(draws: Sequence[BootstrapSample], noise: ScoreNoise, first: ScoreNoise) -> list[ErrorShares]:
     """Who is wrong in each of some samples, if scores are distributed as they show themselves.
 
     ``first`` is the noise that the sample's scores have, on the same grid as the ``noise`` to come.
@@ -129,12 +129,12 @@ def counted(draws: Sequence[Drawn], noise: ScoreNoise, first: ScoreNoise) -> lis
     many = people.weights.sum() ** 2 / np.square(people.weights).sum()
     kinds = starts.sum(axis=2, keepdims=True)
     steps = starts.shape[2]
-    found = first.distributions(
+    distributions = first.distributions(
         (many * seen).reshape(-1, seen.shape[2]), (starts / np.maximum(kinds, 1e-300)).reshape(-1, steps)
     ).reshape(starts.shape)
     return [
-        draw.wrong(noise.spread_out(low), noise.spread_out(high), noise)
-        for draw, (low, high) in zip(draws, kinds * found, strict=True)
+        draw.errors(noise.spread_out(low), noise.spread_out(high), noise)
+        for draw, (low, high) in zip(draws, kinds * distributions, strict=True)
     ]
 
 

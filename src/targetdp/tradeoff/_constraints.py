@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 
 from targetdp._core import check
 from targetdp.tradeoff._grid import Grid
-from targetdp.tradeoff._mark import must_agree
 from targetdp.tradeoff._results import WORST
 from targetdp.tradeoff._simulation import ATTACKS, EVERYBODY
+from targetdp.tradeoff._study import must_agree
 from targetdp.tradeoff._sweep_folder import SUMMARY, read_run
 
 PROTECTIONS = ("singling_out", "attribute_inference", "distinguishing")
@@ -21,7 +21,7 @@ PROTECTIONS = ("singling_out", "attribute_inference", "distinguishing")
 _SETTINGS = dict.fromkeys(ATTACKS, WORST) | {"distinguishing": "exact", "crowd": "typical"}
 """Which of a metric's lines counts, where it is not the one about everybody."""
 
-_TOLD = {
+_METRIC_NAMES = {
     "singling_out": "singling-out protection",
     "attribute_inference": "attribute inference protection",
     "distinguishing": "distinguishing protection",
@@ -55,6 +55,21 @@ class Constraint:
 
     Whoever asks for protection of at least 0.8 should get it: a constraint is held against the *safe end* of
     the interval, the low end where at least so much is asked, the high end where at most so much is allowed.
+
+    Args:
+        metric: A figure of the sweep, such as ``"singling_out"`` or ``"extra_exclusion_errors"``.
+        at_least: The smallest value that will do.
+        at_most: The largest value that will do. Give one of the two.
+
+    Raises:
+        ValueError: Both limits are given, or none, or a protection is outside 0 to 1.
+
+    Example:
+        >>> limit = Constraint("singling_out", at_least=0.8)
+        >>> limit.holds(Estimate(0.81, low=0.79, high=0.83))
+        False
+        >>> limit.words
+        'singling-out protection of at least 0.8'
     """
 
     metric: str
@@ -105,7 +120,15 @@ class Standing:
 def read_figures(folder: Path) -> dict[str, dict[str, Estimate]]:
     """By cell and metric: figures about everybody, attacks by their worst setting, exact derivations.
 
-    Figures whose file and `run.json` do not tell the same about where they come from are refused.
+    Args:
+        folder: Of a finished sweep.
+
+    Returns:
+        For each cell's name, an `Estimate` for each metric.
+
+    Raises:
+        ValueError: The sweep has not ended, or was changed by hand: its file and `run.json` do not tell the
+            same about where the figures come from.
     """
     run = read_run(folder)
     try:
@@ -131,8 +154,8 @@ def _must_be_its_grid(run: Mapping[str, Any], folder: Path) -> None:
             f"{folder}: run.json was made by another version of targetdp: run the sweep again in a new folder"
         )
     cells = [asdict(cell) for cell in Grid(**made_of["grid"]).cells(run["people"], run["rows"])]
-    told = {name: run.get(name) for name in made_of["told"]}
-    if run["cells"] != cells or run["release"] != made_of["release"] or told != made_of["told"]:
+    stated = {name: run.get(name) for name in made_of["told"]}
+    if run["cells"] != cells or run["release"] != made_of["release"] or stated != made_of["told"]:
         raise ValueError(
             f"{folder}: the cells, release settings or names of run.json are not those of its sweep: it was "
             "changed by hand; run the sweep again in a new folder"
@@ -141,7 +164,7 @@ def _must_be_its_grid(run: Mapping[str, Any], folder: Path) -> None:
 
 def in_words(metric: str) -> str:
     """A metric's name for people."""
-    return _TOLD.get(metric, metric.replace("_", " "))
+    return _METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 
 def shown(value: float | None) -> str:

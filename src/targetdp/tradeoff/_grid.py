@@ -5,129 +5,17 @@ with all of V kept, Steps 4 and 5 of Algorithm 1 cancel, so cells that differ in
 It is computed once, and the others say whose figures they show (``same_as``).
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from targetdp._core import check
-from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import (
-    LEAST_NOISE,
-    Mechanism,
-    Mondrian,
-    NoiseMechanism,
-    Partitioned,
-    PrivateProjection,
-    delta_per_part,
-    least_noise,
-    noise_mechanisms,
-)
+from targetdp.mechanisms import LEAST_NOISE, delta_per_part
 from targetdp.normalization import RowRule
-from targetdp.programs import SWEPT, TWO_ROUNDS
-from targetdp.targeting import FEWEST_TO_DECIDE, Rounds
+from targetdp.tradeoff._technology import STATUS_QUO, Cell, technologies
 
-STATUS_QUO, MONDRIAN, PROJECTION = "status quo", "mondrian", "projection"
 CLASSIC = 2.0
 """B of classic differential privacy: no two people are farther apart."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One release of the grid; what does not apply to its mechanism is None.
-
-    ``rows`` is how its rows came into the unit ball: a release clips them, and of no other can anything be
-    promised. ``same_as`` names an earlier cell that is equal in distribution: its simulations are this
-    one's too.
-    """
-
-    name: str
-    mechanism: str
-    B: float | None = None
-    epsilon1: float | None = None
-    epsilon2: float | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    k: int | None = None
-    parts: int | None = None
-    group_size: int | None = None
-    rows: RowRule = "clip"
-    same_as: str | None = None
-
-    @property
-    def is_random(self) -> bool:
-        """Whether another simulation would give another table."""
-        return self.mechanism not in {STATUS_QUO, MONDRIAN}
-
-    @property
-    def has_known_noise(self) -> bool:
-        """Whether an attacker who reads the certificate knows the law of its noise in advance.
-
-        A projection's depends on its R, which every simulation draws anew.
-        """
-        return self.epsilon is not None and self.mechanism not in {PROJECTION, "projection-exact"}
-
-    @property
-    def guarantee(self) -> Guarantee | None:
-        """What a release of this cell promises; None for the status quo, k-anonymity and unclipped rows."""
-        if self.epsilon is None or self.rows != "clip":
-            return None
-        return self._calibrated_to()
-
-    @property
-    def experiment(self) -> str:
-        """What decides the distribution of its tables: cells that share this are equal in distribution."""
-        if self.mechanism == PROJECTION:  # ε₂ and δ₂ buy a covariance that cancels
-            return f"projection B={self.B!r} epsilon1={self.epsilon1!r} delta={self.delta!r} k={self.k} " + (
-                f"parts={self.parts}"
-            )
-        return f"{self.mechanism} B={self.B!r} epsilon={self.epsilon!r} delta={self.delta!r} " + (
-            f"group_size={self.group_size}"
-        )
-
-    @property
-    def key(self) -> int:
-        """A number for its seeds: it depends on the experiment only, not on the rest of the grid."""
-        return int.from_bytes(hashlib.sha256(self.experiment.encode()).digest()[:8], "big")
-
-    def build(self, dimensions: int) -> Mechanism | None:
-        """The mechanism for so many columns; None for the status quo, which releases rows as they are.
-
-        For two rounds it is the first one's.
-        """
-        if self.mechanism == STATUS_QUO:
-            return None
-        if self.mechanism == MONDRIAN:
-            return Mondrian(_given(self.group_size))
-        if self.mechanism == PROJECTION:
-            return self._projection()
-        asked = self._calibrated_to()
-        if self.mechanism in {LEAST_NOISE, TWO_ROUNDS}:
-            return least_noise(asked, dimensions).mechanism
-        return noise_mechanisms()[self.mechanism](asked)
-
-    def rounds(self, dimensions: int) -> Rounds:
-        """Both rounds, of a cell that has two. Nobody is in both, so that nobody spends more than one."""
-        return Rounds.of(self._calibrated_to(), self._calibrated_to(), dimensions)
-
-    def noises(self, dimensions: int) -> tuple[NoiseMechanism, ...]:
-        """Every noise that somebody's row may get in a release of this cell; none without a guarantee."""
-        if self.mechanism == TWO_ROUNDS:
-            return self.rounds(dimensions).noises
-        made = self.build(dimensions)
-        return (made,) if isinstance(made, NoiseMechanism) else ()
-
-    def _calibrated_to(self) -> Guarantee:
-        """What its noise is for: a promise, if the rows are clipped."""
-        return Guarantee(_given(self.B), _given(self.epsilon), _given(self.delta))
-
-    def _projection(self) -> NoiseMechanism:
-        delta = _given(self.delta)
-        made = PrivateProjection(
-            B=_given(self.B), epsilon1=_given(self.epsilon1), epsilon2=_given(self.epsilon2),
-            delta1=delta * 2 / 3, delta2=delta / 3, k=_given(self.k),
-        )  # fmt: skip
-        return made if self.parts is None else Partitioned(made, parts=self.parts)
 
 
 @dataclass(frozen=True)
@@ -139,8 +27,28 @@ class Grid:
     to the same total (B, ε₁ + ε₂, δ). Parts are the projection's: on other mechanisms they would change
     nothing but the δ, which all share anyway.
 
+    Args:
+        B: Distances within which people are hidden from each other, above 0 and at most 2.
+        epsilon1: ε₁ of the projection; other technologies get ε₁ + ε₂.
+        epsilon2: ε₂ of the projection, below 1.
+        k: Dimensions of the projection.
+        group_sizes: Of k-anonymity, 2 or more each.
+        mechanisms: Technologies to compare, by their names: see `technologies`.
+        delta: δ of every cell; None for 1/(n + 1).
+        parts: How many random parts the projection is made in; None for one.
+
+    Raises:
+        TypeError: A list of values is none.
+        ValueError: A value is out of its range, no technology has a name, or both ``delta`` and ``parts`` are
+            given.
+
     Edges: the status quo and classic differential privacy (B = 2) are always among the cells. Repeated
-    values count once. Two rounds are left out where there are too few people to learn from a part of them.
+    values count once. Scores are left out where there are too few people to learn from a part of them.
+
+    Example:
+        >>> grid = Grid(B=(0.25,), epsilon1=(3.0,), epsilon2=(0.5,), mechanisms=("score",), group_sizes=(5,))
+        >>> print(*(cell.name for cell in grid.cells(people=1000)), sep=", ")
+        status quo, score B=0.25 epsilon=3.5, score B=2 epsilon=3.5, mondrian group_size=5
     """
 
     B: tuple[float, ...] = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, CLASSIC)
@@ -148,7 +56,7 @@ class Grid:
     epsilon2: tuple[float, ...] = (0.5, 0.9999)
     k: tuple[int, ...] = (10_000,)
     group_sizes: tuple[int, ...] = tuple(range(2, 11))
-    mechanisms: tuple[str, ...] = (PROJECTION, LEAST_NOISE, TWO_ROUNDS)
+    mechanisms: tuple[str, ...] = ("projection", LEAST_NOISE, "score")
     delta: float | None = None
     parts: int | None = None
 
@@ -166,7 +74,8 @@ class Grid:
             "mechanisms": tuple(dict.fromkeys(self.mechanisms)),
         }
         for name in checked["mechanisms"]:
-            check.choice("mechanisms", name, SWEPT)
+            known = [name for name, one in technologies().items() if not one.in_every_grid]
+            check.choice("mechanisms", name, known)
         for name in ("epsilon1", "epsilon2", "k"):
             if not checked[name]:
                 raise ValueError(f"{name} has 0 values: give at least one")
@@ -182,20 +91,19 @@ class Grid:
             object.__setattr__(self, name, value)
 
     def cells(self, people: int, rows: RowRule = "clip") -> tuple[Cell, ...]:
-        """Every cell, in a fixed order; those equal in distribution to an earlier one say so."""
-        delta = self.delta_for(people)
-        cells = [Cell(STATUS_QUO, STATUS_QUO)]
-        for mechanism in self.mechanisms:
-            if mechanism == TWO_ROUNDS and people < FEWEST_TO_DECIDE:
-                continue
-            for B in self.B:
-                cells += (
-                    self._projections(B, delta) if mechanism == PROJECTION else self._at(mechanism, B, delta)
-                )
-        cells += [
-            Cell(f"{MONDRIAN} group_size={size}", MONDRIAN, group_size=size)
-            for size in self.group_sizes if size <= people
-        ]  # fmt: skip
+        """Every cell, in a fixed order; those equal in distribution to an earlier one say so.
+
+        Args:
+            people: How many people the table has: δ hangs on it, and some cells need enough of them.
+            rows: How rows came into the unit ball.
+
+        Returns:
+            The status quo first, then the technologies in the order of ``mechanisms``, then k-anonymity.
+        """
+        known = technologies()
+        always = (name for name, one in known.items() if one.in_every_grid)
+        named = dict.fromkeys([STATUS_QUO, *self.mechanisms, *always])
+        cells = [cell for name in named for cell in known[name].cells(self, people)]
         first: dict[str, str] = {}
         return tuple(
             replace(cell, rows=rows) if first.setdefault(cell.experiment, cell.name) == cell.name
@@ -224,36 +132,18 @@ class Grid:
             name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()
         }
 
-    def _projections(self, B: float, delta: float) -> list[Cell]:
-        several = len(self.k) > 1  # as a rule there is one, and names stay short
-        return [
-            Cell(
-                f"{PROJECTION} B={B:.10g} epsilon1={e1:.10g} epsilon2={e2:.10g}" + f" k={k}" * several,
-                PROJECTION, B, e1, e2, _total(e1, e2), delta, k, self.parts,
-            )
-            for k in self.k for e1 in self.epsilon1 for e2 in self.epsilon2
-        ]  # fmt: skip
+    @property
+    def totals(self) -> tuple[float, ...]:
+        """Every ε₁ + ε₂, for technologies that do not split their ε."""
+        return tuple(sorted({self.total(e1, e2) for e1 in self.epsilon1 for e2 in self.epsilon2}))
 
-    def _at(self, mechanism: str, B: float, delta: float) -> list[Cell]:
-        totals = sorted({_total(e1, e2) for e1 in self.epsilon1 for e2 in self.epsilon2})
-        return [
-            Cell(f"{mechanism} B={B:.10g} epsilon={total:.10g}", mechanism, B, epsilon=total, delta=delta)
-            for total in totals
-        ]
-
-
-def _total(epsilon1: float, epsilon2: float) -> float:
-    """ε₁ + ε₂ as people write it: 3.9999, not 3.9999000000000002."""
-    return float(f"{epsilon1 + epsilon2:.12g}")
+    @staticmethod
+    def total(epsilon1: float, epsilon2: float) -> float:
+        """ε₁ + ε₂ as people write it: 3.9999, not 3.9999000000000002."""
+        return float(f"{epsilon1 + epsilon2:.12g}")
 
 
 def _sorted(name: str, values: Sequence[Any], checked: Any) -> tuple[Any, ...]:
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
         raise TypeError(f"{name} = {values!r} is not a list: give values such as (0.25, 1)")
     return tuple(sorted({checked(f"{name}[{i}]", value) for i, value in enumerate(values)}))
-
-
-def _given(value: Any) -> Any:
-    if value is None:
-        raise ValueError("this cell lacks a parameter of its mechanism: take cells from Grid.cells")
-    return value

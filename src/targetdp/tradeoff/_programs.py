@@ -41,7 +41,25 @@ def find_sweep(
 ) -> Sweep:  # fmt: skip
     """The sweep of a built-in program (`togo`, `nigeria`) or of a program file.
 
-    ``quick`` is a first look: a few cells, a few simulations. What is given here wins over the file.
+    Args:
+        program: The name, or the path of a program file.
+        quick: Whether it is a first look: a few cells, a few simulations.
+        simulations: How often each cell is tried. What is given here wins over the file.
+        seed: Of all randomness.
+        rows: How rows come into the unit ball.
+        quota_rule: Whether there is one quota for all, or one in each fold.
+        progress: Whom to tell how far reading the table is.
+
+    Returns:
+        A sweep that `run` takes.
+
+    Raises:
+        ValueError: No program has that name, or something in the file is wrong, such as a technology that
+            nobody knows.
+
+    Example:
+        >>> find_sweep("togo", quick=True).cells[0].name
+        'status quo'
     """
     if program in BUILT_IN:
         found = built_in(program, rows=rows or "clip", quota_rule=quota_rule)
@@ -51,6 +69,10 @@ def find_sweep(
         settings = read_program_file(
             path, {name: value for name, value in asked.items() if value is not None}
         )
+        try:
+            grid_of(settings)  # a name that nobody knows is refused before the table is read
+        except ValueError as error:
+            raise ValueError(f"program file {path}: grid: {error}") from error
         found = sweep_of(load_program(settings, progress=progress), path.stem)
     else:
         raise ValueError(
@@ -80,15 +102,28 @@ def sweep_of(program: OpenProgram, name: str) -> Sweep:
         unit=settings.unit,
         rows=settings.rows,
     )
-    asked = settings.grid.model_dump()
-    return Sweep(
-        study, Grid(**asked, parts=None if settings.parts == 1 else settings.parts), settings.simulations,
-        settings.seed,
-    )  # fmt: skip
+    return Sweep(study, grid_of(settings), settings.simulations, settings.seed)
+
+
+def grid_of(settings: ProgramSettings) -> Grid:
+    """The grid of a program file."""
+    return Grid(**settings.grid.model_dump(), parts=None if settings.parts == 1 else settings.parts)
 
 
 def built_in(name: str, *, rows: RowRule = "clip", quota_rule: QuotaRule | None = None) -> Sweep:
-    """The paper's case study on an invented population of the same size."""
+    """The paper's case study on an invented population of the same size.
+
+    Args:
+        name: ``"togo"`` (aid) or ``"nigeria"`` (lending).
+        rows: How rows come into the unit ball.
+        quota_rule: Whether there is one quota for all, or one in each fold; for aid only.
+
+    Returns:
+        The sweep with the paper's grid.
+
+    Raises:
+        ValueError: ``quota_rule`` is given for a program without a quota.
+    """
     example = draw(name)
     program, parts = BUILT_IN[name](example, quota_rule)
     scales = data_scales(example.X)

@@ -1,6 +1,7 @@
 """Which release to make: the cells that satisfy what is asked, and the one that serves the program best."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,7 +9,6 @@ from typing import Any
 
 from targetdp._core import check, down
 from targetdp.guarantee import Guarantee
-from targetdp.programs import TWO_ROUNDS
 from targetdp.tradeoff._constraints import (
     PROTECTIONS,
     Constraint,
@@ -18,20 +18,19 @@ from targetdp.tradeoff._constraints import (
     read_figures,
     shown,
 )
-from targetdp.tradeoff._grid import STATUS_QUO
-from targetdp.tradeoff._mark import MARK, SOURCE
 from targetdp.tradeoff._release_file import (
-    CANNOT,
-    can_be_made,
+    format_guarantee,
     large_delta,
-    larger_by_parts,
     promise_of,
     release_text,
-    told,
+    why_not,
 )
+from targetdp.tradeoff._rows import larger_by_parts
+from targetdp.tradeoff._study import MARK, SOURCE
 from targetdp.tradeoff._sweep_folder import read_run
+from targetdp.tradeoff._technology import STATUS_QUO, technology_named
 
-NO_GUARANTEE, NO_RELEASE = "it has no guarantee", "it is no release"
+NO_GUARANTEE = "it has no guarantee"
 
 Objective = Mapping[str, str]
 """The metric that the program is for, and which of its values is ``best``: the largest or the smallest."""
@@ -97,6 +96,32 @@ def recommend(
     Cells that `targetdp privatize` cannot make (a projection with another k than a release's) are never
     recommended. k-anonymity is left out unless ``without_guarantee``, and the status quo always: audits can
     only find what somebody thought of.
+
+    Args:
+        folder: Of a finished sweep.
+        constraints: What must hold, at least one.
+        without_guarantee: Whether a release that promises nothing may be recommended.
+
+    Returns:
+        The cell to release and why, with its release file; or why nothing satisfies what is asked.
+
+    Raises:
+        ValueError: No constraint is given, one names a metric that was not measured, or the sweep's rows are
+            not clipped, so that nothing in it can be released.
+
+    Example:
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from targetdp.programs import Aid, Folds
+        >>> from targetdp.tradeoff import Grid, Study, Sweep, run
+        >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 2))
+        >>> study = Study("small", "synthetic", ("calls", "texts"), X, Aid(X[:, 0], 0.3), Folds(40))
+        >>> grid = Grid(B=(2.0,), epsilon1=(3.0,), epsilon2=(0.5,), mechanisms=("gaussian",), group_sizes=())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     finished = run(Sweep(study, grid, simulations=2), Path(folder) / "sweep")
+        ...     found = recommend(finished.folder, [Constraint("distinguishing", at_least=0.1)])
+        >>> found.chosen.name
+        'gaussian B=2 epsilon=3.5'
     """
     asked = tuple(constraints)
     if not asked:
@@ -123,7 +148,8 @@ def recommend(
         return Recommendation(run, asked, standings, None, _why_none(asked, standings), None)
     chosen, equals = _best(objective, fitting)
     reason = _why(objective, chosen, len(equals), len(fitting), figures[STATUS_QUO])
-    reason += about_attacks(chosen.cell) + _what_it_promises(chosen.cell, run["people"])
+    about = technology_named(chosen.cell["mechanism"]).about_attacks
+    reason += f" {about}" * bool(about) + _what_it_promises(chosen.cell, run["people"])
     return Recommendation(
         run, asked, standings, chosen, reason, release_text(run, chosen.cell, recommended=True)
     )
@@ -156,12 +182,11 @@ def _standing(
     on_front: bool,
 ) -> Standing:
     fails = {one.words: one.metric for one in asked if not one.holds(figures.get(one.metric, Estimate()))}
-    if cell["name"] == STATUS_QUO:
-        fails[NO_RELEASE] = "no release"
-    elif cell["epsilon"] is None and not without_guarantee:
+    is_release, reason = technology_named(cell["mechanism"]).is_release, why_not(cell)
+    if is_release and cell["epsilon"] is None and not without_guarantee:
         fails[NO_GUARANTEE] = "no guarantee"
-    elif not can_be_made(cell):
-        fails[CANNOT] = "k"
+    elif reason is not None:
+        fails[reason] = "no release"
     return Standing(cell, figures, tuple(fails), tuple(fails.values()), on_front)
 
 
@@ -241,17 +266,6 @@ def _why(
     return " ".join(said)
 
 
-def about_attacks(cell: Mapping[str, Any]) -> str:
-    """Whom the attacks of a cell were on, if not on everybody."""
-    if cell["mechanism"] != TWO_ROUNDS:
-        return ""
-    return (
-        " Of two rounds the worse protection counts, of people inside a sample as large as this table or "
-        "outside it; in a smaller sample people are singled out more easily. Attribute inference, which "
-        "searches columns, is of the sample's people."
-    )
-
-
 def _protection(score: float | None) -> str:
     return "undefined" if score is None else down(score)
 
@@ -262,7 +276,7 @@ def _what_it_promises(cell: Mapping[str, Any], people: int) -> str:
     if promise is None:
         return " It promises nothing."
     warning = large_delta(promise.delta)
-    return f" Its release promises {told(promise)}{larger_by_parts(promise.delta, people)}." + (
+    return f" Its release promises {format_guarantee(promise)}{larger_by_parts(promise.delta, people)}." + (
         "" if warning is None else f" {warning}."
     )
 
@@ -274,10 +288,14 @@ def _some(names: Sequence[str], shown: int = 3) -> str:
 
 
 def _why_none(asked: Sequence[Constraint], standings: Sequence[Standing]) -> str:
-    releases = [one for one in standings if not {NO_GUARANTEE, NO_RELEASE, CANNOT} & set(one.excluded_by)]
+    reasons = {one.name: why_not(one.cell) for one in standings}
+    releases = [one for one in standings if reasons[one.name] is None and NO_GUARANTEE not in one.excluded_by]
     said = [f"None of the {len(releases)} releases satisfies every constraint."]
-    if many := sum(CANNOT in one.excluded_by for one in standings):
-        said.append(f"{many} more cells are no releases ({CANNOT}).")
+    cannot = Counter(
+        reason for one in standings
+        if (reason := reasons[one.name]) is not None and technology_named(one.cell["mechanism"]).is_release
+    )  # fmt: skip
+    said += [f"{many} more cells are no releases ({reason})." for reason, many in cannot.items()]
     for words in (constraint.words for constraint in asked):
         out = [one for one in releases if words in one.excluded_by]
         alone = [one.name for one in out if len(one.excluded_by) == 1]

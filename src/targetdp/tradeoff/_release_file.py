@@ -8,38 +8,20 @@ from typing import Any
 
 from targetdp._core import exact, up
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LEAST_NOISE
 from targetdp.programs import MARK as FOR_THE_HOLDER
-from targetdp.programs import TWO_ROUNDS
 from targetdp.release import LARGE_DELTA, make_settings
-from targetdp.tradeoff._grid import MONDRIAN, PROJECTION
-from targetdp.tradeoff._mark import FINGERPRINT, MARK, SOURCE
+from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE
+from targetdp.tradeoff._technology import Cell
 
 TUNED_ON = {"public": "public", "synthetic": "synthetic", "confidential": "this-data"}
 """What a certificate says about the data that B was chosen on."""
-
-_LARGEST_EPSILON2, _RELEASED_K = 0.9999, 10_000
-
-CANNOT = f"privatize cannot make it: k is not {_RELEASED_K:,}"
-"""Release settings have no k, and another k is other noise."""
 
 NOT_CLIPPED = "its rows are not clipped, as those of a release are"
 """Why nothing is promised of such a cell, and nothing can be released like it."""
 
 
-IN_TWO_ROUNDS = (
-    "Two rounds, with this one file and one scales file for both:",
-    "1. targetdp privatize, for the labelled sample only (with a ledger: --part sample)",
-    "2. targetdp learn, by whoever has the labels: it makes a weights file",
-    "3. targetdp score, for everybody else, with the weights and --sample (with a ledger: --part others)",
-    "4. targetdp decide, by whoever has the labels: it applies the program to both releases",
-    "Nobody is in both releases, so that nobody spends more than this promise. Scales that are estimated",
-    "privately for step 1 add their price for the sample's people; step 3 then takes --scales sample",
-)
-"""What a release file says of a cell that is two releases."""
-
 FOR_A_LEDGER = "as in the sweep, and refused by a ledger; for a release put a file of public scales here"
-"""Beside scales of the data, where a release file has two releases to serve."""
+"""Beside scales of the data, where a release file has several releases to serve."""
 
 
 def can_be_made(cell: Mapping[str, Any]) -> bool:
@@ -49,35 +31,19 @@ def can_be_made(cell: Mapping[str, Any]) -> bool:
 
 def why_not(cell: Mapping[str, Any]) -> str | None:
     """Why `targetdp privatize` cannot make a release like this cell, if it cannot."""
-    if cell["rows"] != "clip":
-        return NOT_CLIPPED
-    return CANNOT if cell["mechanism"] == PROJECTION and cell["k"] != _RELEASED_K else None
+    found = Cell(**cell)
+    return found.technology.why_not(found) if found.rows == "clip" else NOT_CLIPPED
 
 
 def promise_of(cell: Mapping[str, Any]) -> Guarantee | None:
-    """What the release of a cell promises, by its own release file; None without a guarantee.
-
-    A projection's ε may be another than the cell's: a release splits its ε in the paper's proportion, and is
-    asked for the total at which its ε₁, and so its noise, is the cell's.
-    """
-    if cell["epsilon"] is None or cell["rows"] != "clip":
-        return None
-    epsilon = _projection_epsilon(cell) if cell["mechanism"] == PROJECTION else float(cell["epsilon"])
-    return Guarantee(cell["B"], epsilon, cell["delta"])
+    """What the release of a cell promises, by its own release file; None without a guarantee."""
+    found = Cell(**cell)
+    return found.technology.promise(found)
 
 
-def told(promise: Guarantee) -> str:
+def format_guarantee(promise: Guarantee) -> str:
     """A guarantee for people; neither ε nor δ is rounded to less than is visible."""
     return f"B = {exact(promise.B)}, ε = {up(promise.epsilon, 6)}, δ = {up(promise.delta)}"
-
-
-def larger_by_parts(delta: float, people: int) -> str:
-    """In words, how much larger than usual a δ is that was set from the number of random parts; or nothing.
-
-    Cells without parts share it, since all are compared at one (B, ε, δ).
-    """
-    times = delta * (people + 1)
-    return f", {times:.3g} times the usual 1/(rows + 1)" if times > 1.001 else ""
 
 
 def large_delta(delta: float | None) -> str | None:
@@ -99,15 +65,16 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any], *, recommended
     Guarantees: a release of a table of the same size has the noise that the sweep measured. A cell of which
     that cannot be said (a projection with another k than a release's) is refused.
     """
+    technology = Cell(**cell).technology
     if (reason := why_not(cell)) is not None:
-        remedy = 'with rows = "clip"' if reason == NOT_CLIPPED else f"the grid with k = [{_RELEASED_K}]"
-        raise ValueError(f"cell {cell['name']!r}: {reason}; sweep {remedy}")
+        remedy = 'sweep with rows = "clip"' if reason == NOT_CLIPPED else technology.remedy
+        raise ValueError(f"cell {cell['name']!r}: {reason}; {remedy}")
     given = {"scales": "data"} | run["release"]  # whoever does not say used the table's own
-    notes: dict[str, str] = {}
     settings: dict[str, Any] = {"id": given.pop("id", "id"), "features": list(run["features"])}
+    own, notes = technology.release_settings(Cell(**cell), run["people"])
     if "id" not in run["release"]:
         notes["id"] = "the program file names no id: put the column that identifies a person here"
-    settings |= _mechanism(cell, notes, run["people"])
+    settings |= own
     if not recommended and given["scales"] not in {"data", "private"}:
         given["scales"] = Path(given["scales"]).name
     settings |= given | {"tuned_on": TUNED_ON[run[SOURCE]]}
@@ -117,7 +84,7 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any], *, recommended
         notes["scales"] = (
             "as in the sweep; the guarantee is then conditional: better a file of public scales, or private"
         )
-        if cell["mechanism"] == TWO_ROUNDS:
+        if technology.release_steps:
             notes["scales"] = FOR_A_LEDGER
     elif conditional:
         notes["scales"] = "learned from confidential data: the guarantee holds given these scales only"
@@ -129,9 +96,8 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any], *, recommended
     promise = promise_of(cell)
     if promise is not None:
         condition = ", on conditions (see scales)" if conditional else ""
-        head.append(f"It promises {told(promise)} on a table of this size{condition}")
-    if cell["mechanism"] == TWO_ROUNDS:
-        head += IN_TWO_ROUNDS
+        head.append(f"It promises {format_guarantee(promise)} on a table of this size{condition}")
+    head += technology.release_steps
     if (warning := large_delta(cell["delta"])) is not None:
         head.append(f"Warning: {warning}")
     if run[MARK]:
@@ -143,44 +109,6 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any], *, recommended
     text = "\n".join(lines) + "\n"
     make_settings(tomllib.loads(text))
     return text
-
-
-def _mechanism(cell: Mapping[str, Any], notes: dict[str, str], people: int) -> dict[str, Any]:
-    name = cell["mechanism"]
-    if name == MONDRIAN:
-        return {"mechanism": name, "group_size": cell["group_size"]}
-    found: dict[str, Any] = {
-        "mechanism": name,
-        "B": cell["B"],
-        "epsilon": cell["epsilon"],
-        "delta": cell["delta"],
-    }
-    more = larger_by_parts(cell["delta"], people)
-    notes["delta"] = f"as in the sweep{more}: for a larger table take 1/(rows + 1), or less"
-    if name == PROJECTION:
-        found["epsilon"] = _projection_epsilon(cell)
-        if abs(found["epsilon"] - cell["epsilon"]) > 1e-9:
-            notes["epsilon"] = (
-                f"the cell has {cell['epsilon']:.6g}; a release splits ε in the paper's proportion, and this "
-                f"total has its ε₁ = {cell['epsilon1']:g} and so its noise"
-            )
-        if cell["parts"] is not None:
-            del found["delta"], notes["delta"]
-            found["partitions"] = cell["parts"]
-            notes["partitions"] = (
-                f"sets δ from the number of rows, as the paper does: {up(cell['delta'])} for {people:,} "
-                f"rows{more}"
-            )
-    elif name in {LEAST_NOISE, TWO_ROUNDS}:
-        found["mechanism"] = LEAST_NOISE
-        notes["mechanism"] = "whichever registered mechanism needs the least noise"
-    return found
-
-
-def _projection_epsilon(cell: Mapping[str, Any]) -> float:
-    """The total for which a release's projection has this cell's ε₁, which alone decides its noise."""
-    epsilon1 = float(cell["epsilon1"])
-    return float(f"{epsilon1 + min(_LARGEST_EPSILON2, epsilon1 / 3):.12g}")
 
 
 def _one_line(name: str) -> str:

@@ -24,11 +24,11 @@ from threadpoolctl import threadpool_limits
 from targetdp._core import Floats, Progress, Silent, at_most, check, processors
 from targetdp.attacks import neighborhood
 from targetdp.tradeoff import _results as results
-from targetdp.tradeoff._grid import STATUS_QUO, Cell
 from targetdp.tradeoff._results import summary
-from targetdp.tradeoff._simulation import Figure, derive, simulate
-from targetdp.tradeoff._sweep import Sweep, Unit, generator
+from targetdp.tradeoff._simulation import Figure
+from targetdp.tradeoff._sweep import Sweep, Unit, generator, simulate
 from targetdp.tradeoff._sweep_folder import RESULTS, SUMMARY, TIMING, Place
+from targetdp.tradeoff._technology import STATUS_QUO, Cell
 
 Backend = Literal["loky", "threading", "dask", "ray", "spark"]
 BACKENDS: tuple[Backend, ...] = ("loky", "threading", "dask", "ray", "spark")
@@ -172,10 +172,37 @@ def run(
 ) -> Finished:
     """Compute every cell and write `results.parquet`, `summary.parquet` and `timing.parquet` to a folder.
 
+    Args:
+        sweep: What is computed.
+        out: A new or empty folder, or one in which a run of this very sweep was begun.
+        jobs: How many simulations run at once; −1 for one on each processor.
+        backend: Who does the work: processes (``"loky"``), threads, or a cluster of dask, ray or Spark.
+        address: Of a running dask scheduler or ray cluster.
+        progress: Whom to tell how far it is.
+
+    Returns:
+        The folder, the summary, and how many simulations were run now.
+
+    Raises:
+        ValueError: ``out`` holds something else, another run is at work there, or a cell of the grid is not
+            possible on so many columns.
+
     Guarantees: results and summary have the same bytes however often the run was killed and started again,
     and for any number of workers, with the same software on processors of one kind. A folder that holds
     another sweep is refused.
     Edges: finished simulations are kept whatever happens; run again to go on.
+
+    Example:
+        >>> import tempfile
+        >>> from targetdp.programs import Aid, Folds
+        >>> from targetdp.tradeoff import Grid, Study
+        >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 2))
+        >>> study = Study("small", "synthetic", ("calls", "texts"), X, Aid(X[:, 0], 0.3), Folds(40))
+        >>> grid = Grid(B=(2.0,), epsilon1=(3.0,), epsilon2=(0.5,), mechanisms=("gaussian",), group_sizes=())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     finished = run(Sweep(study, grid, simulations=2), Path(folder) / "sweep")
+        >>> finished.simulations
+        3
     """
     watch = progress or Silent()
     known = _known(sweep)
@@ -235,7 +262,7 @@ def _known(sweep: Sweep) -> dict[str, pa.Table]:
 def _derived(cell: Cell, dimensions: int) -> tuple[Figure, ...]:
     """What the noise alone tells; a cell that cannot be is refused here, before any work."""
     try:
-        return derive(cell, cell.build(dimensions), dimensions)
+        return cell.technology.derive(cell, dimensions)
     except ValueError as error:
         raise ValueError(f"cell {cell.name!r} is not possible on {dimensions} columns: {error}") from error
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -22,12 +23,34 @@ from targetdp.programs import Folds, Program, Result, Source
 class Study:
     """A program, and the normalized rows of its people in the same order.
 
-    ``features`` name the columns of X. ``release`` are the settings that a release of this table would share
-    with it (its id column and scales), for `release.toml`. ``scales`` brought the columns to one size, if
-    known: with them a distance can be told in the columns' own units. ``rows`` is the rule that then brought
-    the rows into the unit ball: a release clips them, so that others come without a guarantee. ``unit`` is
-    that of the program's figures, such as a currency. ``holdout`` people are kept out of a release to
-    measure attribute inference: the paper's 500, or a quarter of a small table.
+    Args:
+        name: What pages and files call the program.
+        source: Where the rows come from: ``"public"``, ``"synthetic"`` or ``"confidential"``, whose figures
+            are for the data holder only.
+        features: Names of the columns of X.
+        X: Rows in the unit ball, one for each person.
+        program: What decides about these people.
+        folds: Who is predicted together in the program's cross-validation.
+        release: Settings that a release of this table would share with it (its id column and scales), for
+            `release.toml`.
+        holdout: How many people are kept out of a release to measure attribute inference; 0 for the paper's
+            500, or a quarter of a small table.
+        scales: What brought the columns to one size, if known: with them a distance can be told in the
+            columns' own units.
+        unit: That of the program's figures, such as a currency.
+        rows: The rule that brought the rows into the unit ball: a release clips them, so that others come
+            without a guarantee.
+
+    Raises:
+        TypeError: ``program`` or ``folds`` is of another kind.
+        ValueError: Names, people or scales do not fit the table, or it has fewer than 8 people.
+
+    Example:
+        >>> from targetdp.programs import Aid, Folds
+        >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (40, 2))
+        >>> study = Study("small", "synthetic", ("calls", "texts"), X, Aid(X[:, 0], 0.3), Folds(40))
+        >>> study.people, study.dimensions, study.holdout
+        (40, 2, 10)
     """
 
     name: str
@@ -137,3 +160,48 @@ def _feed(state: Any, value: Any) -> None:
     else:
         text = f"{type(value).__name__}:{value!r}".encode()
         state.update(len(text).to_bytes(8, "big") + text)
+
+
+# The mark of figures that were made from confidential rows; whatever is made from them carries it on.
+
+MARK, SOURCE, FINGERPRINT = "for_the_data_holder_only", "source", "fingerprint"
+
+
+def mark_of(source: str) -> dict[str, Any]:
+    """The mark, as plain data."""
+    return {SOURCE: source, MARK: source == "confidential"}
+
+
+def metadata(source: str, fingerprint: str) -> dict[str, str]:
+    """What the schema of every Parquet file of a sweep carries."""
+    return {
+        f"targetdp.{SOURCE}": source,
+        f"targetdp.{MARK}": "true" if source == "confidential" else "false",
+        f"targetdp.{FINGERPRINT}": fingerprint,
+    }
+
+
+def fingerprint_of(made_of: Mapping[str, Any]) -> str:
+    """The hash of all that decides a sweep's figures, where they come from included."""
+    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
+
+
+def must_agree(run: Mapping[str, Any], found: Mapping[bytes, bytes], folder: Path) -> None:
+    """Refuse figures if `run.json` and the file they are in tell another source, mark or sweep.
+
+    Does not guarantee: anything against somebody who writes a whole folder anew.
+    """
+    source = run["made_of"].get(SOURCE)
+    stated = {SOURCE: run[SOURCE], MARK: run[MARK]}
+    wanted = metadata(str(source), run[FINGERPRINT])
+    differs = [
+        name.partition(".")[2]
+        for name, value in wanted.items() if found.get(name.encode()) != value.encode()
+    ]  # fmt: skip
+    if stated != mark_of(str(source)) or fingerprint_of(run["made_of"]) != run[FINGERPRINT]:
+        differs.append("what run.json itself says")
+    if differs:
+        raise ValueError(
+            f"{folder}: run.json and the figures beside it do not agree ({', '.join(differs)}): it was "
+            "changed by hand, or files of two sweeps were mixed; run the sweep again in a new folder"
+        )

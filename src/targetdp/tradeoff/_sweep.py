@@ -4,21 +4,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from targetdp._core import __version__, check
-from targetdp.programs import TWO_ROUNDS, ScoredProgram, software_of
-from targetdp.tradeoff._grid import STATUS_QUO, Cell, Grid
-from targetdp.tradeoff._mark import fingerprint_of
-from targetdp.tradeoff._study import Study
+from targetdp.mechanisms import Mechanism
+from targetdp.programs import Result, software_of
+from targetdp.tradeoff._grid import Grid
+from targetdp.tradeoff._simulation import Simulated, Trial, Use
+from targetdp.tradeoff._study import Study, fingerprint_of
+from targetdp.tradeoff._technology import Cell, technology_named
 
 # Where a simulation's randomness comes from: its place in the grid, and nothing else.
 #
 # Not the order of the work, not the number of workers, not which other cells the grid has.
-
-Use = Literal["release", "program", "holdout", "working set", "attack", "scores", "informed"]
 
 _USES: tuple[Use, ...] = ("release", "program", "holdout", "working set", "attack", "scores", "informed")
 """In an order that must stay: each use has a stream of its own, so that none can shift another's draws."""
@@ -30,13 +30,40 @@ def generator(seed: int, cell: Cell, simulation: int, use: Use) -> np.random.Gen
     return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(seed, spawn_key=place)))
 
 
+def simulate(
+    study: Study, cell: Cell, mechanism: Mechanism | None, status_quo: Result, simulation: int, *,
+    seed: int, draws: int = 1,
+) -> Simulated:  # fmt: skip
+    """One simulation of a cell: what the program makes of the release, and what attackers do.
+
+    Args:
+        study: The program and its people.
+        cell: What is released.
+        mechanism: The cell's own, as `Cell.build` makes it.
+        status_quo: What the program achieves without privacy.
+        simulation: Its number.
+        seed: Of the sweep.
+        draws: How often known columns are drawn.
+
+    Returns:
+        All figures, and how many seconds each part of the work took.
+
+    Guarantees: the same figures whenever and wherever it is run with the same software on a processor of
+    the same kind: all randomness comes from the seed, the cell and the number of the simulation.
+    """
+
+    def rng(use: Use) -> np.random.Generator:
+        return generator(seed, cell, simulation, use)
+
+    return cell.technology.simulate(Trial(study, cell, mechanism, status_quo, draws, rng))
+
+
 SIMULATIONS = 50
 """The paper's number for each cell."""
 
 _FIGURES_DEPEND_ON = ("numpy", "scipy", "scikit-learn", "numba", "pyarrow")
 _ROWS_PER_UNIT = 50_000
 _MOST_PER_UNIT = 10
-_DRAWS = 5
 
 
 @dataclass(frozen=True)
@@ -59,6 +86,22 @@ class Sweep:
 
     Cells without randomness are tried once, and those equal in distribution to an earlier one not at all:
     they share its simulations.
+
+    Args:
+        study: The program and its people.
+        grid: What is compared; the paper's grid unless given.
+        simulations: How often each cell with noise is tried.
+        seed: Of all randomness: the same sweep has the same figures.
+
+    Raises:
+        TypeError: A technology of the grid is not made for the study's program.
+        ValueError: ``simulations`` or ``seed`` is out of its range.
+
+    Example:
+        >>> from targetdp.tradeoff import find_sweep
+        >>> sweep = find_sweep("togo", quick=True)
+        >>> sweep.simulations, len(sweep.cells), sweep.study.people
+        (5, 15, 4201)
     """
 
     study: Study
@@ -71,11 +114,8 @@ class Sweep:
         check.instance("grid", self.grid, Grid)
         check.integer("simulations", self.simulations, at_least=1, at_most=99_999)
         check.integer("seed", self.seed, at_least=0)
-        if TWO_ROUNDS in self.grid.mechanisms and not isinstance(self.study.program, ScoredProgram):
-            raise TypeError(
-                f"mechanisms names {TWO_ROUNDS}, which is made for aid and lending, and the program is "
-                f"{self.study.program.kind!r}: leave it out of the grid's mechanisms"
-            )
+        for name in self.grid.mechanisms:
+            technology_named(name).check_program(self.study.program)
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -89,13 +129,9 @@ class Sweep:
     def draws(self, cell: Cell) -> int:
         """How often an attribute inference attack draws its known columns in one simulation.
 
-        Once, as the paper does; for the status quo, which has one simulation only, as often as the others
-        have simulations. k-anonymity, which the paper does not attack at all, is attacked a few times: its
-        many equal rows make every search slow.
+        The technology says it: for k-anonymity a few times, since many equal rows make every search slow.
         """
-        if cell.is_random:
-            return 1
-        return self.simulations if cell.mechanism == STATUS_QUO else min(_DRAWS, self.simulations)
+        return cell.technology.draws(self.simulations)
 
     def units(self) -> Iterator[Unit]:
         """All work, in the order of the results. Never depends on who does it."""
@@ -115,7 +151,7 @@ class Sweep:
             "source": self.study.source,
             "release": dict(self.study.release),
             "scales": self.study.scales_record(),
-            "told": self.told,
+            "told": self.public_record,
             "unit": self.study.unit,
             "grid": self.grid.record(),
             "simulations": self.simulations,
@@ -124,7 +160,7 @@ class Sweep:
         }
 
     @property
-    def told(self) -> dict[str, Any]:
+    def public_record(self) -> dict[str, Any]:
         """What pages and release files say of it: whoever changes that by hand has another sweep."""
         study = self.study
         return {

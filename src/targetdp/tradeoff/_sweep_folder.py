@@ -19,11 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from targetdp._files import remove_drafts, write_whole
-from targetdp.tradeoff._mark import FINGERPRINT, MARK, SOURCE, mark_of, metadata
+from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE, mark_of, metadata
 from targetdp.tradeoff._sweep import Sweep, Unit
-
-# The mark of figures that were made from confidential rows; whatever is made from them carries it on.
-
 
 FORMAT = "targetdp tradeoff 1"
 RUN, PARTS = "run.json", "parts"
@@ -115,7 +112,7 @@ class Place:
             "format": FORMAT,
             **mark_of(study.source),
             FINGERPRINT: sweep.fingerprint,
-            **sweep.told,
+            **sweep.public_record,
             "release": dict(study.release),
             "made_of": sweep.made_of,
             "cells": [asdict(cell) for cell in sweep.cells],
@@ -239,7 +236,7 @@ def _record_of(folder: Path) -> dict[str, Any]:
 
 
 def _list(names: list[str], theirs: dict[str, Any], ours: dict[str, Any]) -> str:
-    told = []
+    differences = []
     for name in names:
         before, now = theirs.get(name), ours[name]
         if isinstance(now, dict) and isinstance(before, dict):
@@ -247,9 +244,9 @@ def _list(names: list[str], theirs: dict[str, Any], ours: dict[str, Any]) -> str
                 f"{key} {before.get(key)} → {now.get(key)}"
                 for key in dict.fromkeys([*now, *before]) if before.get(key) != now.get(key)
             ]  # fmt: skip
-            told.append(f"{name} ({', '.join(inner)})")
+            differences.append(f"{name} ({', '.join(inner)})")
         elif isinstance(now, int):
-            told.append(f"{name} ({before} → {now})")
+            differences.append(f"{name} ({before} → {now})")
         else:
-            told.append(name)
-    return ", ".join(told)
+            differences.append(name)
+    return ", ".join(differences)

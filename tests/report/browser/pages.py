@@ -14,7 +14,7 @@ from targetdp.normalization import data_scales, normalize
 from targetdp.programs import Aid, Folds, Lending, loans_at_rates
 from targetdp.report import content, page, usual_limits
 from targetdp.tradeoff import SUMMARY, Constraint, Grid, Study, Sweep, run
-from targetdp.tradeoff._mark import metadata
+from targetdp.tradeoff._study import metadata
 from targetdp.tradeoff._sweep_folder import RUN, Place, sealed
 from tradeoff_support import people, study
 

@@ -245,7 +245,7 @@ def test_downloads_are_release_files_byte_for_byte(opened: Opened, page_of: Reci
         for metric in PROTECTIONS:
             page.locator(f"#r-{metric}").fill("0")
         names = fitting(page)
-        assert {made.cells[one]["mechanism"] for one in names} == {"projection", "least-noise", "two-rounds"}
+        assert {made.cells[one]["mechanism"] for one in names} == {"projection", "least-noise", "score"}
         cells = list(made.cells)
         for cell in names[:: max(1, len(names) // 4)]:
             page.locator(f'#settings input[value="{cells.index(cell)}"]').check()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from targetdp._core import up
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import CONDITIONS
-from targetdp.release._certificate._rounds import TwoRounds
+from targetdp.release._certificate._sample_spending import SampleSpending
 
 ALWAYS = (
     "Distances are measured between rows as they entered the mechanism: columns scaled as stated, then rows "
@@ -119,7 +119,7 @@ class Facts:
     part: str | None
     scores: tuple[str, ...] = ()
     no_sample: bool = False
-    rounds: TwoRounds | None = None
+    sample_spending: SampleSpending | None = None
 
 
 def conditions_of(facts: Facts) -> tuple[str, ...]:
@@ -153,18 +153,18 @@ def _scores(facts: Facts) -> list[str]:
     """What scores are, and who of the people is in the release that their weights were learned from."""
     count, names = len(facts.scores), ", ".join(facts.scores)
     found = [(_ONE_SCORE if count == 1 else _SCORES).format(count=count, names=names)]
-    rounds = facts.rounds
-    if rounds is None:
+    spending = facts.sample_spending
+    if spending is None:
         return [*found, _NO_SAMPLE if facts.no_sample else _NO_ORIGIN]
     found.append(
-        (_SCORED if rounds.scored else _LEFT_OUT).format(
-            release=rounds.first.release, rows=rounds.first.rows, outside=told(rounds.outside),
-            inside=told(rounds.inside), how=_HOW[rounds.same_scales],
+        (_SCORED if spending.scored else _LEFT_OUT).format(
+            release=spending.first.release, rows=spending.first.rows, outside=told(spending.outside),
+            inside=told(spending.inside), how=_HOW[spending.same_scales],
         )
     )  # fmt: skip
-    if rounds.first.source in _SAMPLE_SCALES:
-        found.append(_SAMPLE_SCALES[rounds.first.source])
-    return [*found, _HAVE_LEFT] if rounds.some_have_left else found
+    if spending.first.source in _SAMPLE_SCALES:
+        found.append(_SAMPLE_SCALES[spending.first.source])
+    return [*found, _HAVE_LEFT] if spending.some_have_left else found
 
 
 def told(guarantee: Guarantee) -> str:

@@ -34,7 +34,7 @@ from targetdp.release._certificate._parts import (
     Signature,
     Stated,
 )
-from targetdp.release._certificate._rounds import TwoRounds
+from targetdp.release._certificate._sample_spending import SampleSpending
 from targetdp.release._keys import SigningKey
 from targetdp.release._settings import Settings, TunedOn
 from targetdp.release._terms import Terms
@@ -93,12 +93,12 @@ class Certificate(Part):
         """Names of the columns with noise in the released table."""
         return self.features if self.scores is None else self.scores
 
-    def rounds(self) -> TwoRounds | None:
+    def sample_spending(self) -> SampleSpending | None:
         """Who spends what, as it is stated."""
         s = self.sample
         if s is None or self.guarantee is None:
             return None
-        return TwoRounds(
+        return SampleSpending(
             s.first(), s.scored, s.some_have_left, s.same_scales, self.guarantee.value(), s.inside.value()
         )
 
@@ -110,7 +110,7 @@ class Certificate(Part):
             imputed=self.imputed, pseudonyms=self.pseudonyms, partitions=self.mechanism.partitions,
             tuned_on=self.tuned_on, engine=self.engine, has_ledger=self.ledger is not None,
             part=None if self.ledger is None else self.ledger.part, scores=self.scores or (),
-            no_sample=self.no_sample, rounds=self.rounds(),
+            no_sample=self.no_sample, sample_spending=self.sample_spending(),
         )  # fmt: skip
 
     def text(self) -> str:
@@ -194,7 +194,7 @@ def make_certificate(
         id=settings.id,
         features=settings.features,
         scores=None if settings.asked is None else settings.asked.scores,
-        sample=None if terms.rounds is None else _sample(terms.rounds),
+        sample=None if terms.sample_spending is None else _sample(terms.sample_spending),
         no_sample=settings.no_sample,
         not_protected=settings.keep,
         order="as given" if settings.keep_order else "sorted by id",
@@ -223,16 +223,16 @@ def noise_of(law: NoiseLaw) -> NoiseLaw:
     return law.noise if isinstance(law, LinearLaw) else law
 
 
-def _sample(rounds: TwoRounds) -> Sample:
-    first = rounds.first
+def _sample(spending: SampleSpending) -> Sample:
+    first = spending.first
     if first.charge.law is None:
-        raise ValueError("the first round has no noise on record")
+        raise ValueError("the sample's release has no noise on record")
     return Sample(
         release=first.release, sha256=first.sha256, rows=first.rows, guarantee=stated(first.guarantee),
         law=first.charge.law.record(),
         spent=None if first.charge.scales is None else stated(first.charge.scales),
-        scored=rounds.scored, some_have_left=rounds.some_have_left, same_scales=rounds.same_scales,
-        inside=stated(rounds.inside), scales=first.source,
+        scored=spending.scored, some_have_left=spending.some_have_left, same_scales=spending.same_scales,
+        inside=stated(spending.inside), scales=first.source,
     )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def _alone(c: Certificate) -> list[str]:
         return []
     return [
         "This is for this release alone. People of the sample are in two releases, which add up: what holds "
-        "for them is under *In two rounds*, and no more than that.",
+        "for them is under *Inside and outside the sample*, and no more than that.",
         "",
     ]
 
@@ -105,21 +105,22 @@ def _classic(c: Certificate) -> str:
 
 def _sample(c: Certificate) -> list[str]:
     """Who spends what, where weights were learned from an earlier release."""
-    rounds = c.rounds()
-    if rounds is None:
+    spending = c.sample_spending()
+    if spending is None:
         return []
-    by = "this release and the sample, together" if rounds.scored else "the sample"
-    source = rounds.first.source
+    by = "this release and the sample, together" if spending.scored else "the sample"
+    source = spending.first.source
     given = f"; conditional: its scales were {_CONDITIONAL[source]}" if source in _CONDITIONAL else ""
     rows = [
-        ("outside the sample", "this release", told(rounds.outside)),
-        ("inside it", by, told(rounds.inside) + given),
+        ("outside the sample", "this release", told(spending.outside)),
+        ("inside it", by, told(spending.inside) + given),
     ]
     return [
-        "### In two rounds",
+        "### Inside and outside the sample",
         "",
-        f"The weights were learned, as was declared, from release {rounds.first.release}, a private sample "
-        f"of {rounds.first.rows:,} people. They are {'scored, too' if rounds.scored else 'left out here'}.",
+        f"The weights were learned, as was declared, from release {spending.first.release}, a private "
+        f"sample of {spending.first.rows:,} people. They are "
+        f"{'scored, too' if spending.scored else 'left out here'}.",
         "",
         *_table(("people", "released about them by", "guarantee"), rows),
         "",

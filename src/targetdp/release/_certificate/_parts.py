@@ -8,7 +8,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import law_of
 from targetdp.normalization import ReleaseSource
 from targetdp.release._certificate._charge import Charge
-from targetdp.release._certificate._rounds import FirstRound
+from targetdp.release._certificate._sample_spending import SampleRelease
 from targetdp.release._ledger._entries import Head
 
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -133,11 +133,11 @@ class Sample(Part):
     inside: Stated = Field(description="what holds for its people, by both releases together")
     scales: ReleaseSource | None = Field(None, description="where its own column scales came from")
 
-    def first(self) -> FirstRound:
+    def first(self) -> SampleRelease:
         """The earlier release."""
         spent = None if self.spent is None else self.spent.value()
         charge = Charge(law=law_of(self.law), scales=spent)
-        return FirstRound(
+        return SampleRelease(
             self.release, self.sha256, self.rows, self.guarantee.value(), charge, source=self.scales
         )
 

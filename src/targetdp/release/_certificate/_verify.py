@@ -25,7 +25,7 @@ from targetdp.release._certificate._charge import Charge
 from targetdp.release._certificate._contents import Check, file_checks
 from targetdp.release._certificate._page import page
 from targetdp.release._certificate._parts import NO_CLASSIC, Sample
-from targetdp.release._certificate._rounds import two_rounds
+from targetdp.release._certificate._sample_spending import spending_of
 from targetdp.release._keys import fingerprint_of, is_signed
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._staging import page_path
@@ -104,7 +104,7 @@ def _sample(s: Sample, stated: Guarantee, charge: Charge) -> Iterator[Check]:
         paid = (s.spent is not None) == (s.scales == "private")
         yield Check("the sample's scales", paid, f"{s.scales}, {'' if s.spent else 'not '}paid for")
     yield keeps("the sample's guarantee", own, first.charge.scales, first.guarantee)
-    again = two_rounds(
+    again = spending_of(
         first, stated, charge, scored=s.scored, some_have_left=s.some_have_left, same=s.same_scales
     ).inside
     inside = s.inside.value()

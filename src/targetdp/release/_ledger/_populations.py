@@ -1,4 +1,4 @@
-"""Two rounds in one ledger: two releases that may have somebody in common must add up there.
+"""A sample and scores in one ledger: two releases that may have somebody in common must add up there.
 
 The ledger adds up releases of one population, but not those that are charged to different named parts. So
 of any two releases that are tied by one sample (the sample itself, and all scores that name it), both must be
@@ -86,7 +86,7 @@ def check_parts(
         found = _not_in_the_ledger(settings, sample)
     elif settings.leaves_sample_out and _adds_up(own, settings):
         found = (
-            "nobody is in both rounds, but the ledger adds them up, since both are not charged to parts of "
+            "nobody is in both releases, but the ledger adds them up, since both are not charged to parts of "
             "different names: charge the sample to a part (such as --part sample) and the others to another",
         )
     return (*found, *_on_your_word(settings, counted, sample.release))
@@ -108,7 +108,7 @@ def _not_in_the_ledger(settings: Settings, sample: Certificate) -> tuple[str, ..
     what = f"the sample, release {sample.release!r}, does not count in this ledger"
     if settings.score_sample:
         raise ValueError(
-            f"{what}: it would not add up what its people spend; leave them out, or charge both rounds to "
+            f"{what}: it would not add up what its people spend; leave them out, or charge both releases to "
             "the ledger that has it"
         )
     return (f"{what}: what its people spent is not in its sum",)

@@ -22,7 +22,7 @@ from targetdp.report._figures._style import (
     SMALL,
     STATUS_QUO,
     TARGETED,
-    Technology,
+    Star,
     bar_colors,
     look,
     printable,
@@ -45,7 +45,7 @@ _HEAD = 1.22
 
 @dataclass(frozen=True)
 class _Group:
-    technology: Technology
+    technology: Star
     below: str
     bars: tuple[tuple[str | None, Release], ...]
     """A mechanism, where there is one, and its release."""
@@ -125,7 +125,7 @@ def _groups(one: Chosen) -> list[_Group]:
     return found
 
 
-def _bar(panel: Axes, at: float, technology: Technology, mechanism: str | None, release: Release) -> float:
+def _bar(panel: Axes, at: float, technology: Star, mechanism: str | None, release: Release) -> float:
     """Draw a bar with its interval; how high it reaches."""
     found = release.figure("accuracy")
     if found.mean is None:

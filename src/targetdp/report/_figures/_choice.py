@@ -5,18 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from targetdp.mechanisms import LEAST_NOISE
 from targetdp.normalization import CONDITIONS, RowRule
-from targetdp.programs import TWO_ROUNDS, Objective, objective_of
+from targetdp.programs import Objective, objective_of
 from targetdp.report._figures._style import printable
 from targetdp.tradeoff import (
     CLASSIC,
     MARK,
-    MONDRIAN,
-    PROJECTION,
     SOURCE,
     STATUS_QUO,
     Estimate,
+    Grid,
     read_figures,
     read_run,
 )
@@ -79,7 +77,7 @@ class SweptProgram:
     @property
     def alike(self) -> tuple[Release, ...]:
         """The k-anonymous releases."""
-        return tuple(one for one in self.releases if one.mechanism == MONDRIAN)
+        return tuple(one for one in self.releases if one.group_size is not None)
 
     @property
     def noisy(self) -> tuple[Release, ...]:
@@ -127,7 +125,7 @@ def read_program(folder: Path) -> SweptProgram:
 
 
 # Which releases of a sweep are drawn: the paper's points, or the nearest there are, by fixed rules.
-# 1. Mechanisms: the projection as printed, least noise and two rounds. Where a sweep lacks one, its others
+# 1. Mechanisms: the projection as printed, least noise and score. Where a sweep lacks one, its others
 #    take the place, in the sweep's order; never more than three.
 # 2. ε: the paper's total (3.9999 for aid, 2.9999 for lending), or the nearest by ratio; of two, the
 #    smaller. Where the projection reaches it in several ways: k nearest to 10,000, then the largest ε₂, as
@@ -140,7 +138,7 @@ PAPER = {"exclusion_errors": (0.25, 3.9999), "profit": (0.1, 2.9999)}
 """B and ε of the paper's green stars, by what the program is for (Figures 2 and 3)."""
 _OTHER = PAPER["exclusion_errors"]
 _K = 10_000
-_FIRST, _MOST = (PROJECTION, LEAST_NOISE, TWO_ROUNDS), 3
+_FIRST, _MOST = Grid.mechanisms, 3
 
 
 @dataclass(frozen=True)

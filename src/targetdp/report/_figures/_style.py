@@ -15,8 +15,7 @@ import matplotlib as mpl
 from matplotlib.font_manager import findfont, get_font
 
 from targetdp.mechanisms import LEAST_NOISE
-from targetdp.programs import TWO_ROUNDS
-from targetdp.tradeoff import PROJECTION
+from targetdp.tradeoff import PROJECTION, technologies
 
 # Numbers as they are printed in a figure. What a guarantee says is rounded to the safe side only.
 
@@ -117,7 +116,7 @@ def style() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Technology:
+class Star:
     """A way to protect people: its name, color, and how many points its star has."""
 
     words: str
@@ -130,10 +129,10 @@ class Technology:
         return (self.points, 1, 0)
 
 
-STATUS_QUO = Technology("Status quo", BLUE, 5)
-ALIKE = Technology("k-anonymity", VERMILLION, 4)
-CLASSIC = Technology("Classic DP", VERMILLION, 8)
-TARGETED = Technology("Targeted DP", GREEN, 6)
+STATUS_QUO = Star("Status quo", BLUE, 5)
+ALIKE = Star("k-anonymity", VERMILLION, 4)
+CLASSIC = Star("Classic DP", VERMILLION, 8)
+TARGETED = Star("Targeted DP", GREEN, 6)
 
 
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ class Look:
 _LOOKS = {
     PROJECTION: Look("projection as printed", GRAY, (0, (4, 2)), "o", False, "/////"),
     LEAST_NOISE: Look("least noise", BLACK, "-", "o", True, ""),
-    TWO_ROUNDS: Look("two rounds", PURPLE, (0, (6, 1.5)), "D", True, "----"),
+    "score": Look("score", PURPLE, (0, (6, 1.5)), "D", True, "----"),
     "gaussian": Look("Gaussian", BLUE, (0, (6, 1.5, 1, 1.5)), "s", False, "....."),
     "spherical-laplace": Look("spherical Laplace", VERMILLION, (0, (1, 1)), "^", True, "xxxxx"),
     "staircase": Look("staircase", ORANGE, (0, (3, 1, 1, 1, 1, 1)), "D", False, "+++++"),
@@ -170,8 +169,10 @@ def bar_colors(mechanism: str | None, color: str) -> dict[str, Any]:
 
 
 def look(mechanism: str) -> Look:
-    """The look of a mechanism; one that is new gets a plain one under its own name."""
-    return _LOOKS.get(mechanism) or Look(printable(mechanism), SKY, (0, (2, 2)), "p", False, "|||||")
+    """The look of a mechanism; one that is new gets a plain one under its technology's label."""
+    known = technologies().get(mechanism)
+    words = printable(mechanism if known is None else known.label)
+    return _LOOKS.get(mechanism) or Look(words, SKY, (0, (2, 2)), "p", False, "|||||")
 
 
 def printable(text: str, longest: int = 30) -> str:

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from targetdp.programs import TWO_ROUNDS
 from targetdp.report._figures import _caption as caption
 from targetdp.report._figures._choice import Chosen, Release
 from targetdp.report._figures._labels import Label, place_labels
@@ -24,13 +23,13 @@ from targetdp.report._figures._style import (
     STATUS_QUO,
     TARGETED,
     WHITE,
-    Technology,
+    Star,
     look,
     printable,
     style,
     whole,
 )
-from targetdp.tradeoff import PROTECTIONS, Estimate, in_words
+from targetdp.tradeoff import PROTECTIONS, Estimate, in_words, technologies
 
 _HEIGHT = 2.3
 _STAR, _DOT = 8.5, 4.0
@@ -122,7 +121,7 @@ def _measured(one: Chosen) -> str:
     return f"{words} ({unit or 'people'})" if counted else words
 
 
-def _stars(one: Chosen) -> Iterator[tuple[Technology, Release, bool]]:
+def _stars(one: Chosen) -> Iterator[tuple[Star, Release, bool]]:
     """What is marked with a star, and whether it is filled."""
     yield STATUS_QUO, one.status_quo, True
     if one.alike is not None:
@@ -213,7 +212,7 @@ def _key(shown: Sequence[Chosen]) -> Iterator[Artist]:
         )  # fmt: skip
 
 
-def _named(technology: Technology, shown: Sequence[Chosen]) -> str:
+def _named(technology: Star, shown: Sequence[Chosen]) -> str:
     if technology is CLASSIC:
         return f"{technology.words} (B = 2)"
     if technology is TARGETED:
@@ -222,8 +221,11 @@ def _named(technology: Technology, shown: Sequence[Chosen]) -> str:
     return technology.words
 
 
-def _in_two_rounds(shown: Sequence[Chosen]) -> bool:
-    return any(TWO_ROUNDS in one.curves for one in shown)
+def _about(shown: Sequence[Chosen]) -> str:
+    """What the technologies that are drawn say of their figures."""
+    drawn = {name for one in shown for name in one.curves}
+    said = (one.about_figure for name, one in technologies().items() if name in drawn)
+    return " ".join(note for note in said if note)
 
 
 def _note(shown: Sequence[Chosen]) -> str:
@@ -233,7 +235,7 @@ def _note(shown: Sequence[Chosen]) -> str:
             caption.guarantees(shown), "The status quo and k-anonymity have no guarantee.",
             "Protection from singling out and attribute inference is against the attacks that were run, and "
             "so an upper bound; distinguishing protection follows from the noise.",
-            "Of two rounds the worse is drawn, inside the sample or outside it." * _in_two_rounds(shown),
+            _about(shown),
             caption.intervals(shown, attacks=True),
         ) if part
     )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from targetdp._core import exact, up
-from targetdp.programs import TWO_ROUNDS, Objective, objective_of
+from targetdp.programs import Objective, objective_of
 from targetdp.report._page._words import money, of_100, people, whole
 from targetdp.tradeoff import Estimate
 
@@ -125,18 +125,6 @@ def exchange(chosen: Figures, today: Figures) -> list[str]:
             f"(today: {_today(today, 'attribute_inference', _often)})."
         )
     return said
-
-
-def outside(mechanism: str) -> list[str]:
-    """Whom attacks in two rounds were on, and what holds for the others."""
-    if mechanism != TWO_ROUNDS:
-        return []
-    return [
-        "These figures are of people in the sample, of whom all columns are released, or outside it, of whom "
-        "one score is: whichever is worse. The sample was as large as this table; in a smaller one people "
-        "are singled out more easily. Hidden values were searched for in the sample, since a score has no "
-        "columns to search."
-    ]
 
 
 def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None) -> str:

@@ -9,7 +9,8 @@ import altair as alt
 
 from targetdp.report._page._answer import Subject
 from targetdp.report._page._promise import SMALLEST
-from targetdp.report._page._words import MECHANISMS, PROTECTIONS
+from targetdp.report._page._words import PROTECTIONS
+from targetdp.tradeoff import STATUS_QUO, technology_named
 
 Spec = dict[str, Any]
 
@@ -20,7 +21,6 @@ _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down
 _BLUE, _ORANGE = "var(--chart-blue)", "var(--chart-orange)"
 """Colors of single curves and marks: the page's style has them, since blue must be lighter on black."""
 
-_TODAY = MECHANISMS["status quo"]
 _HEIGHT = 260
 _NUMBER = ",.12~g"
 """Thousands are separated, and fractions are shown where there are any."""
@@ -203,8 +203,12 @@ def _spec(chart: Any, description: str, height: Any = _HEIGHT, better: str | Non
 
 
 def _color(kind: str, at: int) -> str:
-    return "#767676" if kind == _TODAY else _COLORS[at % len(_COLORS)]
+    return "#767676" if kind == _today() else _COLORS[at % len(_COLORS)]
 
 
 def _shape(kind: str, at: int) -> str:
-    return "cross" if kind == _TODAY else _SHAPES[at % len(_SHAPES)]
+    return "cross" if kind == _today() else _SHAPES[at % len(_SHAPES)]
+
+
+def _today() -> str:
+    return technology_named(STATUS_QUO).label

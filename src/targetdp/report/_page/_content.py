@@ -25,13 +25,13 @@ from targetdp.tradeoff import (
     Estimate,
     Recommendation,
     can_be_made,
+    format_guarantee,
     promise_of,
     promised_epsilon,
     read_figures,
     recommend,
     release_text,
 )
-from targetdp.tradeoff import told as told_promise
 
 Data = dict[str, Any]
 
@@ -170,14 +170,15 @@ def _told(
     promise = promise_of(cell)
     assert promise is not None  # noqa: S101 (choosable settings have one)
     guesses = {at.distance: at.guess for at in curve}
+    about = Cell(**cell).technology.about_attacks
     told = profiles(run["features"], run["made_of"].get("scales"), promise.B)
     return {
         "promise": {"B": promise.B, "epsilon": promise.epsilon, "delta": promise.delta},
-        "promise_told": told_promise(promise),
+        "promise_told": format_guarantee(promise),
         "promised_epsilon": promised_epsilon(cell),
         "ceiling": accuracy_ceiling(promise),
         "cost": answer.cost(subject, figure, today, population),
-        "exchange": [*answer.exchange(figure, today), *answer.outside(cell["mechanism"])],
+        "exchange": [*answer.exchange(figure, today), *([about] if about else [])],
         "derived": answer.derived(guesses[promise.B], guesses.get(2.0), promise.B),
         "curve": [[at.distance, _up(at.epsilon), _up(at.guess)] for at in curve],
         "crowd": groups.crowd(promise.B),
@@ -199,7 +200,7 @@ def _features_line(run: Mapping[str, Any]) -> str:
 
 
 def _can_be_written(cell: Mapping[str, Any]) -> bool:
-    return cell["mechanism"] != STATUS_QUO and can_be_made(cell)
+    return can_be_made(cell)
 
 
 def _limit(constraint: Constraint) -> Data:

@@ -7,7 +7,6 @@ from typing import Any
 
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import NoiseMechanism
-from targetdp.programs import TWO_ROUNDS
 from targetdp.theorem1 import accuracy_ceiling
 from targetdp.tradeoff import Cell
 
@@ -34,12 +33,12 @@ class AtDistance:
 def at_distances(cell: Cell, dimensions: int) -> tuple[AtDistance, ...]:
     """The curve of a cell with noise, B among its distances; empty for a cell without a guarantee.
 
-    Of two rounds the worse counts at each distance: inside the sample, or outside it.
+    Where people get different noises (a score's do), the worse counts at each distance.
     """
     promise, noises = cell.guarantee, cell.noises(dimensions)
     if promise is None or not noises:
         return ()
-    in_steps = dimensions == 1 or cell.mechanism == TWO_ROUNDS
+    in_steps = cell.technology.fewest_numbers(dimensions) == 1
     return tuple(_curve(noises, dimensions, promise.delta, promise.B, in_steps=in_steps))
 
 

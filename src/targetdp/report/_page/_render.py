@@ -15,8 +15,8 @@ from targetdp.report._page import _charts as charts
 from targetdp.report._page._conditions import plain_conditions, stated_conditions
 from targetdp.report._page._content import Content
 from targetdp.report._page._promise import EPSILONS, SMALLEST, ceiling_curves
-from targetdp.report._page._words import EXPLAINED, GLOSSARY, MECHANISMS, PROTECTIONS, safe_share, whole
-from targetdp.tradeoff import large_delta
+from targetdp.report._page._words import EXPLAINED, PROTECTIONS, glossary, safe_share, whole
+from targetdp.tradeoff import large_delta, technology_named
 
 # A page's data made small: what settings share is written once. `templates/unfold.js` is the inverse.
 #
@@ -95,7 +95,7 @@ def page(content: Content, *, override: str | None = None) -> str:
         protections={name: PROTECTIONS[name] for name in content.data["protections"]},
         headings=PROTECTIONS,
         explained=EXPLAINED,
-        glossary=GLOSSARY,
+        glossary=glossary(),
         conditions=plain_conditions(content.run),
         stated=stated_conditions(content.run),
         warning=large_delta(content.data["delta"]),
@@ -118,9 +118,7 @@ def page(content: Content, *, override: str | None = None) -> str:
 def _specs(content: Content) -> dict[str, Any]:
     """Every chart of the page by the id of its place."""
     data, subject = content.data, content.subject
-    kinds = list(
-        dict.fromkeys(MECHANISMS.get(cell["mechanism"], cell["mechanism"]) for cell in data["cells"])
-    )
+    kinds = list(dict.fromkeys(technology_named(cell["mechanism"]).label for cell in data["cells"]))
     specs = {f"chart-{name}": charts.tradeoff_chart(subject, name, kinds) for name in data["protections"]}
     if data["delta"] is not None:
         smallest = min(SMALLEST, *(cell["B"] for cell in data["cells"] if cell["B"] is not None))

@@ -5,9 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from targetdp._core import exact, up
-from targetdp.mechanisms import LEAST_NOISE
-from targetdp.programs import TWO_ROUNDS
-from targetdp.tradeoff import CLASSIC, MONDRIAN, PROJECTION, STATUS_QUO, promise_of
+from targetdp.tradeoff import CLASSIC, promise_of, technologies, technology_named
 
 # Numbers for people: thousands separated, no more digits than mean something, rounded to the safe side.
 
@@ -54,15 +52,6 @@ def safe_share(share: float) -> str:
     return f"{math.floor(share * 1000 + 1e-9) / 1000:.3f}"
 
 
-MECHANISMS = {
-    STATUS_QUO: "today, no privacy",
-    LEAST_NOISE: "least noise",
-    TWO_ROUNDS: "two rounds",
-    PROJECTION: "the paper's projection",
-    MONDRIAN: "k-anonymity",
-}
-"""Kinds of settings by their names in a sweep; others keep their own."""
-
 PROTECTIONS = {
     "singling_out": "Not singled out",
     "attribute_inference": "Hidden values not guessed",
@@ -90,7 +79,7 @@ EXPLAINED = {
 
 def label(cell: Mapping[str, Any]) -> str:
     """A setting's name on the page, with the ε that its release promises."""
-    kind = MECHANISMS.get(cell["mechanism"], str(cell["mechanism"]))
+    kind = technology_named(cell["mechanism"]).label
     if cell["group_size"] is not None:
         return f"{kind}, groups of {cell['group_size']}"
     if cell["B"] is None:
@@ -103,7 +92,7 @@ def label(cell: Mapping[str, Any]) -> str:
 
 # Words of the page, explained once.
 
-GLOSSARY = {
+_GLOSSARY = {
     "B": "How similar two rows must be for the guarantee to cover the difference between them. Rows are "
     "scaled so that no two are farther apart than 2: B = 2 covers any two (classic differential privacy), "
     "B = 0.25 only rows that are much alike.",
@@ -115,14 +104,6 @@ GLOSSARY = {
     "likely: the largest chance, with any method, of being right about which. A coin is right half of "
     "the time.",
     "Status quo, today": "The program on the table as it is, without privacy.",
-    "Least noise": "The quietest of our mechanisms that keeps the stated guarantee.",
-    "Two rounds": "First all columns of a labelled sample are released, with noise. Weights are learned from "
-    "them and the labels. Then one number, a weighted sum, is released of everybody else: noise on one "
-    "number can be much smaller. Nobody is in both releases.",
-    "The paper's projection": "The mechanism that the scientific paper prints. It keeps more than it states, "
-    "and costs the program more.",
-    "k-anonymity": "People are put into groups of at least k and get the same row. It guarantees nothing "
-    "about what can be learned.",
     "Protection": "From 0 (none) to 1 (safe), for one kind of attack.",
     "Not singled out": "The share of people whom the attack could not pick out of the released table.",
     "Exclusion errors": "Poor people who should get aid and do not.",
@@ -131,3 +112,14 @@ GLOSSARY = {
     "95% interval": "If the noise were drawn again many times, 95 of 100 such intervals would hold the true "
     "mean. It does not speak of other people.",
 }
+
+
+def glossary() -> dict[str, str]:
+    """Words of the page, explained once; what the technologies are behind the status quo."""
+    explained = {
+        one.label[:1].upper() + one.label[1:]: one.explanation
+        for one in technologies().values() if one.explanation
+    }  # fmt: skip
+    before = list(_GLOSSARY).index("Status quo, today") + 1
+    items = list(_GLOSSARY.items())
+    return dict(items[:before]) | explained | dict(items[before:])

@@ -1,4 +1,4 @@
-"""Two rounds as one technology of a sweep: a simulation by hand, what is derived, and what is said of it."""
+"""Scores as one technology of a sweep: a simulation by hand, what is derived, and what is said of it."""
 
 import tomllib
 from dataclasses import replace
@@ -20,14 +20,14 @@ from targetdp.attacks import (
 from targetdp.mechanisms import Scores
 from targetdp.programs import Program
 from targetdp.release import make_settings
-from targetdp.targeting import learn_weights
-from targetdp.targeting._rounds import part_of
+from targetdp.targeting import learn
+from targetdp.targeting._sample_and_scores import part_of
 from targetdp.tradeoff import Cell, Constraint, Grid, Study, Sweep, generator, recommend, run, simulate
-from targetdp.tradeoff._simulation import derive
-from tradeoff_support import FEATURES, IN_TWO, PEOPLE, files, study, sweep
+from targetdp.tradeoff._score import Score
+from tradeoff_support import FEATURES, PEOPLE, WITH_SCORES, files, study, sweep
 
-CELLS = {cell.name: cell for cell in IN_TWO.cells(PEOPLE)}
-CELL = CELLS["two-rounds B=0.25 epsilon=3.5"]
+CELLS = {cell.name: cell for cell in WITH_SCORES.cells(PEOPLE)}
+CELL = CELLS["score B=0.25 epsilon=3.5"]
 
 
 def figures(s: Study, cell: Cell, number: int, seed: int = 11) -> dict[tuple[str, str], float]:
@@ -40,38 +40,38 @@ def figures(s: Study, cell: Cell, number: int, seed: int = 11) -> dict[tuple[str
 def test_a_simulation_by_hand(lending: bool) -> None:
     s = study(lending=lending)
     found = figures(s, CELL, 2)
-    rounds = CELL.rounds(4)
-    Z = rounds.first.privatize(s.X, generator(11, CELL, 2, "release"))
-    assert rounds.first == CELLS["least-noise B=0.25 epsilon=3.5"].build(4)
+    releases = Score().sample_and_scores(CELL, 4)
+    Z = releases.row_mechanism.privatize(s.X, generator(11, CELL, 2, "release"))
+    assert releases.row_mechanism == CELLS["least-noise B=0.25 epsilon=3.5"].build(4)
 
     noise = generator(11, CELL, 2, "scores")
     predicted = np.empty(PEOPLE)
     for others, scored in s.folds:
         sample = np.isin(np.arange(PEOPLE), others)
         labelled = part_of(s.program, sample)
-        learned = learn_weights(
-            Z[sample], s.program.outcomes[sample], rounds.first.noise_covariance(4), rounds.noise.variance,
-            task="classification" if lending else "regression",
+        learned = learn(
+            Z[sample], s.program.outcomes[sample], releases.row_mechanism.noise_covariance(4),
+            releases.score_noise.variance, task="classification" if lending else "regression",
         )  # fmt: skip
-        scores = Scores(learned.w, rounds.second).privatize(s.X[scored], noise)[:, 0]
-        chances = rounds.read(scores, learned, labelled)
+        scores = Scores(learned.w, releases.score_mechanism).privatize(s.X[scored], noise)[:, 0]
+        chances = releases.read(scores, learned, labelled)
         predicted[scored] = chances if lending else 1 - chances
     result = s.program.judge(predicted, generator(11, CELL, 2, "program"))
     assert found["accuracy", ""] == result["accuracy"]
     main = s.objective["metric"]
     assert found[main, ""] == result[main]
 
-    learned = rounds.learn(Z, s.program)  # type: ignore[arg-type]
+    learned = releases.learn(Z, s.program)  # type: ignore[arg-type]
     release = generator(11, CELL, 2, "release")
-    rounds.first.privatize(s.X, release)
-    scores = Scores(learned.w, rounds.second).privatize(s.X, release)
+    releases.row_mechanism.privatize(s.X, release)
+    scores = Scores(learned.w, releases.score_mechanism).privatize(s.X, release)
     expected = _told("inside the sample", singling_out(s.X, Z))
     expected |= _told("outside the sample", singling_out(s.X @ learned.w[:, None], scores))
     assert {k: v for (m, k), v in found.items() if m == "singling_out"} == expected
 
     working, holdout = split_holdout(s.X, PEOPLE // 4, generator(11, CELL, 2, "holdout"))
     W, out = s.X[working], s.X[holdout]
-    W_priv = rounds.first.privatize(W, generator(11, CELL, 2, "working set"))
+    W_priv = releases.row_mechanism.privatize(W, generator(11, CELL, 2, "working set"))
     rng = generator(11, CELL, 2, "attack")
     searched = attribute_inference(W, W_priv, out, draws=2, columns=FEATURES, rng=rng)
     assert {k: v for (m, k), v in found.items() if m == "attribute_inference"} == _told(
@@ -79,8 +79,8 @@ def test_a_simulation_by_hand(lending: bool) -> None:
     )
     rng = generator(11, CELL, 2, "informed")
     known: dict[str, Any] = {"known": [3], "population": s.X, "columns": FEATURES, "rng": rng}
-    rows = row_inference(W, W_priv, rounds.first, out, **known)
-    guessed = score_inference(W, scores[working], learned.w, rounds.second, out, **known)
+    rows = row_inference(W, W_priv, releases.row_mechanism, out, **known)
+    guessed = score_inference(W, scores[working], learned.w, releases.score_mechanism, out, **known)
     expected = _told("inside the sample", rows) | _told("outside the sample", guessed)
     assert {k: v for (m, k), v in found.items() if m == "informed_inference"} == expected
 
@@ -91,18 +91,18 @@ def _told(who: str, protection: Protection) -> dict[str, float]:
 
 def test_nobody_is_scored_by_weights_that_saw_her() -> None:
     """Somebody's private row may be anything: her own prediction stays."""
-    s, rounds = study(), CELL.rounds(4)
-    Z = rounds.first.privatize(s.X, np.random.default_rng(0))
-    before = rounds.predict(s.program, s.X, Z, s.folds, np.random.default_rng(1))
+    s, releases = study(), Score().sample_and_scores(CELL, 4)
+    Z = releases.row_mechanism.privatize(s.X, np.random.default_rng(0))
+    before = releases.predict(s.program, s.X, Z, s.folds, np.random.default_rng(1))
     part = next(scored for _, scored in s.folds)
     Z[part] = 7.0
-    after = rounds.predict(s.program, s.X, Z, s.folds, np.random.default_rng(1))
+    after = releases.predict(s.program, s.X, Z, s.folds, np.random.default_rng(1))
     np.testing.assert_array_equal(before[part], after[part])
     assert (before != after).any()
 
 
 def test_the_worse_of_both_groups_is_derived() -> None:
-    found = {(f.metric, f.setting): f.value for f in derive(CELL, CELL.build(4), 4)}
+    found = {(f.metric, f.setting): f.value for f in CELL.technology.derive(CELL, 4)}
     inside, outside = (
         found["distinguishing", "inside the sample"],
         found["distinguishing", "outside the sample"],
@@ -110,8 +110,8 @@ def test_the_worse_of_both_groups_is_derived() -> None:
     assert found["distinguishing", "exact"] == min(inside, outside)
     assert inside != outside
     cell = CELLS["least-noise B=0.25 epsilon=3.5"]
-    one_round = {(f.metric, f.setting): f.value for f in derive(cell, cell.build(4), 4)}
-    assert inside == one_round["distinguishing", "exact"]
+    rows = {(f.metric, f.setting): f.value for f in cell.technology.derive(cell, 4)}
+    assert inside == rows["distinguishing", "exact"]
     first, second = CELL.noises(4)
     assert CELL.delta is not None
     assert found["exact_epsilon", ""] == max(
@@ -131,7 +131,7 @@ def test_a_program_of_another_kind_is_refused() -> None:
     s = study()
     other = Raffle()
     other.people = s.program.people
-    with pytest.raises(TypeError, match=r"two-rounds, which is made for aid and lending, and the program is"):
+    with pytest.raises(TypeError, match=r"score, which is made for aid and lending, and the program is"):
         Sweep(Study("x", "public", FEATURES, s.X, other, s.folds), Grid())
 
 
@@ -147,17 +147,17 @@ def test_the_worse_of_both_groups_is_what_a_sweep_says(finished: Path) -> None:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two") / "sweep"
-    run(sweep(grid=replace(IN_TWO, mechanisms=("two-rounds",)), simulations=3), folder)
+    run(sweep(grid=replace(WITH_SCORES, mechanisms=("score",)), simulations=3), folder)
     return folder
 
 
-def test_two_rounds_are_recommended_with_the_whole_story(finished: Path) -> None:
+def test_scores_are_recommended_with_the_whole_story(finished: Path) -> None:
     limits = [Constraint("singling_out", at_least=0.01), Constraint("distinguishing", at_least=0.001)]
     found = recommend(finished, limits)
     assert found.chosen is not None
-    assert found.chosen.cell["mechanism"] == "two-rounds"
-    assert "Of two rounds the worse protection counts" in found.reason
-    assert "in a smaller sample people are singled out more easily" in found.reason
+    assert found.chosen.cell["mechanism"] == "score"
+    assert "of whom one score is: whichever is worse" in found.reason
+    assert "in a smaller one people are singled out more easily" in found.reason
     assert found.release is not None
     for step in ("1. targetdp privatize", "2. targetdp learn", "3. targetdp score", "Nobody is in both"):
         assert f"# {step}" in found.release
@@ -178,10 +178,10 @@ def test_a_program_file_may_name_them(tmp_path: Path) -> None:
     from targetdp.tradeoff import find_sweep
 
     path = files(tmp_path)
-    text = path.read_text(encoding="utf-8").replace('["projection", "least-noise"]', '["two-rounds"]')
+    text = path.read_text(encoding="utf-8").replace('["projection", "least-noise"]', '["score"]')
     path.write_text(text, encoding="utf-8")
     assert {cell.mechanism for cell in find_sweep(str(path)).cells} == {
         "status quo",
-        "two-rounds",
+        "score",
         "mondrian",
     }

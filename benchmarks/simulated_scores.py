@@ -1,4 +1,4 @@
-"""The two rounds, simulated: what they achieve, beside one round, and beside no privacy at all."""
+"""Rows of a sample, then scores, simulated: what they achieve, beside rows and beside no privacy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,24 +11,25 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import NoiseMechanism, least_noise
 from targetdp.normalization import clip_rows
 from targetdp.programs import Folds, Program, Result, Truths
+from targetdp.targeting import SampleAndScores
 from targetdp.targeting._learn import Weights
-from targetdp.targeting._reading import chances_of_rows, one_round
-from targetdp.targeting._rounds import Rounds, check_mask, check_scored, part_of
+from targetdp.targeting._reading import chances_of_rows, predict_rows
+from targetdp.targeting._sample_and_scores import check_mask, check_scored, part_of
 
-# One round, to compare with: all columns of everybody, and a model that is fitted to the labelled sample.
+# Rows, to compare with: all columns of everybody, and a model that is fitted to the labelled sample.
 
 
-TWO_ROUNDS, ONE_ROUND, WITHOUT_PRIVACY = "two rounds", "one round", "without privacy"
+SCORES, ROWS, WITHOUT_PRIVACY = "score", "rows", "without privacy"
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
-    """Both rounds, played once.
+class SimulatedScores:
+    """The sample's release and the score release, simulated once.
 
     ``outside`` has what the program achieves among the people outside the sample (its quota applied to them
-    alone), ``everyone`` among all, by name: two rounds, one round, without privacy. People of the sample
-    spend ``first`` and all others ``second``; in the one round, too. ``chances`` are everybody's to be poor,
-    or to repay, by the two rounds.
+    alone), ``everyone`` among all, by name: score, rows, without privacy. People of the sample spend
+    ``first`` and all others ``second``; also where rows are released. ``chances`` are everybody's to be poor,
+    or to repay, by the sample and the scores.
     """
 
     first: Guarantee
@@ -40,7 +41,7 @@ class Simulated:
     everyone: Mapping[str, Result]
 
 
-def protocol(
+def simulate_scores(
     program: Program,
     X: Any,
     sample: Any,
@@ -50,12 +51,12 @@ def protocol(
     *,
     folds: int = 5,
     compared: bool = True,
-) -> Simulated:
-    """Play both rounds on rows of the unit ball, and count what came of them.
+) -> SimulatedScores:
+    """Simulate both releases on rows of the unit ball, and count what came of them.
 
     ``sample`` says who is in it (true or false for each person); only their outcomes are learned from, and
-    the outcomes of the others only judge. Noise is the least for either guarantee. ``compared`` adds what one
-    round and no privacy would have achieved, with the same sample: see `one_round`.
+    the outcomes of the others only judge. Noise is the least for either guarantee. ``compared`` adds what
+    everybody's rows and no privacy would have achieved, with the same sample: see `predict_rows`.
 
     Guarantees: with the same ``rng`` the same figures, whether or not others are compared. All is simulated:
     nothing here is a release.
@@ -71,28 +72,28 @@ def protocol(
     rngs = rng.spawn(4)
 
     d = rows.shape[1]
-    rounds = Rounds.of(first, second, d)
-    Z = rounds.first.privatize(rows[mask], rngs[0])
+    releases = SampleAndScores.of(first, second, d)
+    Z = releases.row_mechanism.privatize(rows[mask], rngs[0])
     counts = labelled.people.weights if labelled.people.weighted else None
-    learned = rounds.learn(Z, labelled)
-    released = rounds.release(rows[~mask], learned, rngs[1])
+    learned = releases.learn(Z, labelled)
+    released = releases.release(rows[~mask], learned, rngs[1])
     chances = np.empty(len(rows))
-    chances[~mask] = rounds.read(released, learned, labelled)
+    chances[~mask] = releases.read(released, learned, labelled)
     chances[mask] = chances_of_rows(Z, labelled.outcomes, learned, plan, labelled.line(), counts)
 
-    played: dict[str, Floats] = {TWO_ROUNDS: program.as_scores(chances)}
+    predicted: dict[str, Floats] = {SCORES: program.as_scores(chances)}
     if compared:
-        other = _others_noise(second, d, rounds.first, first).privatize(rows[~mask], rngs[2])
-        for name, ours, theirs in ((ONE_ROUND, Z, other), (WITHOUT_PRIVACY, rows[mask], rows[~mask])):
-            played[name] = np.empty(len(rows))
-            played[name][mask], played[name][~mask] = one_round(
+        other = _others_noise(second, d, releases.row_mechanism, first).privatize(rows[~mask], rngs[2])
+        for name, ours, theirs in ((ROWS, Z, other), (WITHOUT_PRIVACY, rows[mask], rows[~mask])):
+            predicted[name] = np.empty(len(rows))
+            predicted[name][mask], predicted[name][~mask] = predict_rows(
                 ours, labelled.outcomes, theirs, learned.scale, program.task, plan, counts
             )
     seed = int(rngs[3].integers(2**63))
-    return Simulated(
+    return SimulatedScores(
         first, second, mask, learned, chances,
-        {name: people.judge(s[~mask], np.random.default_rng(seed)) for name, s in played.items()},
-        {name: program.judge(s, np.random.default_rng(seed)) for name, s in played.items()},
+        {name: people.judge(s[~mask], np.random.default_rng(seed)) for name, s in predicted.items()},
+        {name: program.judge(s, np.random.default_rng(seed)) for name, s in predicted.items()},
     )  # fmt: skip
 
 

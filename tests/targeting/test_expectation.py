@@ -1,4 +1,4 @@
-"""What is expected of the second round comes true, in as many cases as is said."""
+"""What is expected of scores comes true, in as many cases as is said."""
 
 from functools import cache
 
@@ -11,11 +11,11 @@ from targetdp._core import Floats
 from targetdp.mechanisms import Scores
 from targetdp.normalization import clip_rows
 from targetdp.programs import Aid, Lending, loans_at_rates
-from targetdp.targeting import chances_of_scores, expect, learn_weights
+from targetdp.targeting import chances_of_scores, expect, learn
 from targetdp.targeting._expect import Difference, Expectation
 from targetdp.targeting._learn import Weights
 from targetdp.targeting._score_noise import ScoreNoise
-from two_rounds_support import crowd, noisy
+from targeting_support import crowd, noisy
 
 SAMPLES, MISSED = 60, 9
 """Of 60 intervals at 95%, more than 9 are missed with probability 0.0007; if they held in 70%, 9 or fewer
@@ -43,7 +43,7 @@ def once(
     noise = ScoreNoise.of(least_noise(promise, 1).mechanism.law(1), COARSE)
     task = "classification" if lending else "regression"
     Z = loud.privatize(ours.X, rng)
-    learned = learn_weights(Z, labelled.outcomes, sigma, noise.variance, task=task)  # type: ignore[arg-type]
+    learned = learn(Z, labelled.outcomes, sigma, noise.variance, task=task)  # type: ignore[arg-type]
     return labelled, learned, noise
 
 
@@ -106,9 +106,7 @@ def test_where_the_poor_are_in_the_middle_the_interval_holds_and_it_is_told(lend
         X, y = in_the_middle(1_000, rng, lending=lending)
         sigma = loud.noise_covariance(6)
         Z = loud.privatize(X, rng)
-        learned = learn_weights(
-            Z, y, sigma, noise.variance, task="classification" if lending else "regression"
-        )
+        learned = learn(Z, y, sigma, noise.variance, task="classification" if lending else "regression")
         found = expect(_program(y), learned, noise, np.random.default_rng(seed), law=loud.law(6), redrawn=60)
         X, y = in_the_middle(20_000, rng, lending=lending)
         scores = Scores(learned.w, quiet).privatize(X, rng)[:, 0]

@@ -1,4 +1,4 @@
-"""Both rounds with the least noise for their guarantees, and what a program makes of them."""
+"""Rows of a sample, then a score of everybody else: the noise on both, and what a program makes of them."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,11 +9,11 @@ from targetdp._core import Floats
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import NoiseMechanism, Scores, least_noise
 from targetdp.programs import Folds, Program, ScoredProgram, Truths
-from targetdp.targeting._learn import FEWEST, Weights, learn_weights
+from targetdp.targeting._learn import FEWEST, Weights, learn
 from targetdp.targeting._reading import chances_of_scores
 from targetdp.targeting._score_noise import ScoreNoise
 
-# A program for some of its people: those whom the second round is about.
+# A program for some of its people: those of the sample, or those who are scored.
 
 
 def part_of(program: Program, who: Truths, *, whole: bool = False) -> ScoredProgram:
@@ -41,47 +41,51 @@ def check_mask(who: Any, count: int) -> Truths:
 
 
 FEWEST_TO_DECIDE = 2 * FEWEST
-"""People below whom a program is not tried in two rounds: only a part of them can be learned from."""
+"""People below whom scores are not tried for a program: only a part of them can be learned from."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
-    """``first`` is the noise on all columns of a sample, ``second`` that on one score of everybody else."""
+class SampleAndScores:
+    """The least noise on all columns of a sample, and on one score of everybody else.
+
+    ``row_mechanism`` makes the sample's release, ``score_mechanism`` the score release; ``score_noise`` is
+    the noise of the latter on a grid.
+    """
 
     dimensions: int
-    first: NoiseMechanism
-    second: NoiseMechanism
-    noise: ScoreNoise = field(repr=False)
+    row_mechanism: NoiseMechanism
+    score_mechanism: NoiseMechanism
+    score_noise: ScoreNoise = field(repr=False)
 
     @classmethod
-    def of(cls, first: Guarantee, second: Guarantee, dimensions: int) -> "Rounds":
-        """The least noise for either guarantee."""
-        quiet = least_noise(second, 1).mechanism
-        return cls(dimensions, least_noise(first, dimensions).mechanism, quiet, ScoreNoise.of(quiet.law(1)))
+    def of(cls, sample: Guarantee, scores: Guarantee, dimensions: int) -> "SampleAndScores":
+        """The least noise for the sample's guarantee, and for that of the scores."""
+        quiet = least_noise(scores, 1).mechanism
+        return cls(dimensions, least_noise(sample, dimensions).mechanism, quiet, ScoreNoise.of(quiet.law(1)))
 
     @property
     def noises(self) -> tuple[NoiseMechanism, NoiseMechanism]:
         """What is added to a row of so many columns: in the sample, and outside it, whatever the weights."""
-        return self.first, Scores(np.eye(1, self.dimensions), self.second)
+        return self.row_mechanism, Scores(np.eye(1, self.dimensions), self.score_mechanism)
 
     def learn(self, Z: Floats, labelled: ScoredProgram) -> Weights:
         """Weights from private rows and the outcomes of the same people."""
-        return learn_weights(
+        return learn(
             Z,
             labelled.outcomes,
-            self.first.noise_covariance(self.dimensions),
-            self.noise.variance,
+            self.row_mechanism.noise_covariance(self.dimensions),
+            self.score_noise.variance,
             task=labelled.task,
             weights=labelled.people.weights if labelled.people.weighted else None,
         )
 
     def release(self, X: Floats, learned: Weights, rng: np.random.Generator) -> Floats:
         """Everybody's private score, simulated."""
-        return Scores(learned.w, self.second).privatize(X, rng)[:, 0]
+        return Scores(learned.w, self.score_mechanism).privatize(X, rng)[:, 0]
 
     def read(self, scores: Floats, learned: Weights, labelled: ScoredProgram) -> Floats:
         """Chances to be poor, or to repay, of people with these released scores."""
-        return chances_of_scores(scores, self.noise, learned, labelled.line())
+        return chances_of_scores(scores, self.score_noise, learned, labelled.line())
 
     def predict(
         self, program: Program, X: Floats, Z: Floats, folds: Folds, rng: np.random.Generator
@@ -105,5 +109,5 @@ class Rounds:
 def check_scored(program: Program) -> ScoredProgram:
     """The program, if it can decide by released scores."""
     if not isinstance(program, ScoredProgram):
-        raise TypeError(f"program = {program!r} is neither aid nor lending: two rounds are made for these")
+        raise TypeError(f"program = {program!r} is neither aid nor lending: scores are made for these")
     return program

@@ -1,4 +1,4 @@
-"""Every command of docs/two_rounds.md runs, in order, and what it is said to do is done."""
+"""Every command of docs/scores.md runs, in order, and what it is said to do is done."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ from targetdp import Guarantee, Staircase
 from targetdp._core import up
 from targetdp.theorem1 import accuracy_ceiling
 
-TEXT = (DOCS / "two_rounds.md").read_text(encoding="utf-8")
+TEXT = (DOCS / "scores.md").read_text(encoding="utf-8")
 
 
 def test_the_commands_run_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,14 +32,14 @@ def test_the_commands_run_one_after_another(tmp_path: Path, monkeypatch: pytest.
             ran = cli(*arguments)
             assert ran.code == 0, (line, ran.err)
             said[arguments[0]] = words(ran.out + ran.err)
-    assert set(said) == {"example", "scales", "ledger", "privatize", "learn", "score", "verify", "decide"}
+    assert set(said) == {"example", "scales", "ledger", "privatize", "learn", "score", "verify", "allocate"}
     assert "What to expect of scores" in said["learn"]
     assert "people of the sample are left out" in said["score"]
     assert pq.read_metadata(tmp_path / "scores.parquet").num_rows == 750
     decisions = pacsv.read_csv(tmp_path / "decisions.csv")
     assert decisions.column_names == ["id", "chance", "decision", "based_on"]
     assert decisions["decision"].to_pylist().count("aid") == round(0.29 * 1500)
-    # Nobody is in both rounds, so a second score would be too much for the others.
+    # Nobody is in both releases, so a second score would be too much for the others.
     again = cli(
         "score", "features.parquet", "weights.toml", "again.parquet", "--release", "release.toml", "--sample",
         "private_sample.parquet", "--ledger", "ledger.db", "--population", "subscribers", "--part", "others",

@@ -9,9 +9,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from targetdp import Guarantee
 from targetdp._core import Floats
-from targetdp.targeting import learn_weights
+from targetdp.targeting import learn
 from targetdp.targeting._learn import FEWEST
-from two_rounds_support import best_direction, covariance, crowd, noisy, true_correlation, unit
+from targeting_support import best_direction, covariance, crowd, noisy, true_correlation, unit
 
 NONE = np.zeros((4, 4))
 
@@ -31,7 +31,7 @@ def test_with_many_rows_they_are_the_optimum_of_the_true_moments(v2: float) -> N
     mechanism, sigma = noisy(Guarantee(0.25, 4.0))
     people = crowd(300_000)
     Z = mechanism.privatize(people.X, np.random.default_rng(2))
-    found = learn_weights(Z, people.y, sigma, v2)
+    found = learn(Z, people.y, sigma, v2)
     best = best_direction(v2)
     assert found.w @ best > 0.9995
     assert found.correlation(v2) == pytest.approx(true_correlation(best, v2), abs=0.01)
@@ -45,7 +45,7 @@ def test_with_many_rows_they_are_the_optimum_of_the_true_moments(v2: float) -> N
 
 def test_without_noise_they_are_those_of_least_squares() -> None:
     people = crowd(20_000)
-    found = learn_weights(people.X, people.y, NONE, 0.0)
+    found = learn(people.X, people.y, NONE, 0.0)
     slopes = LinearRegression().fit(people.X, people.y).coef_
     np.testing.assert_allclose(found.w, unit(slopes), atol=2e-3)
     assert found.ridge == 0
@@ -55,7 +55,7 @@ def test_without_noise_they_are_those_of_least_squares() -> None:
 def test_without_noise_they_are_those_of_logistic_regression() -> None:
     X = crowd(20_000).X
     y = labels(X)
-    found = learn_weights(X, y, NONE, 0.0, task="classification")
+    found = learn(X, y, NONE, 0.0, task="classification")
     slopes = LogisticRegression(solver="newton-cholesky", tol=1e-8).fit(X, y).coef_[0]
     np.testing.assert_allclose(found.w, unit(slopes), atol=2e-3)
 
@@ -67,7 +67,7 @@ def test_lending_under_noise_finds_the_direction() -> None:
     Z = mechanism.privatize(X, np.random.default_rng(4))
     truth = unit(np.array([9.0, -6.0, 4.0, 0.0]))
     naive = unit(LogisticRegression().fit(Z, y).coef_[0])
-    found = learn_weights(Z, y, sigma, 0.0, task="classification")
+    found = learn(Z, y, sigma, 0.0, task="classification")
     assert found.w @ truth > 0.99
     assert naive @ truth < found.w @ truth
     assert found.covariance == pytest.approx(np.cov(X @ found.w, y)[0, 1], rel=0.02)
@@ -80,7 +80,7 @@ def test_units_and_levels_of_the_target_do_not_matter() -> None:
     mechanism, sigma = noisy(Guarantee(0.25, 4.0))
     people = crowd(400)
     Z = mechanism.privatize(people.X, np.random.default_rng(6))
-    one, other = (learn_weights(Z, y, sigma, 0.01) for y in (people.y, 1e6 * people.y - 3e5))
+    one, other = (learn(Z, y, sigma, 0.01) for y in (people.y, 1e6 * people.y - 3e5))
     np.testing.assert_allclose(one.w, other.w, rtol=1e-9)
     assert one.correlation(0.01) == pytest.approx(other.correlation(0.01), rel=1e-9)
 
@@ -91,8 +91,8 @@ def test_columns_may_come_in_any_order_and_with_any_sign() -> None:
     Z = mechanism.privatize(people.X, np.random.default_rng(6))
     order, signs = np.array([2, 0, 3, 1]), np.array([1.0, -1.0, 1.0, -1.0])
     one, other = (
-        learn_weights(Z, people.y, sigma, 0.01),
-        learn_weights(Z[:, order] * signs, people.y, sigma, 0.01),
+        learn(Z, people.y, sigma, 0.01),
+        learn(Z[:, order] * signs, people.y, sigma, 0.01),
     )
     np.testing.assert_allclose(one.w[order] * signs, other.w, rtol=1e-8)
 
@@ -101,20 +101,20 @@ def test_rows_and_all_noise_of_half_the_size_give_the_same_weights() -> None:
     people = crowd(3_000)
     sigma = 0.001 * np.eye(4)
     Z = people.X + np.random.default_rng(8).normal(0, np.sqrt(0.001), people.X.shape)
-    one, other = learn_weights(Z, people.y, sigma, 0.01), learn_weights(Z / 2, people.y, sigma / 4, 0.0025)
+    one, other = learn(Z, people.y, sigma, 0.01), learn(Z / 2, people.y, sigma / 4, 0.0025)
     np.testing.assert_allclose(one.w, other.w, atol=1e-6)
 
 
 def test_a_surveys_weights_count_people_as_often() -> None:
     people = crowd(300)
     counts = np.arange(300) % 3 + 1.0
-    one = learn_weights(people.X, people.y, NONE, 0.01, weights=counts)
+    one = learn(people.X, people.y, NONE, 0.01, weights=counts)
     again = np.repeat(np.arange(300), counts.astype(int))
-    other = learn_weights(people.X[again], people.y[again], NONE, 0.01)
+    other = learn(people.X[again], people.y[again], NONE, 0.01)
     np.testing.assert_allclose(one.w, other.w, atol=0.02)
     assert one.target_mean == pytest.approx(other.target_mean)
-    alike = learn_weights(people.X, people.y, NONE, 0.01, weights=np.full(300, 7.0))
-    np.testing.assert_array_equal(alike.w, learn_weights(people.X, people.y, NONE, 0.01).w)
+    alike = learn(people.X, people.y, NONE, 0.01, weights=np.full(300, 7.0))
+    np.testing.assert_array_equal(alike.w, learn(people.X, people.y, NONE, 0.01).w)
 
 
 # Nobody judges herself
@@ -126,11 +126,11 @@ def test_leaving_one_out_in_closed_form_is_learning_again_without_her(task: Any)
     X = crowd(60, seed=3).X
     y = labels(X) if task == "classification" else crowd(60, seed=3).y
     sigma = 0.001 * np.eye(4)
-    found = learn_weights(X, y, sigma, 0.01, task=task)
+    found = learn(X, y, sigma, 0.01, task=task)
     again = []
     for i in range(60):
         rest = np.arange(60) != i
-        again.append(X[i] @ learn_weights(X[rest], y[rest], sigma, 0.01, task=task).w)
+        again.append(X[i] @ learn(X[rest], y[rest], sigma, 0.01, task=task).w)
     flattered = X @ found.w
     assert np.abs(found.scores - again).mean() < 0.2 * np.abs(flattered - again).mean()
 
@@ -144,7 +144,7 @@ def test_where_nothing_is_to_be_learned_nothing_is_promised(task: Any) -> None:
     for _ in range(60):
         Z = mechanism.privatize(crowd(200, seed=int(rng.integers(2**31))).X, rng)
         y = rng.standard_normal(200) if task == "regression" else (rng.random(200) < 0.6).astype(float)
-        found = learn_weights(Z, y, sigma, 0.01, task=task)
+        found = learn(Z, y, sigma, 0.01, task=task)
         told.append(found.covariance / np.sqrt(found.target_variance))
         fitted.append(np.cov(Z @ found.w, y)[0, 1] / np.sqrt(found.target_variance))
         telling += found.tells
@@ -154,7 +154,7 @@ def test_where_nothing_is_to_be_learned_nothing_is_promised(task: Any) -> None:
     assert np.mean(fitted) > 5 * error
     assert telling <= 8  # 2.3% are expected
     people = crowd(400)
-    assert learn_weights(people.X, people.y, NONE, 0.01).tells
+    assert learn(people.X, people.y, NONE, 0.01).tells
 
 
 def test_a_ridge_is_taken_where_few_people_are() -> None:
@@ -162,7 +162,7 @@ def test_a_ridge_is_taken_where_few_people_are() -> None:
     rng = np.random.default_rng(12)
     people = crowd(60)
     Z = np.hstack([people.X, rng.normal(0, 0.1, (60, 30))])
-    found = learn_weights(Z, people.y, np.zeros((34, 34)), 0.0)
+    found = learn(Z, people.y, np.zeros((34, 34)), 0.0)
     plain = unit(LinearRegression().fit(Z, people.y).coef_)
     rest = crowd(20_000, seed=5)
     apart = rng.normal(0, 0.1, (20_000, 30))
@@ -178,9 +178,9 @@ def test_a_ridge_is_taken_where_few_people_are() -> None:
 
 def test_one_column() -> None:
     people = crowd(200)
-    found = learn_weights(people.X[:, 1:2], people.y, [[0.01]], 0.1)
+    found = learn(people.X[:, 1:2], people.y, [[0.01]], 0.1)
     assert abs(found.w[0]) == 1
-    flipped = learn_weights(-people.X[:, 1:2], people.y, [[0.01]], 0.1)
+    flipped = learn(-people.X[:, 1:2], people.y, [[0.01]], 0.1)
     assert flipped.w[0] == -found.w[0]
 
 
@@ -195,7 +195,7 @@ def test_more_columns_than_rows(v2: float, B: float | None) -> None:
         mechanism, sigma = noisy(Guarantee(B, 4.0), 100)
         Z = mechanism.privatize(X, rng)
     for task, target in (("regression", y), ("classification", (y > 0).astype(float))):
-        found = learn_weights(Z, target, sigma, v2, task=task)  # type: ignore[arg-type]
+        found = learn(Z, target, sigma, v2, task=task)  # type: ignore[arg-type]
         assert np.linalg.norm(found.w) == pytest.approx(1)
         assert np.isfinite(found.scores).all()
         assert 0 < found.spread <= 1
@@ -206,18 +206,16 @@ def test_constant_columns_are_left_alone(task: Any) -> None:
     people = crowd(500)
     y = labels(people.X) if task == "classification" else people.y
     Z = np.hstack([people.X, np.full((500, 2), 0.3)])
-    found = learn_weights(Z, y, np.zeros((6, 6)), 0.0, task=task)
+    found = learn(Z, y, np.zeros((6, 6)), 0.0, task=task)
     assert np.abs(found.w[4:]).max() < 1e-9
-    np.testing.assert_allclose(
-        unit(found.w[:4]), learn_weights(people.X, y, NONE, 0.0, task=task).w, atol=0.05
-    )
+    np.testing.assert_allclose(unit(found.w[:4]), learn(people.X, y, NONE, 0.0, task=task).w, atol=0.05)
 
 
 def test_noise_far_larger_than_the_signal_gives_weights_along_the_covariance() -> None:
     mechanism, sigma = noisy(Guarantee(2.0, 0.5))
     people = crowd(2_000)
     Z = mechanism.privatize(people.X, np.random.default_rng(3))
-    found = learn_weights(Z, people.y, sigma, 4.0)
+    found = learn(Z, people.y, sigma, 4.0)
     c = np.cov(Z.T, people.y)[:4, 4]
     assert found.w @ unit(c) > 0.99
 
@@ -243,10 +241,10 @@ def test_bad_arguments(change: dict[str, Any], words: str) -> None:
         "Z": people.X, "y": people.y, "noise_covariance": NONE, "score_variance": 0.01,
     }  # fmt: skip
     with pytest.raises(ValueError, match=words):
-        learn_weights(**(given | change))
+        learn(**(given | change))
 
 
 def test_too_few_people() -> None:
     people = crowd(FEWEST - 1)
     with pytest.raises(ValueError, match="fewer labels"):
-        learn_weights(people.X, people.y, NONE, 0.01)
+        learn(people.X, people.y, NONE, 0.01)

@@ -5,21 +5,21 @@ from pathlib import Path
 import pytest
 
 from release_support import certificate_of, write_scales
-from score_support import first_round, second_round, two_tables
+from score_support import release_sample, release_scores, two_tables
 from targetdp.release import Certificate, against_sample, verify_release
 from targetdp.release._certificate._page import page
 
 ALONE = "This is for this release alone. People of the sample are in two releases, which add up"
 
 
-def rounds(folder: Path, source: str, *, scored: bool = False) -> Certificate:
+def scores_beside_a_sample(folder: Path, source: str, *, scored: bool = False) -> Certificate:
     """Scores in declared scales, after a sample with scales from somewhere else."""
     two_tables(folder)
     confidential = str(write_scales(folder / "confidential.toml", "confidential"))
     given = {"declared": {}, "data": {"scales": "data"}, "confidential": {"scales": confidential}}[source]
-    first_round(folder, **given)
+    release_sample(folder, **given)
     sample = folder / "sample.parquet"
-    made = second_round(folder, sample=sample, score_sample=scored).certificate
+    made = release_scores(folder, sample=sample, score_sample=scored).certificate
     assert verify_release(folder / "scores.parquet", made).holds
     assert against_sample(made, certificate_of(sample)).holds
     return made
@@ -36,7 +36,7 @@ def rounds(folder: Path, source: str, *, scored: bool = False) -> Certificate:
 def test_a_conditional_sample_does_not_look_unconditional(
     tmp_path: Path, source: str, cell: str, why: str, scored: bool
 ) -> None:
-    c = rounds(tmp_path, source, scored=scored)
+    c = scores_beside_a_sample(tmp_path, source, scored=scored)
     assert c.sample is not None
     assert c.sample.scales == source
     (line,) = (line for line in page(c).splitlines() if line.startswith("| inside it |"))
@@ -48,7 +48,7 @@ def test_a_conditional_sample_does_not_look_unconditional(
 
 
 def test_a_sample_with_public_scales_has_no_such_condition(tmp_path: Path) -> None:
-    c = rounds(tmp_path, "declared")
+    c = scores_beside_a_sample(tmp_path, "declared")
     assert "onditional" not in page(c)
     assert not any("inside the sample is conditional" in condition for condition in c.conditions)
 
@@ -56,7 +56,7 @@ def test_a_sample_with_public_scales_has_no_such_condition(tmp_path: Path) -> No
 def test_an_older_certificate_of_scores_does_not_say_where_the_sample_s_scales_came_from(
     tmp_path: Path,
 ) -> None:
-    c = rounds(tmp_path, "declared")
+    c = scores_beside_a_sample(tmp_path, "declared")
     assert c.sample is not None
     older = c.model_copy(update={"sample": c.sample.model_copy(update={"scales": None})})
     assert '"scales": null' not in older.text()
@@ -69,8 +69,8 @@ def test_an_older_certificate_of_scores_does_not_say_where_the_sample_s_scales_c
 @pytest.mark.parametrize("scored", [True, False])
 def test_figures_of_one_release_are_not_taken_for_those_of_two(tmp_path: Path, scored: bool) -> None:
     """Somebody inside has both: the classic ε and the ε at every distance are larger for them."""
-    text = page(rounds(tmp_path, "declared", scored=scored))
-    promise, rest = text.split("### In two rounds")
+    text = page(scores_beside_a_sample(tmp_path, "declared", scored=scored))
+    promise, rest = text.split("### Inside and outside the sample")
     distances = rest.split("### What it means at other distances")[1].split("## ")[0]
     assert "As classic differential privacy" in promise
     assert (ALONE in promise, ALONE in distances) == (scored, scored)

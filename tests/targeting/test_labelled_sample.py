@@ -7,18 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from learn_support import SAMPLED, first_round, labels, population, write_program
+from learn_support import SAMPLED, labels, population, release_sample, write_program
 from release_support import FEATURES, read_back, values_of, write_csv, write_parquet
 from targetdp import Guarantee
 from targetdp.programs import Aid, Lending, read_program_file
-from targetdp.targeting import offer, offers, read_labelled
+from targetdp.targeting import compare_epsilons, plan_scores, read_labelled
 from targetdp.targeting._labelled import OF_EACH, LabelledSample
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("learn")
-    first_round(place)
+    release_sample(place)
     return place
 
 
@@ -131,20 +131,20 @@ def test_a_certificate_of_another_file(folder: Path, tmp_path: Path) -> None:
 
 
 def test_k_anonymity_has_no_noise_to_know(tmp_path: Path) -> None:
-    first_round(tmp_path, mechanism="mondrian", group_size=4, B=None, epsilon=None, delta=None)
+    release_sample(tmp_path, mechanism="mondrian", group_size=4, B=None, epsilon=None, delta=None)
     with pytest.raises(ValueError, match="made by mondrian, which has no noise of a known law"):
         read(tmp_path)
 
 
 def test_a_release_for_another_tool_has_other_units(tmp_path: Path) -> None:
-    first_round(tmp_path, "sample.csv", **{"for": "cider"})
+    release_sample(tmp_path, "sample.csv", **{"for": "cider"})
     program = read_program_file(tmp_path / "program.toml")
     with pytest.raises(ValueError, match="made for cider, which standardizes"):
         read_labelled(tmp_path / "sample.csv", tmp_path / "labels.csv", program)
 
 
 def test_pseudonyms_are_named_as_a_reason(tmp_path: Path) -> None:
-    first_round(tmp_path, pseudonymize=tmp_path / "pseudonym.key")
+    release_sample(tmp_path, pseudonymize=tmp_path / "pseudonym.key")
     with pytest.raises(ValueError, match="The release has pseudonyms: labels need the same ones"):
         read(tmp_path)
 
@@ -153,7 +153,7 @@ def test_pseudonyms_are_named_as_a_reason(tmp_path: Path) -> None:
 
 
 def test_more_epsilon_is_less_noise_and_better_scores(folder: Path) -> None:
-    found = offers(read(folder), Guarantee(0.25, 4.0), np.random.default_rng(0))
+    found = compare_epsilons(read(folder), Guarantee(0.25, 4.0), np.random.default_rng(0))
     assert [one.guarantee.epsilon for one in found] == [1.0, 2.0, 4.0, 8.0, 16.0]
     noise = [one.expectation.deviation for one in found]
     accuracy = [one.expectation["accuracy"].value for one in found]
@@ -166,10 +166,10 @@ def test_more_epsilon_is_less_noise_and_better_scores(folder: Path) -> None:
 def test_an_offer_has_the_guarantee_that_was_asked_for(folder: Path) -> None:
     sample, rng = read(folder), np.random.default_rng(0)
     asked = Guarantee(0.25, 4.0, 1e-5)
-    one = offer(sample, asked, rng, redrawn=20)
+    one = plan_scores(sample, asked, rng, redrawn=20)
     assert one.guarantee == asked
     figure = one.expectation["accuracy"]
     assert figure.low < figure.value < figure.high
-    pure = offer(sample, Guarantee(0.25, 4.0), rng, redrawn=0)
+    pure = plan_scores(sample, Guarantee(0.25, 4.0), rng, redrawn=0)
     assert 0 < pure.guarantee.delta < 1e-20  # no sampler is exactly pure
-    assert len(offers(sample, Guarantee(0.25, 60.0), rng)) == 3  # ε is at most 100
+    assert len(compare_epsilons(sample, Guarantee(0.25, 60.0), rng)) == 3  # ε is at most 100

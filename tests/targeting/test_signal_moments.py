@@ -5,7 +5,7 @@ import pytest
 
 from targetdp import Guarantee
 from targetdp.targeting._signal import plausible, signal_of
-from two_rounds_support import covariance, crowd, noisy
+from targeting_support import covariance, crowd, noisy
 
 
 def test_without_noise_they_are_the_usual_moments() -> None:

@@ -1,4 +1,4 @@
-"""What tests of the two rounds share: invented people in the unit ball, whose true moments are known."""
+"""What tests of learning and scores share: invented people in the unit ball, whose true moments are known."""
 
 from dataclasses import dataclass
 

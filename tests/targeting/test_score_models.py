@@ -6,17 +6,17 @@ import pytest
 from targetdp import Guarantee
 from targetdp._core import Floats
 from targetdp.programs import Aid, Lending, loans_at_rates
-from targetdp.targeting import learn_weights
+from targetdp.targeting import learn
 from targetdp.targeting._learn import Weights
-from targetdp.targeting._score_models import Drawn, Wrong, counted
+from targetdp.targeting._score_models import BootstrapSample, ErrorShares, counted
 from targetdp.targeting._score_noise import ScoreNoise
-from two_rounds_support import crowd, noisy
+from targeting_support import crowd, noisy
 
 STEP = 0.01
 
 
 def learned_from(X: Floats, y: Floats, noise: float = 1e-6) -> Weights:
-    return learn_weights(X, y, noise * np.eye(X.shape[1]), 0.001)
+    return learn(X, y, noise * np.eye(X.shape[1]), 0.001)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -25,7 +25,7 @@ def test_what_is_seen_is_what_the_program_counts(weighted: bool) -> None:
     weights = np.random.default_rng(1).uniform(0.5, 2, 500) if weighted else None
     program = Aid(np.exp(people.y), 0.3, weights=weights)
     learned = learned_from(people.X, np.exp(people.y))
-    found = Drawn.of(program, learned).seen(ScoreNoise.normal(1e-6, 1e-3))
+    found = BootstrapSample.of(program, learned).seen(ScoreNoise.normal(1e-6, 1e-3))
     assert found.accuracy == pytest.approx(program.judge(learned.scores)["accuracy"], abs=0.01)
 
 
@@ -33,8 +33,8 @@ def test_loans_that_are_seen() -> None:
     people = crowd(500)
     y = (people.y > 0).astype(float)
     program = Lending(y, loans_at_rates(np.full(500, 10.0), revenue=0.3, interest=0.02))
-    learned = learn_weights(people.X, y, 1e-6 * np.eye(4), 0.001, task="classification")
-    found = Drawn.of(program, learned).seen(ScoreNoise.normal(1e-6, 1e-3))
+    learned = learn(people.X, y, 1e-6 * np.eye(4), 0.001, task="classification")
+    found = BootstrapSample.of(program, learned).seen(ScoreNoise.normal(1e-6, 1e-3))
     level = learned.scores[np.argsort(learned.scores)[int((y == 0).sum())]]
     assert found.accuracy == pytest.approx(np.mean((learned.scores > level) == (y == 1)), abs=0.03)
 
@@ -50,8 +50,8 @@ def test_the_counted_picture_follows_any_shape() -> None:
     X, y = middle(4_000, rng)
     first, noise = ScoreNoise.normal(0.1**2, STEP), ScoreNoise.normal(0.05**2, STEP)
     Z = X + 0.1 * rng.normal(size=X.shape)
-    learned = learn_weights(Z, y, 0.01 * np.eye(2), noise.variance)
-    drawn = Drawn.of(Aid(y, 0.3), learned)
+    learned = learn(Z, y, 0.01 * np.eye(2), noise.variance)
+    drawn = BootstrapSample.of(Aid(y, 0.3), learned)
     many, truth = middle(200_000, rng)
     scores = many @ learned.w + 0.05 * rng.normal(size=len(many))
     true = Aid(truth, 0.3).judge(scores)["accuracy"]
@@ -63,10 +63,10 @@ def test_of_normal_people_both_are_right() -> None:
     people, many = crowd(8_000), crowd(200_000, seed=9)
     mechanism, sigma = noisy(Guarantee(0.25, 4.0))
     loud = mechanism.privatize(people.X, np.random.default_rng(0))
-    learned = learn_weights(loud, np.exp(people.y), sigma, 0.05**2)
+    learned = learn(loud, np.exp(people.y), sigma, 0.05**2)
     noise = ScoreNoise.normal(0.05**2, STEP)
     first = ScoreNoise.along(mechanism.law(4), learned.noise_variance, STEP)
-    drawn = Drawn.of(Aid(np.exp(people.y), 0.3), learned)
+    drawn = BootstrapSample.of(Aid(np.exp(people.y), 0.3), learned)
     scores = many.X @ learned.w + 0.05 * np.random.default_rng(1).normal(size=len(many.X))
     true = Aid(np.exp(many.y), 0.3).judge(scores)["accuracy"]
     assert drawn.smooth(noise).accuracy == pytest.approx(true, abs=0.02)
@@ -79,7 +79,7 @@ def test_a_sample_drawn_again_has_a_line_of_its_own() -> None:
     y = np.exp(people.y)
     learned = learned_from(people.X, y)
     counts = (y > np.median(y)) * 2.0
-    drawn = Drawn.of(Aid(y, 0.3), learned, counts)
+    drawn = BootstrapSample.of(Aid(y, 0.3), learned, counts)
     assert drawn.share == pytest.approx(0.7, abs=0.02)
     assert y[(counts > 0) & ~drawn.high].max() < y[(counts > 0) & drawn.high].min()
 
@@ -90,7 +90,7 @@ def test_samples_at_once_are_as_one_by_one() -> None:
     noise, first = ScoreNoise.normal(0.1**2, STEP), ScoreNoise.normal(0.01, STEP)
     rng = np.random.default_rng(0)
     draws = [
-        Drawn.of(Aid(np.exp(people.y), 0.3), learned, rng.integers(0, 3, 300).astype(float), 0.5)
+        BootstrapSample.of(Aid(np.exp(people.y), 0.3), learned, rng.integers(0, 3, 300).astype(float), 0.5)
         for _ in range(3)
     ]
     together = counted(draws, noise, first)
@@ -104,15 +104,15 @@ def test_a_sample_in_which_all_are_alike() -> None:
     people = crowd(60)
     y = (people.y > 0).astype(float)
     program = Lending(y, loans_at_rates(np.full(60, 10.0), revenue=0.3, interest=0.02))
-    learned = learn_weights(people.X, y, 1e-6 * np.eye(4), 0.001, task="classification")
-    drawn = Drawn.of(program, learned, y)
+    learned = learn(people.X, y, 1e-6 * np.eye(4), 0.001, task="classification")
+    drawn = BootstrapSample.of(program, learned, y)
     noise = ScoreNoise.normal(0.01, STEP)
     assert drawn.smooth(noise).accuracy == pytest.approx(1.0)
     assert counted([drawn], noise, noise)[0].accuracy == pytest.approx(1.0)
 
 
 def test_towards() -> None:
-    here, there = Wrong(0.1, 0.2), Wrong(0.3, 0.1)
+    here, there = ErrorShares(0.1, 0.2), ErrorShares(0.3, 0.1)
     assert here.towards(there, 0.0) == here
     half = here.towards(there, 0.5)
     assert (half.let_in, half.left_out, half.accuracy) == pytest.approx((0.2, 0.15, 0.65))

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from learn_support import EVERYBODY, SAMPLED, first_round, labels, population, write_program
+from learn_support import EVERYBODY, SAMPLED, labels, population, release_sample, write_program
 from release_support import read_back, settings, write_csv
 from targetdp import Staircase
 from targetdp.programs import read_program_file
 from targetdp.programs._ranking import highest
 from targetdp.release import privatize_file, weights_text
-from targetdp.targeting import decide, read_labelled, read_scores
+from targetdp.targeting import allocate, read_labelled, read_scores
 from targetdp.targeting._allocate import Decisions, PrivateScores
 from targetdp.targeting._labelled import LabelledSample
 
@@ -23,8 +23,8 @@ NOISE = Staircase(B=0.25, epsilon=4.0).noise_sd(1)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("decide")
-    first_round(place)
+    place = tmp_path_factory.mktemp("allocate")
+    release_sample(place)
     score(place)
     write_program(place, "lending", "lending.toml")
     return place
@@ -50,7 +50,7 @@ def read(folder: Path, program: str = "program.toml", labelled: str = "labels.cs
 
 
 def decided(folder: Path, program: str = "program.toml", name: str = "scores.parquet") -> Decisions:
-    return decide(read_scores(folder / name), read(folder, program), np.random.default_rng(0))
+    return allocate(read_scores(folder / name), read(folder, program), np.random.default_rng(0))
 
 
 def truth(found: Decisions, column: str) -> Any:
@@ -98,7 +98,7 @@ def test_people_of_the_sample_without_a_label_are_decided_about_too(folder: Path
     write_csv(folder / "some.csv", labels(population().slice(0, 300)))
     scores = read_scores(folder / "scores.parquet")
     for program in ("program.toml", "lending.toml"):
-        found = decide(scores, read(folder, program, "some.csv"), np.random.default_rng(0))
+        found = allocate(scores, read(folder, program, "some.csv"), np.random.default_rng(0))
         assert len(found.ids) == EVERYBODY
         unlabelled = np.isin(found.ids.to_pylist(), population()["name"].to_pylist()[300:SAMPLED])
         assert unlabelled.sum() == SAMPLED - 300
@@ -117,7 +117,7 @@ def test_a_persons_own_label_does_not_count(folder: Path) -> None:
         y[place] *= times
         write_csv(folder / "changed.csv", labels(people.set_column(4, "consumption", pa.array(y))))
         scores = read_scores(folder / "scores.parquet")
-        found = decide(scores, read(folder, labelled="changed.csv"), np.random.default_rng(0))
+        found = allocate(scores, read(folder, labelled="changed.csv"), np.random.default_rng(0))
         chances.append(found.chances[found.ids.to_pylist().index(people["name"][place].as_py())])
     assert chances[0] == pytest.approx(chances[1], abs=1e-4)
 
@@ -144,23 +144,23 @@ def test_columns_may_be_in_another_order(folder: Path) -> None:
     turned = replace(law, weights=tuple(tuple(reversed(row)) for row in law.weights))
     proof = scores.certificate.model_copy(update={"features": scores.certificate.features[::-1]})
     other = PrivateScores(proof, turned, scores.ids, scores.values)
-    found = decide(other, read(folder), np.random.default_rng(0))
+    found = allocate(other, read(folder), np.random.default_rng(0))
     np.testing.assert_array_equal(found.chances, decided(folder).chances)
 
 
 def test_what_does_not_fit(folder: Path, tmp_path: Path) -> None:
-    first_round(tmp_path)  # the same people, another release
+    release_sample(tmp_path)  # the same people, another release
     scores = read_scores(folder / "scores.parquet")
     with pytest.raises(ValueError, match="made beside sample"):
-        decide(scores, read(tmp_path), np.random.default_rng(0))
+        allocate(scores, read(tmp_path), np.random.default_rng(0))
     with pytest.raises(ValueError, match="holds no scores"):
         read_scores(folder / "sample.parquet")
     other = scores.certificate.model_copy(update={"features": ("calls", "texts", "else")})
     with pytest.raises(ValueError, match="different columns"):
-        decide(replace(scores, certificate=other), read(folder), np.random.default_rng(0))
+        allocate(replace(scores, certificate=other), read(folder), np.random.default_rng(0))
     named = scores.certificate.model_copy(update={"id": "chance"})
     with pytest.raises(ValueError, match="named 'chance'"):
-        decide(replace(scores, certificate=named), read(folder), np.random.default_rng(0))
+        allocate(replace(scores, certificate=named), read(folder), np.random.default_rng(0))
 
 
 def test_a_changed_file_of_scores(folder: Path, tmp_path: Path) -> None:

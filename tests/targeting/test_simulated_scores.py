@@ -1,4 +1,4 @@
-"""Both rounds, played on invented people and, where they are at hand, on real tables."""
+"""Rows of a sample, then scores, simulated on invented people and, where they are at hand, on real tables."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.simulated_scores import ROWS, SCORES, WITHOUT_PRIVACY, SimulatedScores, simulate_scores
 from outside import CREDIT, VIETNAM, needs
 from targetdp import Guarantee
 from targetdp._core import Floats
 from targetdp.normalization import data_scales, normalize
 from targetdp.populations import draw
 from targetdp.programs import Aid, Lending, Loans, Program, loans_at_rates
-from targetdp.targeting import ONE_ROUND, TWO_ROUNDS, WITHOUT_PRIVACY, Simulated, protocol
-from targetdp.targeting._rounds import part_of
+from targetdp.targeting._sample_and_scores import part_of
 
 QUOTA = 0.29
 PROMISE = Guarantee(0.25, 4.0)
@@ -48,7 +48,7 @@ def played(case: Any, promise: Guarantee, times: int, metric: str = "accuracy") 
     """A figure of people outside the sample, in several plays."""
     X, program = case()
     plays = [
-        protocol(program, X, half(len(X), seed), promise, promise, np.random.default_rng(seed)).outside
+        simulate_scores(program, X, half(len(X), seed), promise, promise, np.random.default_rng(seed)).outside
         for seed in range(times)
     ]
     return {name: np.array([play[name][metric] for play in plays]) for name in plays[0]}
@@ -62,15 +62,15 @@ def test_a_play_can_be_repeated_and_hangs_on_nothing_beside(case: Any) -> None:
     X, program = case()
     sample = half(len(X), 0)
     one, again, alone = (
-        protocol(program, X, sample, PROMISE, PROMISE, np.random.default_rng(3), compared=compared)
+        simulate_scores(program, X, sample, PROMISE, PROMISE, np.random.default_rng(3), compared=compared)
         for compared in (True, True, False)
     )
     np.testing.assert_array_equal(one.chances, again.chances)
     np.testing.assert_array_equal(one.chances, alone.chances)
-    assert set(one.outside) == set(one.everyone) == {TWO_ROUNDS, ONE_ROUND, WITHOUT_PRIVACY}
-    assert set(alone.outside) == {TWO_ROUNDS}
-    assert one.outside[TWO_ROUNDS].metrics == alone.outside[TWO_ROUNDS].metrics
-    other = protocol(program, X, sample, PROMISE, PROMISE, np.random.default_rng(4))
+    assert set(one.outside) == set(one.everyone) == {SCORES, ROWS, WITHOUT_PRIVACY}
+    assert set(alone.outside) == {SCORES}
+    assert one.outside[SCORES].metrics == alone.outside[SCORES].metrics
+    other = simulate_scores(program, X, sample, PROMISE, PROMISE, np.random.default_rng(4))
     assert not np.array_equal(one.chances, other.chances)
 
 
@@ -83,17 +83,17 @@ def test_outcomes_of_others_are_not_learned_from(case: Any) -> None:
     name = "consumption" if isinstance(program, Aid) else "repaid"
     shuffled = replace(program, **{name: getattr(program, name)[order]})
     one, other = (
-        protocol(p, X, sample, PROMISE, PROMISE, np.random.default_rng(3)) for p in (program, shuffled)
+        simulate_scores(p, X, sample, PROMISE, PROMISE, np.random.default_rng(3)) for p in (program, shuffled)
     )
     np.testing.assert_array_equal(one.chances, other.chances)
-    assert one.outside[TWO_ROUNDS]["accuracy"] > other.outside[TWO_ROUNDS]["accuracy"] + 0.05
+    assert one.outside[SCORES]["accuracy"] > other.outside[SCORES]["accuracy"] + 0.05
 
 
 def test_figures_are_of_the_people_they_name() -> None:
     X, program = togo()
     sample = half(len(X), 0)
-    found = protocol(program, X, sample, PROMISE, PROMISE, np.random.default_rng(3))
-    outside, everyone = found.outside[TWO_ROUNDS], found.everyone[TWO_ROUNDS]
+    found = simulate_scores(program, X, sample, PROMISE, PROMISE, np.random.default_rng(3))
+    outside, everyone = found.outside[SCORES], found.everyone[SCORES]
     assert outside["people"] == (~sample).sum()
     assert outside["population"] == pytest.approx(4_950_000 / 2, rel=1e-3)
     assert everyone["people"] == len(X)
@@ -105,16 +105,18 @@ def test_figures_are_of_the_people_they_name() -> None:
 
 
 def test_each_round_has_its_own_guarantee() -> None:
-    """More ε in the first round gives better weights, more in the second better scores."""
+    """More ε for the sample gives better weights, more for the scores better scores."""
     X, program = togo()
     loud, quiet = Guarantee(2.0, 1.0), Guarantee(0.25, 8.0)
 
     def mean(first: Guarantee, second: Guarantee) -> float:
         plays = [
-            protocol(program, X, half(len(X), s), first, second, np.random.default_rng(s), compared=False)
+            simulate_scores(
+                program, X, half(len(X), s), first, second, np.random.default_rng(s), compared=False
+            )
             for s in range(6)
         ]
-        return float(np.mean([play.outside[TWO_ROUNDS]["accuracy"] for play in plays]))
+        return float(np.mean([play.outside[SCORES]["accuracy"] for play in plays]))
 
     worst, best = mean(loud, loud), mean(quiet, quiet)
     assert worst + 0.01 < mean(loud, quiet) < best
@@ -127,8 +129,10 @@ def test_people_of_the_sample_do_not_crowd_out_the_others() -> None:
     gaps = []
     for seed in range(6):
         sample = half(len(X), seed)
-        found = protocol(program, X, sample, PROMISE, PROMISE, np.random.default_rng(seed), compared=False)
-        chosen = found.everyone[TWO_ROUNDS].decisions
+        found = simulate_scores(
+            program, X, sample, PROMISE, PROMISE, np.random.default_rng(seed), compared=False
+        )
+        chosen = found.everyone[SCORES].decisions
         gaps += [
             program.poor[chosen & who].mean() - found.chances[chosen & who].mean()
             for who in (sample, ~sample)
@@ -143,9 +147,9 @@ def test_a_surveys_weights_count() -> None:
     X, program = togo()
     weights = np.where(program.consumption > np.median(program.consumption), 5.0, 1.0)
     weighted = replace(program, weights=weights)
-    found = protocol(weighted, X, half(len(X), 0), PROMISE, PROMISE, np.random.default_rng(1))
+    found = simulate_scores(weighted, X, half(len(X), 0), PROMISE, PROMISE, np.random.default_rng(1))
     assert found.weights.target_mean > np.log(program.consumption).mean() + 0.2
-    plain = protocol(program, X, half(len(X), 0), PROMISE, PROMISE, np.random.default_rng(1))
+    plain = simulate_scores(program, X, half(len(X), 0), PROMISE, PROMISE, np.random.default_rng(1))
     assert not np.allclose(found.weights.w, plain.weights.w, atol=1e-3)
 
 
@@ -154,17 +158,17 @@ def test_a_surveys_weights_count() -> None:
 
 @pytest.mark.parametrize("B", [0.25, 2.0])
 @pytest.mark.parametrize("case", [togo, nigeria])
-def test_two_rounds_beat_one_on_invented_people(case: Any, B: float) -> None:
+def test_scores_beat_rows_on_invented_people(case: Any, B: float) -> None:
     found = played(case, Guarantee(B, 4.0), 5)
-    gain = found[TWO_ROUNDS] - found[ONE_ROUND]
+    gain = found[SCORES] - found[ROWS]
     assert gain.mean() > 0
     assert gain.mean() - 2 * gain.std(ddof=1) / np.sqrt(len(gain)) > -0.005
-    assert found[TWO_ROUNDS].mean() < found[WITHOUT_PRIVACY].mean() + 0.005
+    assert found[SCORES].mean() < found[WITHOUT_PRIVACY].mean() + 0.005
 
 
-def test_two_rounds_earn_more_than_one() -> None:
+def test_scores_earn_more_than_rows() -> None:
     found = played(nigeria, Guarantee(0.25, 4.0), 4, "profit")
-    assert (found[TWO_ROUNDS] > found[ONE_ROUND]).all()
+    assert (found[SCORES] > found[ROWS]).all()
 
 
 @cache
@@ -195,16 +199,16 @@ def _features(path: Path) -> tuple[Floats, Any]:
 def test_the_bars_on_a_real_table(B: float, bar: float) -> None:
     """Twenty plays; their mean has a deviation of 0.002 to 0.003."""
     found = played(vietnam, Guarantee(B, 4.0), 20)
-    assert found[TWO_ROUNDS].mean() >= bar
-    assert (found[TWO_ROUNDS] - found[ONE_ROUND]).mean() > 0.02
+    assert found[SCORES].mean() >= bar
+    assert (found[SCORES] - found[ROWS]).mean() > 0.02
     assert found[WITHOUT_PRIVACY].mean() == pytest.approx(0.757, abs=0.006)
 
 
 @needs_real_tables
 @pytest.mark.parametrize("B", [0.25, 2.0])
-def test_two_rounds_beat_one_on_real_applicants(B: float) -> None:
+def test_scores_beat_rows_on_real_applicants(B: float) -> None:
     found = played(credit, Guarantee(B, 4.0), 2)
-    assert (found[TWO_ROUNDS] > found[ONE_ROUND] + 0.02).all()
+    assert (found[SCORES] > found[ROWS] + 0.02).all()
 
 
 # Bad input
@@ -229,7 +233,7 @@ def test_bad_arguments(change: dict[str, Any], error: type[Exception], words: st
         "rng": np.random.default_rng(0),
     }  # fmt: skip
     with pytest.raises(error, match=words):
-        protocol(**(given | change))
+        simulate_scores(**(given | change))
 
 
 def test_a_line_needs_someone_poor() -> None:
@@ -254,13 +258,15 @@ def test_other_programs_are_refused() -> None:
             raise NotImplementedError
 
     with pytest.raises(TypeError, match="neither aid nor lending"):
-        protocol(Tombola(), togo()[0], half(3_000, 0), PROMISE, PROMISE, np.random.default_rng(0))
+        simulate_scores(Tombola(), togo()[0], half(3_000, 0), PROMISE, PROMISE, np.random.default_rng(0))
 
 
 def test_a_simulation_says_who_spent_what() -> None:
     X, program = togo()
     second = Guarantee(0.1, 2.0)
-    found = protocol(program, X, half(len(X), 0), PROMISE, second, np.random.default_rng(0), compared=False)
-    assert isinstance(found, Simulated)
+    found = simulate_scores(
+        program, X, half(len(X), 0), PROMISE, second, np.random.default_rng(0), compared=False
+    )
+    assert isinstance(found, SimulatedScores)
     assert (found.first, found.second) == (PROMISE, second)
     assert found.sample.sum() == 1_500

@@ -1,4 +1,4 @@
-"""Chances on one scale: right for scores of the second round and for rows of the first."""
+"""Chances on one scale: right for scores and for rows of the sample."""
 
 from typing import Any
 
@@ -10,11 +10,11 @@ from targetdp import Guarantee, least_noise
 from targetdp._core import Floats
 from targetdp.mechanisms import Scores
 from targetdp.programs import Folds
-from targetdp.targeting import chances_of_scores, learn_weights
+from targetdp.targeting import chances_of_scores, learn
 from targetdp.targeting._learn import Weights
 from targetdp.targeting._reading import chances_of_rows
 from targetdp.targeting._score_noise import ScoreNoise
-from two_rounds_support import crowd, noisy
+from targeting_support import crowd, noisy
 
 QUOTA = 0.3
 
@@ -27,7 +27,7 @@ def labels(X: Floats, y: Floats, kind: str, seed: int = 0) -> Floats:
 
 @pytest.fixture(scope="module", params=[("aid", 0.25), ("lending", 0.25), ("aid", 2.0), ("lending", 2.0)])
 def played(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Both rounds, and everybody's true event: at or below the line, or repaid."""
+    """Both releases, and everybody's true event: at or below the line, or repaid."""
     kind, B = request.param
     promise = Guarantee(B, 4.0)
     rng = np.random.default_rng(11)
@@ -37,9 +37,7 @@ def played(request: pytest.FixtureRequest) -> dict[str, Any]:
     quiet = least_noise(promise, 1).mechanism
     noise = ScoreNoise.of(quiet.law(1))
     Z = loud.privatize(ours.X, rng)
-    learned = learn_weights(
-        Z, y, sigma, noise.variance, task="regression" if kind == "aid" else "classification"
-    )
+    learned = learn(Z, y, sigma, noise.variance, task="regression" if kind == "aid" else "classification")
     scores = Scores(learned.w, quiet).privatize(theirs.X, rng)[:, 0]
     line = float(np.quantile(y, QUOTA)) if kind == "aid" else None
     return {

@@ -9,29 +9,29 @@ from targetdp import GaussianNoise, Guarantee, SphericalLaplace, Staircase, sequ
 from targetdp.accounting import compose
 from targetdp.mechanisms import Scores
 from targetdp.normalization import ColumnScales, confidential_scales, declared_scales
-from targetdp.release import two_rounds
+from targetdp.release import spending_of
 from targetdp.release._certificate._charge import Charge
-from targetdp.release._certificate._rounds import FirstRound, TwoRounds
+from targetdp.release._certificate._sample_spending import SampleRelease, SampleSpending
 
 FIRST = GaussianNoise(B=0.25, epsilon=2.0, delta=1e-4)
 NOISE = GaussianNoise(B=0.5, epsilon=3.0, delta=1e-5)
 SPENT = Guarantee(2, 0.1, 1e-12)
 
 
-def first(scales: Guarantee | None = None, **more: Any) -> FirstRound:
+def first(scales: Guarantee | None = None, **more: Any) -> SampleRelease:
     own = FIRST.guarantee if scales is None else sequential(scales, FIRST.guarantee)
-    return FirstRound("r1", "0" * 64, 40, own, Charge(law=FIRST.law(3), scales=scales), **more)
+    return SampleRelease("r1", "0" * 64, 40, own, Charge(law=FIRST.law(3), scales=scales), **more)
 
 
 def together(
-    one: FirstRound, *, scored: bool, same: bool, weights: Any = (1.0, 2.0, -1.0), noise: Any = NOISE
-) -> TwoRounds:
+    one: SampleRelease, *, scored: bool, same: bool, weights: Any = (1.0, 2.0, -1.0), noise: Any = NOISE
+) -> SampleSpending:
     charge = Charge(law=Scores(weights, noise).law(3))
-    return two_rounds(one, noise.guarantee, charge, scored=scored, some_have_left=False, same=same)
+    return spending_of(one, noise.guarantee, charge, scored=scored, some_have_left=False, same=same)
 
 
 @pytest.mark.parametrize("same", [True, False])
-def test_who_is_left_out_spends_the_first_round_alone(same: bool) -> None:
+def test_who_is_left_out_spends_the_sample_alone(same: bool) -> None:
     found = together(first(), scored=False, same=same)
     assert (found.inside, found.outside) == (FIRST.guarantee, NOISE.guarantee)
 
@@ -50,7 +50,7 @@ def test_exact_curves_are_used_where_scales_are_the_same_and_are_no_better_than_
     losses = [m.privacy_loss(distance=0.25, dimensions=1) for m in (FIRST, NOISE)]
     true = compose(*losses).epsilon(found.inside.delta)
     assert true <= found.inside.epsilon < true * (1 + 1e-6) < 5.0
-    # The second round's B is twice as large, so that at the first one's it costs about half.
+    # The scores' B is twice as large, so that at the first one's it costs about half.
     assert found.inside.epsilon < 3.5
 
 
@@ -73,13 +73,13 @@ def test_scales_that_were_paid_for_count() -> None:
     assert plain.epsilon < paid.epsilon <= 5.1
     charge = Charge(law=Scores([1.0, 1.0, 1.0], NOISE).law(3), scales=SPENT)
     own = sequential(SPENT, NOISE.guarantee)
-    both = two_rounds(first(), own, charge, scored=True, some_have_left=False, same=True).inside
+    both = spending_of(first(), own, charge, scored=True, some_have_left=False, same=True).inside
     assert plain.epsilon < both.epsilon <= 5.1
 
 
-def test_only_scores_have_two_rounds() -> None:
+def test_only_scores_are_released_beside_a_sample() -> None:
     with pytest.raises(TypeError, match="has no scores"):
-        two_rounds(
+        spending_of(
             first(), NOISE.guarantee, Charge(law=NOISE.law(3)), scored=True, some_have_left=False, same=True
         )
 
@@ -105,5 +105,5 @@ def test_the_same_space_is_the_same_columns_scaled_alike(
     known: dict[str, tuple[float, float]] | None, features: tuple[str, ...], scales: ColumnScales, same: bool
 ) -> None:
     assert first(scales=None).has_scales(features, scales) is False
-    one = FirstRound("r1", "0" * 64, 40, FIRST.guarantee, Charge(law=FIRST.law(3)), known)
+    one = SampleRelease("r1", "0" * 64, 40, FIRST.guarantee, Charge(law=FIRST.law(3)), known)
     assert one.has_scales(features, scales) is same

@@ -1,4 +1,4 @@
-"""Two releases, the second made with weights that were learned from the first: who spends what."""
+"""A sample's release, and scores by weights that were learned from it: who spends what."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from targetdp.release._certificate._charge import Charge
 
 
 @dataclass(frozen=True)
-class FirstRound:
+class SampleRelease:
     """The release that weights were learned from, as its certificate states it.
 
     ``charge`` is its noise, and what its scales cost. ``scales`` are its columns' centers and scales, where
@@ -39,13 +39,13 @@ class FirstRound:
 
 
 @dataclass(frozen=True)
-class TwoRounds:
-    """What holds for people outside the first round (the sample), and for those inside it.
+class SampleSpending:
+    """What holds for people outside the sample, and for those inside it.
 
-    ``scored`` says whether people of the sample are in the second release, too.
+    ``scored`` says whether people of the sample are in the score release, too.
     """
 
-    first: FirstRound
+    first: SampleRelease
     scored: bool
     some_have_left: bool
     same_scales: bool
@@ -53,15 +53,15 @@ class TwoRounds:
     inside: Guarantee
 
 
-def two_rounds(
-    first: FirstRound, second: Guarantee, charge: Charge, *, scored: bool, some_have_left: bool, same: bool
-) -> TwoRounds:
+def spending_of(
+    first: SampleRelease, second: Guarantee, charge: Charge, *, scored: bool, some_have_left: bool, same: bool
+) -> SampleSpending:
     """Who spends what; ``same``: both releases measure distances in one scaled space."""
     inside = _both(first, second, charge, exact=same) if scored else first.guarantee
-    return TwoRounds(first, scored, some_have_left, same, second, inside)
+    return SampleSpending(first, scored, some_have_left, same, second, inside)
 
 
-def _both(first: FirstRound, second: Guarantee, charge: Charge, *, exact: bool) -> Guarantee:
+def _both(first: SampleRelease, second: Guarantee, charge: Charge, *, exact: bool) -> Guarantee:
     """Lemma 2 or, where two rows are equally far apart in both releases, the exact curves, if smaller."""
     by_lemma = sequential(first.guarantee, second)
     if not exact or by_lemma.is_vacuous:
@@ -75,6 +75,6 @@ def _whatever_the_weights(charge: Charge, distance: float) -> list[PrivacyLoss]:
     """The losses of scores, for any weights of norm at most 1: those that came were chosen after a look."""
     law = charge.law
     if not isinstance(law, LinearLaw):
-        raise TypeError("the second round has no scores: two rounds are for scores")
+        raise TypeError("the release has no scores: beside a sample only scores are released")
     found = [law.noise.loss_at(distance + score_rounding(law.dimensions, law.scores))]
     return found if charge.scales is None else [*found, StatedLoss.of(charge.scales, distance=distance)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from targetdp.programs import Aid, Lending, Welfare, loans_at_rates
-from targetdp.targeting._rounds import part_of
+from targetdp.targeting._sample_and_scores import part_of
 
 
 def test_aid_for_some() -> None:

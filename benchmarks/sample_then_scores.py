@@ -1,4 +1,4 @@
-"""Two rounds against one at the same ε: who is reached, and what is earned, among people outside the sample.
+"""Scores against rows at the same ε: who is reached, and what is earned, among people outside the sample.
 
 Half of each table is labelled, and the other half is decided about. Real tables that are no part of the
 project are measured where they lie beside it, and left out elsewhere.
@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 from scipy.special import stdtrit
 
 from benchmarks.section import Bar, Effort, Section, new_table
+from benchmarks.simulated_scores import ROWS, SCORES, WITHOUT_PRIVACY, simulate_scores
 from benchmarks.timing import Say
 from targetdp._core import Floats
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import data_scales, normalize
 from targetdp.populations import draw, public_tables
 from targetdp.programs import QUOTA, TOGO_ADULTS, Aid, Lending, Loans, loans_at_rates
-from targetdp.targeting import ONE_ROUND, TWO_ROUNDS, WITHOUT_PRIVACY, protocol
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 VIETNAM = "Vietnam, 4,201 households"
@@ -27,7 +27,7 @@ EPSILON = 4.0
 DISTANCES = (0.25, 1.0, 2.0)
 PLAYS, QUICK_PLAYS = 20, 4
 BARS = {0.25: 0.745, 2.0: 0.67}
-WAYS = (ONE_ROUND, TWO_ROUNDS, WITHOUT_PRIVACY)
+WAYS = (ROWS, SCORES, WITHOUT_PRIVACY)
 
 Case = Callable[[], tuple[Floats, Aid | Lending]]
 
@@ -46,14 +46,14 @@ class Played:
         return float(self.figures[metric][way].mean())
 
     def gain(self, metric: str) -> tuple[float, float]:
-        """Of two rounds over one, play by play, and half the width of its 95% interval."""
-        gains = self.figures[metric][TWO_ROUNDS] - self.figures[metric][ONE_ROUND]
+        """Of scores over rows, simulation by simulation, and half the width of its 95% interval."""
+        gains = self.figures[metric][SCORES] - self.figures[metric][ROWS]
         half = -float(stdtrit(len(gains) - 1, 0.025)) * gains.std(ddof=1) / np.sqrt(len(gains))
         return float(gains.mean()), float(half)
 
 
 def measure(effort: Effort, say: Say) -> Section:
-    """Play both rounds on every table at hand."""
+    """Simulate both on every table at hand."""
     times = QUICK_PLAYS if effort.quick else PLAYS
     found = []
     for name, case in cases():
@@ -61,14 +61,14 @@ def measure(effort: Effort, say: Say) -> Section:
             say(f"{name}, B = {B:g}")
             found.append(_played(name, case, B, times))
     aid = new_table(
-        f"Two rounds: aid for the poorest {QUOTA:.0%} outside the sample, ε = {EPSILON:g} in each round",
-        "table", "B", "one round", "two rounds", "gain", "without privacy", "more poor people reached",
+        f"Score: aid for the poorest {QUOTA:.0%} outside the sample, ε = {EPSILON:g} for everybody",
+        "table", "B", "rows", "score", "gain", "without privacy", "more poor people reached",
         caption=f"Accuracy, mean of {times} plays, half of the table labelled; a lottery has "
         f"{1 - 2 * QUOTA * (1 - QUOTA):.3f}. People: of {TOGO_ADULTS // 2:,} outside the sample.",
     )  # fmt: skip
     lending = new_table(
-        f"Two rounds: loans for those outside the sample, ε = {EPSILON:g} in each round",
-        "table", "B", "one round", "two rounds", "gain", "without privacy", "profit: one", "two", "without",
+        f"Score: loans for those outside the sample, ε = {EPSILON:g} for everybody",
+        "table", "B", "rows", "score", "gain", "without privacy", "profit: rows", "score", "without",
         caption=f"Accuracy and profit for each applicant, mean of {times} plays, half of the table labelled.",
     )  # fmt: skip
     for one in found:
@@ -84,7 +84,9 @@ def _played(name: str, case: Case, B: float, times: int) -> Played:
     for seed in range(times):
         sample = np.zeros(len(X), dtype=bool)
         sample[np.random.default_rng([seed, 1]).permutation(len(X))[: len(X) // 2]] = True
-        plays.append(protocol(program, X, sample, promise, promise, np.random.default_rng(seed)).outside)
+        plays.append(
+            simulate_scores(program, X, sample, promise, promise, np.random.default_rng(seed)).outside
+        )
     figures = {
         metric: {way: np.array([play[way][metric] for play in plays]) for way in WAYS} for metric in metrics
     }
@@ -107,7 +109,7 @@ def _cells(one: Played) -> list[str]:
 def _bars(found: list[Played], *, quick: bool) -> list[Bar]:
     bars = [
         Bar(
-            f"two rounds, {one.table}, B = {one.B:g}: accuracy", one.mean(TWO_ROUNDS, "accuracy"),
+            f"score, {one.table}, B = {one.B:g}: accuracy", one.mean(SCORES, "accuracy"),
             BARS[one.B], "at least", binding=not quick,
         )
         for one in found if one.table == VIETNAM and one.B in BARS
@@ -115,7 +117,7 @@ def _bars(found: list[Played], *, quick: bool) -> list[Bar]:
     upper = [gain + half for gain, half in (one.gain("accuracy") for one in found)]
     return [
         *bars,
-        Bar("two rounds: gain over one round, upper end, on the worst table", min(upper), 0.0, "at least"),
+        Bar("score: gain over rows, upper end, on the worst table", min(upper), 0.0, "at least"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""`targetdp decide`: from released scores to a list of who gets aid, or a loan."""
+"""`targetdp allocate`: from released scores to a list of who gets aid, or a loan."""
 
 import stat
 from pathlib import Path
@@ -8,7 +8,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from learn_support import EVERYBODY, SAMPLED, first_round, write_program
+from learn_support import EVERYBODY, SAMPLED, release_sample, write_program
 from release_support import NAMED, Ran, cli, nothing_changes, words
 
 OPTIONS = ("--program", "program.toml", "--out", "decisions.csv")
@@ -16,11 +16,11 @@ OPTIONS = ("--program", "program.toml", "--out", "decisions.csv")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    first_round(tmp_path)
+    release_sample(tmp_path)
     monkeypatch.chdir(tmp_path)
     learned = cli("learn", "sample.parquet", "labels.csv", "--program", "program.toml", "--out", "w.toml")
     assert learned.code == 0, learned.err
-    assert "run targetdp decide" in words(learned.err)
+    assert "run targetdp allocate" in words(learned.err)
     scored = cli(
         "score", "all.parquet", "w.toml", "scores.parquet", *NAMED, "--B", "0.25", "--epsilon", "4",
         "--scales", "scales.toml", "--sample", "sample.parquet", "--yes", "--key", "key.pem",
@@ -29,12 +29,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def decide(*arguments: Any) -> Ran:
-    return cli("decide", "scores.parquet", "sample.parquet", "labels.csv", *(arguments or OPTIONS))
+def allocate(*arguments: Any) -> Ran:
+    return cli("allocate", "scores.parquet", "sample.parquet", "labels.csv", *(arguments or OPTIONS))
 
 
 def test_aid_and_then_loans(folder: Path) -> None:
-    ran = decide()
+    ran = allocate()
     assert ran.code == 0, ran.err
     table = pacsv.read_csv(folder / "decisions.csv")
     assert table.num_rows == EVERYBODY
@@ -46,7 +46,7 @@ def test_aid_and_then_loans(folder: Path) -> None:
     assert ran.out == ""
 
     write_program(folder, "lending")
-    loans = decide("--program", "program.toml", "--out", "loans.parquet", "--json", "--quiet")
+    loans = allocate("--program", "program.toml", "--out", "loans.parquet", "--json", "--quiet")
     assert loans.code == 0, loans.err
     assert loans.err == ""
     decisions = pq.read_table(folder / "loans.parquet")["decision"].to_pylist()
@@ -57,13 +57,13 @@ def test_aid_and_then_loans(folder: Path) -> None:
 
 
 def test_the_same_again_only_if_it_is_meant(folder: Path) -> None:
-    assert decide().code == 0
+    assert allocate().code == 0
     before = (folder / "decisions.csv").read_bytes()
     with nothing_changes(folder):
-        ran = decide()
+        ran = allocate()
     assert ran.code == 2
     assert "exists" in ran.err
-    assert decide(*OPTIONS, "--force").code == 0
+    assert allocate(*OPTIONS, "--force").code == 0
     assert (folder / "decisions.csv").read_bytes() == before
 
 
@@ -83,13 +83,13 @@ def test_the_same_again_only_if_it_is_meant(folder: Path) -> None:
 )
 def test_what_is_refused_writes_nothing(folder: Path, arguments: tuple[str, ...], said: str) -> None:
     with nothing_changes(folder):
-        ran = decide(*arguments)
+        ran = allocate(*arguments)
     assert ran.code == 2
     assert said in words(ran.err)
 
 
 def test_tables_in_the_wrong_place(folder: Path) -> None:
     with nothing_changes(folder):
-        ran = cli("decide", "sample.parquet", "scores.parquet", "labels.csv", *OPTIONS)
+        ran = cli("allocate", "sample.parquet", "scores.parquet", "labels.csv", *OPTIONS)
     assert ran.code == 2
     assert "holds no scores" in words(ran.err)

@@ -1,0 +1,153 @@
+"""The technology *score*: rows of a labelled sample, then one private score of everybody else."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from targetdp.attacks import (
+    Protection,
+    attribute_inference,
+    distinguishing,
+    row_inference,
+    score_inference,
+    singling_out,
+    split_holdout,
+)
+from targetdp.mechanisms import NoiseMechanism
+from targetdp.programs import Aid, Lending, Program
+from targetdp.targeting import FEWEST_TO_DECIDE, SampleAndScores
+from targetdp.tradeoff._rows import LeastNoiseRows
+from targetdp.tradeoff._simulation import Figure, Simulated, Trial, attack_figures, program_figures, timed
+from targetdp.tradeoff._technology import Cell
+
+if TYPE_CHECKING:
+    from targetdp.tradeoff._grid import Grid
+
+INSIDE, OUTSIDE = "inside the sample", "outside the sample"
+"""Whom a figure of a score is about."""
+
+
+class Score(LeastNoiseRows):
+    """All columns of a sample, then one score of everybody else, both with the least noise.
+
+    Nearly everybody is outside the sample, and that is who is decided about: one noisy number of each is
+    released. Of people in it all columns are. Attackers meet both releases, and the worse of the two counts.
+    """
+
+    explanation = (
+        "First all columns of a labelled sample are released, with noise. Weights are learned from them and "
+        "the labels. Then one number, a weighted sum, is released of everybody else: noise on one number can "
+        "be much smaller. Nobody is in both releases."
+    )
+    about_attacks = (
+        "These figures are of people in the sample, of whom all columns are released, or outside it, of whom "
+        "one score is: whichever is worse. The sample was as large as this table; in a smaller one people "
+        "are singled out more easily. Hidden values were searched for in the sample, since a score has no "
+        "columns to search."
+    )
+    about_figure = "Of scores the worse is drawn, inside the sample or outside it."
+    release_steps = (
+        "Rows of a sample, then scores, with this one file and one scales file for both:",
+        "1. targetdp privatize, for the labelled sample only (with a ledger: --part sample)",
+        "2. targetdp learn, by whoever has the labels: it makes a weights file",
+        "3. targetdp score, for everybody else, with the weights and --sample (with a ledger: --part others)",
+        "4. targetdp allocate, by whoever has the labels: it applies the program to both releases",
+        "Nobody is in both releases, so that nobody spends more than this promise. Scales that are estimated",
+        "privately for step 1 add their price for the sample's people; step 3 then takes --scales sample",
+    )
+
+    def __init__(self, name: str = "score") -> None:
+        self.name = self.label = name
+
+    def cells(self, grid: "Grid", people: int) -> list[Cell]:
+        """As of any noise; none where there are too few people to learn from a part of them."""
+        return [] if people < FEWEST_TO_DECIDE else super().cells(grid, people)
+
+    def experiment(self, cell: Cell) -> str:
+        """What decides the distribution of a cell's tables."""
+        # In the words of earlier versions: seeds hang on them, and published figures must stay reproducible.
+        return super().experiment(cell).replace(self.name, "two-rounds", 1)
+
+    def check_program(self, program: Program) -> None:
+        """Scores are learned for aid and lending."""
+        if not isinstance(program, Aid | Lending):
+            raise TypeError(
+                f"mechanisms names {self.name}, which is made for aid and lending, and the program is "
+                f"{program.kind!r}: leave it out of the grid's mechanisms"
+            )
+
+    def sample_and_scores(self, cell: Cell, dimensions: int) -> SampleAndScores:
+        """The noise of both releases. Nobody is in both, so that nobody spends more than one."""
+        return SampleAndScores.of(cell.calibrated_to, cell.calibrated_to, dimensions)
+
+    def noises(self, cell: Cell, dimensions: int) -> tuple[NoiseMechanism, ...]:
+        """Inside the sample, and outside it."""
+        return self.sample_and_scores(cell, dimensions).noises
+
+    def fewest_numbers(self, dimensions: int) -> int:
+        """One score."""
+        return 1
+
+    def distinguishing(self, cell: Cell, dimensions: int) -> dict[str, float]:
+        """Of people inside the sample, outside it, and (exact) the worse of both."""
+        both = zip((INSIDE, OUTSIDE), self.noises(cell, dimensions), strict=True)
+        scores = {who: distinguishing(noise, dimensions).score for who, noise in both}
+        return {"exact": min(scores.values())} | scores
+
+    def simulate(self, trial: Trial) -> Simulated:
+        """One simulation of both releases.
+
+        The program decides about everybody by weights learned without her part. Attackers of people inside
+        the sample meet the private rows of a sample as large as the table, as in a cell of rows; of people
+        outside it, scores of everybody by weights learned from those rows. The paper's attribute inference
+        looks for a row with the columns that are known of somebody: scores have none, and only the informed
+        attacker, who knows whose score is whose, is one for them.
+        """
+        study, rng, program = trial.study, trial.rng, trial.study.program
+        releases = self.sample_and_scores(trial.cell, study.dimensions)
+        seconds: dict[str, float] = {}
+        assert isinstance(program, Aid | Lending)  # noqa: S101 (a sweep refuses others)
+        release = rng("release")
+        with timed(seconds, "privatize"):
+            Z = releases.row_mechanism.privatize(study.X, release)
+        with timed(seconds, "program"):
+            predicted = releases.predict(program, study.X, Z, study.folds, rng("scores"))
+            result = program.judge(predicted, rng("program"), study.folds)
+            figures = list(program_figures(result, trial.status_quo))
+            learned = releases.learn(Z, program)
+        with timed(seconds, "privatize"):
+            scores = releases.release(study.X, learned, release)[:, None]
+        exact = study.X @ learned.w[:, None]
+        with timed(seconds, "singling_out"):
+            figures += _of(INSIDE, "singling_out", singling_out(study.X, Z))
+            figures += _of(OUTSIDE, "singling_out", singling_out(exact, scores))
+        if study.dimensions > 1:  # one column leaves nothing to be guessed from
+            working, holdout = split_holdout(study.X, study.holdout, rng("holdout"))
+            W, out = study.X[working], study.X[holdout]
+            with timed(seconds, "privatize"):
+                W_priv = releases.row_mechanism.privatize(W, rng("working set"))
+            with timed(seconds, "attribute_inference"):
+                searched = attribute_inference(
+                    W, W_priv, out, draws=trial.draws, columns=study.features, rng=rng("attack")
+                )
+                figures += _of(INSIDE, "attribute_inference", searched)
+            known: dict[str, Any] = {
+                "known": [study.dimensions - 1],
+                "population": study.X,
+                "columns": study.features,
+            }
+            with timed(seconds, "informed_inference"):
+                informed = rng("informed")
+                inside = row_inference(W, W_priv, releases.row_mechanism, out, rng=informed, **known)
+                outside = score_inference(
+                    W, scores[working], learned.w, releases.score_mechanism, out, rng=informed, **known
+                )
+                figures += _of(INSIDE, "informed_inference", inside)
+                figures += _of(OUTSIDE, "informed_inference", outside)
+        return Simulated(tuple(figures), seconds)
+
+
+def _of(who: str, attack: str, protection: Protection) -> Iterator[Figure]:
+    """An attack's figures, each with whom it is about."""
+    for figure in attack_figures(attack, protection):
+        yield replace(figure, setting=f"{who}: {figure.setting}")

@@ -1,0 +1,257 @@
+"""Technologies: the ways to release something about people that a sweep compares. Each declares itself.
+
+A technology is a class in one file. It says which cells a grid has of it, what they promise, how one
+simulation of a cell is run and attacked, what it is called, and what its release file says. Rows, with noise
+or without any, are in `_rows.py`, a score in `_score.py`. There is no list to keep in step: `technologies`
+finds them all.
+"""
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from inspect import isabstract
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from targetdp._core import check, import_all
+from targetdp.attacks import distinguishing
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms import Mechanism, NoiseMechanism
+from targetdp.normalization import RowRule
+from targetdp.programs import Program
+from targetdp.tradeoff._simulation import Figure, Simulated, Trial
+
+if TYPE_CHECKING:
+    from targetdp.tradeoff._grid import Grid
+
+STATUS_QUO = "status quo"
+"""The technology that all others are compared with."""
+
+_FEW_DRAWS = 5
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One release of the grid; what does not apply to its technology is None.
+
+    ``mechanism`` is the name of its technology. ``rows`` is how its rows came into the unit ball: a release
+    clips them, and of no other can anything be promised. ``same_as`` names an earlier cell that is equal in
+    distribution: its simulations are this one's too.
+
+    Example:
+        >>> cell = Cell("mine", "gaussian", B=0.25, epsilon=4.0, delta=1e-5)
+        >>> cell.guarantee
+        Guarantee(B=0.25, epsilon=4.0, delta=1e-05)
+        >>> cell.technology.label
+        'gaussian'
+    """
+
+    name: str
+    mechanism: str
+    B: float | None = None
+    epsilon1: float | None = None
+    epsilon2: float | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    k: int | None = None
+    parts: int | None = None
+    group_size: int | None = None
+    rows: RowRule = "clip"
+    same_as: str | None = None
+
+    @property
+    def technology(self) -> "Technology":
+        """What it is a cell of."""
+        return technology_named(self.mechanism)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether another simulation would give another table."""
+        return self.technology.is_random
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What a release of this cell promises; None for the status quo, k-anonymity and unclipped rows."""
+        return None if self.epsilon is None or self.rows != "clip" else self.calibrated_to
+
+    @property
+    def calibrated_to(self) -> Guarantee:
+        """What its noise is for: a promise, if the rows are clipped."""
+        return Guarantee(given(self.B), given(self.epsilon), given(self.delta))
+
+    @property
+    def experiment(self) -> str:
+        """What decides the distribution of its tables: cells that share this are equal in distribution."""
+        return self.technology.experiment(self)
+
+    @property
+    def key(self) -> int:
+        """A number for its seeds: it depends on the experiment only, not on the rest of the grid."""
+        return int.from_bytes(hashlib.sha256(self.experiment.encode()).digest()[:8], "big")
+
+    def build(self, dimensions: int) -> Mechanism | None:
+        """The mechanism that privatizes so many columns; None where rows are released as they are."""
+        return self.technology.build(self, dimensions)
+
+    def noises(self, dimensions: int) -> tuple[NoiseMechanism, ...]:
+        """Every noise that somebody's row may get in a release of this cell; none without a guarantee."""
+        return self.technology.noises(self, dimensions)
+
+
+def given(value: Any) -> Any:
+    """A parameter that a cell must have."""
+    if value is None:
+        raise ValueError("this cell lacks a parameter of its mechanism: take cells from Grid.cells")
+    return value
+
+
+class Technology(ABC):
+    """One way to release something about people, as a sweep tries it.
+
+    A subclass is known by its ``name`` as soon as its file is imported: in `Grid.mechanisms`, program files,
+    cells, pages and figures. It must say which `cells` a grid has of it, which mechanism they `build`, and
+    how to `simulate` one; the rest has defaults, those of a technology that promises nothing.
+
+    Attributes:
+        name: What grids, program files and cells call it.
+        label: What people call it on a page and in a figure.
+        explanation: A sentence or two for the page's glossary; none if empty.
+        is_random: Whether another simulation would give another table.
+        is_release: Whether anything is released; the status quo is none.
+        in_every_grid: Whether it is compared in every sweep; others are, if `Grid.mechanisms` names them.
+        about_attacks: Whom attacks on it were on, if not on everybody; ``about_figure`` the same in short.
+        release_steps: What its release file says of how to release it, if it takes several commands.
+
+    Example:
+        >>> from targetdp.tradeoff import technologies
+        >>> technologies()["score"].label
+        'score'
+    """
+
+    name: str
+    label: str
+    explanation: str = ""
+    is_random: bool = True
+    is_release: bool = True
+    in_every_grid: bool = False
+    about_attacks: str = ""
+    about_figure: str = ""
+    release_steps: tuple[str, ...] = ()
+    remedy: str = "choose another cell"
+    """Of a cell that `targetdp privatize` cannot make."""
+
+    kinds: ClassVar[dict[str, "type[Technology]"]] = {}
+    """Every technology that was declared, by the name of its class."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        Technology.kinds[cls.__name__] = cls
+
+    @classmethod
+    def each(cls) -> Iterable["Technology"]:
+        """The technologies of this class: one, unless it stands for several names."""
+        return (cls(),)
+
+    # What is compared
+
+    @abstractmethod
+    def cells(self, grid: "Grid", people: int) -> list[Cell]:
+        """Its cells in a grid, for a table of so many people, in an order that stays."""
+
+    def experiment(self, cell: Cell) -> str:
+        """What decides the distribution of a cell's tables. Seeds hang on it: it must stay as it is."""
+        return (
+            f"{self.name} B={cell.B!r} epsilon={cell.epsilon!r} delta={cell.delta!r} "
+            f"group_size={cell.group_size}"
+        )
+
+    def check_program(self, program: Program) -> None:  # noqa: B027 (most are made for any program)
+        """Raise a TypeError if it is not made for such a program."""
+
+    # What is promised
+
+    @abstractmethod
+    def build(self, cell: Cell, dimensions: int) -> Mechanism | None:
+        """The mechanism that privatizes so many columns; None where rows are released as they are."""
+
+    def noises(self, cell: Cell, dimensions: int) -> tuple[NoiseMechanism, ...]:
+        """Every noise that somebody's row may get; none where nothing is promised."""
+        return ()
+
+    def promise(self, cell: Cell) -> Guarantee | None:
+        """What a release by the cell's own release file promises."""
+        return cell.guarantee
+
+    def fewest_numbers(self, dimensions: int) -> int:
+        """How many numbers are released of a person, at the fewest."""
+        return dimensions
+
+    # How it is tried
+
+    @abstractmethod
+    def simulate(self, trial: Trial) -> Simulated:
+        """One simulation of a cell: what the program makes of the release, and what attackers do."""
+
+    def draws(self, simulations: int) -> int:
+        """How often attribute inference draws its known columns in a simulation, if others have so many.
+
+        Once, as the paper does; where there is one simulation only, a few times.
+        """
+        return 1 if self.is_random else min(_FEW_DRAWS, simulations)
+
+    def distinguishing(self, cell: Cell, dimensions: int) -> dict[str, float]:
+        """Distinguishing protection from the noise alone, by formula or by whom it is about."""
+        return {"exact": distinguishing(self.build(cell, dimensions), dimensions).score}
+
+    def derive(self, cell: Cell, dimensions: int) -> tuple[Figure, ...]:
+        """What the noise alone tells of a cell: distinguishing protection, and the true ε at its B and δ.
+
+        Without a guarantee (the status quo, k-anonymity, rows that are not clipped) protection is 0 and ε
+        infinite; the paper's formulas stay what they are.
+        """
+        scores = self.distinguishing(cell, dimensions)
+        promise, epsilon, noises = cell.guarantee, math.inf, self.noises(cell, dimensions)
+        if promise is None:
+            scores |= {setting: 0.0 for setting in scores if setting not in {"as_printed", "corrected"}}
+        elif noises:
+            epsilon = max(
+                noise.epsilon(distance=promise.B, delta=promise.delta, dimensions=dimensions)
+                for noise in noises
+            )
+        return (
+            *(Figure("distinguishing", setting, score) for setting, score in scores.items()),
+            Figure("exact_epsilon", "", epsilon),
+        )
+
+    # How it is released
+
+    def why_not(self, cell: Cell) -> str | None:
+        """Why `targetdp privatize` cannot make a release like this cell, if it cannot."""
+        return "privatize cannot make it"
+
+    def release_settings(self, cell: Cell, people: int) -> tuple[dict[str, Any], dict[str, str]]:
+        """What its release file says, and a comment beside some of that."""
+        return {}, {}
+
+
+def technologies() -> dict[str, Technology]:
+    """Every technology that a sweep can compare, by its name.
+
+    Returns:
+        Those of this package, one for each noise mechanism that is known, and whatever was declared since.
+
+    Example:
+        >>> print(*(name for name, one in technologies().items() if one.in_every_grid), sep=", ")
+        status quo, mondrian
+    """
+    import_all("targetdp.tradeoff")
+    # In the order of their definition: a class for one mechanism comes behind the one for any of them.
+    kinds = (kind for kind in Technology.kinds.values() if not isabstract(kind))
+    return {one.name: one for kind in kinds for one in kind.each()}
+
+
+def technology_named(name: str) -> Technology:
+    """The technology of this name, or a ValueError that lists all."""
+    known = technologies()
+    return known[check.choice("mechanism", name, known)]

@@ -348,3 +348,11 @@ def test_a_quota_per_fold_needs_folds() -> None:
         Aid(np.arange(10.0), 0.3, quota_rule="per fold").judge(np.arange(10.0))
     with pytest.raises(ValueError, match="quota_rule = 'each' is not one of once, per fold"):
         Aid(np.arange(10.0), 0.3, quota_rule="each")  # type: ignore[arg-type]
+
+
+def test_folds_must_be_of_these_people_and_each_have_a_place_to_give() -> None:
+    aid = Aid(np.arange(40.0), 0.25, quota_rule="per fold")
+    with pytest.raises(ValueError, match="folds has 30 people: the program has 40"):
+        aid.judge(np.arange(40.0), folds=Folds(30, 5))
+    with pytest.raises(ValueError, match="of a fold of 2 people is nobody"):
+        aid.judge(np.arange(40.0), folds=Folds(40, 20))

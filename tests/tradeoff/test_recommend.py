@@ -15,7 +15,7 @@ from targetdp.programs import MARK
 from targetdp.release import make_settings
 from targetdp.tradeoff import Constraint, Estimate, Grid, Recommendation, recommend, release_text, shown
 from targetdp.tradeoff._recommend import _one_of_each
-from targetdp.tradeoff._study import metadata
+from targetdp.tradeoff._study import fingerprint_of, metadata
 from targetdp.tradeoff._sweep_folder import Place, sealed
 from tradeoff_support import FEATURES, GRID, study, sweep
 
@@ -204,9 +204,11 @@ def test_the_record_is_plain(folder: Path) -> None:
 
 
 def run_record(**more: Any) -> dict[str, Any]:
+    made_of = {"told": {"rows": "clip"}}
     whole = {
         "release": {"id": "who", "scales": "data"}, "features": list(FEATURES), "source": "public",
-        "for_the_data_holder_only": False, "program": "small", "people": 150, "fingerprint": "f" * 64,
+        "for_the_data_holder_only": False, "program": "small", "people": 150,
+        "fingerprint": fingerprint_of(made_of), "made_of": made_of,
     }  # fmt: skip
     return whole | more
 

@@ -1,7 +1,9 @@
 """Sweeps of rows that are not clipped are for comparisons: nothing is promised, nothing can be released."""
 
+import json
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +13,18 @@ import pytest
 from release_support import cli
 from targetdp.programs import open_program
 from targetdp.report import choose, read_program
-from targetdp.report._figures._caption import guarantees
+from targetdp.report._figures import _caption as caption
 from targetdp.tradeoff import Constraint, find_sweep, promise_of, read_run, recommend, release_text, run
 from tradeoff_support import SIMULATIONS, WITH_SCORES, files, study, sweep
+
+EVERYTHING = replace(WITH_SCORES, mechanisms=(*WITH_SCORES.mechanisms, "projection"), group_sizes=(2,))
+"""A cell of every technology."""
 
 
 @pytest.fixture(scope="module")
 def unclipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("largest")
-    run(sweep(study=study(rows="largest"), grid=WITH_SCORES, simulations=2), folder / "sweep", jobs=1)
+    run(sweep(study=study(rows="largest"), grid=EVERYTHING, simulations=2), folder / "sweep", jobs=1)
     return folder / "sweep"
 
 
@@ -34,7 +39,7 @@ def test_no_cell_promises_anything(unclipped: Path) -> None:
     assert [promise_of(cell) for cell in cells] == [None] * len(cells)
     assert all(value in {math.inf, None} for value in figures(unclipped, "exact_epsilon").values())
     derived = figures(unclipped, "distinguishing")
-    assert derived
+    assert {setting for _, setting in derived} >= {"exact", "as_printed", "corrected"}
     assert set(derived.values()) == {0.0}
 
 
@@ -59,10 +64,10 @@ def test_nothing_is_recommended_and_no_release_file_is_written(unclipped: Path, 
 
 
 def test_figures_say_that_no_guarantee_holds(unclipped: Path, tmp_path: Path) -> None:
-    assert "small: rows are not clipped, so that no guarantee holds." in guarantees(
+    assert "small (rows: largest): rows are not clipped, so that no guarantee holds;" in caption.guarantees(
         [choose(read_program(unclipped))]
     )
-    assert "Claimed" not in guarantees([choose(read_program(unclipped))])
+    assert "Claimed" not in caption.guarantees([choose(read_program(unclipped))])
     ran = cli("figures", unclipped, "--out", tmp_path / "figures")
     assert ran.code == 0, ran.err
 
@@ -99,3 +104,59 @@ def test_the_command_takes_both_rules(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nigeria has a threshold and no quota"):
         find_sweep("nigeria", quota_rule="per fold")
     assert tomllib.loads((tmp_path / "program.toml").read_text()).get("rows") is None
+
+
+def test_every_table_says_how_rows_came_into_the_ball(unclipped: Path) -> None:
+    for name in ("results.parquet", "summary.parquet"):
+        assert set(pq.read_table(unclipped / name)["rows"].to_pylist()) == {"largest"}
+
+
+def test_what_the_command_prints_promises_nothing(tmp_path: Path) -> None:
+    program = files(tmp_path, parts=6, rows="largest")
+    ran = cli("tradeoff", program, "--simulations", "1", "--out", tmp_path / "sweep")
+    assert ran.code == 0, ran.err
+    assert "NOT CLIPPED, NO GUARANTEE" in " ".join(ran.out.split())
+    assert "δ =" not in ran.out
+    assert "the promise" not in ran.err
+    assert "for comparisons only: rows = 'largest'" in " ".join(ran.err.split())
+    again = cli("tradeoff", program, "--simulations", "1", "--out", tmp_path / "sweep", "--json", "--quiet")
+    record = json.loads(again.out)
+    assert record["rows"] == "largest"
+    assert [cell["guarantee"] for cell in record["cells"]] == [None] * len(record["cells"])
+
+
+def test_figures_of_both_rules_say_which_is_which(unclipped: Path, tmp_path: Path) -> None:
+    run(sweep(grid=EVERYTHING, simulations=1), tmp_path / "sweep", jobs=1)
+    both = [choose(read_program(folder)) for folder in (tmp_path / "sweep", unclipped)]
+    assert [caption.heading(one) for one in both] == [
+        "small: aid program",
+        "small (rows: largest): aid program",
+    ]
+    words = caption.guarantees(both)
+    assert words.startswith("Claimed: small ε")
+    assert "small (rows: largest): rows are not clipped, so that no guarantee holds" in words
+    assert "rows that are not clipped have no guarantee" in caption.without_guarantee(both)
+    assert caption.without_guarantee(both[1:]) == "Nothing that is drawn here has a guarantee."
+
+
+def test_a_release_file_cannot_be_had_from_an_edited_record(unclipped: Path) -> None:
+    record = read_run(unclipped)
+    noisy = next(cell for cell in record["cells"] if cell["mechanism"] == "least-noise") | {"rows": "clip"}
+    with pytest.raises(ValueError, match=r"run\.json was changed by hand"):
+        release_text(record, noisy)
+    made_of = record["made_of"] | {"told": record["made_of"]["told"] | {"rows": "clip"}}
+    with pytest.raises(ValueError, match=r"run\.json was changed by hand"):
+        release_text(record | {"made_of": made_of}, noisy)
+
+
+def test_rows_outside_the_ball_are_refused() -> None:
+    with pytest.raises(ValueError, match="X has a row of length 50: sweeps are of rows in the unit ball"):
+        replace(study(), X=50 * study().X)
+
+
+def test_a_quota_per_fold_is_for_comparisons_too(tmp_path: Path) -> None:
+    program = files(tmp_path, quota_rule="per fold")
+    assert cli("tradeoff", program, "--simulations", "1", "--out", tmp_path / "sweep").code == 0
+    refused = cli("report", tmp_path / "sweep", "--out", tmp_path / "page.html")
+    assert refused.code == 2
+    assert "quota_rule = 'per fold', and a budget has no folds" in refused.err

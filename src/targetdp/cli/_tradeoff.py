@@ -157,18 +157,27 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
         names = (metric, "accuracy", "singling_out", "attribute_inference", "distinguishing", "exact_epsilon")
         title = (
             f"{study.name}: {study.people:,} people ({study.source}), {done.sweep.simulations} simulations, "
-            + _delta(done.sweep.grid.delta_for(study.people), study.people)
+            + (
+                _delta(done.sweep.grid.delta_for(study.people), study.people)
+                if study.rows == "clip"
+                else f"rows = {study.rows}: NOT CLIPPED, NO GUARANTEE"
+            )
         )
         caption = (
             "Protection: 1 is safe, 0 is none. Means over simulations; intervals are in summary.parquet."
         )
         rows = [[*_label(asdict(cell)), *_means(figures[cell.name], names)] for cell in done.sweep.cells]
+        if study.rows != "clip":
+            caption += " B and ε say how much noise was added, and promise nothing."
         if any(cell.same_as for cell in done.sweep.cells):
             caption += " *: equal in distribution to an earlier cell, computed once."
         _print(title, caption, (*_LABELS, *names), rows, marked=study.for_the_data_holder_only)
     _mark(study.for_the_data_holder_only)
     if not quiet:
-        _warn_of(done.sweep.grid.delta_for(study.people))
+        if study.rows == "clip":
+            _warn_of(done.sweep.grid.delta_for(study.people))
+        if study.comparison_only is not None:
+            warn((f"for comparisons only: {study.comparison_only}",))
         _tell_time(done)
         tell(f"results, summary and timing → {done.folder}")
 
@@ -181,10 +190,14 @@ def _run_record(done: Any, figures: Any) -> dict[str, Any]:
         "program": done.sweep.study.name,
         **mark_of(done.sweep.study.source),
         "fingerprint": done.sweep.fingerprint,
+        "rows": done.sweep.study.rows,
+        "comparison_only": done.sweep.study.comparison_only,
         "simulations": done.simulations,
         "computed_now": done.computed,
         "cells": [
-            asdict(cell) | {"means": {name: _finite(one.mean) for name, one in figures[cell.name].items()}}
+            asdict(cell)
+            | {"guarantee": None if cell.guarantee is None else asdict(cell.guarantee)}
+            | {"means": {name: _finite(one.mean) for name, one in figures[cell.name].items()}}
             for cell in done.sweep.cells
         ],
     }

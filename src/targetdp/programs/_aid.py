@@ -258,6 +258,11 @@ class Aid(ScoredProgram):
             chance=self.chance,
         )
 
+    @property
+    def comparison_only(self) -> str | None:
+        """A budget has no folds."""
+        return None if self.quota_rule == "once" else "quota_rule = 'per fold', and a budget has no folds"
+
     def _decide(
         self, among: _Poverty, scores: Floats, rng: np.random.Generator
     ) -> tuple[Chosen, dict[str, Floats]]:
@@ -271,6 +276,13 @@ class Aid(ScoredProgram):
         """Who is poor, who is chosen, and the metrics, each fold being a program of its own."""
         check.instance("folds", folds, Folds)
         assert folds is not None  # noqa: S101 (just checked; mypy does not see it)
+        if folds.people != self.people.count:
+            raise ValueError(f"folds has {folds.people:,} people: the program has {self.people.count:,}")
+        smallest = min(end - begin for begin, end in folds.ranges())
+        if round(self.quota * smallest) == 0:
+            raise ValueError(
+                f"quota = {self.quota!r} of a fold of {smallest} people is nobody: use fewer folds"
+            )
         poor, who = np.zeros(len(scores), dtype=np.bool_), np.zeros(len(scores), dtype=np.bool_)
         ties, near, by_fold = 0, [], []
         for begin, end in folds.ranges():

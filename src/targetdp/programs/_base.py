@@ -150,6 +150,11 @@ class Program(ABC):
     chance: float
 
     @property
+    def comparison_only(self) -> str | None:
+        """Why no real program could decide like this, if none could."""
+        return None
+
+    @property
     @abstractmethod
     def outcomes(self) -> Floats:
         """What is predicted."""

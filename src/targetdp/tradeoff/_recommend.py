@@ -129,10 +129,10 @@ def recommend(
             "constraints has 0 entries: say what is needed, such as singling out of at least 0.8"
         )
     run, figures = read_run(folder), read_figures(folder)
-    if run["rows"] != "clip":
+    if run["comparison_only"] is not None:
         raise ValueError(
-            f"{folder}: rows = {run['rows']!r}, and only clipped rows are released, so nothing here has a "
-            'guarantee or can be recommended; sweep with rows = "clip" (figures are made of either)'
+            f"{folder}: {run['comparison_only']}; nothing of it can be recommended or released, and "
+            "figures can be drawn"
         )
     known = sorted({metric for found in figures.values() for metric in found})
     for constraint in asked:

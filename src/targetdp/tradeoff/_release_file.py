@@ -10,7 +10,7 @@ from targetdp._core import exact, up
 from targetdp.guarantee import Guarantee
 from targetdp.programs import MARK as FOR_THE_HOLDER
 from targetdp.release import LARGE_DELTA, make_settings
-from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE
+from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE, fingerprint_of
 from targetdp.tradeoff._technology import Cell
 
 TUNED_ON = {"public": "public", "synthetic": "synthetic", "confidential": "this-data"}
@@ -65,7 +65,12 @@ def release_text(run: Mapping[str, Any], cell: Mapping[str, Any], *, recommended
     Guarantees: a release of a table of the same size has the noise that the sweep measured. A cell of which
     that cannot be said (a projection with another k than a release's) is refused.
     """
-    technology = Cell(**cell).technology
+    technology, made_of = Cell(**cell).technology, run["made_of"]
+    if fingerprint_of(made_of) != run[FINGERPRINT] or cell["rows"] != made_of["told"]["rows"]:
+        raise ValueError(
+            f"cell {cell['name']!r}: run.json was changed by hand, and nothing is released by it; run the "
+            "sweep again in a new folder"
+        )
     if (reason := why_not(cell)) is not None:
         remedy = 'sweep with rows = "clip"' if reason == NOT_CLIPPED else technology.remedy
         raise ValueError(f"cell {cell['name']!r}: {reason}; {remedy}")

@@ -39,6 +39,7 @@ CELL_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("k", pa.int64()),
     ("parts", pa.int32()),
     ("group_size", pa.int32()),
+    ("rows", pa.string()),
     ("same_as", pa.string()),
 )
 """How every table says which cell a row is about; null where a parameter does not apply."""

@@ -19,6 +19,10 @@ from targetdp.programs import Folds, Program, Result, Source
 # It is a statistic of the original rows, like everything else of a sweep, and carries the sweep's mark.
 
 
+_OUTSIDE = 1e-9
+"""How much longer than 1 a row may be by rounding."""
+
+
 @dataclass(frozen=True, eq=False)
 class Study:
     """A program, and the normalized rows of its people in the same order.
@@ -84,6 +88,11 @@ class Study:
         )
         if self.scales is not None and len(self.scales.center) != d:
             raise ValueError(f"scales has {len(self.scales.center)} columns: X has {d}")
+        longest = float(np.sqrt(np.einsum("ij,ij->i", X, X).max()))
+        if longest > 1 + _OUTSIDE:
+            raise ValueError(
+                f"X has a row of length {longest:.6g}: sweeps are of rows in the unit ball; use normalize"
+            )
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "features", tuple(self.features))
         object.__setattr__(self, "holdout", self.holdout or min(HOLDOUT, least // 4))
@@ -104,6 +113,15 @@ class Study:
         """The metric that the program is for, and which of its values is best."""
         objective = self.program.objective
         return {"metric": objective.metric, "best": objective.best}
+
+    @property
+    def comparison_only(self) -> str | None:
+        """Why no release can be like this sweep, if none can: its figures are for comparisons."""
+        if self.rows != "clip":
+            return (
+                f"rows = {self.rows!r}, and only clipped rows are released, so that nothing has a guarantee"
+            )
+        return self.program.comparison_only
 
     @property
     def for_the_data_holder_only(self) -> bool:

@@ -169,6 +169,7 @@ class Sweep:
             "objective": study.objective,
             "people": study.people,
             "rows": study.rows,
+            "comparison_only": study.comparison_only,
             "chance": study.program.chance,
             "features": list(study.features),
         }

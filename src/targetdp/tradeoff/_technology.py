@@ -207,13 +207,13 @@ class Technology(ABC):
     def derive(self, cell: Cell, dimensions: int) -> tuple[Figure, ...]:
         """What the noise alone tells of a cell: distinguishing protection, and the true ε at its B and δ.
 
-        Without a guarantee (the status quo, k-anonymity, rows that are not clipped) protection is 0 and ε
-        infinite; the paper's formulas stay what they are.
+        Without a guarantee (the status quo, k-anonymity, rows that are not clipped) protection is 0 by
+        every formula, and ε infinite.
         """
         scores = self.distinguishing(cell, dimensions)
         promise, epsilon, noises = cell.guarantee, math.inf, self.noises(cell, dimensions)
         if promise is None:
-            scores |= {setting: 0.0 for setting in scores if setting not in {"as_printed", "corrected"}}
+            scores = dict.fromkeys(scores, 0.0)
         elif noises:
             epsilon = max(
                 noise.epsilon(distance=promise.B, delta=promise.delta, dimensions=dimensions)

@@ -206,7 +206,7 @@ def _finish(sheet: Sheet, shown: Sequence[Chosen]) -> None:
     note = " ".join(
         part for part in (
             *map(_told, shown), caption.whose(shown), caption.guarantees(shown),
-            "The status quo and k-anonymity have no guarantee.", caption.intervals(shown, attacks=False),
+            caption.without_guarantee(shown), caption.intervals(shown, attacks=False),
         ) if part
     )  # fmt: skip
     marked = any(one.program.for_the_data_holder_only for one in shown)

@@ -18,6 +18,19 @@ def guarantees(shown: Sequence[Chosen]) -> str:
     return " ".join([*claimed, *(text for text in conditions if text)])
 
 
+def without_guarantee(shown: Sequence[Chosen]) -> str:
+    """What of a figure promises nothing."""
+    if all(one.program.rows != "clip" for one in shown):
+        return "Nothing that is drawn here has a guarantee."
+    more = any(one.program.rows != "clip" for one in shown)
+    which = (
+        "The status quo, k-anonymity and rows that are not clipped"
+        if more
+        else "The status quo and k-anonymity"
+    )
+    return f"{which} have no guarantee."
+
+
 def intervals(shown: Sequence[Chosen], *, attacks: bool) -> str:
     """What the intervals know; an attack on a release that was tried once has its own."""
     counts = list(dict.fromkeys(one.program.simulations for one in shown))
@@ -32,18 +45,18 @@ def intervals(shown: Sequence[Chosen], *, attacks: bool) -> str:
 def heading(one: Chosen) -> str:
     """A program and its kind."""
     kind = f": {printable(one.program.kind, 16)} program" if one.program.kind else ""
-    return f"{printable(one.program.name)}{kind}"
+    return f"{one.program.label}{kind}"
 
 
 def whose(shown: Sequence[Chosen]) -> str:
     """How many people each program has, and whose rows they are."""
-    return "; ".join(f"{printable(one.program.name)}: {one.program.whom}" for one in shown) + "."
+    return "; ".join(f"{one.program.label}: {one.program.whom}" for one in shown) + "."
 
 
 def _claim(one: Chosen) -> str:
     assert one.epsilon is not None  # noqa: S101 (the caller looked)
     assert one.delta is not None  # noqa: S101
-    told = f"{printable(one.program.name)} {epsilon_words(one.epsilon)}, {delta_words(one.delta)}"
+    told = f"{one.program.label} {epsilon_words(one.epsilon)}, {delta_words(one.delta)}"
     true = [release.figure("exact_epsilon").mean for release in one.curves.get(PROJECTION, ())]
     known = [epsilon for epsilon in true if epsilon is not None]
     return f"{told} (the noise as printed truly gives {epsilon_words(max(known))})" if known else told

@@ -90,10 +90,15 @@ class SweptProgram:
         return f"{self.people:,} {_PEOPLE.get(self.source, 'people, confidential rows')}"
 
     @property
+    def label(self) -> str:
+        """Its name, and how its rows came into the ball where that is not as a release does it."""
+        return printable(self.name) + ("" if self.rows == "clip" else f" (rows: {self.rows})")
+
+    @property
     def condition(self) -> str | None:
         """What must be said of a guarantee, by how the rows and the column scales came about."""
         if self.rows != "clip":
-            return f"{printable(self.name)}: rows are not clipped, so that no guarantee holds."
+            return f"{self.label}: rows are not clipped, so that no guarantee holds; B only names the noise."
         if self.scales not in CONDITIONS:
             return None
         return CONDITIONS[self.scales][0] + (" Their ε comes on top." if self.scales == "private" else "")

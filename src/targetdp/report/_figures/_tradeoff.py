@@ -232,7 +232,7 @@ def _note(shown: Sequence[Chosen]) -> str:
     return " ".join(
         part for part in (
             "Numbers at points are B. Upper right is best: private and accurate.", caption.whose(shown),
-            caption.guarantees(shown), "The status quo and k-anonymity have no guarantee.",
+            caption.guarantees(shown), caption.without_guarantee(shown),
             "Protection from singling out and attribute inference is against the attacks that were run, and "
             "so an upper bound; distinguishing protection follows from the noise.",
             _about(shown),

@@ -45,7 +45,7 @@ test: $(VENV)/.ready lint types  ## lint, type-check and run every test
 SLOW := report/browser release/test_spark.py end_to_end faults fuzz paper examples docs/test_site.py \
   docs/test_choosing_B.py test_wheel.py tradeoff/test_killed_sweeps.py tradeoff/test_workers.py \
   accounting/test_composition.py targeting/test_expectation.py targeting/test_allocate.py \
-  privacy/test_audit_grid.py cli/test_learn.py report/test_figures.py
+  privacy/test_audit_grid.py cli/test_learn_command.py report/test_figures.py
 
 test-quick: $(VENV)/.ready  ## most tests in a minute or two, for the inner loop; no lint, no types
 	$(RUN) -m pytest -q -n auto $(foreach path,$(SLOW),--ignore=tests/$(path))
@@ -55,7 +55,7 @@ FAULTS := tests/faults tests/end_to_end/test_killed.py tests/end_to_end/test_ful
   tests/release/test_spark.py::test_a_worker_that_is_killed
 
 faults: $(VENV)/.ready  ## killed, full, damaged, crowded: every fault, in ten minutes (writes docs/reliability.md)
-	PYTHONPATH=tests TARGETDP_FAULTS=whole $(RUN) -m pytest -q -n auto -p faults_tally $(FAULTS)
+	PYTHONPATH=tests TARGETDP_FAULTS=whole $(RUN) -m pytest -q -n auto -p support.faults_tally $(FAULTS)
 
 $(VENV)/.fuzz: $(VENV)/.ready
 	$(RUN) -m pip install --quiet --editable ".[fuzz]"

@@ -8,10 +8,10 @@ import hypothesis
 import pytest
 from threadpoolctl import threadpool_limits
 
-import remembering
-from steady_keys import SteadyKeys
+from support import remembering
+from support.steady_keys import SteadyKeys
+from support.zygote import Zygote
 from targetdp.accounting import SphericalLaplaceLoss
-from zygote import Zygote
 
 # No test asserts a time; and examples are the same each time, but where more of them are asked for.
 hypothesis.settings.register_profile(
@@ -20,7 +20,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("steady")
 
 
-FIRST = ("release/test_spark.py", "docs/test_readme.py", "test_demo.py", "paper/test_findings.py")
+FIRST = ("release/test_spark.py", "docs/test_readme.py", "examples/test_tour.py", "paper/test_findings.py")
 """These share what is dear to make, a Spark session, a comparison, sweeps: side by side, it is made once."""
 
 

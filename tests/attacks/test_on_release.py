@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from release_support import FEATURES, cli, read_back, table_of, write_csv, write_parquet, write_scales
+from support.release import FEATURES, cli, read_back, table_of, write_csv, write_parquet, write_scales
 from targetdp import data_scales, normalize
 from targetdp._core import Floats, Silent
 from targetdp.attacks import JoinedTables, join_tables

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from release_support import FEATURES, read_back, table_of, write_parquet
-from score_support import EVERYBODY, SAMPLED, TWO, release_sample, release_scores, two_tables, write_weights
+from support.release import FEATURES, read_back, table_of, write_parquet
+from support.scores import EVERYBODY, SAMPLED, TWO, release_sample, release_scores, two_tables, write_weights
 from targetdp._core import Floats, Silent
 from targetdp.attacks import join_tables, run_attacks
 from targetdp.attacks._on_release import SAMPLE_ASIDE

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from support import assert_scale, follows
+from support.statistics import assert_scale, follows
 from targetdp import GaussianNoise, Partitioned, PrivateProjection, SphericalLaplace, Staircase
 from targetdp._core import Floats
 from targetdp.mechanisms import Calibration, NoiseMechanism

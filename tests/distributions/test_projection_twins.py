@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support import means_agree, same_distribution
+from support.statistics import means_agree, same_distribution
 from targetdp import PrivateProjection
 from targetdp._core import Floats
 from targetdp.mechanisms import literal_private_projection

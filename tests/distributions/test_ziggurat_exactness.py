@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from support import FALSE_ALARM, follows
+from support.statistics import FALSE_ALARM, follows
 from targetdp import Staircase
 from targetdp._core import Words
 from targetdp.noise import _sampler as noise

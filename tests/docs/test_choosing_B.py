@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from docs_support import DOCS, blocks, differences, printed_by
+from support.docs import DOCS, blocks, differences, printed_by
 from targetdp.cli import app
 from targetdp.report import at_distances
 from targetdp.tradeoff import Grid

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from docs_support import DOCS
-from release_support import ASKED, FEATURES, Ran, cli, read_back, table_of, words, write_parquet
-from score_support import two_tables, write_weights
+from support.docs import DOCS
+from support.release import ASKED, FEATURES, Ran, cli, read_back, table_of, words, write_parquet
+from support.scores import two_tables, write_weights
 from targetdp.mechanisms import GaussianNoise
 from targetdp.release import Ledger, SigningKey, default_key_path
 from targetdp.release._certificate._charge import Charge

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from docs_support import DOCS, blocks, differences, printed_by
+from support.docs import DOCS, blocks, differences, printed_by
 from targetdp import Guarantee, Protection, SphericalLaplace, audit
 from targetdp.attacks import JoinedTables, _declaration, audit_rows, registered, run_attacks
 from targetdp.mechanisms import NoiseMechanism, _base, _law, law_of, noise_mechanisms

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from outside import PAPER, needs, outside
+from support.outside import PAPER, needs, outside
 
 ROOT = Path(__file__).parents[2]
 SOURCE = outside(PAPER, "paper.tex")

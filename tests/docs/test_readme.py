@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from demo_support import compared
 from examples.tour.comparison import ADULTS, cells
+from support.demo import compared
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

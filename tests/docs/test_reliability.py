@@ -1,7 +1,7 @@
 """The page about faults tells of a whole run of the faults that there are."""
 
-from docs_support import DOCS
-from faults_support import FAULTS
+from support.docs import DOCS
+from support.faults import FAULTS
 
 _PAGE = (DOCS / "reliability.md").read_text(encoding="utf-8")
 

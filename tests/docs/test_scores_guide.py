@@ -8,8 +8,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from docs_support import DOCS, Block, printed_by
-from release_support import cli, words
+from support.docs import DOCS, Block, printed_by
+from support.release import cli, words
 from targetdp import Guarantee, Staircase
 from targetdp._core import up
 from targetdp.theorem1 import accuracy_ceiling

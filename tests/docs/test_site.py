@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import targetdp
-from docs_support import DOCS
+from support.docs import DOCS
 
 ROOT = DOCS.parent
 CONFIGURATION = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import targetdp
-from docs_support import DOCS, blocks, differences, printed_by
+from support.docs import DOCS, blocks, differences, printed_by
 
 TUTORIAL = "tutorial.md"
 ONE_PERSON = 4_950_000 / 1_500

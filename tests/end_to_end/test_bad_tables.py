@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from release_support import (
+from support.release import (
     ASKED,
     FEATURES,
     NAMED,

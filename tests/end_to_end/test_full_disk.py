@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from faults_support import count
-from release_support import (
+from support.faults import count
+from support.release import (
     ASKED,
     certificate_of,
     cli,

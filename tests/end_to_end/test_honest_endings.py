@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from release_support import ASKED, cli, holds, table_of, write_parquet, write_scales
+from support.release import ASKED, cli, holds, table_of, write_parquet, write_scales
 from targetdp.release import Ledger, SigningKey, certificate_path, default_key_path
 from targetdp.release._holder import Holder
 from targetdp.release._staging import Staging

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from release_support import (
+from support.release import (
     ASKED,
     FEATURES,
     cli,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from faults_support import count, some, times
-from release_support import certificate_of, hidden
-from staged_support import RUN, clean_up, forget, place, put_back, release_that_is_there
+from support.faults import count, some, times
+from support.release import certificate_of, hidden
+from support.staged import RUN, clean_up, forget, place, put_back, release_that_is_there
+from support.zygote import Ended, Zygote
 from targetdp.release import Ledger, verify_release
-from zygote import Ended, Zygote
 
 CHAINED = 5
 """A run may finish after so many kills at random moments (every call has its own kill besides)."""

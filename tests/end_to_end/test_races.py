@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from release_support import (
+from support.release import (
     ASKED,
     cli,
     hidden,
@@ -13,8 +13,8 @@ from release_support import (
     write_parquet,
     write_scales,
 )
+from support.zygote import Zygote
 from targetdp.release import Ledger
-from zygote import Zygote
 
 
 def place(folder: Path, rows: int) -> None:

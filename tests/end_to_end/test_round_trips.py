@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from release_support import (
+from support.release import (
     ASKED,
     CENTERS,
     FEATURES,
@@ -37,7 +37,7 @@ from release_support import (
     write_parquet,
     write_scales,
 )
-from support import assert_scale, same_distribution
+from support.statistics import assert_scale, same_distribution
 from targetdp._core import Floats
 from targetdp.normalization import declared_scales
 from targetdp.release import Ledger, privatize_frame

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from release_support import Ran, certificate_of, command, hidden, read_back, table_of, words, write_parquet
-from zygote import Zygote
+from support.release import Ran, certificate_of, command, hidden, read_back, table_of, words, write_parquet
+from support.zygote import Zygote
 
 STORY = """
 targetdp plan --accuracy 0.99 --epsilon 1 --delta 1e-4

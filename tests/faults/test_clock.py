@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from faults_support import count, some, times
-from release_support import ASKED, certificate_of, cli, table_of, words, write_parquet, write_scales
+from support.faults import count, some, times
+from support.release import ASKED, certificate_of, cli, table_of, words, write_parquet, write_scales
 from targetdp.release import Ledger, certificate_path, verify_in_ledger, verify_release
 
 JUMPS = {

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from faults_support import WHOLE, count, times
-from release_support import ASKED, cli, hidden, holds, table_of, words, write_parquet, write_scales
+from support.faults import WHOLE, count, times
+from support.release import ASKED, cli, hidden, holds, table_of, words, write_parquet, write_scales
+from support.zygote import Harm, Zygote
 from targetdp.release import Ledger
-from zygote import Harm, Zygote
 
 BOOK = ("--ledger", "ledger.db", "--population", "people")
 

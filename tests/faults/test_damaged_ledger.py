@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from faults_support import count, mutated, some, times
-from release_support import cli
-from staged_support import RUN, clean_up, place, put_back
+from support.faults import count, mutated, some, times
+from support.release import cli
+from support.staged import RUN, clean_up, place, put_back
+from support.zygote import Zygote
 from targetdp.mechanisms import GaussianNoise
 from targetdp.release import Ledger, SigningKey, default_key_path
 from targetdp.release._certificate._charge import Charge
-from zygote import Zygote
 
 BOOK = ("--ledger", "ledger.db")
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from faults_support import count, mutated, times
-from release_support import ASKED, cli, table_of, write_parquet, write_scales
+from support.faults import count, mutated, times
+from support.release import ASKED, cli, table_of, write_parquet, write_scales
+from support.zygote import Zygote
 from targetdp.release import certificate_path
 from targetdp.release._staging import page_path
-from zygote import Zygote
 
 
 @pytest.fixture(params=["out.parquet", "out.csv"])

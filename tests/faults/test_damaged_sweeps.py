@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from faults_support import count, mutated, times
-from release_support import cli
+from support.faults import count, mutated, times
+from support.release import cli
+from support.tradeoff import TINY, finished_bytes, sweep
 from targetdp.tradeoff import read_figures, run
-from tradeoff_support import TINY, finished_bytes, sweep
 
 
 @pytest.fixture(scope="module")

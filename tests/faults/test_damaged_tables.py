@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from faults_support import WHOLE, count, mutated, times
-from release_support import (
+from support.faults import WHOLE, count, mutated, times
+from support.release import (
     CENTERS,
     FEATURES,
     NAMED,
@@ -28,10 +28,10 @@ from release_support import (
     write_parquet,
     write_scales,
 )
-from staged_support import forget
+from support.staged import forget
+from support.zygote import Zygote
 from targetdp._core import Floats
 from targetdp.release import verify_release
-from zygote import Zygote
 
 LOUD = (*NAMED, "--B", "0.0001", "--epsilon", "100", "--delta", "1e-6", "--scales", "scales.toml")
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from faults_support import FAULTS, WHOLE, count, some, times
-from staged_support import LIMIT, RUN, clean_up, place, put_back, release_that_is_there
+from support.faults import FAULTS, WHOLE, count, some, times
+from support.staged import LIMIT, RUN, clean_up, place, put_back, release_that_is_there
+from support.tradeoff import TINY, finished_bytes, sweep
+from support.zygote import Ended, Harm, Zygote
 from targetdp.guarantee import Guarantee
 from targetdp.release import Ledger
 from targetdp.tradeoff import run
-from tradeoff_support import TINY, finished_bytes, sweep
-from zygote import Ended, Harm, Zygote
 
 ERRORS = (Harm(error=errno.ENOSPC), Harm(error=errno.ENOSPC, stays=True), Harm(error=errno.EIO))
 """Full for a moment, full from then on, broken for a moment."""

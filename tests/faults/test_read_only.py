@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from faults_support import count
-from release_support import ASKED, nothing_changes
-from staged_support import LIMIT, RUN, place
+from support.faults import count
+from support.release import ASKED, nothing_changes
+from support.staged import LIMIT, RUN, place
+from support.tradeoff import files
+from support.zygote import Harm, Zygote
 from targetdp.release import Ledger
-from tradeoff_support import files
-from zygote import Harm, Zygote
 
 if os.geteuid() == 0 and sys.platform != "linux":
     pytest.skip("root may write everywhere, and cannot give that up here", allow_module_level=True)

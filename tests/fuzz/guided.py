@@ -10,7 +10,7 @@ from pathlib import Path
 import atheris
 
 with atheris.instrument_imports(include=["targetdp", "tomllib", "json"]):
-    from fuzz_readers import READERS, only_value_errors
+    from support.fuzz_readers import READERS, only_value_errors
 
 
 @atheris.instrument_func  # type: ignore[untyped-decorator, unused-ignore]

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fuzz_readers import READERS, file_of, only_value_errors
-from release_support import ASKED, FEATURES, cli, table_of, write_csv, write_parquet, write_scales
-from score_support import write_weights
+from support.fuzz_readers import READERS, file_of, only_value_errors
+from support.release import ASKED, FEATURES, cli, table_of, write_csv, write_parquet, write_scales
+from support.scores import write_weights
+from support.tradeoff import files
 from targetdp.release import certificate_path
-from tradeoff_support import files
 
 pytestmark = pytest.mark.skipif(
     find_spec("atheris") is None and os.environ.get("TARGETDP_REQUIRE_ATHERIS") != "1",

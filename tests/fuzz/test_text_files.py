@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuzz_readers import READERS, TOML_READERS, file_of, only_value_errors
+from support.fuzz_readers import READERS, TOML_READERS, file_of, only_value_errors
 
 TIMES = int(os.environ.get("TARGETDP_FUZZ", "25"))
 QUIET = settings(

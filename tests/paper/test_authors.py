@@ -17,7 +17,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
-from outside import AUTHORS, needs, outside
+from support.outside import AUTHORS, needs, outside
 from targetdp import Guarantee, least_noise
 from targetdp._core import Floats
 from targetdp.attacks import attribute_inference, singling_out, split_holdout

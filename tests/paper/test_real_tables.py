@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 
-from outside import VIETNAM, needs
+from support.outside import VIETNAM, needs
 from targetdp import Guarantee, data_scales, normalize
 from targetdp._core import Floats
 from targetdp.mechanisms import noise_mechanisms

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from leaks_support import masked, tables, without_own
-from release_support import ASKED, FEATURES, cli, read_back, write_parquet, write_scales
+from support.leaks import masked, tables, without_own
+from support.release import ASKED, FEATURES, cli, read_back, write_parquet, write_scales
 from targetdp.release import certificate_path
 from targetdp.release._staging import page_path
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from leaks_support import masked, tables, without_own
-from release_support import ASKED, cli, read_back, write_parquet, write_scales
-from score_support import write_weights
+from support.leaks import masked, tables, without_own
+from support.release import ASKED, cli, read_back, write_parquet, write_scales
+from support.scores import write_weights
 from targetdp.release import certificate_path
 from targetdp.release._staging import page_path
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from leaks_support import masked
-from release_support import cli
+from support.leaks import masked
+from support.release import cli
+from support.tradeoff import FEATURES, files
 from targetdp.programs import MARK
 from targetdp.tradeoff import MARK as FIELD
-from tradeoff_support import FEATURES, files
 
 EXTREMES = {"as it is": None, "a neighbor": 0.1, "extreme": 1e12}
 

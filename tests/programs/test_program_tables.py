@@ -13,7 +13,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_predict
 
-from outside import CREDIT, VIETNAM, needs
+from support.outside import CREDIT, VIETNAM, needs
 from targetdp import Guarantee
 from targetdp.mechanisms import least_noise, noise_mechanisms
 from targetdp.programs import Folds, OpenProgram, load_program

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from release_support import CENTERS, FEATURES, SCALES, settings, table_of, write_parquet, write_scales
+from support.release import CENTERS, FEATURES, SCALES, settings, table_of, write_parquet, write_scales
 from targetdp.normalization import ColumnScales, confidential_scales, declared_scales
 from targetdp.release import Certificate, SigningKey, privatize_file
 from targetdp.release._certificate._caveats import NO_LEDGER

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from release_support import CENTERS, FEATURES, SCALES, people, write_scales
+from support.release import CENTERS, FEATURES, SCALES, people, write_scales
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import declared_scales
 from targetdp.release import (

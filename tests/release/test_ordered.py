@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from release_support import FEATURES, settings
+from support.release import FEATURES, settings
 from targetdp._core import Silent
 from targetdp.release._engine._ordered import output_schema, write_in_order
 from targetdp.table import Sink, Spill, regrouped

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from release_support import settings
+from support.release import settings
 from targetdp._core import percent_up, up
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import ColumnScales, confidential_scales, declared_scales

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from release_support import certificate_of, write_scales
-from score_support import release_sample, release_scores, two_tables
+from support.release import certificate_of, write_scales
+from support.scores import release_sample, release_scores, two_tables
 from targetdp.release import Certificate, against_sample, verify_release
 from targetdp.release._certificate._page import page
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from release_support import FEATURES, nothing_changes, read_back, write_parquet, write_scales
-from score_support import (
+from support.release import FEATURES, nothing_changes, read_back, write_parquet, write_scales
+from support.scores import (
     EVERYBODY,
     SAMPLED,
     in_folder,

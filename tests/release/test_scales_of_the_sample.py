@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from release_support import FEATURES, certificate_of, values_of, write_parquet
-from score_support import charged, in_folder, release_sample, release_scores, two_tables, write_weights
+from support.release import FEATURES, certificate_of, values_of, write_parquet
+from support.scores import charged, in_folder, release_sample, release_scores, two_tables, write_weights
 from targetdp import sequential
 from targetdp.accounting import StatedLoss, compose
 from targetdp.mechanisms import LinearLaw, law_of, score_rounding

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from release_support import (
+from support.release import (
     CENTERS,
     FEATURES,
     SCALES,
@@ -25,7 +25,7 @@ from release_support import (
     write_csv,
     write_parquet,
 )
-from score_support import TWO, WEIGHTS, in_folder, release_sample, release_scores, two_tables, write_weights
+from support.scores import TWO, WEIGHTS, in_folder, release_sample, release_scores, two_tables, write_weights
 from targetdp import privatize_frame
 from targetdp._core import Floats
 from targetdp.guarantee import Guarantee

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from release_support import certificate_of
-from score_support import TWO, charged, in_folder, release_sample, release_scores, two_tables, write_weights
+from support.release import certificate_of
+from support.scores import TWO, charged, in_folder, release_sample, release_scores, two_tables, write_weights
 from targetdp import GaussianNoise, Guarantee
 from targetdp.release import (
     Certificate,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from release_support import settings
-from score_support import TWO, write_weights
+from support.release import settings
+from support.scores import TWO, write_weights
 from targetdp.mechanisms import noise_mechanisms
 from targetdp.release import make_settings, read_release_file
 from targetdp.release._settings import MECHANISMS

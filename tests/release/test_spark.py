@@ -16,8 +16,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from faults_support import count, times
-from release_support import (
+from support.faults import count, times
+from support.release import (
     FEATURES,
     certificate_of,
     hidden,
@@ -32,8 +32,8 @@ from release_support import (
     write_parquet,
     write_scales,
 )
-from score_support import TWO, release_sample, two_tables, write_weights
-from support import means_agree, same_distribution
+from support.scores import TWO, release_sample, two_tables, write_weights
+from support.statistics import means_agree, same_distribution
 from targetdp import Staircase
 from targetdp._core import Floats
 from targetdp.mechanisms import LinearLaw, SphericalLaplaceLaw
@@ -89,7 +89,7 @@ def spark(events: Path) -> Iterator[Any]:
             .config("spark.default.parallelism", "3")
             # Quick to start, and quick tasks: the code of a short run is not worth the best compiler.
             .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-            .config("spark.python.daemon.module", "spark_daemon")
+            .config("spark.python.daemon.module", "support.spark_daemon")
             .config("spark.executorEnv.PYTHONPATH", str(Path(__file__).parents[1]))
             .config("spark.eventLog.enabled", "true")
             .config("spark.eventLog.compress", "false")

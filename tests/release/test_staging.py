@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from release_support import hidden, settings, snapshot
+from support.release import hidden, settings, snapshot
 from targetdp.normalization import declared_scales
 from targetdp.release import Certificate, certificate_path
 from targetdp.release._certificate._certificate import make_certificate

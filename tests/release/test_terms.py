@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from release_support import FEATURES, settings
-from score_support import TWO, write_weights
+from support.release import FEATURES, settings
+from support.scores import TWO, write_weights
 from targetdp import least_noise
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LinearLaw

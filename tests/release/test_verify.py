@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from release_support import (
+from support.release import (
     FEATURES,
     certificate_of,
     read_back,

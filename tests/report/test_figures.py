@@ -21,7 +21,8 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-from release_support import cli, words
+from support.release import cli, words
+from support.tradeoff import TINY, study, sweep
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import noise_mechanisms
 from targetdp.programs import MARK
@@ -45,7 +46,6 @@ from targetdp.report._figures._curves import TOGO, EpsilonCurves, NoiseCompariso
 from targetdp.report._figures._drawing import Drawn, rendered
 from targetdp.report._figures._style import SMALL, WHITE, delta_words, epsilon_words, printable, short, style
 from targetdp.tradeoff import Estimate, run
-from tradeoff_support import TINY, study, sweep
 
 GRID = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
 Kinds = tuple[str, ...]

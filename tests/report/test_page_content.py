@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from support.tradeoff import GRID, people, study, sweep
 from targetdp.cli import app
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import confidential_scales, data_scales, declared_scales
@@ -23,7 +24,6 @@ from targetdp.report._page._promise import EPSILONS, ceiling_curves
 from targetdp.report._page._render import LARGEST
 from targetdp.theorem1 import accuracy_ceiling
 from targetdp.tradeoff import Constraint, Grid, read_figures, recommend, release_text, run
-from tradeoff_support import GRID, people, study, sweep
 
 RELEASABLE = Grid(B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5, 0.9), group_sizes=(2, 5))
 """As GRID, but with the k that a release has: k = 100 cannot be made."""

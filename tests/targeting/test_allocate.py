@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from learn_support import EVERYBODY, SAMPLED, labels, population, release_sample, write_program
-from release_support import read_back, settings, write_csv
+from support.learn import EVERYBODY, SAMPLED, labels, population, release_sample, write_program
+from support.release import read_back, settings, write_csv
 from targetdp import Staircase
 from targetdp.programs import read_program_file
 from targetdp.programs._ranking import highest

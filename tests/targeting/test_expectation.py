@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from support.targeting import crowd, noisy
 from targetdp import Guarantee, least_noise
 from targetdp._core import Floats
 from targetdp.mechanisms import Scores
@@ -15,7 +16,6 @@ from targetdp.targeting import chances_of_scores, expect, learn
 from targetdp.targeting._expect import Difference, Expectation
 from targetdp.targeting._learn import Weights
 from targetdp.targeting._score_noise import ScoreNoise
-from targeting_support import crowd, noisy
 
 SAMPLES, MISSED = 60, 9
 """Of 60 intervals at 95%, more than 9 are missed with probability 0.0007; if they held in 70%, 9 or fewer

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from learn_support import SAMPLED, labels, population, release_sample, write_program
-from release_support import FEATURES, read_back, values_of, write_csv, write_parquet
+from support.learn import SAMPLED, labels, population, release_sample, write_program
+from support.release import FEATURES, read_back, values_of, write_csv, write_parquet
 from targetdp import Guarantee
 from targetdp.programs import Aid, Lending, read_program_file
 from targetdp.targeting import compare_epsilons, plan_scores, read_labelled

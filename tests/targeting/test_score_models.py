@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from support.targeting import crowd, noisy
 from targetdp import Guarantee
 from targetdp._core import Floats
 from targetdp.programs import Aid, Lending, loans_at_rates
@@ -10,7 +11,6 @@ from targetdp.targeting import learn
 from targetdp.targeting._learn import Weights
 from targetdp.targeting._score_models import BootstrapSample, ErrorShares, counted
 from targetdp.targeting._score_noise import ScoreNoise
-from targeting_support import crowd, noisy
 
 STEP = 0.01
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from support.targeting import crowd, noisy
 from targetdp import Guarantee, least_noise
 from targetdp._core import Floats
 from targetdp.mechanisms import Scores
@@ -14,7 +15,6 @@ from targetdp.targeting import chances_of_scores, learn
 from targetdp.targeting._learn import Weights
 from targetdp.targeting._reading import chances_of_rows
 from targetdp.targeting._score_noise import ScoreNoise
-from targeting_support import crowd, noisy
 
 QUOTA = 0.3
 

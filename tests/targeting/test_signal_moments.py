@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from support.targeting import covariance, crowd, noisy
 from targetdp import Guarantee
 from targetdp.targeting._signal import plausible, signal_of
-from targeting_support import covariance, crowd, noisy
 
 
 def test_without_noise_they_are_the_usual_moments() -> None:

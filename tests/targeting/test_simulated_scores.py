@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.simulated_scores import ROWS, SCORES, WITHOUT_PRIVACY, SimulatedScores, simulate_scores
-from outside import CREDIT, VIETNAM, needs
+from support.outside import CREDIT, VIETNAM, needs
 from targetdp import Guarantee
 from targetdp._core import Floats
 from targetdp.normalization import data_scales, normalize

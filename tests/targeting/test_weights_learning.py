@@ -7,11 +7,11 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from support.targeting import best_direction, covariance, crowd, noisy, true_correlation, unit
 from targetdp import Guarantee
 from targetdp._core import Floats
 from targetdp.targeting import learn
 from targetdp.targeting._learn import FEWEST
-from targeting_support import best_direction, covariance, crowd, noisy, true_correlation, unit
 
 NONE = np.zeros((4, 4))
 

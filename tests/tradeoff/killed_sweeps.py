@@ -91,8 +91,8 @@ def main(place: Path, kills_at_random: int) -> None:
 
 
 if __name__ == "__main__":
+    from support.tradeoff import TINY, sweep
     from targetdp.tradeoff import run
-    from tradeoff_support import TINY, sweep
 
     folder = Path(sys.argv[1])
     run(sweep(grid=TINY), folder / "warm")  # loads compiled code once

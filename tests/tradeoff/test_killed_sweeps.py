@@ -9,9 +9,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from faults_support import count, times
+from support.faults import count, times
+from support.tradeoff import TINY, finished_bytes, sweep
 from targetdp.tradeoff import run
-from tradeoff_support import TINY, finished_bytes, sweep
 
 TESTS = Path(__file__).parents[1]
 SIMULATIONS = 12

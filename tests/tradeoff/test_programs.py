@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.tradeoff import FEATURES, GRID, PEOPLE, files, people
 from targetdp.programs import Aid, Lending
 from targetdp.tradeoff import Grid, find_sweep
-from tradeoff_support import FEATURES, GRID, PEOPLE, files, people
 
 
 def test_a_program_file_says_everything(tmp_path: Path) -> None:

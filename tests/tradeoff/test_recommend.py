@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from support.tradeoff import FEATURES, GRID, study, sweep
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import PrivateProjection, noise_mechanisms
 from targetdp.programs import MARK
@@ -17,7 +18,6 @@ from targetdp.tradeoff import Constraint, Estimate, Grid, Recommendation, recomm
 from targetdp.tradeoff._recommend import _one_of_each
 from targetdp.tradeoff._study import fingerprint_of, metadata
 from targetdp.tradeoff._sweep_folder import Place, sealed
-from tradeoff_support import FEATURES, GRID, study, sweep
 
 SMALL, CLASSIC = "least-noise B=0.25 epsilon=3.5", "least-noise B=2 epsilon=3.5"
 PRINTED = "projection B=0.25 epsilon1=3 epsilon2=0.9"

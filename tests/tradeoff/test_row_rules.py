@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from release_support import cli
+from support.release import cli
+from support.tradeoff import SIMULATIONS, WITH_SCORES, files, study, sweep
 from targetdp.programs import open_program
 from targetdp.report import choose, read_program
 from targetdp.report._figures import _caption as caption
 from targetdp.tradeoff import Constraint, find_sweep, promise_of, read_run, recommend, release_text, run
-from tradeoff_support import SIMULATIONS, WITH_SCORES, files, study, sweep
 
 EVERYTHING = replace(WITH_SCORES, mechanisms=(*WITH_SCORES.mechanisms, "projection"), group_sizes=(2,))
 """A cell of every technology."""

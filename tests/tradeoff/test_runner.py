@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from support.tradeoff import FEATURES, GRID, SIMULATIONS, finished_bytes, study, sweep
 from targetdp._core import Silent
 from targetdp.programs import Folds, Imported, Ridge
 from targetdp.tradeoff import Finished, Grid, run
 from targetdp.tradeoff import _sweep as sweep_module
-from tradeoff_support import FEATURES, GRID, SIMULATIONS, finished_bytes, study, sweep
 
 
 class Counted(Silent):

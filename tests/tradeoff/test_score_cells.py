@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from support.tradeoff import FEATURES, PEOPLE, WITH_SCORES, files, study, sweep
 from targetdp.attacks import (
     Protection,
     attribute_inference,
@@ -24,7 +25,6 @@ from targetdp.targeting import learn
 from targetdp.targeting._sample_and_scores import part_of
 from targetdp.tradeoff import Cell, Constraint, Grid, Study, Sweep, generator, recommend, run, simulate
 from targetdp.tradeoff._score import Score
-from tradeoff_support import FEATURES, PEOPLE, WITH_SCORES, files, study, sweep
 
 CELLS = {cell.name: cell for cell in WITH_SCORES.cells(PEOPLE)}
 CELL = CELLS["score B=0.25 epsilon=3.5"]

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from support.tradeoff import GRID, PEOPLE
 from targetdp.tradeoff._results import derived, part_of, summarize
 from targetdp.tradeoff._simulation import Figure, Simulated
 from targetdp.tradeoff._sweep import Unit
-from tradeoff_support import GRID, PEOPLE
 
 CELL = GRID.cells(PEOPLE)[1]
 T2 = 4.302652729911275

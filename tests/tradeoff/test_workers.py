@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from support.tradeoff import TINY, finished_bytes, look, sweep
 from targetdp._core import Silent, at_most, in_threads, processors
 from targetdp.tradeoff import run
 from targetdp.tradeoff._run import Backend, as_they_come
-from tradeoff_support import TINY, finished_bytes, look, sweep
 
 
 def fail(task: int) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from faults_support import count, times
+from support.faults import count, times
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise, SphericalLaplace
 from targetdp.release import Entry, Head, Ledger, LedgerDamaged, LimitExceeded, ReleaseRow, SigningKey

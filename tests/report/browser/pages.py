@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from support.tradeoff import people, study
 from targetdp.normalization import data_scales, normalize
 from targetdp.programs import Aid, Folds, Lending, loans_at_rates
 from targetdp.report import content, page, usual_limits
 from targetdp.tradeoff import SUMMARY, Constraint, Grid, Study, Sweep, run
 from targetdp.tradeoff._study import metadata
 from targetdp.tradeoff._sweep_folder import RUN, Place, sealed
-from tradeoff_support import people, study
 
 GRID = Grid(B=(0.25, 0.5, 2.0), epsilon1=(1.0, 3.0), epsilon2=(0.3, 0.9), group_sizes=(2, 5))
 """Two ε₁ and two ε₂: four ε, and projections that are equal in distribution."""

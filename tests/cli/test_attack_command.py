@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from release_support import FEATURES, Ran, cli, command, table_of, words, write_parquet, write_scales
-from score_support import write_weights
+from support.release import FEATURES, Ran, cli, command, table_of, words, write_parquet, write_scales
+from support.scores import write_weights
 from targetdp.attacks import panel_names, registered
 
 ROWS = 600

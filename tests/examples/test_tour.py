@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from demo_support import compared
 from examples.tour import _tour as tour
 from examples.tour import comparison as demo
 from examples.tour._tour import steps
 from examples.tour.comparison import Line, compare, render
+from support.demo import compared
 from targetdp import Guarantee, SphericalLaplace, least_noise
 from targetdp.mechanisms import noise_mechanisms
 from targetdp.populations import invented_populations

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from learn_support import EVERYBODY, SAMPLED, population, release_sample, write_program
-from release_support import (
+from support.learn import EVERYBODY, SAMPLED, population, release_sample, write_program
+from support.release import (
     CENTERS,
     FEATURES,
     NAMED,

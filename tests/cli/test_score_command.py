@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from release_support import (
+from support.release import (
     ASKED,
     COMMAND,
     FEATURES,
@@ -25,7 +25,7 @@ from release_support import (
     words,
     write_parquet,
 )
-from score_support import two_tables, write_weights
+from support.scores import two_tables, write_weights
 from targetdp.release import SigningKey, certificate_path, default_key_path
 from targetdp.release._staging import page_path
 

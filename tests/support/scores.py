@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from release_support import FEATURES, settings, table_of, write_parquet, write_scales
+from support.release import FEATURES, settings, table_of, write_parquet, write_scales
 from targetdp.release import Settings, privatize_file, weights_text
 from targetdp.release._job import Released
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from release_support import Ran, cli, words
+from support.release import Ran, cli, words
+from support.tradeoff import files, finished_bytes
 from targetdp.programs import MARK
 from targetdp.release import make_settings
-from tradeoff_support import files, finished_bytes
 
 EASY = ("--singling-out", "0.1")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from release_support import CENTERS, FEATURES, SCALES, settings, write_csv, write_parquet, write_scales
+from support.release import CENTERS, FEATURES, SCALES, settings, write_csv, write_parquet, write_scales
 from targetdp.release import privatize_file
 from targetdp.release._job import Released
 

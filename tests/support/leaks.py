@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from release_support import SCALES, table_of
+from support.release import SCALES, table_of
 
 OWN = ("release", "time", "signature", "output", "sha256", "entry")
 """Fields of a certificate that differ between any two releases, of one table too."""

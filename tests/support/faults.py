@@ -1,7 +1,7 @@
 """What tests under faults share: how much of each fault is injected, and a tally of what came of it.
 
 `make test` runs a sample; with ``TARGETDP_FAULTS=whole`` (`make faults`) the same tests run whole, and
-`tests/faults_tally.py` writes their tally into docs/reliability.md.
+`tests/support/faults_tally.py` writes their tally into docs/reliability.md.
 """
 
 import json

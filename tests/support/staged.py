@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
-from release_support import ASKED, certificate_of, hidden, table_of, write_parquet, write_scales
+from support.release import ASKED, certificate_of, hidden, table_of, write_parquet, write_scales
+from support.zygote import Zygote
 from targetdp.release import Ledger, certificate_path, verify_in_ledger, verify_release
 from targetdp.release._staging import page_path
-from zygote import Zygote
 
 RUN = (
     "privatize", "in.parquet", "out.parquet", *ASKED, "--scales", "scales.toml", "--mechanism", "gaussian",

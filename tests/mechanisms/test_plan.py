@@ -2,7 +2,7 @@
 
 import pytest
 
-from release_support import cli
+from support.release import cli
 from targetdp import Guarantee, accuracy_ceiling, largest_B, least_noise
 from targetdp.mechanisms import plan
 from targetdp.mechanisms._plan import PAPER_GRID

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from release_support import cli, read_back, words
+from support.release import cli, read_back, words
 from targetdp.populations import draw, invented_populations, public_tables
 from targetdp.table import Sink
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from release_support import nothing_changes, read_back, write_parquet
-from score_support import charged, release_sample, release_scores, two_tables, write_weights
+from support.release import nothing_changes, read_back, write_parquet
+from support.scores import charged, release_sample, release_scores, two_tables, write_weights
 from targetdp.guarantee import Guarantee
 from targetdp.release import Head, Ledger, LimitExceeded, SigningKey, verify_in_ledger
 

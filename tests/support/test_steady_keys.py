@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from steady_keys import REAL, SteadyKeys
+from support.steady_keys import REAL, SteadyKeys
 
 
 def draw(keys: SteadyKeys, whose: str, count: int) -> list[bytes]:

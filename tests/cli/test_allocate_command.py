@@ -8,8 +8,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from learn_support import EVERYBODY, SAMPLED, release_sample, write_program
-from release_support import NAMED, Ran, cli, nothing_changes, words
+from support.learn import EVERYBODY, SAMPLED, release_sample, write_program
+from support.release import NAMED, Ran, cli, nothing_changes, words
 
 OPTIONS = ("--program", "program.toml", "--out", "decisions.csv")
 

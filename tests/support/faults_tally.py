@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from faults_support import FAULTS, TALLY, WHOLE
+from support.faults import FAULTS, TALLY, WHOLE
 from targetdp._core import __version__
 
-PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
 TABLE = re.compile(r"(?<=<!-- written by make faults -->\n).*(?=<!-- until here -->)", re.DOTALL)
 _BEGIN = time.monotonic()
 

@@ -23,7 +23,8 @@ def needs(*files: Path) -> pytest.MarkDecorator:
     missing = [path.name for path in files if not path.is_file()]
     names = f"{TABLES}, {PAPER} or {AUTHORS}"
     return pytest.mark.skipif(
-        bool(missing), reason=f"no {', '.join(missing)}: name the folder in {names} (tests/outside.py)"
+        bool(missing),
+        reason=f"no {', '.join(missing)}: name the folder in {names} (tests/support/outside.py)",
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from release_support import FEATURES
+from support.release import FEATURES
 from targetdp.normalization import read_bounds, read_scales
 from targetdp.programs import read_program_file
 from targetdp.release import Ledger, make_settings, read_certificate, read_release_file

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
-from support import FALSE_ALARM
+from support.statistics import FALSE_ALARM
 from targetdp import GaussianNoise
 from targetdp._core import Words
 from targetdp.noise import PublicWords, SecretWords, WordStream, word_stream
@@ -20,7 +20,7 @@ from targetdp.noise._random_words import SimulatedWords, fresh_key
 
 @pytest.fixture(autouse=True)
 def real_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other tests have steady ones instead (tests/steady_keys.py)."""
+    """Other tests have steady ones instead (tests/support/steady_keys.py)."""
     monkeypatch.setattr("targetdp.noise._random_words.fresh_key", fresh_key)
 
 

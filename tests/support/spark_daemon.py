@@ -8,7 +8,7 @@ import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
 import targetdp.release._engine._spark_tasks  # noqa: F401
-from zygote import load_kernels
+from support.zygote import load_kernels
 
 if __name__ == "__main__":
     load_kernels()

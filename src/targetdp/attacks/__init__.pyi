@@ -15,7 +15,6 @@ from targetdp.attacks._declaration import attack as attack
 from targetdp.attacks._declaration import meaning as meaning
 from targetdp.attacks._declaration import panel_names as panel_names
 from targetdp.attacks._declaration import registered as registered
-from targetdp.attacks._distinguishing import Formula as Formula
 from targetdp.attacks._distinguishing import distinguishing as distinguishing
 from targetdp.attacks._distinguishing import printed_loss as printed_loss
 from targetdp.attacks._guess._failed_guesses import near as near

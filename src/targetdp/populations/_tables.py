@@ -204,7 +204,7 @@ class CompanionFile:
         text: Its content.
 
     Example:
-        >>> CompanionFile(Path("togo.toml"), 'kind = "aid"').path.name
+        >>> CompanionFile(Path("togo.toml"), "quota = 0.29").path.name
         'togo.toml'
     """
 

@@ -143,6 +143,7 @@ class Sink:
         schema: Names and types of the columns.
         ids: The column of ids, if there is one.
         parts: Whether ``path`` is a directory of part files.
+        private: Whether the owner alone may read the files.
 
     Raises:
         FileExistsError: Something has this name.

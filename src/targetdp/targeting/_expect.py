@@ -114,6 +114,7 @@ def expect(
     Edges: the more noise the private rows have, the wider.
 
     Example:
+        >>> from targetdp.programs import Aid
         >>> from targetdp.targeting import learn
         >>> rng = np.random.default_rng(0)
         >>> rows = rng.uniform(-0.5, 0.5, (500, 2))

@@ -14,7 +14,7 @@ from targetdp.attacks import (
     split_holdout,
 )
 from targetdp.mechanisms import NoiseMechanism
-from targetdp.programs import Aid, Lending, Program
+from targetdp.programs import Program, ScoredProgram
 from targetdp.targeting import FEWEST_TO_DECIDE, SampleAndScores
 from targetdp.tradeoff._rows import LeastNoiseRows
 from targetdp.tradeoff._simulation import Figure, Simulated, Trial, attack_figures, program_figures, timed
@@ -70,7 +70,7 @@ class Score(LeastNoiseRows):
 
     def check_program(self, program: Program) -> None:
         """Scores are learned for aid and lending."""
-        if not isinstance(program, Aid | Lending):
+        if not isinstance(program, ScoredProgram):
             raise TypeError(
                 f"mechanisms names {self.name}, which is made for aid and lending, and the program is "
                 f"{program.kind!r}: leave it out of the grid's mechanisms"
@@ -106,7 +106,7 @@ class Score(LeastNoiseRows):
         study, rng, program = trial.study, trial.rng, trial.study.program
         releases = self.sample_and_scores(trial.cell, study.dimensions)
         seconds: dict[str, float] = {}
-        assert isinstance(program, Aid | Lending)  # noqa: S101 (a sweep refuses others)
+        assert isinstance(program, ScoredProgram)  # noqa: S101 (a sweep refuses others)
         release = rng("release")
         with timed(seconds, "privatize"):
             Z = releases.row_mechanism.privatize(study.X, release)

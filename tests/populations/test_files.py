@@ -160,7 +160,7 @@ def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path, monkeypatch:
 
 def test_two_runs_for_one_name_do_not_meet(tmp_path: Path) -> None:
     path, folder = tmp_path / "people.csv", tmp_path / ".people.csv.example"
-    folder.mkdir()
+    folder.mkdir(mode=0o700)
     (folder / "table").write_text("half")
     other = os.open(folder, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)

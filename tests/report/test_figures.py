@@ -21,6 +21,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from PIL import Image
 
+import targetdp
 from support.release import cli, words
 from support.tradeoff import TINY, study, sweep
 from targetdp.guarantee import Guarantee
@@ -716,6 +717,7 @@ def test_help_does_not_wait_for_matplotlib() -> None:
 def test_without_matplotlib_the_command_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(targetdp, "report", targetdp.report)  # which comes back when the test ends
     for name in [name for name in sys.modules if name.startswith("targetdp.report")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)

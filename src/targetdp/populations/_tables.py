@@ -89,15 +89,22 @@ def _locked(folder: Path, path: Path) -> int:
     folder.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0))
     try:
-        owned = os.fstat(lock)
-        if owned.st_uid != os.geteuid() or owned.st_mode & 0o077:
-            raise PermissionError(f"{folder} belongs to somebody else, or is open to others")
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(lock).st_ino != folder.stat().st_ino:
-            raise BlockingIOError("another run just ended and took its folder away")
-    except OSError as error:
+        status = os.fstat(lock)
+        if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            raise ValueError(
+                f"{folder}, where {path} would be written first, is somebody else's or open to others: remove "
+                "it, or choose another folder"
+            )
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            gone = status.st_ino != folder.stat().st_ino  # another run just ended and took its folder away
+        except OSError:
+            gone = True
+        if gone:
+            raise ValueError(f"another run is writing {path}: wait for it, or choose another name")
+    except BaseException:
         os.close(lock)
-        raise ValueError(f"another run is writing {path}: wait for it, or choose another name") from error
+        raise
     return lock
 
 

@@ -222,7 +222,7 @@ def test_a_planted_place_for_a_draft_is_refused(tmp_path: Path, planted: str) ->
     if planted != "link":
         place.chmod(0o777)
     with (
-        pytest.raises((ValueError, OSError), match="somebody else|symbolic|directory"),
+        pytest.raises((ValueError, OSError), match=r"somebody else|symbolic|directory"),
         whole_file(tmp_path / "people.csv", force=False),
     ):
         pytest.fail("it must not be opened")

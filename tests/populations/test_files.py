@@ -164,7 +164,7 @@ def test_two_runs_for_one_name_do_not_meet(tmp_path: Path) -> None:
     (folder / "table").write_text("half")
     other = os.open(folder, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
-    with pytest.raises(ValueError, match=r"another run is writing .*people\.csv: wait for it"):
+    with pytest.raises(ValueError, match=r"people\.csv cannot be written: another run is writing it; wait"):
         write("togo", path)
     assert (folder / "table").read_text() == "half"
     os.close(other)

@@ -9,7 +9,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,24 +88,22 @@ def _locked(folder: Path, path: Path) -> int:
     """Lock a folder for this run alone, until the handle is closed."""
     folder.mkdir(mode=0o700, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0))
-    try:
-        status = os.fstat(lock)
-        if status.st_uid != os.geteuid() or status.st_mode & 0o077:
-            raise ValueError(
-                f"{folder}, where {path} would be written first, is somebody else's or open to others: remove "
-                "it, or choose another folder"
-            )
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            gone = status.st_ino != folder.stat().st_ino  # another run just ended and took its folder away
-        except OSError:
-            gone = True
-        if gone:
-            raise ValueError(f"another run is writing {path}: wait for it, or choose another name")
-    except BaseException:
+    if (reason := _why_not_ours(folder, lock)) is not None:
         os.close(lock)
-        raise
+        raise ValueError(f"{path} cannot be written: {reason}")
     return lock
+
+
+def _why_not_ours(folder: Path, handle: int) -> str | None:
+    """Why this run may not write in a hidden folder; None if it holds it alone now."""
+    status = os.fstat(handle)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        return f"{folder} is somebody else's or open to others; remove it, or choose another folder"
+    with suppress(OSError):  # somebody holds it, or has just ended and taken it away
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if status.st_ino == folder.stat().st_ino:
+            return None
+    return "another run is writing it; wait for it, or choose another name"
 
 
 # Invented people as tables, a few batches at a time: worked out in threads, handed over in order.

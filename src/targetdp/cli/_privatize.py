@@ -61,10 +61,10 @@ def given_by(release: Path | None, flags: dict[str, Any]) -> dict[str, Any]:
 
 def run(table: Path, output: Path, settings: Any, *, force: bool, quiet: bool, as_json: bool) -> None:
     """Make a release and say what was made; whoever hears of an error knows whether it was published."""
-    from targetdp.release import (
-        PublishedButUnsettledError,
-        privatize_file,
-    )
+    from targetdp.table import open_source
+
+    open_source(table)  # what is no table is refused at once, before anything slow is imported
+    from targetdp.release import PublishedButUnsettledError, privatize_file
 
     try:
         with Bar(quiet=quiet or as_json) as bar:

@@ -20,9 +20,9 @@ from targetdp.table._source import Source as Source
 from targetdp.table._source import batch_rows as batch_rows
 from targetdp.table._source import format_of as format_of
 from targetdp.table._source import open_source as open_source
+from targetdp.table._source import overlapped as overlapped
 from targetdp.table._source import plain_type as plain_type
 from targetdp.table._spill import MAX_BUCKETS as MAX_BUCKETS
 from targetdp.table._spill import Spill as Spill
 from targetdp.table._spill import columns_in_order as columns_in_order
-from targetdp.table._spill import overlapped as overlapped
 from targetdp.table._spill import rows_in_order as rows_in_order

@@ -5,18 +5,19 @@ Nothing of a source but its values goes further: no metadata, no layout of row g
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from targetdp._core import check
-from targetdp.table._spill import overlapped
 
 Format = Literal["parquet", "csv"]
 """The formats of tables that are read and written."""
@@ -326,3 +327,43 @@ def batch_rows(features: int) -> int:
         100000
     """
     return max(64, CELLS // features)
+
+
+# Work on the next batches while the last is being written.
+
+Item = TypeVar("Item")
+
+Result = TypeVar("Result")
+
+WORKERS = 2
+"""Threads; more would only hold more batches in memory, since one writer is the bottleneck."""
+
+
+def overlapped(
+    work: Callable[[Item], Result], items: Iterable[Item], workers: int = WORKERS
+) -> Iterator[Result]:
+    """Work on the next items in threads while the reader is busy with the last.
+
+    Args:
+        work: What is done with each item.
+        items: The items.
+        workers: How many threads; so many items are worked on ahead of the reader.
+
+    Returns:
+        The results, in the order of the items.
+
+    Example:
+        >>> list(overlapped(abs, [-1, 2, -3]))
+        [1, 2, 3]
+    """
+    pool = ThreadPoolExecutor(workers)
+    ahead: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            ahead.append(pool.submit(work, item))
+            while len(ahead) > workers:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

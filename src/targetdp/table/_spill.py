@@ -6,12 +6,10 @@ What is spilled is already private (ids and noisy rows): no raw value touches th
 import os
 import tempfile
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -242,42 +240,3 @@ def _fill_columns(rows: Floats, order: NDArray[np.int64], columns: Floats) -> No
             row = order[i]
             for j in range(d):
                 columns[j, i] = rows[row, j]
-
-
-# Work on the next batches while the last is being written.
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-WORKERS = 2
-"""Threads; more would only hold more batches in memory, since one writer is the bottleneck."""
-
-
-def overlapped(
-    work: Callable[[Item], Result], items: Iterable[Item], workers: int = WORKERS
-) -> Iterator[Result]:
-    """Work on the next items in threads while the reader is busy with the last.
-
-    Args:
-        work: What is done with each item.
-        items: The items.
-        workers: How many threads; so many items are worked on ahead of the reader.
-
-    Returns:
-        The results, in the order of the items.
-
-    Example:
-        >>> list(overlapped(abs, [-1, 2, -3]))
-        [1, 2, 3]
-    """
-    pool = ThreadPoolExecutor(workers)
-    ahead: deque[Future[Result]] = deque()
-    try:
-        for item in items:
-            ahead.append(pool.submit(work, item))
-            while len(ahead) > workers:
-                yield ahead.popleft().result()
-        while ahead:
-            yield ahead.popleft().result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)

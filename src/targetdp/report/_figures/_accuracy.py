@@ -115,9 +115,12 @@ def _groups(one: Chosen) -> list[_Group]:
     found = [_Group(STATUS_QUO, "Status\nquo", ((None, one.status_quo),))]
     if one.alike is not None:
         found.append(_Group(ALIKE, f"k-anonymity\ngroups of {one.alike.group_size}", ((None, one.alike),)))
+    # Without a guarantee, B only names the noise.
+    clipped = one.program.rows == "clip"
+    classic, targeted = ("Classic DP", "Targeted DP") if clipped else ("no guarantee", "no guarantee")
     for technology, below, at in (
-        (CLASSIC, "Classic DP\nB = 2", one.classic),
-        (TARGETED, f"Targeted DP\nB = {one.B:g}" if one.B is not None else "", one.targeted),
+        (CLASSIC, f"{classic}\nB = 2", one.classic),
+        (TARGETED, f"{targeted}\nB = {one.B:g}" if one.B is not None else "", one.targeted),
     ):
         bars = [(name, release) for name in one.curves if (release := at(name)) is not None]
         if bars:
@@ -175,7 +178,7 @@ def _told(one: Chosen) -> str:
     if objective.drawn is not None and (today := one.status_quo.figure(objective.metric).mean) is not None:
         more = f" beyond today's {whole(today)}"
     counted = objective.noun or in_words(objective.metric)
-    return f"{printable(one.program.name)}: below the accuracy, {counted}{more}."
+    return f"{one.program.label}: below the accuracy, {counted}{more}."
 
 
 def _chance(shown: Sequence[Chosen]) -> str:

@@ -5,7 +5,7 @@ on its stdin is a job, `{"runs": [[…], …], "cwd": …, "harms": [{…}, …]
 answers with the children's process ids, then, asked again, with how they ended. A child writes the number of
 calls that it made to the disk; what may happen to it at one of them, `Harm` says.
 
-What a fork cannot show is that a command imports all that it needs: for that, `release_support.command`.
+What a fork cannot show is that a command imports all that it needs: for that, `support.release.command`.
 """
 
 import ctypes

@@ -17,7 +17,7 @@ TESTS = Path(__file__).parents[1]
 SIMULATIONS = 12
 SCRIPT = (
     "import sys\nfrom pathlib import Path\nfrom targetdp.tradeoff._run import run\n"
-    "from tradeoff_support import sweep\n"
+    "from support.tradeoff import sweep\n"
     f"run(sweep(simulations={SIMULATIONS}), Path(sys.argv[1]), jobs=2)\n"
 )
 

@@ -55,7 +55,7 @@ def test_one_row_for_each_cell_simulation_and_metric(finished: Finished) -> None
     table = pq.read_table(finished.folder / "results.parquet")
     assert table.column_names == [
         "cell", "mechanism", "B", "epsilon1", "epsilon2", "epsilon", "delta", "k", "parts", "group_size",
-        "same_as", "simulation", "metric", "setting", "value", "source",
+        "rows", "same_as", "simulation", "metric", "setting", "value", "source",
     ]  # fmt: skip
     found = [(r["cell"], r["simulation"], r["metric"], r["setting"]) for r in table.to_pylist()]
     assert len(set(found)) == len(found)

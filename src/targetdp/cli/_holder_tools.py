@@ -139,10 +139,7 @@ def key(
     key: Annotated[Path | None, typer.Option(help="signing key; default: the user's own")] = None,
 ) -> None:
     """Print the public key, for those who verify your certificates. Makes a key if there is none."""
-    from targetdp.release import (
-        SigningKey,
-        default_key_path,
-    )
+    from targetdp.release import SigningKey, default_key_path
 
     opened = SigningKey.open(key or default_key_path())
     emit(opened.public)

@@ -85,11 +85,7 @@ def learn(
         bar.phase("learning", None)
         plan = plan_scores(found, asked, np.random.default_rng(seed), confidence=confidence)
         others = compare_epsilons(found, asked, np.random.default_rng(seed))
-    facts = {
-        "release": found.certificate.release,
-        "program": settings.kind,
-        "asked": str(plan.guarantee),
-    }
+    facts = {"release": found.certificate.release, "program": settings.kind, "asked": str(plan.guarantee)}
     text = weights_text(found.certificate.features, [_short(plan.w)], learned=facts)
     save_text(weights, HEADER + text)
     notes = (*found.notes, *notes)

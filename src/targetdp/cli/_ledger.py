@@ -89,11 +89,7 @@ def void(
     key: _Key = None,
 ) -> None:
     """Say, on record, that a reserved release was never published: it no longer counts."""
-    from targetdp.release import (
-        Ledger,
-        is_busy,
-        traces_of,
-    )
+    from targetdp.release import Ledger, is_busy, traces_of
 
     book = Ledger.existing(ledger, _signing_key(key))
     place = str(book.release(release).title.get("output", ""))
@@ -118,10 +114,7 @@ def verify(
     public_key: Annotated[str | None, typer.Option(help="the data holder's public key")] = None,
 ) -> None:
     """Find edits, reordering and a cut tail. Give all certificates you have."""
-    from targetdp.release import (
-        Ledger,
-        read_certificate,
-    )
+    from targetdp.release import Ledger, read_certificate
 
     read = [read_certificate(path) for path in certificates or []]
     heads = [c.ledger.head() for c in read if c.ledger is not None]
@@ -154,10 +147,7 @@ def resume(
 
 
 def _signing_key(path: Path | None) -> Any:
-    from targetdp.release import (
-        SigningKey,
-        default_key_path,
-    )
+    from targetdp.release import SigningKey, default_key_path
 
     return SigningKey.open(path or default_key_path())
 

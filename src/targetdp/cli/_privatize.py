@@ -247,10 +247,7 @@ def score(
 
     Weights are divided by their norm here, so whoever gives them cannot weaken the guarantee.
     """
-    from targetdp.release import (
-        ManyMissingError,
-        make_settings,
-    )
+    from targetdp.release import ManyMissingError, make_settings
 
     flags: dict[str, Any] = {
         "weights": weights, "sample": sample, "score_sample": score_sample, "some_have_left": some_have_left,
@@ -271,11 +268,7 @@ def score(
 
 def _seen(settings: Any, *, quiet: bool) -> Any:
     """The settings, once the data holder has seen what the scores tell; asked only where it matters."""
-    from targetdp.release import (
-        SingledOutError,
-        must_be_meant,
-        weights_in_words,
-    )
+    from targetdp.release import SingledOutError, must_be_meant, weights_in_words
 
     try:
         must_be_meant(settings)

@@ -84,12 +84,7 @@ def report(
 
     Without limits it asks for protection from singling out of 0.8 and from attribute inference of 0.7.
     """
-    from targetdp.report import (
-        check_audience,
-        content,
-        record_override,
-        usual_limits,
-    )
+    from targetdp.report import check_audience, content, record_override, usual_limits
     from targetdp.report import page as rendered
 
     must_be_free("out", page, force=force)
@@ -121,13 +116,7 @@ def figures(
 ) -> None:
     """Draw the paper's Figures 2 and 3 for one or two sweeps, and two about the noise: PNG, SVG, PDF."""
     try:
-        from targetdp.report import (
-            choose,
-            draw_all,
-            must_be_free,
-            read_program,
-            save_figures,
-        )
+        from targetdp.report import choose, draw_all, must_be_free, read_program, save_figures
     except ImportError as error:
         raise RuntimeError(
             f"figures cannot be drawn ({error}): install what they need with pip install 'targetdp[report]'"

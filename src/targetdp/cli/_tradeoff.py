@@ -59,8 +59,7 @@ app = typer.Typer(
 @app.command()
 def run(
     program: Annotated[
-        str,
-        typer.Argument(help="program file (TOML), or built-in: togo, nigeria", autocompletion=programs),
+        str, typer.Argument(help="program file (TOML), or built-in: togo, nigeria", autocompletion=programs)
     ],
     out_folder: Annotated[
         Path, typer.Option("--out", help="folder for the results; one that was begun is gone on with")
@@ -286,10 +285,7 @@ def _warn_of(delta: float) -> None:
 
 
 def _means(figures: Any, names: Any) -> list[str]:
-    from targetdp.tradeoff import (
-        PROTECTIONS,
-        shown,
-    )
+    from targetdp.tradeoff import PROTECTIONS, shown
 
     def told(name: str) -> str:
         if name not in figures or figures[name].mean is None:

@@ -211,10 +211,7 @@ class Settings(BaseModel):
             _must(not unknown, f"impute names {unknown}, which are not among the features")
         if self.made_for == "cider":
             _must_be_free_in_cider(names)
-            _must(
-                not self.keep_order,
-                "Cider's table is written in order of ids: leave out keep_order",
-            )
+            _must(not self.keep_order, "Cider's table is written in order of ids: leave out keep_order")
             _must(not self.keep, "Cider takes an id and features only: leave out keep")
 
     def constants(self) -> dict[str, float]:

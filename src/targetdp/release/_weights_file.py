@@ -39,10 +39,7 @@ def _numbers(value: Any) -> tuple[float, ...]:
     return tuple(map(_number, value if isinstance(value, list | tuple) else [value]))
 
 
-_Weights = Annotated[
-    tuple[float, ...],
-    BeforeValidator(_numbers, json_schema_input_type=float | list[float]),
-]
+_Weights = Annotated[tuple[float, ...], BeforeValidator(_numbers, json_schema_input_type=float | list[float])]
 
 
 class Learned(BaseModel):

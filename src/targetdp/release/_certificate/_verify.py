@@ -288,10 +288,7 @@ def _scales(c: Certificate) -> Iterator[Check]:
 
 
 def _no_better(
-    what: str,
-    stated: list[tuple[float | None, ...]],
-    again: list[tuple[float | None, ...]],
-    comparable: bool,
+    what: str, stated: list[tuple[float | None, ...]], again: list[tuple[float | None, ...]], comparable: bool
 ) -> Check:
     """Stated numbers must be at least those derived again (None: nothing is promised)."""
     good = comparable and len(stated) == len(again)

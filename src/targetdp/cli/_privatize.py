@@ -268,14 +268,16 @@ def score(
 
 def _seen(settings: Any, *, quiet: bool) -> Any:
     """The settings, once the data holder has seen what the scores tell; asked only where it matters."""
-    from targetdp.release import SingledOutError, must_be_meant, weights_in_words
+    from targetdp.release import SingledOutError
 
     try:
-        must_be_meant(settings)
+        settings.must_mean_weights()
     except SingledOutError as found:
         return _confirmed(found, settings, "accept_weights", "Score with these weights?")
     if not quiet:
-        tell(f"the scores are made of: {weights_in_words(settings)} (shares of the squared weights)")
+        tell(
+            f"the scores are made of: {settings.asked.in_words(settings.features)} (shares of the squared weights)"
+        )
     return settings
 
 

@@ -7,12 +7,14 @@ several processes that create it at the same moment one wins and the others read
 import base64
 import binascii
 import hashlib
+import hmac
 import os
 import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
@@ -131,6 +133,11 @@ def pseudonym_key(path: str | Path, new: bytes | None = None) -> bytes:
             "name another path, and a key is made there"
         )
     return key
+
+
+def pseudonyms(ids: pa.StringArray, key: bytes) -> pa.StringArray:
+    """HMAC-SHA-256 of every id, in hexadecimal digits."""
+    return pa.array([hmac.digest(key, name.encode(), "sha256").hex() for name in ids.to_pylist()])
 
 
 def _new_signing_key() -> bytes:

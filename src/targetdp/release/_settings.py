@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -16,11 +16,11 @@ from pydantic import (
     model_validator,
 )
 
-from targetdp._core import check
+from targetdp._core import check, declared
 from targetdp._files import explain, read_toml
 from targetdp.mechanisms import LEAST_NOISE, mechanism_names
 from targetdp.release._ledger._entries import LONGEST_NAME, LONGEST_REASON
-from targetdp.release._weights_file import Weights, must_differ, read_weights
+from targetdp.release._weights_file import SingledOutError, Weights, must_differ, read_weights, singled_out
 
 MONDRIAN = "mondrian"
 MECHANISMS = (LEAST_NOISE, *mechanism_names(), MONDRIAN)
@@ -44,6 +44,11 @@ _Whole = Annotated[int, Field(strict=True)]
 _Truth = Annotated[bool, Field(strict=True)]
 
 TunedOn = Literal["public", "synthetic", "this-data"]
+
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    EngineName = Literal[declared("targetdp.release._engine")]
 
 
 class Settings(BaseModel):
@@ -104,7 +109,7 @@ class Settings(BaseModel):
         False, description="the data holder has seen that many people of the sample are not in the table"
     )
     key: Path | None = Field(None, description="the data holder's signing key")
-    engine: Literal["local", "spark"] = Field("local", description="where the work is done")
+    engine: EngineName = Field("local", description="where the work is done")
     made_for: Literal["cider"] | None = Field(
         None, alias="for", description="shape the output for another tool, as post-processing"
     )
@@ -126,6 +131,14 @@ class Settings(BaseModel):
     def leaves_sample_out(self) -> bool:
         """Whether people of a sample are not scored."""
         return self.sample is not None and not self.score_sample
+
+    def must_mean_weights(self) -> None:
+        """Weights that single out a column need the data holder's word."""
+        if self._asked is None or self.accept_weights:
+            return
+        columns = singled_out(self.features, self._asked.in_order_of(self.features))
+        if columns:
+            raise SingledOutError(columns, self._asked.in_words(self.features))
 
     @field_validator("population", "part", "override")
     @classmethod

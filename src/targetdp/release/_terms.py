@@ -17,8 +17,7 @@ from targetdp.mechanisms import (
 )
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._caveats import NO_GUARANTEE, Facts, conditions_of
-from targetdp.release._certificate._charge import Charge
-from targetdp.release._certificate._sample_spending import SampleRelease, SampleSpending, spending_of
+from targetdp.release._certificate._charge import Charge, SampleRelease, SampleSpending, spending_of
 from targetdp.release._settings import MONDRIAN, Settings
 
 # Two releases, the second made with weights that were learned from the first: who spends what.
@@ -30,7 +29,7 @@ from targetdp.release._settings import MONDRIAN, Settings
 
 
 @dataclass(frozen=True)
-class Terms:
+class ReleaseTerms:
     """What will be done and what may be said of it.
 
     ``law`` is the noise for one row after the other; None for k-anonymity, which looks at all rows at once.
@@ -52,7 +51,7 @@ class Terms:
 
 def make_terms(
     settings: Settings, scales: ColumnScales, rows: int, first: SampleRelease | None = None
-) -> Terms:
+) -> ReleaseTerms:
     """Work out the terms. They depend on the settings, the scales and the number of rows only.
 
     ``first`` is the release that the weights of scores were learned from, if it is known.
@@ -66,7 +65,7 @@ def make_terms(
             raise ValueError("group_size must be given for mondrian")
         if rows < settings.group_size:
             raise ValueError(f"group_size = {settings.group_size} is more than the {rows} rows of the table")
-        return Terms(
+        return ReleaseTerms(
             name=MONDRIAN, law=None, mondrian=Mondrian(settings.group_size), guarantee=None,
             conditions=conditions_of(_facts(settings, scales, guarantee=False, set_delta=False)),
             charge=Charge(unbounded=NO_GUARANTEE),
@@ -89,7 +88,7 @@ def make_terms(
         )  # fmt: skip
     facts = _facts(settings, scales, guarantee=True, set_delta=set_delta, spending=spending)
     conditions = conditions_of(facts)
-    return Terms(
+    return ReleaseTerms(
         name,
         law,
         None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from targetdp._core import up
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import CONDITIONS
-from targetdp.release._certificate._sample_spending import SampleSpending
+from targetdp.release._certificate._charge import SampleSpending
 
 ALWAYS = (
     "Distances are measured between rows as they entered the mechanism: columns scaled as stated, then rows "

@@ -18,14 +18,14 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LinearLaw, NoiseLaw
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._caveats import Facts
-from targetdp.release._certificate._charge import Charge
+from targetdp.release._certificate._charge import Charge, SampleSpending
 from targetdp.release._certificate._parts import (
     NO_CLASSIC,
     AtDistance,
     Classic,
     File,
     LedgerMark,
-    Mechanism,
+    MechanismRecord,
     Output,
     Part,
     Sample,
@@ -34,14 +34,13 @@ from targetdp.release._certificate._parts import (
     Signature,
     Stated,
 )
-from targetdp.release._certificate._sample_spending import SampleSpending
 from targetdp.release._keys import SigningKey
-from targetdp.release._settings import Settings, TunedOn
-from targetdp.release._terms import Terms
+from targetdp.release._settings import EngineName, Settings, TunedOn
+from targetdp.release._terms import ReleaseTerms
 from targetdp.table import Written
 
 __all__ = [
-    "NO_CLASSIC", "AtDistance", "Certificate", "Classic", "File", "LedgerMark", "Mechanism", "Output",
+    "NO_CLASSIC", "AtDistance", "Certificate", "Classic", "File", "LedgerMark", "MechanismRecord", "Output",
     "Sample", "Scale", "Scales", "Signature", "Stated",
 ]  # fmt: skip
 
@@ -67,7 +66,7 @@ class Certificate(Part):
     conditions: tuple[str, ...]
     distances: tuple[AtDistance, ...]
     classic: Classic
-    mechanism: Mechanism
+    mechanism: MechanismRecord
     scales: Scales
     rows: Annotated[int, Field(ge=1)]
     id: str
@@ -83,7 +82,7 @@ class Certificate(Part):
     imputed: dict[str, float]
     made_for: Literal["cider"] | None
     tuned_on: TunedOn | None
-    engine: Literal["local", "spark"]
+    engine: EngineName
     output: Output
     ledger: LedgerMark | None
     signature: Signature | None = None
@@ -148,7 +147,7 @@ def _without_silent(part: Part, plain: dict[str, Any], later: frozenset[str]) ->
 def make_certificate(
     release: str,
     settings: Settings,
-    terms: Terms,
+    terms: ReleaseTerms,
     scales: ColumnScales,
     rows: int,
     output: Output,
@@ -174,7 +173,7 @@ def make_certificate(
         conditions=terms.conditions,
         distances=() if g is None else at_distances(terms.charge, g),
         classic=NO_CLASSIC if g is None or not scales.may_be_published else classic(terms.charge, g),
-        mechanism=Mechanism(
+        mechanism=MechanismRecord(
             name=terms.name,
             law=None if law is None else law.record(),
             deviation_per_column=None if law is None else law.deviation_per_column,

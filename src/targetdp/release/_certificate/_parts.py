@@ -7,8 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import law_of
 from targetdp.normalization import ReleaseSource
-from targetdp.release._certificate._charge import Charge
-from targetdp.release._certificate._sample_spending import SampleRelease
+from targetdp.release._certificate._charge import Charge, SampleRelease
 from targetdp.release._ledger._entries import Head
 
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -55,7 +54,7 @@ NO_CLASSIC = Classic(switch_lemma=None, exact=None)
 """Where there is no guarantee, or one that holds given the scales only."""
 
 
-class Mechanism(Part):
+class MechanismRecord(Part):
     """The mechanism and, for noise, its law: numbers from which the guarantee can be derived again."""
 
     name: str

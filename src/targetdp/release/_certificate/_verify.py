@@ -21,11 +21,10 @@ from targetdp.release._certificate._certificate import (
     noise_length,
     noise_of,
 )
-from targetdp.release._certificate._charge import Charge
+from targetdp.release._certificate._charge import Charge, spending_of
 from targetdp.release._certificate._contents import Check, file_checks
 from targetdp.release._certificate._page import page
 from targetdp.release._certificate._parts import NO_CLASSIC, Sample
-from targetdp.release._certificate._sample_spending import spending_of
 from targetdp.release._keys import fingerprint_of, is_signed
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._staging import page_path

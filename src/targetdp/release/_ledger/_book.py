@@ -13,8 +13,14 @@ from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey, fingerprint_of
 from targetdp.release._ledger._chain import Chain, LedgerDamaged, Pen
 from targetdp.release._ledger._entries import LONGEST_NAME, LONGEST_REASON, Head, Reading
-from targetdp.release._ledger._history import History, ReleaseRow, history_of
-from targetdp.release._ledger._spending import LimitExceeded, Spending, measure
+from targetdp.release._ledger._spending import (
+    History,
+    LimitExceeded,
+    ReleaseRow,
+    Spending,
+    history_of,
+    measure,
+)
 
 
 class Ledger:

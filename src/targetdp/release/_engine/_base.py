@@ -1,26 +1,80 @@
-"""The end of every engine: ranges of private rows, each sorted, become the released table.
+"""What an engine is, and how every one ends: ranges of private rows, each sorted, become the released table.
+
+A new engine is one new file here: a function from a table to private rows in a file, under ``@named("…")``.
 
 What is written depends on the released rows alone: their order is that of their ids, and they are cut into
 groups of a fixed number of rows. So neither layout nor last digits tell how the input was ordered or cut.
 """
 
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from targetdp._core import Floats, Progress
+from targetdp._core import Floats, Progress, import_all
 from targetdp.normalization import ColumnMoments
 from targetdp.release._engine._inspection import group_rows
+from targetdp.release._holder import Holder, Prepared
 from targetdp.release._settings import Settings
-from targetdp.table import SortedIds, overlapped, regrouped
+from targetdp.table import Format, SortedIds, Source, Written, overlapped, regrouped
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where an engine writes, and in which shape: one file, or a directory of parts."""
+
+    table: Path
+    folder: Path
+    kind: Format
+    parts: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was done, for the data holder's own eyes."""
+
+    rows: int
+    clipped: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """What an engine hands back once the table is written, but not yet published."""
+
+    outcome: Outcome
+    prepared: Prepared
+    written: tuple[Written, ...]
+
+
+Engine = Callable[[Source, Target, Holder, Progress], Done]
+_ENGINES: dict[str, Engine] = {}
+
+
+def named(name: str) -> Callable[[Engine], Engine]:
+    """Declare an engine by the name that settings have for it."""
+
+    def declare(engine: Engine) -> Engine:
+        _ENGINES[name] = engine
+        return engine
+
+    return declare
+
+
+def engine_of(name: str) -> Engine:
+    """The engine of a name; no other one is imported, since some need libraries that may not be there."""
+    import_all("targetdp.release._engine", rf'^@named\("{re.escape(name)}"')
+    return _ENGINES[name]
+
 
 Range = tuple[pa.StringArray, Floats, dict[str, pa.Array], SortedIds]
 """Ids, values column by column, kept columns, and how the ids were sorted."""
 
 
-class Output(Protocol):
+class RowWriter(Protocol):
     """Where finished rows go."""
 
     def write(self, table: pa.Table) -> None:
@@ -51,7 +105,7 @@ def write_in_order(
     rows: int,
     schema: pa.Schema,
     settings: Settings,
-    output: Output,
+    output: RowWriter,
     progress: Progress,
 ) -> None:
     """Write all ranges one after the other; an error, before the end, unless each id came once."""

@@ -1,4 +1,4 @@
-"""ReleaseTerms of a release: δ, price and conditions follow from the settings, the scales and the number of rows."""
+"""Terms of a release: δ, price and conditions follow from the settings, the scales and the number of rows."""
 
 import math
 from pathlib import Path

@@ -22,12 +22,12 @@ from targetdp.release._certificate._charge import Charge, SampleSpending
 from targetdp.release._certificate._parts import (
     NO_CLASSIC,
     AtDistance,
+    CertificatePart,
     Classic,
     File,
     LedgerMark,
     MechanismRecord,
     Output,
-    Part,
     Sample,
     Scale,
     Scales,
@@ -39,11 +39,6 @@ from targetdp.release._settings import EngineName, Settings, TunedOn
 from targetdp.release._terms import ReleaseTerms
 from targetdp.table import Written
 
-__all__ = [
-    "NO_CLASSIC", "AtDistance", "Certificate", "Classic", "File", "LedgerMark", "MechanismRecord", "Output",
-    "Sample", "Scale", "Scales", "Signature", "Stated",
-]  # fmt: skip
-
 SUFFIX = ".certificate.json"
 PAGE_SUFFIX = ".certificate.md"
 DISTANCES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
@@ -53,7 +48,7 @@ _LATER = {"scales": frozenset({"estimated_here"}), "sample": frozenset({"scales"
 """Fields of parts that older certificates do not have."""
 
 
-class Certificate(Part):
+class Certificate(CertificatePart):
     """What a data holder hands over with a private table."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, title="targetdp certificate")
@@ -134,7 +129,7 @@ class Certificate(Part):
         return self.model_copy(update={"signature": signature})
 
 
-def _without_silent(part: Part, plain: dict[str, Any], later: frozenset[str]) -> dict[str, Any]:
+def _without_silent(part: CertificatePart, plain: dict[str, Any], later: frozenset[str]) -> dict[str, Any]:
     """A part as plain data, without those of some fields that are at their defaults."""
     fields = type(part).model_fields
     return {

@@ -15,13 +15,13 @@ _Chance = Annotated[float, Field(ge=0, le=1)]
 _Sha = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
-class Part(BaseModel):
+class CertificatePart(BaseModel):
     """Frozen, and of no other fields than these."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Stated(Part):
+class Stated(CertificatePart):
     """A guarantee as plain data."""
 
     B: Annotated[float, Field(gt=0, le=2)]
@@ -33,7 +33,7 @@ class Stated(Part):
         return Guarantee(self.B, self.epsilon, self.delta)
 
 
-class AtDistance(Part):
+class AtDistance(CertificatePart):
     """What holds for two people at a distance. ε is null where no finite ε holds at the stated δ."""
 
     distance: Annotated[float, Field(gt=0, le=2)]
@@ -43,7 +43,7 @@ class AtDistance(Part):
     )
 
 
-class Classic(Part):
+class Classic(CertificatePart):
     """The classic differential privacy (B = 2) that the release has; null where there is none."""
 
     switch_lemma: Stated | None
@@ -54,7 +54,7 @@ NO_CLASSIC = Classic(switch_lemma=None, exact=None)
 """Where there is no guarantee, or one that holds given the scales only."""
 
 
-class MechanismRecord(Part):
+class MechanismRecord(CertificatePart):
     """The mechanism and, for noise, its law: numbers from which the guarantee can be derived again."""
 
     name: str
@@ -65,14 +65,14 @@ class MechanismRecord(Part):
     partitions: int | None
 
 
-class Scale(Part):
+class Scale(CertificatePart):
     """What was subtracted from a column and what it was divided by."""
 
     center: _Finite
     scale: Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class Scales(Part):
+class Scales(CertificatePart):
     """Where column scales came from; their values only if they are public or were paid for."""
 
     source: ReleaseSource
@@ -83,7 +83,7 @@ class Scales(Part):
     )
 
 
-class File(Part):
+class File(CertificatePart):
     """A file of the release."""
 
     name: str
@@ -91,7 +91,7 @@ class File(Part):
     sha256: _Sha
 
 
-class Output(Part):
+class Output(CertificatePart):
     """What was released. ``sha256`` is the file's own, or that of the list of parts or of the frame."""
 
     format: Literal["parquet", "csv", "frame"]
@@ -99,7 +99,7 @@ class Output(Part):
     sha256: _Sha
 
 
-class LedgerMark(Part):
+class LedgerMark(CertificatePart):
     """Where the ledger stood when this release was reserved in it."""
 
     population: str
@@ -114,7 +114,7 @@ class LedgerMark(Part):
         return Head(self.ledger_id, self.number, self.hash)
 
 
-class Sample(Part):
+class Sample(CertificatePart):
     """The release that the weights of scores were learned from, and what holds for the people in it.
 
     ``law`` and ``spent`` (for its scales) are its own, so that ``inside`` can be derived again.
@@ -141,7 +141,7 @@ class Sample(Part):
         )
 
 
-class Signature(Part):
+class Signature(CertificatePart):
     """Ed25519 over everything else in the certificate."""
 
     key: str

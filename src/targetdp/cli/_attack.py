@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from targetdp._core import down
-from targetdp.cli._console import Bar, audited, cells, emit, must_be_free, names, out, save_text, tell, warn
+from targetdp.cli._console import Bar, PublicKey, audited, cells, emit, must_be_free, names, out, save_text, tell, warn
 from targetdp.cli._console import attacks as completed
 
 FOR_THE_HOLDER = (
@@ -53,9 +53,7 @@ def attack(  # noqa: PLR0912 (one command, many options)
     second_scales: Annotated[
         Path | None, typer.Option(help="scales file of the second release, where it is needed")
     ] = None,
-    public_key: Annotated[
-        str | None, typer.Option(help="the data holder's public key, as `targetdp key` prints it")
-    ] = None,
+    public_key: PublicKey = None,
     pseudonym_key: Annotated[
         Path | None, typer.Option(help="key of the release's pseudonyms, if it has any")
     ] = None,

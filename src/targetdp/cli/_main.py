@@ -14,17 +14,16 @@ from contextlib import contextmanager, suppress
 import typer
 
 from targetdp._core import __version__
-from targetdp.cli._allocate import allocate
 from targetdp.cli._attack import attack, audit
 from targetdp.cli._console import PublishedError
 from targetdp.cli._holder_tools import columns, key, scales, schema, verify
-from targetdp.cli._learn import learn
 from targetdp.cli._ledger import app as ledger
 from targetdp.cli._plan import plan
 from targetdp.cli._privatize import privatize, score
 from targetdp.cli._program import app as program
 from targetdp.cli._program import example
 from targetdp.cli._report import figures, report
+from targetdp.cli._targeting import allocate, learn
 from targetdp.cli._tradeoff import app as tradeoff
 
 app = typer.Typer(

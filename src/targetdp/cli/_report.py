@@ -1,4 +1,4 @@
-"""`targetdp figures`: the paper's figures from finished sweeps."""
+"""`targetdp report` and `targetdp figures`: a page and the paper's figures from finished sweeps."""
 
 import json
 from pathlib import Path
@@ -9,40 +9,55 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from targetdp.cli._console import Bar, cells, emit, must_be_free, out, save_text, tell, warn
+from targetdp.cli._console import (
+    Bar,
+    cells,
+    emit,
+    headed,
+    must_be_free,
+    out,
+    save_text,
+    table_of,
+    takes,
+    tell,
+    warn,
+)
 
 # What is asked of a setting, as options that commands share.
 
-SinglingOut = Annotated[float | None, typer.Option(help="protection of at least so much, 0 to 1")]
-AttributeInference = Annotated[float | None, typer.Option(help="protection of at least so much")]
-Distinguishing = Annotated[float | None, typer.Option(help="protection of at least so much")]
-MaxExclusionErrors = Annotated[
-    float | None, typer.Option(help="poor people left out beyond those of the status quo, at most")
-]
-MinProfit = Annotated[float | None, typer.Option(help="the lender's profit, at least")]
-AtLeast = Annotated[
-    list[str] | None, typer.Option(help="any metric: accuracy=0.68; may be given several times")
-]
-AtMost = Annotated[list[str] | None, typer.Option(help="any metric: exclusion_errors=800000; several times")]
+
+def _at_least(words: str) -> Any:
+    return Annotated[float | None, typer.Option(help=words)]
 
 
-def limits(
-    *, singling_out: float | None, attribute_inference: float | None, distinguishing: float | None,
-    max_exclusion_errors: float | None, min_profit: float | None, at_least: list[str] | None,
-    at_most: list[str] | None,
-) -> list[Any]:  # fmt: skip
+def _any_metric(words: str) -> Any:
+    return Annotated[list[str] | None, typer.Option(help=words)]
+
+
+LIMITS = {
+    "singling_out": _at_least("protection of at least so much, 0 to 1"),
+    "attribute_inference": _at_least("protection of at least so much"),
+    "distinguishing": _at_least("protection of at least so much"),
+    "max_exclusion_errors": _at_least("poor people left out beyond those of the status quo, at most"),
+    "min_profit": _at_least("the lender's profit, at least"),
+    "at_least": _any_metric("any metric: accuracy=0.68; may be given several times"),
+    "at_most": _any_metric("any metric: exclusion_errors=800000; several times"),
+}
+
+
+def constraints(limits: dict[str, Any]) -> list[Any]:
     """The constraints that were given."""
     from targetdp.tradeoff import Constraint
 
-    floors = {
-        "singling_out": singling_out, "attribute_inference": attribute_inference,
-        "distinguishing": distinguishing, "profit": min_profit,
-    }  # fmt: skip
-    asked = [Constraint(metric, at_least=value) for metric, value in floors.items() if value is not None]
-    if max_exclusion_errors is not None:
-        asked.append(Constraint("extra_exclusion_errors", at_most=max_exclusion_errors))
-    asked += [Constraint(metric, at_least=value) for metric, value in map(_limit, at_least or ())]
-    return asked + [Constraint(metric, at_most=value) for metric, value in map(_limit, at_most or ())]
+    at_least = [(name, limits[name]) for name in ("singling_out", "attribute_inference", "distinguishing")]
+    at_least += [("profit", limits["min_profit"])]
+    asked = [Constraint(metric, at_least=value) for metric, value in at_least if value is not None]
+    if limits["max_exclusion_errors"] is not None:
+        asked.append(Constraint("extra_exclusion_errors", at_most=limits["max_exclusion_errors"]))
+    asked += [Constraint(metric, at_least=value) for metric, value in map(_limit, limits["at_least"] or ())]
+    return asked + [
+        Constraint(metric, at_most=value) for metric, value in map(_limit, limits["at_most"] or ())
+    ]
 
 
 def _limit(text: str) -> tuple[str, float]:
@@ -56,6 +71,7 @@ def _limit(text: str) -> tuple[str, float]:
 # `targetdp report`: the decision page of a finished sweep, for an official who does not code.
 
 
+@takes(LIMITS)
 def report(
     folder: Annotated[Path, typer.Argument(help="folder of a finished sweep (targetdp tradeoff)")],
     page: Annotated[Path, typer.Option("--out", help="the HTML file to write")],
@@ -70,15 +86,10 @@ def report(
             help="show figures of confidential rows to an official all the same; say why: it goes on record",
         ),
     ] = None,
-    singling_out: SinglingOut = None,
-    attribute_inference: AttributeInference = None,
-    distinguishing: Distinguishing = None,
-    max_exclusion_errors: MaxExclusionErrors = None,
-    min_profit: MinProfit = None,
-    at_least: AtLeast = None,
-    at_most: AtMost = None,
+    *,
     force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
     quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
+    **limits: Any,
 ) -> None:
     """Write one HTML page that opens offline: what each setting costs the program, and what it protects.
 
@@ -89,10 +100,7 @@ def report(
 
     must_be_free("out", page, force=force)
     check_audience(folder, audience, override)
-    asked = limits(
-        singling_out=singling_out, attribute_inference=attribute_inference, distinguishing=distinguishing,
-        max_exclusion_errors=max_exclusion_errors, min_profit=min_profit, at_least=at_least, at_most=at_most,
-    )  # fmt: skip
+    asked = constraints(limits)
     with Bar(quiet=quiet, unit="settings") as bar:
         made = content(folder, asked or usual_limits(folder), progress=bar)
         text = rendered(made, override=override)
@@ -123,7 +131,8 @@ def figures(
         ) from error
 
     must_be_free(out_folder, force=force)
-    _must_differ(folders)
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise ValueError("the same folder is named twice: give two different sweeps, or one")
     programs = [read_program(folder) for folder in folders]
     drawn = draw_all(programs)
     sizes = save_figures(drawn, out_folder, force=force)
@@ -139,11 +148,6 @@ def figures(
             for note in choose(program).notes():
                 tell(note)
         tell(f"{len(sizes)} files → {out_folder}")
-
-
-def _must_differ(folders: list[Path]) -> None:
-    if len({folder.resolve() for folder in folders}) < len(folders):
-        raise ValueError("the same folder is named twice: give two different sweeps, or one")
 
 
 def _record(folder: Path, drawn: Any, sizes: dict[str, int], marked: bool) -> dict[str, Any]:

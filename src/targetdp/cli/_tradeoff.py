@@ -12,17 +12,8 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from targetdp._core import down, exact, up
-from targetdp.cli._console import Bar, cells, emit, must_be_free, out, programs, save_text, tell, warn
-from targetdp.cli._report import (
-    AtLeast,
-    AtMost,
-    AttributeInference,
-    Distinguishing,
-    MaxExclusionErrors,
-    MinProfit,
-    SinglingOut,
-    limits,
-)
+from targetdp.cli._console import Bar, cells, emit, must_be_free, out, programs, save_text, takes, tell, warn
+from targetdp.cli._report import LIMITS, constraints
 
 _LABELS = ("mechanism", "B", "ε")
 _HEADINGS = {
@@ -106,29 +97,22 @@ def run(
 
 
 @app.command()
+@takes(LIMITS)
 def recommend(
     folder: Annotated[Path, typer.Argument(help="folder of a finished sweep")],
-    singling_out: SinglingOut = None,
-    attribute_inference: AttributeInference = None,
-    distinguishing: Distinguishing = None,
-    max_exclusion_errors: MaxExclusionErrors = None,
-    min_profit: MinProfit = None,
-    at_least: AtLeast = None,
-    at_most: AtMost = None,
+    *,
     without_guarantee: Annotated[
         bool, typer.Option(help="k-anonymity may be recommended too, though it guarantees nothing")
     ] = False,
     release: Annotated[Path | None, typer.Option("--out", help="write the release file here")] = None,
     force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
+    **limits: Any,
 ) -> None:
     """Which release satisfies all that is asked and serves the program best. Exit code 1: none does."""
     from targetdp.tradeoff import recommend as choose
 
-    asked = limits(
-        singling_out=singling_out, attribute_inference=attribute_inference, distinguishing=distinguishing,
-        max_exclusion_errors=max_exclusion_errors, min_profit=min_profit, at_least=at_least, at_most=at_most,
-    )  # fmt: skip
+    asked = constraints(limits)
     if release is not None:
         must_be_free("out", release, force=force)
     found = choose(folder, asked, without_guarantee=without_guarantee)
@@ -287,7 +271,7 @@ def _warn_of(delta: float) -> None:
 def _means(figures: Any, names: Any) -> list[str]:
     from targetdp.tradeoff import PROTECTIONS, shown
 
-    def told(name: str) -> str:
+    def rounded(name: str) -> str:
         if name not in figures or figures[name].mean is None:
             return "–"
         # Protection is never rounded to more than there is.
@@ -296,7 +280,7 @@ def _means(figures: Any, names: Any) -> list[str]:
             return up(mean, 4)
         return down(mean) if name in PROTECTIONS else shown(mean)
 
-    return [told(name) for name in names]
+    return [rounded(name) for name in names]
 
 
 def _finite(value: float | None) -> float | None:

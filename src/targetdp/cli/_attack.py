@@ -10,7 +10,19 @@ from rich.table import Table
 from rich.text import Text
 
 from targetdp._core import down
-from targetdp.cli._console import Bar, PublicKey, audited, cells, emit, must_be_free, names, out, save_text, tell, warn
+from targetdp.cli._console import (
+    Bar,
+    PublicKey,
+    audited,
+    cells,
+    emit,
+    must_be_free,
+    names,
+    out,
+    save_text,
+    tell,
+    warn,
+)
 from targetdp.cli._console import attacks as completed
 
 FOR_THE_HOLDER = (

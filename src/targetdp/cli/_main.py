@@ -32,24 +32,13 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command()(plan)
-app.command()(scales)
-app.command()(privatize)
-app.command()(learn)
-app.command()(score)
-app.command()(allocate)
-app.command()(verify)
-app.command()(attack)
-app.command()(audit)
+_ABOUT_RELEASES = (plan, scales, privatize, learn, score, allocate, verify, attack, audit)
+_ABOUT_PROGRAMS_AND_FILES = (example, report, figures, columns, key, schema)
+for _command in (*_ABOUT_RELEASES, *_ABOUT_PROGRAMS_AND_FILES):
+    app.command()(_command)
 app.add_typer(ledger, name="ledger")
-app.command()(example)
 app.add_typer(program, name="program")
 app.add_typer(tradeoff, name="tradeoff")
-app.command()(report)
-app.command()(figures)
-app.command()(columns)
-app.command()(key)
-app.command()(schema)
 
 
 @app.callback()

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from targetdp._core import Floats, Progress, import_all
 from targetdp.normalization import ColumnMoments
-from targetdp.release._engine._inspection import group_rows
+from targetdp.release._engine._inspection import group_rows, joined
 from targetdp.release._holder import Holder, Prepared
 from targetdp.release._settings import Settings
 from targetdp.table import Format, SortedIds, Source, Written, overlapped, regrouped
@@ -70,8 +70,8 @@ def engine_of(name: str) -> Engine:
     return _ENGINES[name]
 
 
-Range = tuple[pa.StringArray, Floats, dict[str, pa.Array], SortedIds]
-"""Ids, values column by column, kept columns, and how the ids were sorted."""
+SortedRange = Callable[[int], tuple[pa.StringArray, Floats, dict[str, pa.Array], SortedIds]]
+"""By a range's number: ids, values column by column, kept columns, and how the ids were sorted."""
 
 
 class RowWriter(Protocol):
@@ -100,7 +100,7 @@ def table_of(
 
 
 def write_in_order(
-    sorted_range: Callable[[int], Range],
+    sorted_range: SortedRange,
     ranges: int,
     rows: int,
     schema: pa.Schema,
@@ -109,51 +109,41 @@ def write_in_order(
     progress: Progress,
 ) -> None:
     """Write all ranges one after the other; an error, before the end, unless each id came once."""
-    group = group_rows(len(settings.released))
 
-    def groups() -> Iterator[pa.Table]:
-        return regrouped(_tables(sorted_range, ranges, rows, schema, settings, progress), group)
+    def tables() -> Iterator[pa.Table]:
+        seen = 0
+        for ids, columns, others in _ranges_without_duplicates(sorted_range, ranges, settings):
+            seen += len(ids)
+            yield table_of(schema, ids, columns, others)
+            progress.advance(len(ids))
+        if seen != rows:
+            raise RuntimeError(f"{rows:,} rows got noise, and {seen:,} were found again: please report this")
 
-    moments = None
+    group, moments = group_rows(len(settings.released)), None
     if settings.made_for == "cider":
         progress.phase("measuring what is released", rows)
-        for table in groups():
-            found = ColumnMoments.of(_values(table, settings))
-            moments = found if moments is None else moments + found
+        for table in regrouped(tables(), group):
+            moments = joined(moments, ColumnMoments.of(_values(table, settings)))
     progress.phase("writing in order of ids", rows)
-    for table in groups():
+    for table in regrouped(tables(), group):
         output.write(table if moments is None else _standardized(table, moments, settings))
 
 
-def check_ids(sorted_range: Callable[[int], Range], ranges: int, settings: Settings) -> None:
+def check_ids(sorted_range: SortedRange, ranges: int, settings: Settings) -> None:
     """An error unless each id came once."""
+    for _ in _ranges_without_duplicates(sorted_range, ranges, settings):
+        pass
+
+
+def _ranges_without_duplicates(
+    sorted_range: SortedRange, ranges: int, settings: Settings
+) -> Iterator[tuple[pa.StringArray, Floats, dict[str, pa.Array]]]:
+    """The ranges that have rows, until an id came twice; all are looked at, and then that is an error."""
     duplicates, first = 0, None
-    for _, _, _, found in overlapped(sorted_range, range(ranges)):
-        duplicates, first = duplicates + found.duplicates, first or found.first_duplicate
-    _refuse_duplicates(duplicates, first, settings)
-
-
-def _tables(
-    sorted_range: Callable[[int], Range],
-    ranges: int,
-    rows: int,
-    schema: pa.Schema,
-    settings: Settings,
-    progress: Progress,
-) -> Iterator[pa.Table]:
-    seen, duplicates, first = 0, 0, None
     for ids, columns, others, found in overlapped(sorted_range, range(ranges)):
-        seen += len(ids)
         duplicates, first = duplicates + found.duplicates, first or found.first_duplicate
         if len(ids) and not duplicates:
-            yield table_of(schema, ids, columns, others)
-        progress.advance(len(ids))
-    _refuse_duplicates(duplicates, first, settings)
-    if seen != rows:
-        raise RuntimeError(f"{rows:,} rows got noise, and {seen:,} were found again: please report this")
-
-
-def _refuse_duplicates(duplicates: int, first: str | None, settings: Settings) -> None:
+            yield ids, columns, others
     if duplicates:
         raise ValueError(
             f"id column {settings.id!r} has duplicated values: {duplicates:,} rows repeat an id (first: "

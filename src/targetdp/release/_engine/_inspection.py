@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +59,6 @@ def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress
     """Count rows, find where to cut the ids into even ranges, and sum up what scales need."""
     needs_numbers = settings.scales in {"private", "data"}
     rows = source.count()
-    at_once = batch_rows(len(settings.features))
     pseudonymous = settings.pseudonymize is not None
     if rows == 0:
         raise nobody_left(settings)
@@ -69,20 +68,14 @@ def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress
     tally, splitters = Tally(), Splitters()
     seen, moments, sums = 0, None, None
     columns = [settings.id, *(settings.features if needs_numbers else ())]
-    constants = settings.constants()
-    for batch in source.batches(columns, dict.fromkeys(settings.features, pa.float64()), at_once):
-        if batch.num_rows == 0:
-            continue
-        splitters.add(ids_of(batch.column(settings.id), settings.id, tally, seen))
+    for offset, batch in numbered(source, columns, settings.features):
+        splitters.add(ids_of(batch.column(settings.id), settings.id, tally, offset))
         if needs_numbers:
-            block = numbers_of(batch, settings.features, constants, tally, seen)
+            block = numbers_of(batch, settings.features, settings.constants(), tally, offset)
             if not tally.counts:
-                found = ColumnMoments.of(block)
-                moments = found if moments is None else moments + found
-                if bounds is not None:
-                    more = bounds.sums(block.T)
-                    sums = more if sums is None else sums + more
-        seen += batch.num_rows
+                moments = joined(moments, ColumnMoments.of(block))
+                sums = sums if bounds is None else joined(sums, bounds.sums(block.T))
+        seen = offset + batch.num_rows
         progress.advance(batch.num_rows)
     tally.raise_if_any(rows_are_numbered=not settings.leaves_sample_out)
     if seen == 0:
@@ -91,6 +84,23 @@ def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress
         refuse_constants(settings.features, moments.lowest, moments.highest)
     ranges = ranges_of(seen, len(settings.released))
     return Inspection(seen, _hash_splitters(ranges) if pseudonymous else splitters.cut(ranges), moments, sums)
+
+
+def numbered(
+    source: Batches, columns: list[str], features: Sequence[str]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches that have rows, each behind the number of rows before it."""
+    offset = 0
+    types = dict.fromkeys(features, pa.float64())
+    for batch in source.batches(columns, types, batch_rows(len(features))):
+        if batch.num_rows:
+            yield offset, batch
+            offset += batch.num_rows
+
+
+def joined(total: Any, more: Any) -> Any:
+    """The sum of two parts of a table, either of which may be None: nothing."""
+    return more if total is None else total if more is None else total + more
 
 
 def group_rows(released: int) -> int:
@@ -154,8 +164,7 @@ def learn_scales(
     )
     moments = None
     for block in _blocks(source, features, constants, progress):
-        found = ColumnMoments.of(block)
-        moments = found if moments is None else moments + found
+        moments = joined(moments, ColumnMoments.of(block))
     if moments is None:
         raise ValueError(f"input {table} has no rows: there is nothing to learn from")
     refuse_constants(features, moments.lowest, moments.highest)
@@ -175,11 +184,8 @@ def _blocks(
 ) -> Iterator[Floats]:
     """The table's numbers, column by column, in batches; a table with gaps is refused at its end."""
     progress.phase("reading", source.count())
-    tally, seen = Tally(), 0
-    types = dict.fromkeys(features, pa.float64())
-    for batch in source.batches(list(features), types, batch_rows(len(features))):
-        if batch.num_rows:
-            yield numbers_of(batch, features, constants, tally, seen)
-            seen += batch.num_rows
-            progress.advance(batch.num_rows)
+    tally = Tally()
+    for offset, batch in numbered(source, list(features), features):
+        yield numbers_of(batch, features, constants, tally, offset)
+        progress.advance(batch.num_rows)
     tally.raise_if_any()

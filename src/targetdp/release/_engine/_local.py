@@ -31,6 +31,7 @@ from targetdp.release._engine._inspection import (
     group_rows,
     inspect,
     nobody_left,
+    numbered,
     refuse_constants,
 )
 from targetdp.release._holder import Holder, Prepared
@@ -41,7 +42,6 @@ from targetdp.table import (
     Source,
     Spill,
     Tally,
-    batch_rows,
     columns_in_order,
     ids_of,
     kept_column,
@@ -232,7 +232,9 @@ class _BatchWork:
 def _privatized(
     source: Batches, work: _BatchWork, put: Callable[[_Private], tuple[int, pa.Table]]
 ) -> Iterator[tuple[int, pa.Table]]:
-    batches = _numbered(source, work.settings)
+    settings = work.settings
+    columns = [settings.id, *settings.features, *settings.keep]
+    batches = numbered(source, columns, settings.features)
     if work.terms.mondrian is None:
         yield from overlapped(lambda item: put(work(item)), batches)
         return
@@ -246,13 +248,3 @@ def _privatized(
         end = start + len(part.ids)
         yield put(_Private(part.ids, rows[start:end], part.others))
         start = end
-
-
-def _numbered(source: Batches, settings: Settings) -> Iterator[tuple[int, pa.RecordBatch]]:
-    offset = 0
-    columns = [settings.id, *settings.features, *settings.keep]
-    types = dict.fromkeys(settings.features, pa.float64())
-    for batch in source.batches(columns, types, batch_rows(len(settings.features))):
-        if batch.num_rows:
-            yield offset, batch
-            offset += batch.num_rows

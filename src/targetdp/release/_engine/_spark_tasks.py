@@ -24,6 +24,7 @@ from targetdp._core import Floats, Integers
 from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import RowWords, fresh_keys
 from targetdp.normalization import Bounds, ColumnMoments, ColumnScales
+from targetdp.release._engine._inspection import joined
 from targetdp.release._engine._local import noisy_rows
 from targetdp.release._keys import pseudonyms
 from targetdp.release._settings import Settings
@@ -99,7 +100,7 @@ class Report:
         tally.merge(other.tally)
         return Report(
             self.rows + other.rows, self.clipped + other.clipped, tally,
-            _joined(self.raw, other.raw), _joined(self.sums, other.sums), self.pieces | other.pieces,
+            joined(self.raw, other.raw), joined(self.sums, other.sums), self.pieces | other.pieces,
         )  # fmt: skip
 
     def packed(self) -> pa.RecordBatch:
@@ -269,10 +270,6 @@ def _gathered(batches: Iterator[pa.RecordBatch], names: Sequence[str], rows: int
             held = []
     if held:
         yield from together()
-
-
-def _joined(a: Any, b: Any) -> Any:
-    return b if a is None else a if b is None else a + b
 
 
 def tags_of(ids: pa.StringArray, key: bytes) -> bytes:

@@ -262,7 +262,7 @@ def audit(
             build(claim), dimensions=d, distance=distance, runs=runs, confidence=confidence, progress=bar
         )
     if as_json:
-        emit(json.dumps({"mechanism": name} | result.record(), indent=2, ensure_ascii=False))
+        emit({"mechanism": name} | result.record())
     else:
         out().print(f"{name}: {result.sentence}", highlight=False)
     if not result.holds:

@@ -1,6 +1,7 @@
 """What commands share: lists of names, progress on stderr, tables on stdout."""
 
 import inspect
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -94,9 +95,9 @@ def cells(*values: str) -> list[Text]:
     return [Text(value) for value in values]
 
 
-def emit(text: str) -> None:
-    """Data for the next program."""
-    typer.echo(text)
+def emit(data: Any) -> None:
+    """Data for the next program: text as it is, all else as JSON."""
+    typer.echo(data if isinstance(data, str) else json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def must_be_free(name: str, path: Path, *, force: bool) -> None:

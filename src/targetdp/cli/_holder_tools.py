@@ -151,4 +151,4 @@ def schema(
     ],
 ) -> None:
     """Print the JSON schema of a file that targetdp reads or writes."""
-    emit(json.dumps(schemas()[of].model_json_schema(), indent=2, ensure_ascii=False))
+    emit(schemas()[of].model_json_schema())

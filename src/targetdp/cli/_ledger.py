@@ -1,6 +1,5 @@
 """`targetdp ledger`: limits, what was released, what is left, and whether anyone touched the book."""
 
-import json
 import math
 from dataclasses import asdict
 from pathlib import Path
@@ -57,7 +56,7 @@ def show(
     named = [population] if population is not None else book.populations()
     standings = {name: book.standing(name) for name in named}
     if as_json:
-        emit(json.dumps(_record(rows, standings), indent=2, ensure_ascii=False))
+        emit(_record(rows, standings))
         return
     budgets = Table(title="Populations", title_justify="left", caption=ADAPTIVE, caption_justify="left")
     for heading in ("population", "limit", "spent ε", "remaining ε"):

@@ -1,6 +1,5 @@
 """`targetdp privatize` and `targetdp score`: from a table to certified private rows or scores."""
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -101,12 +100,12 @@ def run(table: Path, output: Path, settings: Any, *, force: bool, quiet: bool, a
     """Make a release and say what was made; whoever hears of an error knows whether it was published."""
     from targetdp.table import open_source
 
-    open_source(table)  # what is no table is refused at once, before anything slow is imported
+    source = open_source(table)  # what is no table is refused at once, before anything slow is imported
     from targetdp.release import PublishedButUnsettledError, privatize_file
 
     try:
         with Bar(quiet=quiet or as_json) as bar:
-            done = privatize_file(table, output, settings, force=force, progress=bar)
+            done = privatize_file(source, output, settings, force=force, progress=bar)
     except PublishedButUnsettledError as error:
         raise PublishedError(str(error)) from error
     except (OSError, RuntimeError, KeyboardInterrupt) as error:
@@ -116,7 +115,7 @@ def run(table: Path, output: Path, settings: Any, *, force: bool, quiet: bool, a
         if not quiet:
             warn(done.warnings)
         if as_json:
-            emit(json.dumps(_summary(done), indent=2, ensure_ascii=False))
+            emit(_summary(done))
         elif not quiet:
             _say(done)
     except (OSError, ValueError, KeyboardInterrupt) as error:

@@ -1,6 +1,5 @@
 """`targetdp report` and `targetdp figures`: a page and the paper's figures from finished sweeps."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -136,7 +135,7 @@ def figures(
     sizes = save_figures(drawn, out_folder, force=force)
     marked = any(one.marked for one in drawn)
     if as_json:
-        emit(json.dumps(_record(out_folder, drawn, sizes, marked), indent=2, ensure_ascii=False))
+        emit(_record(out_folder, drawn, sizes, marked))
     else:
         _show(drawn, sizes, marked=marked)
     if marked:

@@ -1,6 +1,5 @@
 """`targetdp learn` and `targetdp allocate`: weights from a private sample, decisions from private scores."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -90,7 +89,7 @@ def learn(
     warnings = _warnings(plan)
     if as_json:
         record = _record(found, plan, others, settings.unit) | {"notes": notes, "warnings": warnings}
-        emit(json.dumps(record, indent=2, ensure_ascii=False))
+        emit(record)
     else:
         _show(found, plan, others, settings)
     if not quiet:
@@ -302,7 +301,7 @@ def allocate(
     _save(decisions.table(), output, kind, force=force)
     record = _decisions_record(decisions)
     if as_json:
-        emit(json.dumps(record | {"notes": [*found.notes, *decisions.notes]}, indent=2, ensure_ascii=False))
+        emit(record | {"notes": [*found.notes, *decisions.notes]})
     if not quiet:
         for note in found.notes:
             tell(note)

@@ -1,6 +1,5 @@
 """`targetdp tradeoff`: what each release costs a program and how it protects people; which to choose."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -117,7 +116,7 @@ def recommend(
         must_be_free("out", release, force=force)
     found = choose(folder, asked, without_guarantee=without_guarantee)
     if as_json:
-        emit(json.dumps(found.record(), indent=2, ensure_ascii=False))
+        emit(found.record())
     else:
         _show_recommendation(found)
     _mark(found.for_the_data_holder_only)
@@ -135,7 +134,7 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
     study = done.sweep.study
     figures, metric = read_figures(done.folder), study.objective["metric"]
     if as_json:
-        emit(json.dumps(_run_record(done, figures), indent=2, ensure_ascii=False))
+        emit(_run_record(done, figures))
     else:
         names = (metric, "accuracy", "singling_out", "attribute_inference", "distinguishing", "exact_epsilon")
         title = (

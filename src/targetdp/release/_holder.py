@@ -8,8 +8,13 @@ from typing import Any, Protocol
 from targetdp._core import __version__
 from targetdp.mechanisms import DROWNED
 from targetdp.normalization import ColumnScales, private_scales_of, read_bounds, read_scales, scales_of
-from targetdp.release._certificate._certificate import Certificate, make_certificate, noise_length
-from targetdp.release._certificate._parts import LedgerMark, Output
+from targetdp.release._certificate._certificate import (
+    Certificate,
+    LedgerMark,
+    Output,
+    make_certificate,
+    noise_length,
+)
 from targetdp.release._engine._inspection import Batches, Inspection
 from targetdp.release._keys import SigningKey, default_key_path, new_pseudonym_key, pseudonym_key
 from targetdp.release._ledger._book import Ledger, check_first

@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from targetdp._core import Progress, Silent
 from targetdp.normalization import ColumnScales
-from targetdp.release._certificate._certificate import Certificate, output_of
-from targetdp.release._certificate._contents import arrow_of, frame_hash
-from targetdp.release._certificate._parts import Output
+from targetdp.release._certificate._certificate import Certificate, Output
+from targetdp.release._certificate._contents import arrow_of, frame_hash, output_of
 from targetdp.release._engine._base import Done, Outcome, Target, engine_of
 from targetdp.release._engine._inspection import inspect
 from targetdp.release._engine._local import privatize_table
@@ -23,7 +22,7 @@ from targetdp.release._holder import Holder, PublishedButUnsettledError
 from targetdp.release._keys import SigningKey
 from targetdp.release._settings import Settings, make_settings
 from targetdp.release._staging import Staging
-from targetdp.table import Format, check_columns, format_of, open_source, plain_type
+from targetdp.table import Format, Source, check_columns, format_of, open_source, plain_type
 
 
 @dataclass(frozen=True)
@@ -39,28 +38,32 @@ class Released:
 
 
 def privatize_file(
-    source: Path, output: Path, settings: Settings, *, force: bool = False, progress: Progress | None = None
+    source: Path | Source,
+    output: Path,
+    settings: Settings,
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
 ) -> Released:
-    """Release a private version of a table of files.
+    """Release a private version of a table of files, opened or not.
 
     Guarantees: what the certificate says. Under the output's name there is the whole release with its
     certificate, or what was there before. A ledger, if given, is charged before anything becomes visible.
     Edges: whatever is wrong with the input or the settings is a ValueError, raised before publishing.
     """
-    table = open_source(source)
-    _must_differ("input", source, output)
+    table = source if isinstance(source, Source) else open_source(source)
+    _must_differ("input", table.path, output)
     if settings.sample is not None:
         _must_differ("sample", settings.sample, output)
-    check_columns(
-        table.columns, f"input {source}", id=[settings.id], features=settings.features, keep=settings.keep
-    )
+    place = f"input {table.path}"
+    check_columns(table.columns, place, id=[settings.id], features=settings.features, keep=settings.keep)
     holder = Holder(settings)
 
     def work(target: Target) -> Done:
         before = table.state()
         done = engine_of(settings.engine)(table, target, holder, progress or Silent())
         if table.state() != before:
-            raise ValueError(f"input {source} changed while it was read: try again when nobody writes to it")
+            raise ValueError(f"{place} changed while it was read: try again when nobody writes to it")
         return done
 
     return publish(output, holder, force=force, work=work)

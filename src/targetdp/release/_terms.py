@@ -67,7 +67,7 @@ def make_terms(
             raise ValueError(f"group_size = {settings.group_size} is more than the {rows} rows of the table")
         return ReleaseTerms(
             name=MONDRIAN, law=None, mondrian=Mondrian(settings.group_size), guarantee=None,
-            conditions=conditions_of(_facts(settings, scales, guarantee=False, set_delta=False)),
+            conditions=conditions_of(_facts(settings, scales, False)),
             charge=Charge(unbounded=NO_GUARANTEE),
             why=f"mondrian, groups of {settings.group_size} or more: no guarantee",
         )  # fmt: skip
@@ -80,25 +80,15 @@ def make_terms(
     charge = Charge(law=law, scales=scales.spent, unbounded=unbounded)
     # Mechanisms without δ keep their own, whatever the parts.
     set_delta = settings.partitions is not None and own.delta == default_delta(rows, settings.partitions)
+    partitions = settings.partitions if set_delta else None
     spending = None
     if first is not None:
         spending = spending_of(
             first, guarantee, charge, scored=settings.score_sample, some_have_left=settings.some_have_left,
             same=first.has_scales(settings.features, scales),
         )  # fmt: skip
-    facts = _facts(settings, scales, guarantee=True, set_delta=set_delta, spending=spending)
-    conditions = conditions_of(facts)
-    return ReleaseTerms(
-        name,
-        law,
-        None,
-        guarantee,
-        conditions,
-        charge,
-        why,
-        settings.partitions if set_delta else None,
-        spending,
-    )
+    conditions = conditions_of(_facts(settings, scales, True, partitions, spending))
+    return ReleaseTerms(name, law, None, guarantee, conditions, charge, why, partitions, spending)
 
 
 def _must_be_the_samples(settings: Settings, scales: ColumnScales, first: SampleRelease | None) -> None:
@@ -149,16 +139,15 @@ def _must_keep(law: NoiseLaw, guarantee: Guarantee) -> None:
 def _facts(
     settings: Settings,
     scales: ColumnScales,
-    *,
-    guarantee: bool,
-    set_delta: bool,
+    has_guarantee: bool,
+    partitions: int | None = None,
     spending: SampleSpending | None = None,
 ) -> Facts:
     return Facts(
-        scales=scales.source, has_guarantee=guarantee, keeps_order=settings.keep_order, kept=settings.keep,
-        features=len(settings.features), imputed=settings.constants(),
-        pseudonyms=settings.pseudonymize is not None, partitions=settings.partitions if set_delta else None,
-        tuned_on=settings.tuned_on, engine=settings.engine, has_ledger=settings.ledger is not None,
-        part=settings.part, scores=() if settings.asked is None else settings.asked.scores,
-        no_sample=settings.no_sample, sample_spending=spending,
+        scales=scales.source, has_guarantee=has_guarantee, keeps_order=settings.keep_order,
+        kept=settings.keep, features=len(settings.features), imputed=settings.constants(),
+        pseudonyms=settings.pseudonymize is not None, partitions=partitions, tuned_on=settings.tuned_on,
+        engine=settings.engine, has_ledger=settings.ledger is not None, part=settings.part,
+        scores=() if settings.asked is None else settings.asked.scores, no_sample=settings.no_sample,
+        sample_spending=spending,
     )  # fmt: skip

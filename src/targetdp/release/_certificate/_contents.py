@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from targetdp._core import Floats
 from targetdp.mechanisms import law_of
 from targetdp.normalization import ColumnMoments
-from targetdp.release._certificate._certificate import Certificate, list_hash, noise_of
-from targetdp.table import batch_rows, open_source
+from targetdp.release._certificate._certificate import Certificate, File, Output, noise_of
+from targetdp.table import Written, batch_rows, open_source
 
 # What a check found.
 
@@ -137,6 +137,17 @@ def _hash(path: Path) -> tuple[str, int]:
             digest.update(piece)
             size += len(piece)
     return digest.hexdigest(), size
+
+
+def output_of(kind: Literal["parquet", "csv"], files: Sequence[Written], name: str | None) -> Output:
+    """What was written: one file that will have a name, or (None) parts, hashed by their list."""
+    listed = tuple(File(name=name or f.name, size=f.size, sha256=f.sha256) for f in files)
+    return Output(format=kind, files=listed, sha256=listed[0].sha256 if name else list_hash(listed))
+
+
+def list_hash(files: Sequence[File]) -> str:
+    """SHA-256 of the lines "hash  name" of all parts."""
+    return hashlib.sha256("".join(f"{f.sha256}  {f.name}\n" for f in files).encode()).hexdigest()
 
 
 def frame_hash(table: pa.Table, id_column: str, released: Sequence[str]) -> str:

@@ -15,7 +15,9 @@ from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of, unit_map
 from targetdp.normalization import PUBLISHED
 from targetdp.release._certificate._caveats import conditions_of, told
 from targetdp.release._certificate._certificate import (
+    NO_CLASSIC,
     Certificate,
+    Sample,
     at_distances,
     classic,
     noise_length,
@@ -24,7 +26,6 @@ from targetdp.release._certificate._certificate import (
 from targetdp.release._certificate._charge import Charge, spending_of
 from targetdp.release._certificate._contents import Check, file_checks
 from targetdp.release._certificate._page import page
-from targetdp.release._certificate._parts import NO_CLASSIC, Sample
 from targetdp.release._keys import fingerprint_of, is_signed
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._staging import page_path

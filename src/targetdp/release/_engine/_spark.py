@@ -223,9 +223,8 @@ def _without_sample(frame: DataFrame, holder: Holder) -> DataFrame:
     plain = "person of the sample"
     name = functions.col(_quoted(settings.id)).cast("string")
     with _explained(), warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ResourceWarning
-        )  # PySpark leaves the socket for the ids to be collected
+        # PySpark leaves the socket for the ids to be collected.
+        warnings.simplefilter("ignore", ResourceWarning)
         people = frame.sparkSession.createDataFrame(pa.table({plain: sample.ids}))
         known = functions.broadcast(people)
         found = frame.join(known, name == people[plain], "inner").select(people[plain]).distinct().count()

@@ -122,7 +122,7 @@ class Chain:
         # appear in between; then once more.
         for _ in range(2):
             mark = self._read_mark()
-            with self._connection("rw") as connection:
+            with self._connection() as connection:
                 entries = self._entries(connection)
             if mark is not None or len(entries) <= 1:
                 break
@@ -157,7 +157,7 @@ class Chain:
             raise ValueError(f"a new ledger at {self.path} needs the data holder's signing key: give key=")
         # What was released about whom is nobody else's business, and SQLite alone would let others read.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
-        with self._connection("rw") as connection:
+        with self._connection() as connection:
             # Asked of the database, not of the file's size: a killed process may have left half of a start.
             if not _is_empty(connection):
                 return
@@ -176,9 +176,9 @@ class Chain:
             connection.execute("COMMIT")
 
     @contextmanager
-    def _locked(self, mode: str = "rw") -> Iterator[sqlite3.Connection]:
+    def _locked(self) -> Iterator[sqlite3.Connection]:
         """A transaction that no other process writes in; what was not committed in it is undone."""
-        with self._connection(mode) as connection:
+        with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -187,9 +187,9 @@ class Chain:
                     connection.execute("ROLLBACK")
 
     @contextmanager
-    def _connection(self, mode: str) -> Iterator[sqlite3.Connection]:
+    def _connection(self) -> Iterator[sqlite3.Connection]:
         # Readers open "rw", too: whoever comes first after a crash rolls back what was left half-written.
-        address = f"{self.path.absolute().as_uri()}?mode={mode}"
+        address = f"{self.path.absolute().as_uri()}?mode=rw"
         try:
             with closing(
                 sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)

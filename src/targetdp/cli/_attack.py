@@ -10,20 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from targetdp._core import down
-from targetdp.cli._console import (
-    Bar,
-    PublicKey,
-    audited,
-    cells,
-    emit,
-    must_be_free,
-    names,
-    out,
-    save_text,
-    tell,
-    warn,
-)
-from targetdp.cli._console import attacks as completed
+from targetdp.cli import _console as completion
+from targetdp.cli._console import Bar, PublicKey, cells, emit, must_be_free, names, out, save_text, tell, warn
 
 FOR_THE_HOLDER = (
     "These scores are statistics of the original rows: for the data holder's eyes, not to be published with "
@@ -41,7 +29,8 @@ def attack(  # noqa: PLR0912 (one command, many options)
     attacks: Annotated[
         str | None,
         typer.Option(
-            help="which attacks: singling_out,linkage,… or @FILE; default: all", autocompletion=completed
+            help="which attacks: singling_out,linkage,… or @FILE; default: all",
+            autocompletion=completion.attacks,
         ),
     ] = None,
     certificate: Annotated[
@@ -238,7 +227,7 @@ def audit(
     delta: Annotated[float, typer.Option(help="δ of the claim")],
     features: Annotated[int, typer.Option(help="number of columns")] = 10,
     mechanism: Annotated[
-        str, typer.Option(help="least-noise, or another by name", autocompletion=audited)
+        str, typer.Option(help="least-noise, or another by name", autocompletion=completion.audited)
     ] = "least-noise",
     distance: Annotated[float | None, typer.Option(help="audit two people so far apart; default: B")] = None,
     runs: Annotated[int, typer.Option(help="runs on each of the two people")] = 200_000,

@@ -164,22 +164,17 @@ def _guarantee(record: dict[str, float] | None) -> str:
 
 
 def _note(row: Any) -> str:
-    notes = []
-    if row.title.get("scores"):
-        sample = row.title.get("sample")
-        who = "" if sample is None else ", sample scored, too" if sample["scored"] else ", sample left out"
-        notes.append(f"scores{who}")
-    if row.override:
-        notes.append(f"overridden: {row.override}")
-    if row.charge.unbounded:
-        notes.append("no bound")
-    if row.title.get("not_protected"):
-        notes.append(f"not protected: {', '.join(row.title['not_protected'])}")
-    if row.reason:
-        notes.append(row.reason)
-    if row.state == "reserved":
-        notes.append(f"unsettled, counts as spent: {row.release}")
-    return "; ".join(notes) or "–"
+    sample, kept = row.title.get("sample"), row.title.get("not_protected") or ()
+    who = "" if sample is None else ", sample scored, too" if sample["scored"] else ", sample left out"
+    notes = (
+        (row.title.get("scores"), f"scores{who}"),
+        (row.override, f"overridden: {row.override}"),
+        (row.charge.unbounded, "no bound"),
+        (kept, f"not protected: {', '.join(kept)}"),
+        (row.reason, row.reason),
+        (row.state == "reserved", f"unsettled, counts as spent: {row.release}"),
+    )
+    return "; ".join(text for holds, text in notes if holds) or "–"
 
 
 def _record(rows: Any, standings: Any) -> dict[str, Any]:

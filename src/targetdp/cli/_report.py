@@ -8,17 +8,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from targetdp.cli._console import (
-    Bar,
-    cells,
-    emit,
-    must_be_free,
-    out,
-    save_text,
-    takes,
-    tell,
-    warn,
-)
+from targetdp.cli._console import Bar, cells, emit, must_be_free, out, save_text, takes, tell, warn
 
 # What is asked of a setting, as options that commands share.
 

@@ -160,7 +160,7 @@ class _BatchWork:
         self.settings, self.terms = settings, prepared.terms
         self._scales, self._kept, self._key = prepared.scales, kept, pseudonym_key
         self._constants = settings.constants()
-        self._own = threading.local()
+        self._own = _ThreadsOwn()
         self._lock = threading.Lock()
         self._tally = Tally()
         self._lowest: Floats | None = None
@@ -179,7 +179,7 @@ class _BatchWork:
         extremes = self._constants_are_possible and (block.min(axis=1), block.max(axis=1))
         clipped, rows = 0, np.zeros((len(ids), len(settings.released)))
         if not tally.counts and self.terms.law is not None:
-            rows, clipped = noisy_rows(block, self._scales, self.terms.law, self._words())
+            rows, clipped = noisy_rows(block, self._scales, self.terms.law, self._own.words)
         elif not tally.counts:
             rows, clipped = rows_in_ball(block, self._scales)
         with self._lock:
@@ -217,16 +217,17 @@ class _BatchWork:
     def _room(self, rows: int) -> Floats:
         """Memory for a batch, used again by each thread: new pages each time cost as much as the sums."""
         size = rows * len(self.settings.features)
-        if getattr(self._own, "room", np.empty(0)).size < size:
+        if self._own.room.size < size:
             self._own.room = np.empty(size)
-        room: Floats = self._own.room
-        return room[:size].reshape(len(self.settings.features), rows)
+        return self._own.room[:size].reshape(len(self.settings.features), rows)
 
-    def _words(self) -> SecretWords:
-        if not hasattr(self._own, "words"):
-            self._own.words = SecretWords()
-        words: SecretWords = self._own.words
-        return words
+
+class _ThreadsOwn(threading.local):
+    """What each thread has for itself: words to draw noise from, and room for a batch."""
+
+    def __init__(self) -> None:
+        self.words = SecretWords()
+        self.room: Floats = np.empty(0)
 
 
 def _privatized(

@@ -11,7 +11,7 @@ from targetdp._core import check
 from targetdp.guarantee import Guarantee
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey, fingerprint_of
-from targetdp.release._ledger._chain import Chain, LedgerDamaged, Pen
+from targetdp.release._ledger._chain import Chain, LedgerDamaged
 from targetdp.release._ledger._entries import LONGEST_NAME, LONGEST_REASON, Head, Reading
 from targetdp.release._ledger._spending import (
     History,
@@ -145,7 +145,7 @@ class Ledger:
         if not isinstance(sha256, str) or not re.fullmatch(r"[0-9a-f]{64}", sha256):
             raise ValueError(f"sha256 = {sha256!r} is not a SHA-256: give 64 hex digits (lowercase)")
         with self._chain.writing() as pen:
-            row = self._row(pen, release_id)
+            row = _found(self._history(pen.reading), release_id)
             if row.state == "published":
                 if row.sha256 != sha256:
                     raise ValueError(
@@ -239,9 +239,6 @@ class Ledger:
         if problems:
             raise LedgerDamaged(self.path, problems)
         return history
-
-    def _row(self, pen: Pen, release_id: str) -> ReleaseRow:
-        return _found(self._history(pen.reading), release_id)
 
 
 def check_first(population: str, charge: Charge, *, part: str | None, override: str | None) -> Spending:

@@ -21,6 +21,11 @@ PublicKey = Annotated[
 ]
 
 
+def option(kind: Any, words: str, *flags: str, **more: Any) -> Any:
+    """An option that `takes` gives a command: what it must be, if it is given, and its help."""
+    return Annotated[kind | None, typer.Option(*flags, help=words, **more)]
+
+
 def takes(options: Mapping[str, Any]) -> Callable[[Command], Command]:
     """Give a command these options, by name, in place of its ``**given``; unless given, they are None.
 

@@ -8,7 +8,7 @@ import typer
 
 from targetdp._core import declared
 from targetdp.cli import _console as completion
-from targetdp.cli._console import Bar, PublishedError, constants, emit, names, takes, tell, warn
+from targetdp.cli._console import Bar, PublishedError, constants, emit, names, option, takes, tell, warn
 
 # What the commands that make a release share: their options, one run, and what is said of it.
 
@@ -24,60 +24,56 @@ Quiet = Annotated[bool, typer.Option(help="no progress and no words")]
 AsJson = Annotated[bool, typer.Option("--json", help="print a summary as JSON")]
 
 
-def _option(kind: Any, words: str, *flags: str, **more: Any) -> Any:
-    return Annotated[kind | None, typer.Option(*flags, help=words, **more)]
-
-
 OPTIONS: dict[str, Any] = {
-    "release": _option(Path, "release file (TOML); flags override it"),
-    "id": _option(str, "column that identifies a person"),
-    "features": _option(str, "columns to release: a,b,c or @FILE"),
-    "B": _option(float, "people within this distance are hidden from each other", "--B"),
-    "epsilon": _option(float, "ε of the guarantee"),
-    "delta": _option(float, "δ of the guarantee; default 1/(rows + 1)"),
-    "scales": _option(str, "scales file, or 'private', or 'data'", autocompletion=completion.scales),
-    "bounds": _option(Path, "public bounds (TOML), for private scales"),
-    "scales_epsilon": _option(float, "ε paid for private scales"),
-    "mechanism": _option(
+    "release": option(Path, "release file (TOML); flags override it"),
+    "id": option(str, "column that identifies a person"),
+    "features": option(str, "columns to release: a,b,c or @FILE"),
+    "B": option(float, "people within this distance are hidden from each other", "--B"),
+    "epsilon": option(float, "ε of the guarantee"),
+    "delta": option(float, "δ of the guarantee; default 1/(rows + 1)"),
+    "scales": option(str, "scales file, or 'private', or 'data'", autocompletion=completion.scales),
+    "bounds": option(Path, "public bounds (TOML), for private scales"),
+    "scales_epsilon": option(float, "ε paid for private scales"),
+    "mechanism": option(
         str, "least-noise (default), another by name, or mondrian", autocompletion=completion.released
     ),
-    "group_size": _option(int, "rows that look alike, for mondrian"),
-    "partitions": _option(int, "the paper's random parts, which set δ"),
-    "keep": _option(str, "columns to pass on, NOT protected: a,b or @FILE"),
-    "keep_order": _option(bool, "keep the order of rows: may publish ranks", "--keep-order/--sort-by-id"),
-    "impute": _option(str, "constants for missing values: 0 or calls=0,texts=0"),
-    "pseudonymize": _option(Path, "replace ids by keyed hashes; the key file is created if missing"),
-    "tuned_on": _option(Literal["public", "synthetic", "this-data"], "which data B was chosen on"),
-    "ledger": _option(Path, "ledger to charge"),
-    "population": _option(str, "whose budget is charged"),
-    "part": _option(str, "part that shares no person with other named parts"),
-    "override": _option(str, "break the limit; the reason goes on record"),
-    "key": _option(Path, "signing key; default: the user's own"),
-    "engine": _option(EngineName, "where the work is done"),
-    "made_for": _option(Literal["cider"], "shape the output for another tool", "--for"),
+    "group_size": option(int, "rows that look alike, for mondrian"),
+    "partitions": option(int, "the paper's random parts, which set δ"),
+    "keep": option(str, "columns to pass on, NOT protected: a,b or @FILE"),
+    "keep_order": option(bool, "keep the order of rows: may publish ranks", "--keep-order/--sort-by-id"),
+    "impute": option(str, "constants for missing values: 0 or calls=0,texts=0"),
+    "pseudonymize": option(Path, "replace ids by keyed hashes; the key file is created if missing"),
+    "tuned_on": option(Literal["public", "synthetic", "this-data"], "which data B was chosen on"),
+    "ledger": option(Path, "ledger to charge"),
+    "population": option(str, "whose budget is charged"),
+    "part": option(str, "part that shares no person with other named parts"),
+    "override": option(str, "break the limit; the reason goes on record"),
+    "key": option(Path, "signing key; default: the user's own"),
+    "engine": option(EngineName, "where the work is done"),
+    "made_for": option(Literal["cider"], "shape the output for another tool", "--for"),
 }
 """The options of `targetdp privatize`, by the names that settings have."""
 
 _NOT_FOR_SCORES = ("group_size", "partitions")
 SCORE_OPTIONS = {
-    "sample": _option(
+    "sample": option(
         Path, "the private sample that the weights were learned from: its people are left out"
     ),
-    "score_sample": _option(bool, "score them, too: for them both releases add up", "--score-sample"),
-    "some_have_left": _option(
+    "score_sample": option(bool, "score them, too: for them both releases add up", "--score-sample"),
+    "some_have_left": option(
         bool, "people of the sample who are not in the table have left", "--some-have-left"
     ),
-    "no_sample": _option(
+    "no_sample": option(
         bool, "nobody in the table is in what the weights were learned from", "--no-sample"
     ),
-    "yes": _option(bool, "ask nothing: you know that weights single out a column, or who left", "--yes"),
+    "yes": option(bool, "ask nothing: you know that weights single out a column, or who left", "--yes"),
     **{name: option for name, option in OPTIONS.items() if name not in _NOT_FOR_SCORES},
-    "features": _option(str, "columns that the scores are made of: a,b,c or @FILE"),
-    "scales": _option(
+    "features": option(str, "columns that the scores are made of: a,b,c or @FILE"),
+    "scales": option(
         str, "scales file, 'sample' (the sample's), 'private' or 'data'",
         autocompletion=completion.score_scales,
     ),
-    "mechanism": _option(
+    "mechanism": option(
         str, "least-noise (default), or another by name", autocompletion=completion.audited
     ),
 }  # fmt: skip

@@ -8,27 +8,18 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from targetdp.cli._console import Bar, cells, emit, must_be_free, out, save_text, takes, tell, warn
+from targetdp.cli._console import Bar, cells, emit, must_be_free, option, out, save_text, takes, tell, warn
 
 # What is asked of a setting, as options that commands share.
 
-
-def _at_least(words: str) -> Any:
-    return Annotated[float | None, typer.Option(help=words)]
-
-
-def _any_metric(words: str) -> Any:
-    return Annotated[list[str] | None, typer.Option(help=words)]
-
-
 LIMITS = {
-    "singling_out": _at_least("protection of at least so much, 0 to 1"),
-    "attribute_inference": _at_least("protection of at least so much"),
-    "distinguishing": _at_least("protection of at least so much"),
-    "max_exclusion_errors": _at_least("poor people left out beyond those of the status quo, at most"),
-    "min_profit": _at_least("the lender's profit, at least"),
-    "at_least": _any_metric("any metric: accuracy=0.68; may be given several times"),
-    "at_most": _any_metric("any metric: exclusion_errors=800000; several times"),
+    "singling_out": option(float, "protection of at least so much, 0 to 1"),
+    "attribute_inference": option(float, "protection of at least so much"),
+    "distinguishing": option(float, "protection of at least so much"),
+    "max_exclusion_errors": option(float, "poor people left out beyond those of the status quo, at most"),
+    "min_profit": option(float, "the lender's profit, at least"),
+    "at_least": option(list[str], "any metric: accuracy=0.68; may be given several times"),
+    "at_most": option(list[str], "any metric: exclusion_errors=800000; several times"),
 }
 
 

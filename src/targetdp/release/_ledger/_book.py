@@ -13,14 +13,7 @@ from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey, fingerprint_of
 from targetdp.release._ledger._chain import Chain, LedgerDamaged
 from targetdp.release._ledger._entries import LONGEST_NAME, LONGEST_REASON, Head, Reading
-from targetdp.release._ledger._spending import (
-    History,
-    LimitExceeded,
-    ReleaseRow,
-    Spending,
-    history_of,
-    measure,
-)
+from targetdp.release._ledger._spending import History, LimitExceeded, ReleaseRow, Spending, measure
 
 
 class Ledger:
@@ -215,7 +208,7 @@ class Ledger:
         for head in certificate_heads:
             check.instance("certificate_heads", head, Head)
             found += reading.head_problems(head, f"a certificate (entry {head.number})")
-        return found + history_of(reading.entries).problems
+        return found + History.of(reading.entries).problems
 
     def resume(self, reason: str) -> Head:
         """Go on although the mark is lost or contradicts the ledger; reason and findings stay on record.
@@ -234,7 +227,7 @@ class Ledger:
 
     def _history(self, reading: Reading) -> History:
         """The history that a reading tells, if it can be believed."""
-        history = history_of(reading.entries)
+        history = History.of(reading.entries)
         problems = reading.chain_problems + reading.mark_problems() + history.problems
         if problems:
             raise LedgerDamaged(self.path, problems)

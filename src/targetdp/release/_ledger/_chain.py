@@ -13,18 +13,7 @@ from typing import Any
 
 from targetdp._files import remove_drafts, write_whole
 from targetdp.release._keys import SigningKey, fingerprint_of
-from targetdp.release._ledger._entries import (
-    GENESIS,
-    OPENED,
-    Entry,
-    Head,
-    Reading,
-    canonical,
-    entry_message,
-    mark_fields,
-    mark_message,
-    mark_path,
-)
+from targetdp.release._ledger._entries import GENESIS, OPENED, Entry, Head, Reading, canonical, mark_path
 
 _APPLICATION = 0x74647031
 _BUSY_SECONDS = 60.0
@@ -79,9 +68,8 @@ class Pen:
             previous=GENESIS if last is None else last.hash,
             key=self._key.public,
         )
-        digest = draft.digest()
-        signature = self._key.sign(entry_message(digest))
-        entry = replace(draft, hash=digest, signature=signature)
+        unsigned = replace(draft, hash=draft.digest())
+        entry = replace(unsigned, signature=self._key.sign(unsigned.message()))
         self._connection.execute(
             f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 (constants)
             astuple(entry),
@@ -231,7 +219,7 @@ class Chain:
     def _write_mark(self, head: Head, key: SigningKey) -> None:
         """Replace the mark whole."""
         place = mark_path(self.path)
-        fields = mark_fields(head) | {"signature": key.sign(mark_message(head))}
+        fields = head.fields() | {"signature": key.sign(head.message())}
         remove_drafts(place.parent, place.name)  # the caller holds the lock
         # Whoever may read the ledger may read its mark.
         mode = stat.S_IMODE(self.path.stat().st_mode)

@@ -58,18 +58,18 @@ class History:
     releases: dict[str, ReleaseRow] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-
-def history_of(entries: Iterable[Entry]) -> History:
-    """Tell the entries' history. An entry that makes no sense is a problem and changes nothing."""
-    history = History()
-    for entry in entries:
-        if not entry.is_well_formed():
-            continue  # the chain's own check speaks of it
-        try:
-            _tell(history, entry, json.loads(entry.body))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            history.problems.append(f"entry {entry.number} ({entry.kind}) makes no sense: {error}")
-    return history
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> "History":
+        """The history that entries tell. One that makes no sense is a problem and changes nothing."""
+        history = cls()
+        for entry in entries:
+            if not entry.is_well_formed():
+                continue  # the chain's own check speaks of it
+            try:
+                _tell(history, entry, json.loads(entry.body))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                history.problems.append(f"entry {entry.number} ({entry.kind}) makes no sense: {error}")
+        return history
 
 
 def _tell(history: History, entry: Entry, body: dict[str, Any]) -> None:

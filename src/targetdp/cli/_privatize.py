@@ -23,7 +23,6 @@ Force = Annotated[bool, typer.Option(help="replace an output that exists")]
 Quiet = Annotated[bool, typer.Option(help="no progress and no words")]
 AsJson = Annotated[bool, typer.Option("--json", help="print a summary as JSON")]
 
-
 OPTIONS: dict[str, Any] = {
     "release": option(Path, "release file (TOML); flags override it"),
     "id": option(str, "column that identifies a person"),
@@ -56,27 +55,22 @@ OPTIONS: dict[str, Any] = {
 
 _NOT_FOR_SCORES = ("group_size", "partitions")
 SCORE_OPTIONS = {
-    "sample": option(
-        Path, "the private sample that the weights were learned from: its people are left out"
-    ),
+    "sample": option(Path, "the private sample that the weights were learned from: its people are left out"),
     "score_sample": option(bool, "score them, too: for them both releases add up", "--score-sample"),
     "some_have_left": option(
         bool, "people of the sample who are not in the table have left", "--some-have-left"
     ),
-    "no_sample": option(
-        bool, "nobody in the table is in what the weights were learned from", "--no-sample"
-    ),
+    "no_sample": option(bool, "nobody in the table is in what the weights were learned from", "--no-sample"),
     "yes": option(bool, "ask nothing: you know that weights single out a column, or who left", "--yes"),
-    **{name: option for name, option in OPTIONS.items() if name not in _NOT_FOR_SCORES},
+    **{name: kind for name, kind in OPTIONS.items() if name not in _NOT_FOR_SCORES},
     "features": option(str, "columns that the scores are made of: a,b,c or @FILE"),
     "scales": option(
-        str, "scales file, 'sample' (the sample's), 'private' or 'data'",
+        str,
+        "scales file, 'sample' (the sample's), 'private' or 'data'",
         autocompletion=completion.score_scales,
     ),
-    "mechanism": option(
-        str, "least-noise (default), or another by name", autocompletion=completion.audited
-    ),
-}  # fmt: skip
+    "mechanism": option(str, "least-noise (default), or another by name", autocompletion=completion.audited),
+}
 
 
 def given_by(flags: dict[str, Any]) -> dict[str, Any]:

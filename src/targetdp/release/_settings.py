@@ -160,23 +160,17 @@ class Settings(BaseModel):
             missing = [name for name in ("B", "epsilon") if getattr(self, name) is None]
             _must(not missing, f"{' and '.join(missing)} must be given: {self.mechanism} is calibrated to it")
             _must(self.group_size is None, "group_size is for mechanism = 'mondrian' only: leave it out")
-        _must(
-            self.partitions is None or self.delta is None,
-            "partitions sets δ from the number of rows: leave out delta, or partitions",
-        )
+        if self.partitions is not None and self.delta is not None:
+            raise ValueError("partitions sets δ from the number of rows: leave out delta, or partitions")
         private = self.scales == "private"
-        _must(
-            private == (self.bounds is not None) == (self.scales_epsilon is not None),
-            "bounds and scales_epsilon belong to scales = 'private': give both with it, or neither",
-        )
-        _must(
-            self.scales != "sample" or self.sample is not None,
-            "scales = 'sample' are those of the sample: give it, or other scales",
-        )
-        _must(
-            (self.ledger is None) == (self.population is None),
-            "ledger and population belong together: give both, or neither",
-        )
+        if not private == (self.bounds is not None) == (self.scales_epsilon is not None):
+            raise ValueError(
+                "bounds and scales_epsilon belong to scales = 'private': give both with it, or neither"
+            )
+        if self.scales == "sample" and self.sample is None:
+            raise ValueError("scales = 'sample' are those of the sample: give it, or other scales")
+        if (self.ledger is None) != (self.population is None):
+            raise ValueError("ledger and population belong together: give both, or neither")
         for name in ("part", "override"):
             _must(getattr(self, name) is None or self.ledger is not None, f"{name} needs a ledger")
         self._columns_agree()
@@ -195,19 +189,19 @@ class Settings(BaseModel):
         _must(self.partitions is None, "partitions are not for scores: leave them out, or give delta")
         for name in ("score_sample", "some_have_left"):
             _must(not getattr(self, name) or self.sample is not None, f"{name} needs the sample")
-        _must(
-            not (self.score_sample and self.some_have_left),
-            "some_have_left is for a sample that is left out: everybody in the table is scored",
-        )
-        _must(
-            not (self.score_sample and self.part is not None),
-            "score_sample is for people inside and outside the sample, who are not one part: leave out part, "
-            "so that everybody is charged",
-        )
-        _must(
-            not (self.no_sample and self.sample is not None),
-            "no_sample says that nobody in the table is in a sample: leave out sample, or no_sample",
-        )
+        if self.score_sample and self.some_have_left:
+            raise ValueError(
+                "some_have_left is for a sample that is left out: everybody in the table is scored"
+            )
+        if self.score_sample and self.part is not None:
+            raise ValueError(
+                "score_sample is for people inside and outside the sample, who are not one part: leave out "
+                "part, so that everybody is charged"
+            )
+        if self.no_sample and self.sample is not None:
+            raise ValueError(
+                "no_sample says that nobody in the table is in a sample: leave out sample, or no_sample"
+            )
         asked = read_weights(self.weights)
         asked.in_order_of(self.features)
         must_differ(asked.scores, (self.id, *self.features, *self.keep))

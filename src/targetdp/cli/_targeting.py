@@ -54,7 +54,7 @@ def learn(
     ] = None,
     delta: Annotated[float | None, typer.Option(help="δ of the scores; default: likewise")] = None,
     confidence: Annotated[float, typer.Option(help="of the intervals")] = 0.95,
-    seed: Annotated[int, typer.Option(help="of the samples that intervals are plan from")] = 0,
+    seed: Annotated[int, typer.Option(help="of the samples that intervals are made from")] = 0,
     force: Annotated[bool, typer.Option(help="replace a weights file that exists")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
     quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
@@ -231,7 +231,7 @@ def _ceiling(guarantee: Any) -> str:
     if most > _NO_BOUND:
         return (
             f"Theorem 1 rules out nothing here: it leaves a worst-case agreement above {_NO_BOUND:g} with "
-            "decisions plan without privacy."
+            "decisions made without privacy."
         )
     return (
         "Theorem 1: for any algorithm with this guarantee there are tables on which its decisions agree with "

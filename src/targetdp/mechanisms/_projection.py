@@ -129,9 +129,9 @@ class PrivateProjection(NoiseMechanism):
             )
 
     @property
-    def draws_its_law(self) -> bool:
-        """It hangs on R."""
-        return True
+    def known_noise(self) -> None:
+        """None: each simulation draws its own R."""
+        return None
 
     @property
     def guarantee(self) -> Guarantee:

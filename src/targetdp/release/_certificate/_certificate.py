@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field
 
 from targetdp.accounting import PrivacyLoss, compose
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LinearLaw, NoiseLaw
+from targetdp.mechanisms import NoiseLaw
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._caveats import Facts
 from targetdp.release._certificate._charge import Charge
@@ -215,12 +215,7 @@ def stated(guarantee: Guarantee) -> Stated:
 
 def noise_length(law: NoiseLaw) -> float:
     """Root mean square length of the noise on a row, or on its scores."""
-    return law.deviation_per_column * math.sqrt(noise_of(law).dimensions)
-
-
-def noise_of(law: NoiseLaw) -> NoiseLaw:
-    """The law of the noise on the released columns: of scores, that behind their weights."""
-    return law.noise if isinstance(law, LinearLaw) else law
+    return law.deviation_per_column * math.sqrt(law.added.dimensions)
 
 
 def _sample(spending: SampleSpending) -> Sample:

@@ -182,7 +182,7 @@ MECHANISMS = "GaussianNoise|SphericalLaplace|Staircase|PrivateProjection|Mondria
 
 
 def test_what_a_law_or_mechanism_is_it_says_itself() -> None:
-    """Left are checks of what a caller gave, which may be anything, and a formula of the paper's own algorithm.
+    """Left are checks of what a caller gave, which may be anything, and a formula for one algorithm alone.
 
     `Partitioned` refuses what adds no noise; `check_noise` and `distinguishing` refuse what is neither a
     mechanism nor a law, and `check_noise` a law for another number of columns; the formulas of the paper's

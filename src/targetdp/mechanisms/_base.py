@@ -10,7 +10,7 @@ import numpy as np
 from targetdp._core import Floats, check, declared, import_all
 from targetdp.accounting import Imperfection, PrivacyLoss
 from targetdp.guarantee import Guarantee, sequential
-from targetdp.mechanisms._law import KnownNoise, NoiseDensity, NormalDensity
+from targetdp.mechanisms._law import HasLaw, NoiseDensity, NormalDensity
 from targetdp.noise import WordStream, word_stream
 from targetdp.normalization import Normalized, Privatized, clip_rows
 
@@ -101,7 +101,7 @@ class Mechanism(ABC):
         return own if own is None or spent is None else sequential(spent, own)
 
 
-class NoiseMechanism(Mechanism, KnownNoise):
+class NoiseMechanism(Mechanism, HasLaw):
     """A mechanism that adds noise of a known distribution, so that its privacy loss is known exactly.
 
     Example:

@@ -91,7 +91,7 @@ class NormalDensity(NoiseDensity):
         return squared
 
 
-class KnownNoise(ABC):
+class HasLaw(ABC):
     """Noise of a known law: a mechanism's, or the law itself."""
 
     makes_scores: ClassVar[bool] = False
@@ -117,7 +117,7 @@ class KnownNoise(ABC):
 
 
 @dataclass(frozen=True)
-class NoiseLaw(KnownNoise):
+class NoiseLaw(HasLaw):
     """Noise that is drawn for each row on its own, so that rows may be privatized in any batches.
 
     Args:
@@ -203,7 +203,14 @@ class NoiseLaw(KnownNoise):
         return self.density
 
     def density_along(self, deviation: float) -> NoiseDensity | None:  # noqa: ARG002 (some laws use it)
-        """The density along a direction in which the noise has this deviation; None if it is taken for normal."""
+        """The density of the noise along one direction; None where it is taken for normal.
+
+        Args:
+            deviation: Of the noise along the direction.
+
+        Returns:
+            A density in one dimension.
+        """
         return None
 
     @property

@@ -48,24 +48,20 @@ class Choice:
     def why(self) -> str:
         """The choice in one sentence: which mechanism, how much noise, and what the others would need."""
         least = self.noise[self.name]
-        others = ", ".join(
+        louder = ", ".join(
             f"{name} {sd / least:.2f}×" for name, sd in sorted(self.noise.items(), key=lambda item: item[1])
             if name != self.name
         )  # fmt: skip
         refused = "; ".join(f"{name}: {reason}" for name, reason in self.refused.items())
-        return (
-            f"{self.name} needs the least noise for {self.mechanism.guarantee} on {self.dimensions} "
-            f"column{'s' if self.dimensions > 1 else ''}: a deviation of {least:.4g} per coordinate"
-            + (f"; the others would need {others}" if others else "")
-            + (f" (not possible here: {refused})" if refused else "")
-            + self._weaker()
-        )
-
-    def _weaker(self) -> str:
         given = self.mechanism.guarantee
-        if given.is_at_least(self.requested):
-            return ""
-        return f". Asked was δ = {self.requested.delta:.3g}; the sampler's tail allows {given.delta:.3g}"
+        weaker = f". Asked was δ = {self.requested.delta:.3g}; the sampler's tail allows {given.delta:.3g}"
+        return (
+            f"{self.name} needs the least noise for {given} on {self.dimensions} "
+            f"column{'s' if self.dimensions > 1 else ''}: a deviation of {least:.4g} per coordinate"
+            + (f"; the others would need {louder}" if louder else "")
+            + (f" (not possible here: {refused})" if refused else "")
+            + ("" if given.is_at_least(self.requested) else weaker)
+        )
 
 
 def least_noise(guarantee: Guarantee, dimensions: int) -> Choice:

@@ -43,10 +43,8 @@ class Tally:
             places: The rows of the batch, counted from 0.
             offset: How many rows of the table come before this batch.
         """
-        key = (problem, column)
-        self.counts[key] = self.counts.get(key, 0) + len(places)
-        rows = self.first.get(key, []) + [int(i) + offset + 1 for i in places[:FIRST]]
-        self.first[key] = sorted(rows)[:FIRST]
+        rows = [int(i) + offset + 1 for i in places[:FIRST]]
+        self.merge(Tally({(problem, column): len(places)}, {(problem, column): rows}))
 
     def merge(self, other: "Tally") -> None:
         """Add what another tally counted in other rows."""

@@ -257,9 +257,8 @@ def _add_normals(
 
     normals_must_fit(scale, degrees, grid, bound)
     columns = signal.shape[1]
-    layers = (ziggurat.WIDTHS, ziggurat.HEIGHTS, ziggurat.INSIDE)
     kernels = ziggurat.normal_rows, ziggurat.normal_rows_by_window
-    return _drawn(kernels, signal, (columns, grid, scale / grid, degrees, *layers), columns + 8, words)
+    return _drawn(kernels, signal, (columns, grid, scale / grid, degrees), columns + 8, words)
 
 
 _Kernels = tuple[Callable[..., tuple[int, int]], Callable[..., int]]

@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp.table._source import Source, batch_rows, open_source
+from targetdp.table._source import Source, batch_rows, is_text, open_source
 
 PROFILED_ROWS = 1_000_000
 """Rows: a proposal needs no more."""
@@ -178,6 +178,4 @@ def _kind(kind: pa.DataType) -> Kind:
         return "whole"
     if pa.types.is_floating(kind):
         return "number"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return "text"
-    return "text" if pa.types.is_boolean(kind) else "other"
+    return "text" if is_text(kind) or pa.types.is_boolean(kind) else "other"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats
+from targetdp.table._source import is_text
 
 FIRST = 3
 """How many row numbers a message names."""
@@ -125,7 +126,7 @@ def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.dictionary_decode(), kind.value_type
-    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or _is_text(kind)):
+    if not (is_text(kind) or pa.types.is_integer(kind)):
         raise ValueError(
             f"id column {name!r} has type {kind}: ids must be text or whole numbers; convert them first"
         )
@@ -250,7 +251,3 @@ def _must_be_numeric(name: str, kind: pa.DataType) -> None:
         raise ValueError(
             f"feature {name!r} has type {kind}: features must be numbers; encode it first, or leave it out"
         )
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -75,18 +75,6 @@ class HashedFile:
     def flush(self) -> None:
         """Do nothing: `finish` syncs."""
 
-    def writable(self) -> bool:
-        """True: bytes can be appended."""
-        return True
-
-    def readable(self) -> bool:
-        """False: nothing can be read."""
-        return False
-
-    def seekable(self) -> bool:
-        """False: there is no going back."""
-        return False
-
     def close(self) -> None:
         """Stop the thread and close the file, finished or not."""
         if not self.closed:

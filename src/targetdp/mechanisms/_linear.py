@@ -144,10 +144,8 @@ class LinearLaw(NoiseLaw):
 
     def record(self) -> dict[str, Any]:
         """See `NoiseLaw.record`; the noise has a record of its own."""
-        return {
-            "family": self.family, "dimensions": self.dimensions, "grid": self.grid,
-            "weights": [list(row) for row in self.weights], "noise": self.noise.record(),
-        }  # fmt: skip
+        weights = [list(row) for row in self.weights]
+        return super().record() | {"weights": weights, "noise": self.noise.record()}
 
 
 @dataclass(frozen=True)

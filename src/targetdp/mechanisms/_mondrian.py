@@ -269,22 +269,17 @@ def _class_values(table: Floats, rows: Integers, starts: Integers, by_mean: bool
     """Give every row its class's values: column means, or midpoints of column intervals."""
     released = np.empty_like(table)
     columns = table.shape[1]
-    low, high, middle = np.empty(columns), np.empty(columns), np.empty(columns)
+    low, high = np.empty(columns), np.empty(columns)
     for number in range(len(starts)):
         last = starts[number + 1] if number + 1 < len(starts) else len(rows)
         part = rows[starts[number] : last]
         _intervals(table, part, low, high)
-        if by_mean:
-            middle = table[part].sum(axis=0) / len(part)
-        for column in range(columns):
-            least, greatest = low[column], high[column]
-            # Not half of the sum, which could overflow.
-            x = middle[column] if by_mean else least / 2 + greatest / 2
-            # Rounding can leave the interval: half of the least denormal is 0, and a mean of equal
-            # numbers can be off by a unit in the last place. Adding 0 drops the sign of a zero,
-            # which would depend on the order of the rows.
-            middle[column] = min(max(x, least), greatest) + 0.0
+        # Not half of the sum, which could overflow.
+        middle = table[part].sum(axis=0) / len(part) if by_mean else low / 2 + high / 2
+        # Rounding can leave the interval: half of the least denormal is 0, and a mean of equal numbers can be
+        # off by a unit in the last place. Adding 0 drops the sign of a zero, which would depend on the order
+        # of the rows.
+        middle = np.minimum(np.maximum(middle, low), high) + 0.0
         for row in part:
-            for column in range(columns):
-                released[row, column] = middle[column]
+            released[row] = middle
     return released

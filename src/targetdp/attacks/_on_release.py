@@ -205,9 +205,9 @@ def _in_scores(tables: JoinedTables, proof: Certificate, aside: int) -> JoinedTa
 
     ``aside`` counts people of the original who are not in the release.
     """
-    law, notes = tables.law, tables.notes
-    if not isinstance(law, LinearLaw):
-        raise ValueError("the certificate has no weights for its scores: run targetdp verify")  # noqa: TRY004
+    law, notes = None if tables.law is None else tables.law.linear, tables.notes
+    if law is None:
+        raise ValueError("the certificate has no weights for its scores: run targetdp verify")
     if aside and proof.sample is not None and not proof.sample.scored:
         notes = (*notes, SAMPLE_ASIDE)
     return replace(

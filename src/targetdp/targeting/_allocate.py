@@ -80,15 +80,15 @@ def read_scores(
         ValueError: The certificate does not hold, or the release has no scores, or several of each person.
     """
     proof = certified("scores", path, certificate, public_key)
-    law = None if proof.mechanism.law is None else law_of(proof.mechanism.law)
+    law = None if proof.mechanism.law is None else law_of(proof.mechanism.law).linear
     reason = None
-    if proof.scores is None or not isinstance(law, LinearLaw):
+    if proof.scores is None or law is None:
         reason = "holds no scores"
     elif len(proof.scores) > 1:
         reason = f"holds {len(proof.scores)} scores for each person"
     elif proof.made_for is not None:
         reason = f"was made for {proof.made_for}, which standardizes values after the noise"
-    if reason is not None or not isinstance(law, LinearLaw):
+    if reason is not None or law is None:
         raise ValueError(f"release {path} {reason}: decide by a release of one score (targetdp score)")
     released = read_released("scores", path, proof, progress or Silent())
     return PrivateScores(proof, law, released.ids, released.rows[:, 0])

@@ -4,19 +4,10 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import kve
 from threadpoolctl import threadpool_limits
 
 from targetdp._core import Floats, check
-from targetdp.attacks import density_of
-from targetdp.mechanisms import (
-    LinearLaw,
-    NoiseDensity,
-    NoiseLaw,
-    NormalDensity,
-    SphericalLaplaceLaw,
-    StaircaseLaw,
-)
+from targetdp.mechanisms import NoiseDensity, NoiseLaw, NormalDensity
 
 _FINEST, _PER_DEVIATION = 1e-3, 8
 """Steps of the grid: an eighth of the noise's deviation, or a thousandth of the ball's radius."""
@@ -26,25 +17,10 @@ _INSIDE = 9
 """Points of each step at which the noise's density is taken."""
 _NOBODY = 1e-7
 """People at a released score who are too few to look at."""
-_FEW = 40
-"""Dimensions of spherical Laplace noise above which it is taken for normal along a direction."""
 _ROUNDS = 60
 """Of expectation and maximization: 200 changed no decision rate by more than 0.0003."""
 _BEFORE = 20.0
 """People whom the normal distribution that one starts from counts as."""
-
-
-@dataclass(frozen=True)
-class _LaplaceAlong(NoiseDensity):
-    """Spherical Laplace noise along one direction; ``order`` is half the number of dimensions."""
-
-    scale: float
-    order: float
-
-    def log_density(self, squared: Floats) -> Floats:
-        """ν·ln t + ln K_ν(t), t = r/b."""
-        t = np.maximum(np.sqrt(squared) / self.scale, 1e-6)
-        return np.asarray(self.order * np.log(t) + np.log(kve(self.order, t)) - t)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +41,12 @@ class ScoreNoise:
     def of(cls, law: NoiseLaw, finest: float = _FINEST) -> "ScoreNoise":
         """The noise of a law in one dimension, or that of a release of one score."""
         check.instance("law", law, NoiseLaw)
-        law = law.noise if isinstance(law, LinearLaw) else law
+        law = law.added
         if law.dimensions != 1:
             raise ValueError(f"law has {law.dimensions} dimensions: noise on one score is needed")
         deviation = law.deviation_per_column
         step = max(finest, min(deviation, 1.0) / _PER_DEVIATION)
-        shape = density_of(law, 1)
-        assert shape is not None  # noqa: S101 (every law has one)
-        return cls._made(shape, deviation, step)
+        return cls._made(law.density, deviation, step)
 
     @classmethod
     def normal(cls, variance: float, step: float) -> "ScoreNoise":
@@ -84,19 +58,11 @@ class ScoreNoise:
     def along(cls, law: NoiseLaw | None, variance: float, step: float) -> "ScoreNoise":
         """What a law's noise on whole rows is along a direction of norm 1, in which it has this variance.
 
-        ∫ exp(−√(t² + ‖r‖²)/b) dr over the other d − 1 directions is ∝ |t|^{d/2} K_{d/2}(|t|/b): heavier tails
-        than a normal distribution has. Taken for normal: noise that is, noise in many dimensions (it nearly
-        is), and that of no law that is known.
+        Noise of no law that is known is taken for normal.
         """
-        if isinstance(law, SphericalLaplaceLaw) and 1 < law.dimensions <= _FEW:
-            deviation = math.sqrt(variance)
-            scale = deviation / math.sqrt(law.dimensions + 1)
-            return cls._made(_LaplaceAlong(scale, law.dimensions / 2), deviation, step)
-        if law is not None and law.dimensions == 1 and isinstance(law, SphericalLaplaceLaw | StaircaseLaw):
-            shape = density_of(law, 1)
-            assert shape is not None  # noqa: S101 (every law has one)
-            return cls._made(shape, math.sqrt(variance), step)
-        return cls.normal(variance, step)
+        deviation = math.sqrt(variance)
+        shape = None if law is None else law.density_along(deviation)
+        return cls.normal(variance, step) if shape is None else cls._made(shape, deviation, step)
 
     @classmethod
     def _made(cls, shape: NoiseDensity, deviation: float, step: float) -> "ScoreNoise":

@@ -64,10 +64,11 @@ class TableOfRows(Technology):
                 )
                 figures += attack_figures("attribute_inference", protection)
             # An attacker who reads the certificate knows the law of the noise, where it is known beforehand.
-            if isinstance(mechanism, NoiseMechanism) and not mechanism.draws_its_law:
+            noise = None if mechanism is None else mechanism.known_noise
+            if noise is not None:
                 with timed(seconds, "informed_inference"):
                     informed = row_inference(
-                        W, W_priv, mechanism, out, known=[study.dimensions - 1], population=study.X,
+                        W, W_priv, noise, out, known=[study.dimensions - 1], population=study.X,
                         columns=study.features, rng=rng("informed"),
                     )  # fmt: skip
                     figures += attack_figures("informed_inference", informed)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from targetdp.accounting import PrivacyLoss, compose
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of
+from targetdp.mechanisms import NoiseLaw, law_of
 from targetdp.normalization import ColumnScales, ReleaseSource
 from targetdp.release._certificate._caveats import Facts
 from targetdp.release._certificate._charge import Charge, SampleRelease, SampleSpending
@@ -330,12 +330,7 @@ def stated(guarantee: Guarantee) -> Stated:
 
 def noise_length(law: NoiseLaw) -> float:
     """Root mean square length of the noise on a row, or on its scores."""
-    return law.deviation_per_column * math.sqrt(noise_of(law).dimensions)
-
-
-def noise_of(law: NoiseLaw) -> NoiseLaw:
-    """The law of the noise on the released columns: of scores, that behind their weights."""
-    return law.noise if isinstance(law, LinearLaw) else law
+    return law.deviation_per_column * math.sqrt(law.added.dimensions)
 
 
 def _sample(spending: SampleSpending) -> Sample:

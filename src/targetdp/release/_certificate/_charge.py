@@ -9,7 +9,7 @@ from typing import Any
 
 from targetdp.accounting import PrivacyLoss, StatedLoss, compose
 from targetdp.guarantee import Guarantee, sequential
-from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of, score_rounding
+from targetdp.mechanisms import NoiseLaw, law_of, score_rounding
 from targetdp.normalization import ColumnScales, ReleaseSource
 
 
@@ -128,8 +128,8 @@ def _both(first: SampleRelease, second: Guarantee, charge: Charge, *, exact: boo
 
 def _whatever_the_weights(charge: Charge, distance: float) -> list[PrivacyLoss]:
     """The losses of scores, for any weights of norm at most 1: those that came were chosen after a look."""
-    law = charge.law
-    if not isinstance(law, LinearLaw):
+    law = None if charge.law is None else charge.law.linear
+    if law is None:
         raise TypeError("the release has no scores: beside a sample only scores are released")
     found = [law.noise.loss_at(distance + score_rounding(law.dimensions, law.scores))]
     return found if charge.scales is None else [*found, StatedLoss.of(charge.scales, distance=distance)]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from targetdp._core import Floats
 from targetdp.mechanisms import law_of
 from targetdp.normalization import ColumnMoments
-from targetdp.release._certificate._certificate import Certificate, File, Output, noise_of
+from targetdp.release._certificate._certificate import Certificate, File, Output
 from targetdp.table import Written, batch_rows, open_source
 
 # What a check found.
@@ -119,7 +119,7 @@ def _content(output: Path, c: Certificate) -> Iterator[Check]:
 
 def _grid_test(c: Certificate) -> Callable[[Floats], bool]:
     """Noise on a grid leaves values on it; other laws and shapes leave any finite number."""
-    law = noise_of(law_of(c.mechanism.law)) if c.mechanism.law else None
+    law = law_of(c.mechanism.law).added if c.mechanism.law else None
     if law is None or not law.steps or c.made_for is not None:
         return lambda values: bool(np.isfinite(values).all())
     grid = law.steps

@@ -21,7 +21,6 @@ from targetdp.release._certificate._certificate import (
     at_distances,
     classic,
     noise_length,
-    noise_of,
 )
 from targetdp.release._certificate._charge import Charge, spending_of
 from targetdp.release._certificate._contents import Check, file_checks
@@ -41,12 +40,13 @@ def score_checks(
     c: Certificate, stated: Guarantee, law: NoiseLaw, spent: Guarantee | None
 ) -> Iterator[Check]:
     """Whether what is said of scores, weights and the sample can be true."""
-    if not isinstance(law, LinearLaw):
+    linear = law.linear
+    if linear is None:
         if c.scores is not None or c.sample is not None or c.no_sample:
             yield Check("scores", False, "no weights are on record that would make them")
         return
-    yield _names(c, law)
-    yield _weights(law, stated.B)
+    yield _names(c, linear)
+    yield _weights(linear, stated.B)
     if c.sample is None:
         return
     nobody = not c.no_sample and not (c.sample.scored and c.sample.some_have_left)
@@ -126,7 +126,7 @@ def keeps(what: str, law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) 
     return Check(
         what,
         epsilon > 0 and true <= delta * (1 + SLACK),
-        f"{stated} derived again from {noise_of(law).family} noise: δ = {true:.3g} at its ε",
+        f"{stated} derived again from {law.added.family} noise: δ = {true:.3g} at its ε",
     )
 
 
@@ -224,7 +224,7 @@ def verify_guarantee(c: Certificate) -> Iterator[Check]:
 def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check]:
     spent = None if c.scales.spent is None else c.scales.spent.value()
     yield keeps("guarantee", law, spent, stated)
-    m, noise = c.mechanism, noise_of(law)
+    m, noise = c.mechanism, law.added
     same = (
         m.group_size is None
         and law.dimensions == len(c.features)

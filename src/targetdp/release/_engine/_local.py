@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats, Progress
-from targetdp.mechanisms import LinearLaw, NoiseLaw
+from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import SecretWords, WordSource
 from targetdp.normalization import ColumnScales, rows_in_ball, scores_in_ball
 from targetdp.release._engine._base import (
@@ -82,9 +82,9 @@ def noisy_rows(columns: Floats, scales: ColumnScales, law: NoiseLaw, words: Word
 
     Scores are summed up on the way, so that rows of all columns are never held.
     """
-    if isinstance(law, LinearLaw):
-        scores, clipped = scores_in_ball(columns, scales, np.array(law.weights))
-        return law.noise_on(scores, words), clipped
+    if law.linear is not None:
+        scores, clipped = scores_in_ball(columns, scales, np.array(law.linear.weights))
+        return law.linear.noise_on(scores, words), clipped
     rows, clipped = rows_in_ball(columns, scales)
     return law.add_to(rows, words), clipped
 

@@ -36,7 +36,6 @@ from targetdp.table import (
     columns_in_order,
     ids_of,
     numbers_of,
-    rows_in_order,
     sort_ids,
 )
 
@@ -192,7 +191,7 @@ class _Pieces:
     def write(self, ids: pa.StringArray, rows: Floats, others: dict[str, pa.Array], ranges: Any) -> None:
         """Append rows, those of one range after those of another."""
         order = np.argsort(ranges, kind="stable")
-        where, values = pa.array(order), pa.array(rows_in_order(rows, order).ravel())
+        where, values = pa.array(order), pa.array(rows.take(order, axis=0).ravel())
         batch = pa.RecordBatch.from_pydict(
             {"id": ids.take(where), "row": pa.FixedSizeListArray.from_arrays(values, rows.shape[1])}
             | {name: other.take(where) for name, other in others.items()}

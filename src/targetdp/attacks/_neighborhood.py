@@ -8,7 +8,7 @@ import numpy as np
 
 from targetdp._core import Floats, Integers, Progress, Silent, check
 from targetdp.attacks._declaration import Answer, attack
-from targetdp.attacks._search._counting import count_within
+from targetdp.attacks._search._tree import count_within
 from targetdp.normalization import Normalized, clip_rows
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)

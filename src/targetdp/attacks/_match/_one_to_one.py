@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from targetdp._core import Floats, Integers, Progress
 from targetdp.attacks._match._pairs import LogSums, Ranks, over_pairs
 from targetdp.attacks._match._units import group_numbers
-from targetdp.attacks._search._counting import squared_distances
+from targetdp.attacks._search._tree import squared_distances
 from targetdp.mechanisms import NoiseDensity
 
 _ROUNDS = 2

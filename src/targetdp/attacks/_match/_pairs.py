@@ -8,7 +8,7 @@ import numpy as np
 
 from targetdp._core import Floats, Integers, Progress, check, in_threads, kernel
 from targetdp.attacks._protection import Interval, Setting, share_interval
-from targetdp.attacks._search._counting import count_within, squared_distances
+from targetdp.attacks._search._tree import count_within, squared_distances
 
 _QUERIES, _POINTS = 64, 2048
 """Of a block: a megabyte of distances, which stays in the processor's cache."""

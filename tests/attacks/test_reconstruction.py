@@ -28,7 +28,7 @@ from targetdp.attacks._guess._prior import (
     linear_prior,
     posterior,
 )
-from targetdp.attacks._match._units import KnownNoise, _gamma
+from targetdp.attacks._match._known_noise import KnownNoise, _gamma
 from targetdp.attacks._reconstruction import AS_RELEASED, LINEAR, MIXTURE, _ratio
 from targetdp.mechanisms import NoiseMechanism
 from targetdp.noise._random_words import SimulatedWords

@@ -21,7 +21,7 @@ from targetdp.attacks._guess._failed_guesses import (
     rule_of,
     sampled_note,
 )
-from targetdp.attacks._match._units import shared_note
+from targetdp.attacks._match._pairs import shared_note
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, worst
 from targetdp.attacks._search._nearest_known import PreparedTables, nearest, nearest_leaving_one_out, prepare
 
@@ -130,10 +130,10 @@ def _on_tables(case: Case) -> Protection:
     t = case.tables
     if len(t.features) < 2:
         raise CannotRunError(ONE_COLUMN)
+    people = case.sample_size(len(t.original))
     return attribute_inference(
-        t.original, t.released, t.holdout, columns=t.features, people=case.sample_size(len(t.original)),
-        confidence=case.confidence, rng=case.rng, progress=case.progress,
-    )  # fmt: skip
+        t.original, t.released, t.holdout, columns=t.features, people=people, **case.options
+    )
 
 
 @attack(

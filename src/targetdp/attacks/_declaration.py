@@ -84,6 +84,11 @@ class Case:
     confidence: float = CONFIDENCE
     progress: Progress = field(repr=False, default_factory=Silent)
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every attack with random choices takes: ``confidence``, ``rng`` and ``progress``."""
+        return {"confidence": self.confidence, "rng": self.rng, "progress": self.progress}
+
     def sample_size(self, people: int) -> int | None:
         """How many of so many people have their values guessed; None for all of them."""
         size = self.people or MOST_PEOPLE

@@ -14,10 +14,8 @@ from scipy.special import bdtr, ndtri
 
 from targetdp._core import Floats, Progress, Silent, check
 from targetdp.attacks._declaration import Answer, CannotRunError, Case, attack, share_up, strongest_of
-from targetdp.attacks._match._known_density import Noise, check_in_unit_ball, density_of
-from targetdp.attacks._match._one_to_one import log_sums
-from targetdp.attacks._match._pairs import over_pairs
-from targetdp.attacks._match._units import check_squares, shared_note, units_of
+from targetdp.attacks._match._known_noise import Noise, check_in_unit_ball, density_of
+from targetdp.attacks._match._pairs import check_squares, log_sums, over_pairs, shared_note, units_of
 from targetdp.attacks._protection import (
     CONFIDENCE,
     Interval,
@@ -170,10 +168,7 @@ def _on_tables(case: Case) -> Protection:
     t = case.tables
     if t.holdout is None:
         raise CannotRunError("Not run: it needs people who are not in the release (--holdout).")
-    return membership(
-        t.original, t.released, t.holdout, t.law, confidence=case.confidence, rng=case.rng,
-        progress=case.progress,
-    )  # fmt: skip
+    return membership(t.original, t.released, t.holdout, t.law, **case.options)
 
 
 @attack(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats, Integers, Progress
-from targetdp.attacks._match._known_density import check_differs_by_noise, in_scores
+from targetdp.attacks._match._known_noise import check_differs_by_noise, in_scores
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of
 from targetdp.normalization import (

@@ -30,9 +30,8 @@ from targetdp.attacks._guess._prior import (
     notes_on_fitting,
     posterior,
 )
-from targetdp.attacks._linkage import same_people
-from targetdp.attacks._match._known_density import Noise, check_in_unit_ball
-from targetdp.attacks._match._units import KnownNoise
+from targetdp.attacks._match._known_noise import KnownNoise, Noise, check_in_unit_ball
+from targetdp.attacks._match._pairs import same_people
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, worst
 from targetdp.normalization import clip_rows
 
@@ -116,9 +115,7 @@ def _on_tables(case: Case) -> Protection:
     t = case.tables
     if t.law is None:
         raise CannotRunError("Not run: without a certificate of added noise there is no noise to undo.")
-    return reconstruction(
-        t.released, t.law, t.original, confidence=case.confidence, rng=case.rng, progress=case.progress
-    )
+    return reconstruction(t.released, t.law, t.original, **case.options)
 
 
 @attack(

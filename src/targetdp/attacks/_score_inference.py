@@ -20,7 +20,7 @@ from targetdp.attacks._declaration import INFERENCE, Answer, CannotRunError, Cas
 from targetdp.attacks._guess._failed_guesses import column_names
 from targetdp.attacks._guess._informed_guesses import InformedAttack
 from targetdp.attacks._guess._linear_guess import Observation
-from targetdp.attacks._match._known_density import Noise
+from targetdp.attacks._match._known_noise import Noise
 from targetdp.attacks._protection import CONFIDENCE, Protection
 from targetdp.mechanisms import norm_bound, weights_matrix
 
@@ -47,8 +47,7 @@ def _on_tables(case: Case) -> Protection:
         raise CannotRunError(ONE_COLUMN)
     return score_inference(
         rows.original, case.tables.released, rows.law.weights, rows.law, rows.holdout, columns=rows.features,
-        people=case.sample_size(len(rows.original)), confidence=case.confidence, rng=case.rng,
-        progress=case.progress,
+        people=case.sample_size(len(rows.original)), **case.options,
     )  # fmt: skip
 
 

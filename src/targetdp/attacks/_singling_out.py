@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from targetdp._core import Floats, Integers, Progress, Silent, check, in_threads, kernel
 from targetdp.attacks._declaration import SINGLING_OUT, Answer, Case, attack, people_spared, strongest_of
-from targetdp.attacks._match._units import rows_in_common
+from targetdp.attacks._match._pairs import rows_in_common
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, share_interval, worst
 from targetdp.attacks._search._tree import Tree, grow, homes
 

@@ -10,9 +10,8 @@ from targetdp._core import Floats, Progress, check
 from targetdp.attacks._attribute_inference import Window
 from targetdp.attacks._guess._failed_guesses import Rule, notes_on, relative, rule_of, sampled_note
 from targetdp.attacks._guess._linear_guess import Belief, KnownColumns, Moments, Observation
-from targetdp.attacks._linkage import same_people
-from targetdp.attacks._match._known_density import check_in_unit_ball
-from targetdp.attacks._match._units import shared_note
+from targetdp.attacks._match._known_noise import check_in_unit_ball
+from targetdp.attacks._match._pairs import same_people, shared_note
 from targetdp.attacks._protection import Protection, Setting, worst
 
 WITH_RELEASE = ("linear guess", "outward guess", "likeliest of few values", "likelier sign")

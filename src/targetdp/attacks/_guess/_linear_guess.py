@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from targetdp._core import Floats
-from targetdp.attacks._match._known_density import Noise, check_noise
+from targetdp.attacks._match._known_noise import Noise, check_noise
 from targetdp.mechanisms import NoiseDensity, NormalDensity
 
 _NOTHING = 1e-12

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from targetdp._core import Floats, Silent, in_threads, kernel
-from targetdp.attacks._match._units import KnownNoise
+from targetdp.attacks._match._known_noise import KnownNoise
 
 _FLOOR = 1e-9
 """Variance of a component in any direction, at least: beside noise of 1 it is nothing."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from targetdp._core import Floats
 from targetdp.attacks._guess._mixture import Mixture, expectation
-from targetdp.attacks._match._units import KnownNoise
+from targetdp.attacks._match._known_noise import KnownNoise
 
 COMPONENTS = (1, 2, 4, 8, 16)
 MOST_ROWS = 6_000

@@ -1,4 +1,4 @@
-"""Failed guesses at a value: what is known, what is guessed, when a guess fails, and the score that follows."""
+"""Failed guesses: what is known and what is guessed, when a guess fails, and the score that follows."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

@@ -180,25 +180,25 @@ def _exponential_sums(values: Floats, largest: Floats, sums: Floats) -> None:
             k = shifted - 6755399441055744.0
             r = (x - k * 0.693145751953125) - k * 1.42860682030941723212e-6
             series = r / 39916800 + 1 / 3628800
-            series = series * r + 1 / 362880
-            series = series * r + 1 / 40320
-            series = series * r + 1 / 5040
-            series = series * r + 1 / 720
-            series = series * r + 1 / 120
-            series = series * r + 1 / 24
-            series = series * r + 1 / 6
-            series = series * r + 1 / 2
-            series = series * r + 1.0
+            for k_factorial in (362880.0, 40320.0, 5040.0, 720.0, 120.0, 24.0, 6.0, 2.0, 1.0):
+                series = series * r + 1 / k_factorial
             parts[t] = series * r + 1.0
         for t in range(width):
             bits[t] = (bits[t] << 52) + (1023 << 52)
-        a, b, c, d = 0.0, 0.0, 0.0, 0.0  # four sums at once: each addition waits for the one before it
-        whole = width - width % 4
-        for t in range(0, whole, 4):
-            a += parts[t] * powers[t]
-            b += parts[t + 1] * powers[t + 1]
-            c += parts[t + 2] * powers[t + 2]
-            d += parts[t + 3] * powers[t + 3]
-        for t in range(whole, width):
-            a += parts[t] * powers[t]
-        sums[i] = (a + b) + (c + d)
+            parts[t] *= powers[t]
+        sums[i] = sum_by_fours(parts)
+
+
+@kernel
+def sum_by_fours(terms: Floats) -> float:
+    """Four sums at once: each addition waits for the one before it."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = len(terms) - len(terms) % 4
+    for t in range(0, whole, 4):
+        a += terms[t]
+        b += terms[t + 1]
+        c += terms[t + 2]
+        d += terms[t + 3]
+    for t in range(whole, len(terms)):
+        a += terms[t]
+    return (a + b) + (c + d)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from targetdp._core import Floats, Integers, Progress, Silent, check
-from targetdp.attacks._declaration import INFERENCE, Answer, CannotRunError, Case, attack, failed_guesses
+from targetdp.attacks._declaration import INFERENCE, Answer, Case, attack, failed_guesses
 from targetdp.attacks._guess._failed_guesses import (
     GuessingPlan,
     Rule,
@@ -73,8 +73,7 @@ def _headline(p: Protection) -> str:
 
 def _on_tables(case: Case) -> Protection:
     t = case.tables
-    if len(t.features) < 2:
-        raise CannotRunError(ONE_COLUMN)
+    case.require(len(t.features) >= 2, ONE_COLUMN)
     people = case.sample_size(len(t.original))
     return attribute_inference(
         t.original, t.released, t.holdout, columns=t.features, people=people, **case.options
@@ -82,7 +81,6 @@ def _on_tables(case: Case) -> Protection:
 
 
 @attack(
-    "attribute_inference",
     place=1,
     answers=Answer(
         criteria=(INFERENCE,),

@@ -10,15 +10,7 @@ from typing import Any
 import numpy as np
 
 from targetdp._core import Floats, Integers, Progress, Silent, check, row_product
-from targetdp.attacks._declaration import (
-    LINKABILITY,
-    Answer,
-    CannotRunError,
-    Case,
-    attack,
-    people_spared,
-    strongest_of,
-)
+from targetdp.attacks._declaration import LINKABILITY, Answer, Case, attack, people_spared, strongest_of
 from targetdp.attacks._match._known_noise import Noise, covariance_of
 from targetdp.attacks._match._matchers import Matcher, check_ranks, protection_from
 from targetdp.attacks._match._pairs import check_squares, same_people
@@ -39,18 +31,15 @@ def _headline(p: Protection) -> str:
 
 
 def _on_tables(case: Case) -> Protection:
-    one, two = case.tables, case.second
-    if two is None:
-        raise CannotRunError("Not run: it needs a second release of the same people (--second).")
+    one = case.tables
+    two = case.require(case.second, "Not run: it needs a second release of the same people (--second).")
     shared = [
         (one.features.index(name), two.features.index(name)) for name in one.features if name in two.features
     ]
-    if not shared:
-        raise CannotRunError("Not run: the two releases have no column in common.")
+    case.require(bool(shared), "Not run: the two releases have no column in common.")
     # Two releases may be sorted by different pseudonyms: people meet by their places in the original.
     _, here, there = np.intersect1d(one.places, two.places, assume_unique=True, return_indices=True)
-    if len(here) < 2:
-        raise CannotRunError("Not run: the two releases have fewer than two people in common.")
+    case.require(len(here) >= 2, "Not run: the two releases have fewer than two people in common.")
     return linkability(
         one.released[here], two.released[there], shared=shared, noise_a=one.law, noise_b=two.law,
         **case.options,
@@ -58,7 +47,6 @@ def _on_tables(case: Case) -> Protection:
 
 
 @attack(
-    "linkability",
     place=4,
     answers=Answer(
         criteria=(LINKABILITY,),

@@ -50,7 +50,6 @@ def _on_tables(case: Case) -> Protection:
 
 
 @attack(
-    "linkage",
     place=3,
     answers=Answer(
         criteria=(LINKABILITY, SINGLING_OUT),

@@ -20,7 +20,7 @@ class Neighborhood:
 
     It is a statistic of the original rows: for the data holder's eyes, unless they are public or invented.
 
-    Attributes:
+    Args:
         B: The distance.
         people: How many people the table has.
         crowd: For each person who was looked at, how many others are within B.
@@ -103,7 +103,6 @@ def _nobody(alone: float, sampled: bool) -> str:
 
 
 @attack(
-    "neighborhood",
     answers=Answer(
         criteria=(),
         adversary="None: this is no attack. It counts, in the original table, the people within B of each.",

@@ -54,7 +54,7 @@ class RowsBeforeScoring:
 class JoinedTables:
     """What attacks work on: row i of ``original`` and of ``released`` is the same person.
 
-    Attributes:
+    Args:
         features: The released columns.
         original: Rows in the units of the release: scaled and clipped as its mechanism saw them or, where
             scores were released, their exact scores.

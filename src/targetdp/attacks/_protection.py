@@ -76,7 +76,7 @@ CONFIDENCE = 0.95
 class Setting:
     """One way to run an attack (a net size, a column).
 
-    Attributes:
+    Args:
         score: Its own score, not capped; it may be infinite, as a ratio to nothing is.
         interval: The ends of its confidence interval, the lower one first.
 
@@ -104,7 +104,7 @@ class Setting:
 class Protection:
     """How well people were protected from an attack.
 
-    Attributes:
+    Args:
         score: Protection from the strongest setting of the attack, from 0 (none) to 1 (safe).
         interval: A confidence interval for the score; all settings share its error rate, so that choosing
             the worst of them does not flatter it.

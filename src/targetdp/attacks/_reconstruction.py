@@ -13,15 +13,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from targetdp._core import Floats, Progress, Silent, check
-from targetdp.attacks._declaration import (
-    INFERENCE,
-    Answer,
-    CannotRunError,
-    Case,
-    attack,
-    share_down,
-    strongest_of,
-)
+from targetdp.attacks._declaration import INFERENCE, Answer, Case, attack, share_down, strongest_of
 from targetdp.attacks._guess._mixture import Mixture, expectation
 from targetdp.attacks._guess._prior import (
     fitted_prior,
@@ -113,13 +105,11 @@ def _headline(p: Protection) -> str:
 
 def _on_tables(case: Case) -> Protection:
     t = case.tables
-    if t.law is None:
-        raise CannotRunError("Not run: without a certificate of added noise there is no noise to undo.")
-    return reconstruction(t.released, t.law, t.original, **case.options)
+    law = case.require(t.law, "Not run: without a certificate of added noise there is no noise to undo.")
+    return reconstruction(t.released, law, t.original, **case.options)
 
 
 @attack(
-    "reconstruction",
     place=6,
     answers=Answer(
         criteria=(INFERENCE,),

@@ -16,7 +16,7 @@ import numpy as np
 
 from targetdp._core import Progress, Silent, check
 from targetdp.attacks._attribute_inference import ONE_COLUMN
-from targetdp.attacks._declaration import INFERENCE, Answer, CannotRunError, Case, attack, failed_guesses
+from targetdp.attacks._declaration import INFERENCE, Answer, Case, attack, failed_guesses
 from targetdp.attacks._guess._failed_guesses import GuessingPlan
 from targetdp.attacks._guess._informed_guesses import InformedAttack, Observation
 from targetdp.attacks._match._known_noise import Noise
@@ -39,11 +39,8 @@ def _headline(p: Protection) -> str:
 
 def _on_tables(case: Case) -> Protection:
     """Scores have no columns on which people could look alike: this adversary takes that one's place."""
-    rows = case.tables.rows_before_scoring
-    if rows is None:
-        raise CannotRunError("Not run: no scores were released.")
-    if len(rows.features) < 2:
-        raise CannotRunError(ONE_COLUMN)
+    rows = case.require(case.tables.rows_before_scoring, "Not run: no scores were released.")
+    case.require(len(rows.features) >= 2, ONE_COLUMN)
     return score_inference(
         rows.original, case.tables.released, rows.law.weights, rows.law, rows.holdout, columns=rows.features,
         people=case.sample_size(len(rows.original)), **case.options,
@@ -51,7 +48,6 @@ def _on_tables(case: Case) -> Protection:
 
 
 @attack(
-    "score_inference",
     answers=Answer(
         criteria=(INFERENCE,),
         adversary="Knows whose score is whose, the weights, the law of the noise, some columns of each "
@@ -155,7 +151,6 @@ def score_inference(
 
 
 @attack(
-    "row_inference",
     answers=Answer(
         criteria=(INFERENCE,),
         adversary="Knows whose row is whose, the law of the noise, some columns of each person exactly, "

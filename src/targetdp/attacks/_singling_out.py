@@ -53,7 +53,6 @@ def _on_tables(case: Case) -> Protection:
 
 
 @attack(
-    "singling_out",
     place=0,
     answers=Answer(
         criteria=(SINGLING_OUT,),

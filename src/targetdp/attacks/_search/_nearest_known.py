@@ -93,7 +93,7 @@ def _bent(table: Floats, middle: Floats, bend: Floats) -> Floats:
 class PreparedTables:
     """People and released rows on one scale, ready for searches on any of their columns (`prepare`).
 
-    Attributes:
+    Args:
         people: Scaled rows of those who are looked for.
         released: Scaled released rows.
         first_guess: For each person a row that may be near, such as their own, or -1: it saves time and
@@ -102,6 +102,11 @@ class PreparedTables:
         small_people: People on the grid.
         small_released: Released columns on the grid.
         products: The released columns' sums of products on the grid.
+
+    Example:
+        >>> tables = prepare(np.array([[0.0, 0.0]]), np.array([[1.0, 0.9], [0.1, 0.0]]), np.full(2, 0.5))
+        >>> tables.released.tolist()
+        [[2.0, 1.8], [0.2, 0.0]]
     """
 
     people: Floats

@@ -20,7 +20,7 @@ from targetdp._core import Floats, Integers, Progress, Silent, check, in_threads
 from targetdp.attacks._declaration import SINGLING_OUT, Answer, Case, attack, people_spared, strongest_of
 from targetdp.attacks._match._pairs import rows_in_common
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, share_interval, worst
-from targetdp.attacks._search._tree import Tree, grow, homes
+from targetdp.attacks._search._tree import Tree, grow
 
 NET_SIZES = (1 / 10, 1 / 3, 1 / 2, 2 / 3, 1.0)
 """The paper's five, in deviations of the released columns."""
@@ -227,7 +227,7 @@ def _checked(net_sizes: Sequence[float]) -> Floats:
 def alone_in_boxes(points: Floats, queries: Floats, sizes: Floats, progress: Progress) -> Integers:
     """For each query (row) and size (column, ascending) the one point in that box, or −1 if not just one."""
     tree = grow(points, LEAF)
-    order = homes(tree, queries)
+    order = grow(queries, LEAF).order  # neighbors look into much the same leaves
     isolated = np.empty((len(queries), len(sizes)), dtype=np.int64)
     rough = np.clip(tree.values, -_LARGEST, _LARGEST).astype(np.float32)
 

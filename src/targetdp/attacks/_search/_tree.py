@@ -84,13 +84,6 @@ def grow(points: Floats, leaf: int) -> Tree:
     return Tree(order, values, column_order, begins, sizes, low, high)
 
 
-def homes(tree: Tree, queries: Floats) -> Integers:
-    """Queries in an order in which neighbors look into much the same leaves."""
-    at = np.empty(len(queries), dtype=np.int64)
-    _descend(queries, tree, at)
-    return np.argsort(at, kind="stable")
-
-
 @kernel
 def _halve(
     points: Floats, order: Integers, begins: Integers, sizes: Integers, low: Floats, high: Floats
@@ -124,27 +117,6 @@ def _lay_out(
                 values[begin * d + place * size + i] = points[order[begin + i], j]
 
 
-@kernel
-def _descend(queries: Floats, tree: Tree, at: Integers) -> None:
-    """The leaf that a query reaches by always taking the nearer child."""
-    low, high = tree.low, tree.high
-    first_leaf, d = len(low) // 2, queries.shape[1]
-    for q in range(len(queries)):
-        node = 0
-        while node < first_leaf:
-            near, best = 0, np.inf
-            for child in (2 * node + 1, 2 * node + 2):
-                away = 0.0
-                for j in range(d):
-                    x = queries[q, j]
-                    gap = max(low[child, j] - x, x - high[child, j], 0.0)
-                    away += gap * gap
-                if away < best:
-                    near, best = child, away
-            node = near if near else 2 * node + 1
-        at[q] = node
-
-
 # How many points lie within a given distance of each query, without looking at most of them.
 
 LEAF = 128
@@ -170,7 +142,7 @@ def count_within(
     that.
     """
     tree = grow(points, LEAF)
-    order = homes(tree, queries)
+    order = grow(queries, LEAF).order  # neighbors look into much the same leaves
     closer, equal = np.empty(len(queries), dtype=np.int64), np.empty(len(queries), dtype=np.int64)
     most = len(points) if limit is None else limit
     margin = _BORDER * (1 + points.shape[1] / 1000)

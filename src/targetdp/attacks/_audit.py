@@ -12,13 +12,13 @@ to 1, and an ε that no audit could find is no protection.
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from targetdp._core import Floats, Progress, Silent, check
-from targetdp.attacks._protection import highest_share, lowest_share
+from targetdp.attacks._protection import highest_share, lowest_share, plain_data
 from targetdp.mechanisms import NoiseMechanism
 from targetdp.noise import word_stream
 
@@ -104,11 +104,7 @@ class Audit:
 
     def record(self) -> dict[str, Any]:
         """Plain data, ready for JSON: what is not finite comes as null."""
-        fields = {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(self).items()
-        }
-        return fields | {"holds": self.holds, "sentence": self.sentence}
+        return {**plain_data(self), "holds": self.holds, "sentence": self.sentence}
 
 
 def audit(

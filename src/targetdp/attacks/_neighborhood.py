@@ -84,11 +84,11 @@ def in_a_sentence(B: float, typical: float, alone: float, looked_at: int, people
         'At B = 0.25 a typical person has 37 others who look alike; 4.0% of people have nobody.'
     """
     many = math.floor(typical)
-    others = f"{many:,} {'other who looks' if many == 1 else 'others who look'}"
+    crowd = f"{many:,} {'other who looks' if many == 1 else 'others who look'}"
     sampled = looked_at < people
     sample = f" (of {looked_at:,} people looked at)" if sampled else ""
     return (
-        f"At B = {B:.12g} a typical person has {others} alike; {_nobody(alone, sampled)} have nobody{sample}."
+        f"At B = {B:.12g} a typical person has {crowd} alike; {_nobody(alone, sampled)} have nobody{sample}."
     )
 
 

@@ -555,3 +555,17 @@ def test_bad_input_is_refused_with_a_reason(change: dict[str, Any], error: type,
     if not set(change) & {"X", "confidence"}:
         with pytest.raises(error, match=words):
             estimate(**{name: value for name, value in given.items() if name not in {"X", "confidence"}})
+
+
+def test_a_single_column_is_estimated_and_not_handed_back() -> None:
+    """Two groups of people in one noisy column: whoever knows the noise does far better than the release."""
+    rng = np.random.default_rng(8)
+    X = np.where(rng.random(2_000) < 0.5, -0.8, 0.8)[:, None] + 0.01 * rng.normal(size=(2_000, 1))
+    mechanism = GaussianNoise(B=0.25, epsilon=3.0, delta=1e-5)
+    X_priv = mechanism.privatize(X, rng)
+    given = X_priv.copy()
+    best = estimate(X_priv, mechanism, rng=rng)
+    assert np.array_equal(X_priv, given)  # an attack writes nothing into what it is handed
+    assert np.square(best - X).mean() < 0.6 * np.square(np.clip(X_priv, -1, 1) - X).mean()
+    result = reconstruction(X_priv, mechanism, X, rng=rng)
+    assert result.settings[MIXTURE].score < 0.6 * result.settings[AS_RELEASED].score

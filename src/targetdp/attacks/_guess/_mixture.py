@@ -104,7 +104,7 @@ def _add_up(
     """Moments of the true rows, in each component's own directions; the sum of the log-likelihoods."""
     n = len(rows)
     apart, chances = np.empty((*turned.centers.shape, n)), np.empty((*turned.starts.shape, n))
-    columns = np.ascontiguousarray(rows.T)
+    columns = np.array(rows.T, order="C")  # a copy, also of a single column: the kernels write into it
     _log_densities(columns, turned, apart, chances)
     likelihood = _share_out(chances.reshape(-1, n))
     _moments(turned, apart, chances, columns, weights, first, second)

@@ -1,7 +1,7 @@
 """Invented phone users, as in the paper's two tables: subscribers of Togo, applicants for a loan in Nigeria.
 
-Nobody here is real. `docs/populations.md` says how closely each follows the paper's Table S1. How features are
-distributed, and how they relate to each other, to sex and to region, is invented, with nothing to match.
+Nobody here is real. `docs/populations.md` says how closely each follows the paper's Table S1. How features
+are distributed, and how they relate to each other, to sex and to region, is invented, with nothing to match.
 """
 
 from collections.abc import Callable, Mapping, Sequence

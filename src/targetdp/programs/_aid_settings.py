@@ -54,16 +54,10 @@ class AidSettings(ProgramSettings):
 
     def program(self, columns: ProgramColumns, groups: Mapping[str, Sequence[str]]) -> Aid:
         """The aid program of columns that were read."""
-        return Aid(
-            columns.numbers[self.target],
-            self.quota,
-            self.population,
-            None if self.weights is None else columns.numbers[self.weights],
-            groups,
-            self.model(),
-            None if self.welfare is None else Welfare(self.welfare.transfer, self.welfare.aversion),
-            self.quota_rule,
-        )
+        y, model = columns.numbers[self.target], self.model()
+        weights = None if self.weights is None else columns.numbers[self.weights]
+        welfare = None if self.welfare is None else Welfare(self.welfare.transfer, self.welfare.aversion)
+        return Aid(y, self.quota, self.population, weights, groups, model, welfare, self.quota_rule)
 
 
 _TARGETS = ("y", "target", "consumption", "expenditure", "income", "wealth", "welfare")

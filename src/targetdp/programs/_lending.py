@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -107,9 +107,6 @@ class LendingResult(Result):
         >>> program.judge([0.9, 0.4]).metrics["profit"]
         20.0
     """
-
-    headline: ClassVar[str] = "profit"
-    counted: ClassVar[str] = "profit"
 
     @property
     def summary(self) -> str:
@@ -260,15 +257,8 @@ class Lending(ScoredProgram):
             "wrong_refusals": Contribution(ones(missed), -ones(good)),
             "profit": Contribution(profit, at_stake),
         }
-        return LendingResult(
-            people=people,
-            scores=scores,
-            decisions=approved,
-            ties=int((scores == self.threshold).sum()),
-            near=None,
-            figures=figures,
-            parts=parts,
-        )
+        ties = int((scores == self.threshold).sum())
+        return LendingResult(people, scores, approved, ties, None, figures, parts)
 
     def part(self, places: Integers, population: float) -> "Lending":
         """Loans for some of its people, with the same threshold."""

@@ -187,20 +187,12 @@ class LendingGuess(Guess, kind="lending"):
                 terms[what] = _column_or_rate(what, said, profile)
                 continue
             free = [column for column in profile.numbers() if column.name not in {money, *taken}]
-            name = first_named(likely, free)
-            reason = None if name is None else _why_not(profile[name], profile[money])
-            terms[what] = name if reason is None else None
-            if name is not None and reason is not None:
-                reasons[name] = reason
-        repaid = given.get("repaid")
-        return cls(
-            money,
-            terms["revenue"],
-            terms["interest"],
-            reasons,
-            _repaid(profile, target, repaid),
-            repaid is None,
-        )
+            terms[what] = name = first_named(likely, free)
+            if name is not None and (reason := _why_not(profile[name], profile[money])) is not None:
+                terms[what], reasons[name] = None, reason
+        said = given.get("repaid")
+        repaid = _repaid(profile, target, said)
+        return cls(money, terms["revenue"], terms["interest"], reasons, repaid, said is None)
 
     @property
     def columns(self) -> dict[str, str]:
@@ -278,12 +270,9 @@ def _column_or_rate(what: str, given: str, profile: TableProfile) -> float | str
 
 def _why_not(column: Column, amounts: Column) -> str | None:
     """Why a column that is named like money is none that a lender earns; None if it may be."""
-    lowest, highest, most = (
-        0.0 if value is None else value for value in (column.lowest, column.highest, amounts.highest)
-    )
-    if lowest < 0:
+    if (column.lowest or 0.0) < 0:
         return "has values below 0, which no revenue or interest has"
-    if highest <= _RATES and most >= _AMOUNTS_REACH:
+    if (column.highest or 0.0) <= _RATES and (amounts.highest or 0.0) >= _AMOUNTS_REACH:
         return "looks like rates, not like money: multiply it by the amount to use it"
     return None
 

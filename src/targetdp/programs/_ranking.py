@@ -128,14 +128,10 @@ def rank_agreement(
     _walk(order, scores, truth, people.weights, groups.codes, ranks, totals, sums)
     area, cross, square, spread, ours = sums.T
     # Weights add up with rounding, so whether there is anybody on a side is counted in people.
-    pairs = np.where(_on_both_sides(truth, people), ours * (totals - ours), np.nan)
+    counted = groups.sums(truth.astype(np.float64))
+    pairs = np.where((counted > 0) & (counted < people.counts), ours * (totals - ours), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(area / pairs), np.asarray(cross / np.sqrt(square * spread))
-
-
-def _on_both_sides(truth: Truths, people: People) -> Truths:
-    ours = people.groups.sums(truth.astype(np.float64))
-    return np.asarray((ours > 0) & (ours < people.counts))
 
 
 @kernel

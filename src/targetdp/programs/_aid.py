@@ -21,10 +21,9 @@ from targetdp.programs._base import (
     ones,
     share,
 )
-from targetdp.programs._models import Ridge
-from targetdp.programs._people import Folds, People, groups_of, people_of, set_fields, values_of
-from targetdp.programs._ranking import (
+from targetdp.programs._measures import (
     Truths,
+    Welfare,
     at_or_below,
     highest,
     lowest,
@@ -32,7 +31,8 @@ from targetdp.programs._ranking import (
     rank_agreement,
     settled,
 )
-from targetdp.programs._welfare import Welfare
+from targetdp.programs._models import Ridge
+from targetdp.programs._people import Folds, People, groups_of, people_of, set_fields, values_of
 
 QUOTA = 0.29
 """Of the paper: the budget of Togo's Novissi program."""

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from targetdp.programs._aid import QUOTA, Aid, QuotaRule
+from targetdp.programs._measures import Welfare
 from targetdp.programs._proposal import Guess, ProgramTerms, target_named
 from targetdp.programs._settings import (
     Name,
@@ -16,7 +17,6 @@ from targetdp.programs._settings import (
     Share,
     settings_of,
 )
-from targetdp.programs._welfare import Welfare
 from targetdp.table import TableProfile, first_named
 
 

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from targetdp._core import Floats, Integers, check, import_all
+from targetdp.programs._measures import Truths
 from targetdp.programs._people import Folds, People
-from targetdp.programs._ranking import Truths
 
 Task: TypeAlias = Literal["regression", "classification"]
 """Whether outcomes are numbers, or 1 and 0."""

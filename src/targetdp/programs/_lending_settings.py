@@ -111,10 +111,8 @@ _TARGETS = (
 )  # fmt: skip
 _AMOUNTS = ("amount", "loan_amount", "loan", "principal", "credit_amount")
 
-_MONEY = {
-    "revenue": ("revenue", "revenues", "loan_revenue", "revenue_amount"),
-    "interest": ("interest", "loan_interest", "interest_amount"),
-}
+_REVENUES = ("revenue", "revenues", "loan_revenue", "revenue_amount")
+_INTERESTS = ("interest", "loan_interest", "interest_amount")
 
 _RATES, _AMOUNTS_REACH = 1.0, 100.0
 """A column that stays below the first is of rates, not of money, where amounts reach the second."""
@@ -182,7 +180,7 @@ class LendingGuess(Guess, kind="lending"):
             )
         terms: dict[str, float | str | None] = {}
         reasons: dict[str, str] = {}
-        for what, likely in _MONEY.items():
+        for what, likely in (("revenue", _REVENUES), ("interest", _INTERESTS)):
             if (said := given.get(what)) is not None:
                 terms[what] = _column_or_rate(what, said, profile)
                 continue

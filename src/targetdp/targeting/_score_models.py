@@ -91,10 +91,11 @@ class BootstrapSample:
     def shares_seen(self, first: ScoreNoise) -> tuple[Floats, Floats]:
         """Shares of people at each step of released scores: low ones and high ones."""
         places, steps = first.places(self.learned.scores), len(first.released)
-        low, high = (
-            np.bincount(places[kind], self.weights[kind], minlength=steps) for kind in (~self.high, self.high)
-        )
-        return low, high
+
+        def shares(kind: Truths) -> Floats:
+            return np.asarray(np.bincount(places[kind], self.weights[kind], steps), dtype=np.float64)
+
+        return shares(~self.high), shares(self.high)
 
     def bells(self, noise: ScoreNoise) -> tuple[Floats, Floats]:
         """Shares of people at each step of scores before the noise, under the smooth model."""

@@ -181,16 +181,16 @@ class LendingGuess(Guess, kind="lending"):
         terms: dict[str, float | str | None] = {}
         reasons: dict[str, str] = {}
         for what, likely in (("revenue", _REVENUES), ("interest", _INTERESTS)):
-            if (said := given.get(what)) is not None:
-                terms[what] = _column_or_rate(what, said, profile)
+            if (stated := given.get(what)) is not None:
+                terms[what] = _column_or_rate(what, stated, profile)
                 continue
             free = [column for column in profile.numbers() if column.name not in {money, *taken}]
             terms[what] = name = first_named(likely, free)
             if name is not None and (reason := _why_not(profile[name], profile[money])) is not None:
                 terms[what], reasons[name] = None, reason
-        said = given.get("repaid")
-        repaid = _repaid(profile, target, said)
-        return cls(money, terms["revenue"], terms["interest"], reasons, repaid, said is None)
+        stated = given.get("repaid")
+        repaid = _repaid(profile, target, stated)
+        return cls(money, terms["revenue"], terms["interest"], reasons, repaid, stated is None)
 
     @property
     def columns(self) -> dict[str, str]:

@@ -103,13 +103,13 @@ def _repaying(values: Floats, chances: Floats, share: float, covariance: float) 
         return np.full(len(values), share)
     order = np.cumsum(chances)
     perfect = float(chances @ ((values - mean) * (order > 1 - share)))
-    asked = np.array([share, min(covariance, _MOST_EXPLAINED * perfect) + share * mean])
+    wanted = np.array([share, min(covariance, _MOST_EXPLAINED * perfect) + share * mean])
     both = np.stack([np.ones(len(values)), values])
     curve = np.array([math.log(share / (1 - share)), 0.0])
     for _ in range(_NEWTON):
         p = expit(curve @ both)
         hessian = (both * (chances * p * (1 - p))) @ both.T + 1e-12 * np.eye(2)
-        step = np.linalg.solve(hessian, asked - both @ (chances * p))
+        step = np.linalg.solve(hessian, wanted - both @ (chances * p))
         step *= min(1.0, 4.0 / max(float(np.abs(step @ both).max()), 1e-300))
         curve = curve + step
         if float(np.abs(step).max()) < 1e-9 or abs(curve[1]) > _STEEPEST:

@@ -91,7 +91,14 @@ def init(
     quiet: Annotated[bool, typer.Option(help="no words about the table")] = False,
 ) -> None:
     """Look at a table and write a commented program file, to be checked and edited."""
-    from targetdp.programs import MARK, Terms, describe, program_template, propose, table_as_named
+    from targetdp.programs import (
+        MARK,
+        ProgramTerms,
+        describe,
+        program_template,
+        propose,
+        table_as_named,
+    )
     from targetdp.table import profile_table
 
     if (out.exists() or out.is_symlink()) and not force:
@@ -103,7 +110,7 @@ def init(
         look, kind, id_column=id, target=target, features=names(features), groups=names(groups),
         amount=amount, revenue=revenue, interest=interest, repaid=repaid,
     )  # fmt: skip
-    terms = Terms(source, quota, population, currency, parts)
+    terms = ProgramTerms(source, quota, population, currency, parts)
     save_new(
         "program file", out, program_template(proposal, look, table_as_named(table, out), terms), force=force
     )

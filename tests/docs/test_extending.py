@@ -18,7 +18,7 @@ from targetdp.mechanisms import NoiseMechanism, _base, _law, law_of, noise_mecha
 from targetdp.programs import _base as programs
 from targetdp.programs import _settings as settings
 from targetdp.programs import objective_of, open_program, program_file
-from targetdp.report._page._answer import subject_of
+from targetdp.report._page._words import subject_of
 from targetdp.tradeoff import Cell, Grid, Technology, can_be_made, technologies
 
 PAGE = "extending.md"

@@ -13,9 +13,18 @@ from targetdp._core import up
 from targetdp.mechanisms import NoiseMechanism
 from targetdp.normalization import declared_scales, normalize
 from targetdp.report import at_distances, profiles
-from targetdp.report._page import _answer as answer
-from targetdp.report._page._answer import Subject, subject_of
-from targetdp.report._page._words import about, label, money, of_100, people, safe_share, whole
+from targetdp.report._page import _words as answer
+from targetdp.report._page._words import (
+    Subject,
+    about,
+    label,
+    money,
+    of_100,
+    people,
+    safe_share,
+    subject_of,
+    whole,
+)
 from targetdp.tradeoff import Cell, Estimate, Grid
 
 

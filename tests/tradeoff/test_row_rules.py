@@ -14,7 +14,7 @@ from support.release import cli
 from support.tradeoff import SIMULATIONS, WITH_SCORES, files, study, sweep
 from targetdp.programs import open_program
 from targetdp.report import choose, read_program
-from targetdp.report._figures import _caption as caption
+from targetdp.report._figures import _choice as caption
 from targetdp.tradeoff import Constraint, find_sweep, promise_of, read_run, recommend, release_text, run
 
 EVERYTHING = replace(WITH_SCORES, mechanisms=(*WITH_SCORES.mechanisms, "projection"), group_sizes=(2,))

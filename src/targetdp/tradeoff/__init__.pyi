@@ -5,8 +5,8 @@ from targetdp.tradeoff._constraints import Standing as Standing
 from targetdp.tradeoff._constraints import in_words as in_words
 from targetdp.tradeoff._constraints import read_figures as read_figures
 from targetdp.tradeoff._constraints import shown as shown
-from targetdp.tradeoff._grid import CLASSIC as CLASSIC
-from targetdp.tradeoff._grid import Grid as Grid
+from targetdp.tradeoff._sweep import CLASSIC as CLASSIC
+from targetdp.tradeoff._sweep import Grid as Grid
 from targetdp.tradeoff._programs import built_in as built_in
 from targetdp.tradeoff._programs import find_sweep as find_sweep
 from targetdp.tradeoff._recommend import Recommendation as Recommendation

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from targetdp._core import check
-from targetdp.tradeoff._grid import Grid
 from targetdp.tradeoff._results import WORST
-from targetdp.tradeoff._simulation import ATTACKS, EVERYBODY
 from targetdp.tradeoff._study import must_agree
+from targetdp.tradeoff._sweep import Grid
 from targetdp.tradeoff._sweep_folder import SUMMARY, read_run
+from targetdp.tradeoff._technology import ATTACKS, EVERYBODY
 
 PROTECTIONS = ("singling_out", "attribute_inference", "distinguishing")
 """The paper's three."""

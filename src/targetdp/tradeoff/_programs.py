@@ -25,9 +25,8 @@ from targetdp.programs import (
     load_program,
     read_program_file,
 )
-from targetdp.tradeoff._grid import Grid
 from targetdp.tradeoff._study import Study
-from targetdp.tradeoff._sweep import SIMULATIONS, Sweep
+from targetdp.tradeoff._sweep import SIMULATIONS, Grid, Sweep
 
 QUICK_SIMULATIONS = 5
 

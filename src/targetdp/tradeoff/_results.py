@@ -11,9 +11,8 @@ import pyarrow as pa
 from scipy.special import stdtrit
 
 from targetdp.attacks import CONFIDENCE, Protection, Setting, worst, worst_of_means
-from targetdp.tradeoff._simulation import ATTACKS, DERIVED, Figure, Simulated
 from targetdp.tradeoff._sweep import Sweep, Unit
-from targetdp.tradeoff._technology import STATUS_QUO, Cell
+from targetdp.tradeoff._technology import ATTACKS, DERIVED, STATUS_QUO, Cell, Figure, Simulated
 
 _SECONDS = b"targetdp.seconds"
 

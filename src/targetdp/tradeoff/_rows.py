@@ -18,11 +18,20 @@ from targetdp.mechanisms import (
     least_noise,
     noise_mechanisms,
 )
-from targetdp.tradeoff._simulation import Simulated, Trial, attack_figures, program_figures, timed
-from targetdp.tradeoff._technology import STATUS_QUO, Cell, Technology, given
+from targetdp.tradeoff._technology import (
+    STATUS_QUO,
+    Cell,
+    Simulated,
+    Technology,
+    Trial,
+    attack_figures,
+    given,
+    program_figures,
+    timed,
+)
 
 if TYPE_CHECKING:
-    from targetdp.tradeoff._grid import Grid
+    from targetdp.tradeoff._sweep import Grid
 
 PROJECTION = "projection"
 

@@ -25,10 +25,9 @@ from targetdp._core import Floats, Progress, Silent, at_most, check, processors
 from targetdp.attacks import neighborhood
 from targetdp.tradeoff import _results as results
 from targetdp.tradeoff._results import summary
-from targetdp.tradeoff._simulation import Figure
 from targetdp.tradeoff._sweep import Sweep, Unit, generator, simulate
 from targetdp.tradeoff._sweep_folder import RESULTS, SUMMARY, TIMING, Place
-from targetdp.tradeoff._technology import STATUS_QUO, Cell
+from targetdp.tradeoff._technology import STATUS_QUO, Cell, Figure
 
 Backend = Literal["loky", "threading", "dask", "ray", "spark"]
 BACKENDS: tuple[Backend, ...] = ("loky", "threading", "dask", "ray", "spark")

@@ -17,11 +17,18 @@ from targetdp.mechanisms import NoiseMechanism
 from targetdp.programs import Program, ScoredProgram
 from targetdp.targeting import FEWEST_TO_DECIDE, SampleAndScores
 from targetdp.tradeoff._rows import LeastNoiseRows
-from targetdp.tradeoff._simulation import Figure, Simulated, Trial, attack_figures, program_figures, timed
-from targetdp.tradeoff._technology import Cell
+from targetdp.tradeoff._technology import (
+    Cell,
+    Figure,
+    Simulated,
+    Trial,
+    attack_figures,
+    program_figures,
+    timed,
+)
 
 if TYPE_CHECKING:
-    from targetdp.tradeoff._grid import Grid
+    from targetdp.tradeoff._sweep import Grid
 
 INSIDE, OUTSIDE = "inside the sample", "outside the sample"
 """Whom a figure of a score is about."""

@@ -9,9 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from targetdp.report._figures import _caption as caption
+from targetdp.report._figures import _choice as caption
 from targetdp.report._figures._choice import Chosen, Release
-from targetdp.report._figures._sheet import Sheet, finish, new_sheet, shortened
 from targetdp.report._figures._style import (
     ALIKE,
     BLACK,
@@ -22,11 +21,15 @@ from targetdp.report._figures._style import (
     SMALL,
     STATUS_QUO,
     TARGETED,
+    Sheet,
     Star,
     bar_colors,
+    finish,
     look,
+    new_sheet,
     printable,
     short,
+    shortened,
     style,
     whole,
 )

@@ -9,7 +9,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import COMPARED_COLUMNS, LEAST_NOISE, least_noise, noise_mechanisms
-from targetdp.report._figures._sheet import finish, new_sheet
 from targetdp.report._figures._style import (
     BLACK,
     DOUBLE,
@@ -17,7 +16,9 @@ from targetdp.report._figures._style import (
     SMALL,
     delta_words,
     epsilon_words,
+    finish,
     look,
+    new_sheet,
     style,
 )
 from targetdp.tradeoff import PROJECTION

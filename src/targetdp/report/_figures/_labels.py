@@ -12,8 +12,7 @@ from matplotlib.text import Annotation
 from numpy.typing import NDArray
 
 from targetdp._core import Floats
-from targetdp.report._figures._sheet import renderer_of
-from targetdp.report._figures._style import GRAY, SMALL, WHITE
+from targetdp.report._figures._style import GRAY, SMALL, WHITE, renderer_of
 
 Truths = NDArray[np.bool_]
 

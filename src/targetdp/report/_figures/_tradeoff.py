@@ -8,10 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from targetdp.report._figures import _caption as caption
+from targetdp.report._figures import _choice as caption
 from targetdp.report._figures._choice import Chosen, Release
 from targetdp.report._figures._labels import Label, place_labels
-from targetdp.report._figures._sheet import finish, new_sheet, shortened
 from targetdp.report._figures._style import (
     ALIKE,
     BLACK,
@@ -24,8 +23,11 @@ from targetdp.report._figures._style import (
     TARGETED,
     WHITE,
     Star,
+    finish,
     look,
+    new_sheet,
     printable,
+    shortened,
     style,
     whole,
 )

@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import altair as alt
 
-from targetdp.report._page._answer import Subject
 from targetdp.report._page._promise import SMALLEST
-from targetdp.report._page._words import PROTECTIONS
+from targetdp.report._page._words import PROTECTIONS, Subject
 from targetdp.tradeoff import STATUS_QUO, technology_named
 
 Spec = dict[str, Any]

@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 
 from targetdp.report._figures import _choice as caption
 from targetdp.report._figures._choice import Chosen, Release
+from targetdp.report._figures._drawing import figure
 from targetdp.report._figures._style import (
     ALIKE,
     BLACK,
@@ -54,6 +55,7 @@ class _Group:
     """A mechanism, where there is one, and its release."""
 
 
+@figure("figure2_accuracy", title="Figure 2: accuracy by technology", place=1)
 def accuracy_figure(shown: Sequence[Chosen]) -> Figure:
     """Bars for one or two programs, side by side or below each other.
 

@@ -9,6 +9,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import COMPARED_COLUMNS, LEAST_NOISE, least_noise, noise_mechanisms
+from targetdp.report._figures._drawing import figure
 from targetdp.report._figures._style import (
     BLACK,
     DOUBLE,
@@ -59,6 +60,12 @@ def compare_noise(guarantee: Guarantee = TOGO, columns: Sequence[int] = COLUMNS)
     )
 
 
+@figure(
+    "noise_by_columns",
+    title="Noise by number of columns, for one guarantee",
+    place=3,
+    data=compare_noise,
+)
 def noise_figure(compared: NoiseComparison, *, marked: bool = False) -> Figure:
     """Both axes are logarithmic; lower is quieter."""
     with style():
@@ -136,6 +143,12 @@ def epsilon_curves(
     return EpsilonCurves(guarantee, dimensions, tuple(distances), found, quietest)
 
 
+@figure(
+    "epsilon_by_distance",
+    title="Exact epsilon by distance, for one guarantee",
+    place=4,
+    data=epsilon_curves,
+)
 def epsilon_figure(curves: EpsilonCurves, *, marked: bool = False) -> Figure:
     """All distances on the left, those up to 2B on the right."""
     with style():

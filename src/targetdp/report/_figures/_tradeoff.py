@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from targetdp.report._figures import _choice as caption
 from targetdp.report._figures._choice import Chosen, Release
+from targetdp.report._figures._drawing import figure
 from targetdp.report._figures._labels import Label, place_labels
 from targetdp.report._figures._style import (
     ALIKE,
@@ -44,6 +45,7 @@ _ROOM = 0.1
 """Around the outermost points of a panel, as a share of their spread."""
 
 
+@figure("figure3_tradeoff", title="Figure 3: the program against each protection", place=2)
 def tradeoff_figure(shown: Sequence[Chosen]) -> Figure:
     """Six panels, three for each program, as in the paper: the right end is private, the upper accurate."""
     with style():

@@ -135,9 +135,6 @@ Data = dict[str, Any]
 USUAL = {"singling_out": 0.8, "attribute_inference": 0.7}
 """Protection that a page asks for unless told otherwise."""
 
-FEATURES_LINE = "@features@"
-"""Stands in a release file for its list of features, which all of them share."""
-
 
 @dataclass(frozen=True)
 class Content:
@@ -185,7 +182,6 @@ def content(folder: Path, constraints: Iterable[Constraint], *, progress: Progre
     choosable = {one.name for one in found.standings if _choosable(one.cell)}
     numbers = {cell["name"]: number for number, cell in enumerate(run["cells"])}
     releases = _releases(run["cells"], choosable)
-    features = _features_line(run)
     watch = progress or Silent()
     watch.phase("settings", len(run["cells"]))
     curves: dict[str, tuple[AtDistance, ...]] = {}
@@ -209,7 +205,7 @@ def content(folder: Path, constraints: Iterable[Constraint], *, progress: Progre
         )
         if cell["name"] in choosable:
             cells[-1] |= _told(run, cell, figure, today, subject, population, known, groups)
-            cells[-1]["toml"] = release_text(run, cell).replace(f"\n{features}\n", f"\n{FEATURES_LINE}\n")
+            cells[-1]["toml"] = release_text(run, cell)
             cells[-1]["groups"] = groups.of(cell["name"])
         watch.advance(1)
     chosen = None if found.chosen is None else numbers[found.chosen.name]
@@ -218,7 +214,7 @@ def content(folder: Path, constraints: Iterable[Constraint], *, progress: Progre
         "objective": aim, "better": subject.better, "axis": subject.axis, "source": run["source"],
         "protections": [name for name in PROTECTIONS if any(name in f for f in figures.values())],
         "delta": next((cell["delta"] for cell in run["cells"] if cell["delta"] is not None), None),
-        "groups": groups.record(), "features": list(run["features"]), "features_line": features,
+        "groups": groups.record(), "features": list(run["features"]),
         "asked": [_limit(one) for one in found.constraints], "chosen": chosen, "cells": cells,
         "why_none": None if found.chosen is not None else found.reason,
     }  # fmt: skip
@@ -286,18 +282,6 @@ def _told(
 def _up(value: float | None) -> float | None:
     """Five digits are enough for a curve; never less than was computed."""
     return None if value is None else float(up(value, 5))
-
-
-def _features_line(run: Mapping[str, Any]) -> str:
-    """The line of a release file that names the features: the same in all."""
-    cell = next((cell for cell in run["cells"] if _can_be_written(cell)), None)
-    if cell is None:
-        return ""
-    return next(line for line in release_text(run, cell).split("\n") if line.startswith("features = "))
-
-
-def _can_be_written(cell: Mapping[str, Any]) -> bool:
-    return can_be_made(cell)
 
 
 def _limit(constraint: Constraint) -> Data:

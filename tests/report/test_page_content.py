@@ -24,7 +24,7 @@ from targetdp.report._page._conditions import OVERRIDES
 from targetdp.report._page._promise import EPSILONS, ceiling_curves
 from targetdp.report._page._render import LARGEST
 from targetdp.theorem1 import accuracy_ceiling
-from targetdp.tradeoff import Constraint, Grid, read_figures, recommend, release_text, run
+from targetdp.tradeoff import Cell, Constraint, Grid, read_figures, recommend, release_text, run
 
 RELEASABLE = Grid(B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5, 0.9), group_sizes=(2, 5))
 """As GRID, but with the k that a release has: k = 100 cannot be made."""
@@ -75,7 +75,7 @@ def test_only_releases_with_a_guarantee_can_be_chosen(made: Content) -> None:
 
 
 def test_a_downloaded_release_file_is_recommends_own(made: Content) -> None:
-    cells = {cell["name"]: cell for cell in made.run["cells"]}
+    cells = {cell["name"]: Cell(**cell) for cell in made.run["cells"]}
     for cell in made.data["cells"]:
         if cell["choosable"]:
             text = cell["toml"]

@@ -34,12 +34,19 @@ if TYPE_CHECKING:
     from targetdp.tradeoff._sweep import Grid
 
 PROJECTION = "projection"
+"""The technology that is the paper's Algorithm 1."""
 
 _LARGEST_EPSILON2, _RELEASED_K = 0.9999, 10_000
 
 
 class TableOfRows(Technology):
-    """A table of everybody's rows, whatever was done to them."""
+    """A table of everybody's rows, whatever was done to them: what technologies of rows share.
+
+    Example:
+        >>> from targetdp.tradeoff import technologies
+        >>> isinstance(technologies()["gaussian"], TableOfRows)
+        True
+    """
 
     label = ""
 
@@ -291,6 +298,17 @@ def larger_by_parts(delta: float, people: int) -> str:
     """In words, how much larger than usual a δ is that was set from the number of random parts; or nothing.
 
     Cells without parts share it, since all are compared at one (B, ε, δ).
+
+    Args:
+        delta: That of a cell.
+        people: How many people the table has.
+
+    Returns:
+        What can follow the number in a sentence.
+
+    Example:
+        >>> larger_by_parts(1 / 17, people=100)
+        ', 5.94 times the usual 1/(rows + 1)'
     """
     times = delta * (people + 1)
     return f", {times:.3g} times the usual 1/(rows + 1)" if times > 1.001 else ""

@@ -6,10 +6,10 @@ It is computed once, and the others say whose figures they show (``same_as``).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from targetdp._core import __version__, check
 from targetdp.mechanisms import LEAST_NOISE, Mechanism, delta_per_part
 from targetdp.normalization import RowRule
 from targetdp.programs import Result, software_of
-from targetdp.tradeoff._study import Study, fingerprint_of
+from targetdp.tradeoff._study import FINGERPRINT, Study, fingerprint_of, mark_of
 from targetdp.tradeoff._technology import (
     STATUS_QUO,
     Cell,
@@ -167,13 +167,25 @@ def _sorted(name: str, values: Sequence[Any], checked: Any) -> tuple[Any, ...]:
 #
 # Not the order of the work, not the number of workers, not which other cells the grid has.
 
-_USES: tuple[Use, ...] = ("release", "program", "holdout", "working set", "attack", "scores", "informed")
-"""In an order that must stay: each use has a stream of its own, so that none can shift another's draws."""
-
 
 def generator(seed: int, cell: Cell, simulation: int, use: Use) -> np.random.Generator:
-    """The generator for one use in one simulation of a cell."""
-    place = (cell.key >> 32, cell.key & 0xFFFFFFFF, simulation, _USES.index(use))
+    """The generator for one use in one simulation of a cell.
+
+    Args:
+        seed: Of the sweep.
+        cell: What is released.
+        simulation: Its number.
+        use: What the randomness is for.
+
+    Returns:
+        A generator that depends on these four and nothing else.
+
+    Example:
+        >>> cell = Grid().cells(people=100)[0]
+        >>> generator(0, cell, 3, "attack").random() == generator(0, cell, 3, "attack").random()
+        True
+    """
+    place = (cell.key >> 32, cell.key & 0xFFFFFFFF, simulation, get_args(Use).index(use))
     return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(seed, spawn_key=place)))
 
 
@@ -197,6 +209,14 @@ def simulate(
 
     Guarantees: the same figures whenever and wherever it is run with the same software on a processor of
     the same kind: all randomness comes from the seed, the cell and the number of the simulation.
+
+    Example:
+        >>> from targetdp.tradeoff import find_sweep
+        >>> sweep = find_sweep("togo")
+        >>> study, (today, *_, alike) = sweep.study, sweep.cells
+        >>> status_quo = study.run(study.X, generator(0, today, 0, "program"))
+        >>> simulate(study, alike, alike.build(study.dimensions), status_quo, 0, seed=0).figures[0].metric
+        'ties'
     """
 
     def rng(use: Use) -> np.random.Generator:
@@ -204,6 +224,9 @@ def simulate(
 
     return cell.technology.simulate(Trial(study, cell, mechanism, status_quo, draws, rng))
 
+
+FORMAT = "targetdp tradeoff 1"
+"""Of `run.json`."""
 
 SIMULATIONS = 50
 """The paper's number for each cell."""
@@ -298,7 +321,7 @@ class Sweep:
             "source": self.study.source,
             "release": dict(self.study.release),
             "scales": self.study.scales_record(),
-            "told": self.public_record,
+            "public_record": self.public_record,
             "unit": self.study.unit,
             "grid": self.grid.record(),
             "simulations": self.simulations,
@@ -319,6 +342,18 @@ class Sweep:
             "comparison_only": study.comparison_only,
             "chance": study.program.chance,
             "features": list(study.features),
+        }
+
+    def record(self) -> dict[str, Any]:
+        """What `run.json` says of it."""
+        return {
+            "format": FORMAT,
+            **mark_of(self.study.source),
+            FINGERPRINT: self.fingerprint,
+            **self.public_record,
+            "release": dict(self.study.release),
+            "made_of": self.made_of,
+            "cells": [asdict(cell) for cell in self.cells],
         }
 
     @cached_property

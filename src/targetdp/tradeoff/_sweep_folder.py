@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,14 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from targetdp._files import remove_drafts, write_whole
-from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE, mark_of, metadata
-from targetdp.tradeoff._sweep import Sweep, Unit
+from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE, metadata
+from targetdp.tradeoff._sweep import FORMAT, Sweep, Unit
 
-FORMAT = "targetdp tradeoff 1"
 RUN, PARTS = "run.json", "parts"
 RESULTS, SUMMARY, TIMING = "results.parquet", "summary.parquet", "timing.parquet"
+"""Files of a finished sweep."""
 
-_SAID = {
+_REQUIRED = {
     FINGERPRINT: str, SOURCE: str, MARK: bool, "program": str, "kind": str, "objective": dict, "people": int,
     "rows": str, "features": list, "release": dict, "made_of": dict, "cells": list,
 }  # fmt: skip
@@ -83,13 +82,13 @@ class Place:
         if (self.folder / RUN).exists():
             remove_drafts(self.folder, RUN, RESULTS, SUMMARY, TIMING)
             remove_drafts(self.folder / PARTS)
-            if json.loads((self.folder / RUN).read_bytes()) != self.record():
+            if json.loads((self.folder / RUN).read_bytes()) != self._sweep.record():
                 self._write_record()  # it is known to be of this sweep, and something in it was damaged
         else:  # drafts in a folder that is not known to be ours may be somebody's own
             self._write_record()
 
     def _write_record(self) -> None:
-        self._write(self.folder / RUN, (json.dumps(self.record(), indent=2) + "\n").encode())
+        self._write(self.folder / RUN, (json.dumps(self._sweep.record(), indent=2) + "\n").encode())
 
     def _close_to_others(self, lock: int) -> None:
         try:
@@ -105,19 +104,6 @@ class Place:
                 "only: choose a folder of your own"
             ) from error
 
-    def record(self) -> dict[str, Any]:
-        """What `run.json` says."""
-        sweep, study = self._sweep, self._sweep.study
-        return {
-            "format": FORMAT,
-            **mark_of(study.source),
-            FINGERPRINT: sweep.fingerprint,
-            **sweep.public_record,
-            "release": dict(study.release),
-            "made_of": sweep.made_of,
-            "cells": [asdict(cell) for cell in sweep.cells],
-        }
-
     def part(self, unit: Unit) -> pa.Table | None:
         """The finished part of a unit; None if it is not there, or not whole."""
         path = self.folder / PARTS / f"{unit.name}.parquet"
@@ -128,8 +114,8 @@ class Place:
             if not is_sealed(content):
                 return None
             table = pq.read_table(pa.BufferReader(content))
-            found = table.schema.metadata or {}
-            if found.get(f"targetdp.{FINGERPRINT}".encode()) == self._sweep.fingerprint.encode():
+            carried = table.schema.metadata or {}
+            if carried.get(f"targetdp.{FINGERPRINT}".encode()) == self._sweep.fingerprint.encode():
                 return table
         return None
 
@@ -203,7 +189,25 @@ def _with_seal(content: bytes, seal: str) -> bytes:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """What `run.json` of a sweep's folder says, for whoever reads figures; damaged figures are refused."""
+    """What `run.json` of a sweep's folder says, for whoever reads its figures.
+
+    Args:
+        folder: Of a sweep, finished or not.
+
+    Returns:
+        The record, as `Sweep.record` made it.
+
+    Raises:
+        ValueError: The folder is no sweep's, or its record or its figures are damaged.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     read_run(Path(folder) / "sweep")
+        Traceback (most recent call last):
+        ...
+        ValueError: ...sweep is no folder of a sweep (run.json cannot be read): check the name
+    """
     record, summary = _record_of(folder), folder / SUMMARY
     if summary.is_file() and not is_sealed(summary.read_bytes()):
         raise ValueError(
@@ -227,7 +231,7 @@ def _record_of(folder: Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} is not of the format {FORMAT!r}: it was made by another version, or by hand"
         )
-    lacking = [name for name, kind in _SAID.items() if not isinstance(record.get(name), kind)]
+    lacking = [name for name, kind in _REQUIRED.items() if not isinstance(record.get(name), kind)]
     if "objective" not in lacking and set(record["objective"]) != {"metric", "best"}:
         lacking.append("objective")
     if lacking:

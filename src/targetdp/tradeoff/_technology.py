@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from targetdp.tradeoff._sweep import Grid
 
 Use = Literal["release", "program", "holdout", "working set", "attack", "scores", "informed"]
-"""What randomness is for: each use has a generator of its own, so that none can shift another's draws."""
+"""What randomness is for: each use has a generator of its own, so that none can shift another's draws. Their
+order must stay: seeds hang on it."""
 
 ATTACKS = ("singling_out", "attribute_inference", "informed_inference")
 """Run in every simulation: a score for each of their settings. The last one needs noise of a known law."""
@@ -104,6 +105,9 @@ def timed(seconds: dict[str, float], part: str) -> Iterator[None]:
     seconds[part] = seconds.get(part, 0.0) + time.perf_counter() - begin
 
 
+NOT_CLIPPED = "its rows are not clipped, as those of a release are"
+"""Why nothing is promised of such a cell, and nothing can be released like it."""
+
 STATUS_QUO = "status quo"
 """The technology that all others are compared with."""
 
@@ -114,9 +118,20 @@ _FEW_DRAWS = 5
 class Cell:
     """One release of the grid; what does not apply to its technology is None.
 
-    ``mechanism`` is the name of its technology. ``rows`` is how its rows came into the unit ball: a release
-    clips them, and of no other can anything be promised. ``same_as`` names an earlier cell that is equal in
-    distribution: its simulations are this one's too.
+    Args:
+        name: What results and pages call it; no two cells of a grid share one.
+        mechanism: The name of its technology.
+        B: The distance within which people are hidden from each other.
+        epsilon1: ε₁ of the projection.
+        epsilon2: ε₂ of the projection.
+        epsilon: The total ε.
+        delta: The total δ.
+        k: Dimensions of the projection.
+        parts: How many random parts the projection is made in.
+        group_size: Of k-anonymity.
+        rows: How its rows came into the unit ball: a release clips them, and of no other can anything be
+            promised.
+        same_as: An earlier cell that is equal in distribution: its simulations are this one's too.
 
     Example:
         >>> cell = Cell("mine", "gaussian", B=0.25, epsilon=4.0, delta=1e-5)
@@ -158,6 +173,16 @@ class Cell:
     def calibrated_to(self) -> Guarantee:
         """What its noise is for: a promise, if the rows are clipped."""
         return Guarantee(given(self.B), given(self.epsilon), given(self.delta))
+
+    @property
+    def promise(self) -> Guarantee | None:
+        """What a release by the cell's own release file promises; None without a guarantee."""
+        return self.technology.promise(self)
+
+    @property
+    def why_not(self) -> str | None:
+        """Why `targetdp privatize` cannot make a release like this cell, if it cannot."""
+        return self.technology.why_not(self) if self.rows == "clip" else NOT_CLIPPED
 
     @property
     def experiment(self) -> str:
@@ -331,6 +356,20 @@ def technologies() -> dict[str, Technology]:
 
 
 def technology_named(name: str) -> Technology:
-    """The technology of this name, or a ValueError that lists all."""
+    """The technology of a name.
+
+    Args:
+        name: As grids, program files and cells have it.
+
+    Returns:
+        The technology.
+
+    Raises:
+        ValueError: No technology has that name; the message lists all.
+
+    Example:
+        >>> technology_named("mondrian").label
+        'k-anonymity'
+    """
     known = technologies()
     return known[check.choice("mechanism", name, known)]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from targetdp._core import exact, up
 from targetdp.programs import Objective, objective_of
-from targetdp.tradeoff import CLASSIC, Estimate, promise_of, technologies, technology_named
+from targetdp.tradeoff import CLASSIC, Cell, Estimate, technologies
 
 # Numbers for people: thousands separated, no more digits than mean something, rounded to the safe side.
 
@@ -79,15 +79,14 @@ EXPLAINED = {
 }
 
 
-def label(cell: Mapping[str, Any]) -> str:
+def label(cell: Cell) -> str:
     """A setting's name on the page, with the ε that its release promises."""
-    kind = technology_named(cell["mechanism"]).label
-    if cell["group_size"] is not None:
-        return f"{kind}, groups of {cell['group_size']}"
-    if cell["B"] is None:
+    kind, promise = cell.technology.label, cell.promise
+    if cell.group_size is not None:
+        return f"{kind}, groups of {cell.group_size}"
+    if cell.B is None:
         return kind
-    classic = " (classic differential privacy)" if cell["B"] == CLASSIC else ""
-    promise = promise_of(cell)
+    classic = " (classic differential privacy)" if cell.B == CLASSIC else ""
     assert promise is not None  # noqa: S101 (whatever has a B has one)
     return f"{kind}, B = {exact(promise.B)}, ε = {up(promise.epsilon, 6)}{classic}"
 

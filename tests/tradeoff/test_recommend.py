@@ -17,7 +17,7 @@ from targetdp.release import make_settings
 from targetdp.tradeoff import Cell, Constraint, Estimate, Grid, Recommendation, recommend, release_text, shown
 from targetdp.tradeoff._recommend import _one_of_each
 from targetdp.tradeoff._study import fingerprint_of, metadata
-from targetdp.tradeoff._sweep_folder import Place, sealed
+from targetdp.tradeoff._sweep_folder import sealed
 
 SMALL, CLASSIC = "least-noise B=0.25 epsilon=3.5", "least-noise B=2 epsilon=3.5"
 PRINTED = "projection B=0.25 epsilon1=3 epsilon2=0.9"
@@ -44,7 +44,7 @@ def invented(folder: Path, source: Any = "synthetic", grid: Grid = RELEASED, **c
     """A finished sweep whose figures are ours."""
     folder.mkdir(parents=True)
     made = sweep(study=study(source), grid=grid)
-    record = Place(folder, made).record()
+    record = made.record()
     (folder / "run.json").write_text(json.dumps(record))
     rows = []
     for cell in made.cells:
@@ -292,10 +292,9 @@ def test_of_equal_cells_the_one_that_says_what_its_release_says(
     epsilon1: float, epsilon2: tuple[float, ...], name: str
 ) -> None:
     cells = Grid(B=(2.0,), epsilon1=(epsilon1,), epsilon2=epsilon2, mechanisms=("projection",)).cells(150)
-    found = _one_of_each(vars(cell) for cell in cells)
-    (chosen,) = (cell for cell in found.values() if cell["mechanism"] == "projection")
-    assert chosen["name"].endswith(name)
-    assert chosen["same_as"] is None
+    (chosen,) = (cell for cell in _one_of_each(cells) if cell.mechanism == "projection")
+    assert chosen.name.endswith(name)
+    assert chosen.same_as is None
 
 
 def test_the_releases_own_guarantee_is_told(folder: Path) -> None:

@@ -25,6 +25,7 @@ from targetdp.mechanisms._partition import Partitioned as Partitioned
 from targetdp.mechanisms._partition import delta_per_part as delta_per_part
 from targetdp.mechanisms._plan import Ceiling as Ceiling
 from targetdp.mechanisms._plan import DROWNED as DROWNED
+from targetdp.mechanisms._plan import PAPER_GRID as PAPER_GRID
 from targetdp.mechanisms._plan import Plan as Plan
 from targetdp.mechanisms._plan import plan as plan
 from targetdp.mechanisms._projection import Calibration as Calibration

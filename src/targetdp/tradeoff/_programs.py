@@ -122,6 +122,10 @@ def built_in(name: str, *, rows: RowRule = "clip", quota_rule: QuotaRule | None 
 
     Raises:
         ValueError: ``quota_rule`` is given for a program without a quota.
+
+    Example:
+        >>> built_in("nigeria").grid.parts
+        6
     """
     example = draw(name)
     program, parts = BUILT_IN[name](example, quota_rule)

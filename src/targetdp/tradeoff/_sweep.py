@@ -5,18 +5,18 @@ with all of V kept, Steps 4 and 5 of Algorithm 1 cancel, so cells that differ in
 It is computed once, and the others say whose figures they show (``same_as``).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib.metadata import version
 from typing import Any, get_args
 
 import numpy as np
 
 from targetdp._core import __version__, check
-from targetdp.mechanisms import LEAST_NOISE, Mechanism, delta_per_part
+from targetdp.mechanisms import Mechanism, delta_per_part
 from targetdp.normalization import RowRule
-from targetdp.programs import Result, software_of
+from targetdp.programs import ProgramSettings, Result, software_of
 from targetdp.tradeoff._study import FINGERPRINT, Study, fingerprint_of, mark_of
 from targetdp.tradeoff._technology import (
     STATUS_QUO,
@@ -27,6 +27,9 @@ from targetdp.tradeoff._technology import (
     technologies,
     technology_named,
 )
+
+_PAPER = ProgramSettings.model_fields["grid"].default
+"""The paper's parameter grid: a program file that has no grid of its own has it, and it is written there."""
 
 CLASSIC = 2.0
 """B of classic differential privacy: no two people are farther apart."""
@@ -65,30 +68,27 @@ class Grid:
         status quo, score B=0.25 epsilon=3.5, score B=2 epsilon=3.5, mondrian group_size=5
     """
 
-    B: tuple[float, ...] = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, CLASSIC)
-    epsilon1: tuple[float, ...] = (2.0, 3.0)
-    epsilon2: tuple[float, ...] = (0.5, 0.9999)
-    k: tuple[int, ...] = (10_000,)
-    group_sizes: tuple[int, ...] = tuple(range(2, 11))
-    mechanisms: tuple[str, ...] = ("projection", LEAST_NOISE, "score")
+    B: tuple[float, ...] = _PAPER.B
+    epsilon1: tuple[float, ...] = _PAPER.epsilon1
+    epsilon2: tuple[float, ...] = _PAPER.epsilon2
+    k: tuple[int, ...] = _PAPER.k
+    group_sizes: tuple[int, ...] = _PAPER.group_sizes
+    mechanisms: tuple[str, ...] = _PAPER.mechanisms
     delta: float | None = None
     parts: int | None = None
 
     def __post_init__(self) -> None:
-        checked: dict[str, Any] = {
-            "B": _sorted("B", self.B, lambda name, x: check.distance(x, name)) or (CLASSIC,),
-            "epsilon1": _sorted("epsilon1", self.epsilon1, lambda name, x: check.number(name, x, above=0)),
-            "epsilon2": _sorted(
-                "epsilon2", self.epsilon2, lambda name, x: check.number(name, x, above=0, below=1)
-            ),
-            "k": _sorted("k", self.k, lambda name, x: check.integer(name, x, at_least=1)),
-            "group_sizes": _sorted(
-                "group_sizes", self.group_sizes, lambda name, x: check.integer(name, x, at_least=2)
-            ),
-            "mechanisms": tuple(dict.fromkeys(self.mechanisms)),
+        checks: dict[str, Callable[[str, Any], Any]] = {
+            "B": lambda name, x: check.distance(x, name),
+            "epsilon1": partial(check.number, above=0),
+            "epsilon2": partial(check.number, above=0, below=1),
+            "k": partial(check.integer, at_least=1),
+            "group_sizes": partial(check.integer, at_least=2),
         }
+        checked = {name: _sorted(name, getattr(self, name), valid) for name, valid in checks.items()}
+        checked["mechanisms"] = tuple(dict.fromkeys(self.mechanisms))
+        known = [name for name, one in technologies().items() if not one.in_every_grid]
         for name in checked["mechanisms"]:
-            known = [name for name, one in technologies().items() if not one.in_every_grid]
             check.choice("mechanisms", name, known)
         for name in ("epsilon1", "epsilon2", "k"):
             if not checked[name]:
@@ -96,9 +96,9 @@ class Grid:
         if self.delta is not None and self.parts is not None:
             raise ValueError("parts sets δ from the number of people: leave out delta, or parts")
         if self.delta is not None:
-            checked["delta"] = check.number("delta", self.delta, above=0, below=1)
+            object.__setattr__(self, "delta", check.number("delta", self.delta, above=0, below=1))
         if self.parts is not None:
-            checked["parts"] = check.integer("parts", self.parts, at_least=1)
+            object.__setattr__(self, "parts", check.integer("parts", self.parts, at_least=1))
         if CLASSIC not in checked["B"]:
             checked["B"] = (*checked["B"], CLASSIC)
         for name, value in checked.items():
@@ -157,10 +157,10 @@ class Grid:
         return float(f"{epsilon1 + epsilon2:.12g}")
 
 
-def _sorted(name: str, values: Sequence[Any], checked: Any) -> tuple[Any, ...]:
+def _sorted(name: str, values: Sequence[Any], valid: Callable[[str, Any], Any]) -> tuple[Any, ...]:
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
         raise TypeError(f"{name} = {values!r} is not a list: give values such as (0.25, 1)")
-    return tuple(sorted({checked(f"{name}[{i}]", value) for i, value in enumerate(values)}))
+    return tuple(sorted({valid(f"{name}[{i}]", value) for i, value in enumerate(values)}))
 
 
 # Where a simulation's randomness comes from: its place in the grid, and nothing else.
@@ -248,6 +248,10 @@ class Unit:
     def name(self) -> str:
         """The name of its part file."""
         return f"{self.cell.key:016x}-{self.begin:05d}-{self.end:05d}"
+
+    def __len__(self) -> int:
+        """How many simulations it has."""
+        return self.end - self.begin
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import fcntl
 import hashlib
 import json
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,8 +36,23 @@ _BEFORE_SEAL = _SEAL.encode() + b"\x18\x40"
 """How a Parquet footer writes that key, and that a text of 64 bytes follows."""
 
 
-class Place:
-    """A folder that belongs to one sweep, locked while a run works in it.
+@contextmanager
+def open_folder(folder: Path, sweep: Sweep) -> Iterator["SweepFolder"]:
+    """The folder of a sweep, made if it has to be, and locked while a run works in it."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"out = {folder} is a file: give the name of a folder")
+    opened = SweepFolder(folder, sweep)
+    folder.mkdir(parents=True, exist_ok=True, mode=opened.mode)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        opened.take(lock)
+        yield opened
+    finally:
+        os.close(lock)
+
+
+class SweepFolder:
+    """A folder that belongs to one sweep.
 
     Figures of confidential rows are for their owner's eyes: nobody else may look into the folder, even if
     it was there before, nor read a file that is copied out of it.
@@ -47,27 +62,9 @@ class Place:
         self.folder, self._sweep = folder, sweep
         self._metadata = metadata(sweep.study.source, sweep.fingerprint)
         self._private = sweep.study.for_the_data_holder_only
-        self._lock: int | None = None
+        self.mode = 0o700 if self._private else 0o777
 
-    def __enter__(self) -> Self:
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"out = {self.folder} is a file: give the name of a folder")
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700 if self._private else 0o777)
-        self._lock = os.open(self.folder, os.O_RDONLY)
-        try:
-            self._take(self._lock)
-        except BaseException:
-            os.close(self._lock)
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-
-    def _take(self, lock: int) -> None:
+    def take(self, lock: int) -> None:
         """Lock the folder, see whose it is, and tidy up after a run that was killed."""
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -78,17 +75,14 @@ class Place:
         self._must_be_ours()
         if self._private:
             self._close_to_others(lock)
-        (self.folder / PARTS).mkdir(exist_ok=True, mode=0o700 if self._private else 0o777)
-        if (self.folder / RUN).exists():
+        (self.folder / PARTS).mkdir(exist_ok=True, mode=self.mode)
+        record, path = self._sweep.record(), self.folder / RUN
+        if path.exists():  # drafts in a folder that is not known to be ours may be somebody's own
             remove_drafts(self.folder, RUN, RESULTS, SUMMARY, TIMING)
             remove_drafts(self.folder / PARTS)
-            if json.loads((self.folder / RUN).read_bytes()) != self._sweep.record():
-                self._write_record()  # it is known to be of this sweep, and something in it was damaged
-        else:  # drafts in a folder that is not known to be ours may be somebody's own
-            self._write_record()
-
-    def _write_record(self) -> None:
-        self._write(self.folder / RUN, (json.dumps(self._sweep.record(), indent=2) + "\n").encode())
+        # A record that differs is known to be of this sweep: something in it was damaged.
+        if not path.exists() or json.loads(path.read_bytes()) != record:
+            self._write(path, (json.dumps(record, indent=2) + "\n").encode())
 
     def _close_to_others(self, lock: int) -> None:
         try:
@@ -106,30 +100,19 @@ class Place:
 
     def part(self, unit: Unit) -> pa.Table | None:
         """The finished part of a unit; None if it is not there, or not whole."""
-        path = self.folder / PARTS / f"{unit.name}.parquet"
-        if not path.exists():
-            return None
         with suppress(pa.ArrowException, OSError):
-            content = path.read_bytes()
-            if not is_sealed(content):
-                return None
-            table = pq.read_table(pa.BufferReader(content))
-            carried = table.schema.metadata or {}
-            if carried.get(f"targetdp.{FINGERPRINT}".encode()) == self._sweep.fingerprint.encode():
-                return table
+            content = (self.folder / part_name(unit)).read_bytes()
+            if is_sealed(content):
+                table = pq.read_table(pa.BufferReader(content))
+                carried = table.schema.metadata or {}
+                if carried.get(f"targetdp.{FINGERPRINT}".encode()) == self._sweep.fingerprint.encode():
+                    return table
         return None
 
-    def keep_part(self, unit: Unit, table: pa.Table) -> None:
-        """Write a finished unit."""
-        self._write_table(self.folder / PARTS / f"{unit.name}.parquet", table)
-
     def keep(self, name: str, table: pa.Table) -> None:
-        """Write one of the files at the end."""
-        self._write_table(self.folder / name, table)
-
-    def _write_table(self, path: Path, table: pa.Table) -> None:
+        """Write a finished part, or one of the files at the end."""
         marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **self._metadata})
-        self._write(path, sealed(marked.combine_chunks()))
+        self._write(self.folder / name, sealed(marked.combine_chunks()))
 
     def _write(self, path: Path, content: bytes) -> None:
         write_whole(path, content, private=self._private)
@@ -141,10 +124,10 @@ class Place:
                     f"out = {self.folder} holds other files and no {RUN}: choose a new or an empty folder"
                 )
             return
-        there = _record_of(self.folder)
-        if there[FINGERPRINT] == self._sweep.fingerprint:
+        record = _record_of(self.folder)
+        if record[FINGERPRINT] == self._sweep.fingerprint:
             return
-        theirs, ours = there["made_of"], self._sweep.made_of
+        theirs, ours = record["made_of"], self._sweep.made_of
         differing = [name for name in ours if theirs.get(name) != ours[name]]
         if not differing:
             raise ValueError(
@@ -155,6 +138,11 @@ class Place:
             f"out = {self.folder} holds another sweep: it differs in {_list(differing, theirs, ours)}. "
             "Choose another folder, or go back to the program, table, seed and software it was begun with"
         )
+
+
+def part_name(unit: Unit) -> str:
+    """The file of a unit's figures, in the folder of its sweep."""
+    return f"{PARTS}/{unit.name}.parquet"
 
 
 def sealed(table: pa.Table) -> bytes:

@@ -97,7 +97,7 @@ def test_the_chosen_setting_has_the_ring_and_the_diamonds(opened: Opened, page_o
         assert abs(box["x"] + box["width"] / 2 - point[0]) < 2
         assert abs(box["y"] + box["height"] / 2 - point[1]) < 3
         for chart in ("guess", "epsilon"):
-            expect(page.locator(f"#chart-{chart} svg")).to_contain_text(f"B = {cell['B']:g}")
+            expect(page.locator(f"#chart-{chart} svg")).to_contain_text(f"B = {cell.B:g}")
         expect(page.locator("#chart-ceiling svg")).to_contain_text("chosen")
 
 

@@ -41,7 +41,7 @@ def test_the_formula_is_the_packages(opened: Opened) -> None:
 def test_what_is_shown_is_never_below_the_ceiling(opened: Opened, page_of: Recipe) -> None:
     """Also where the digit after the last one shown is a 0: just above a millionth."""
     page = opened("aid")
-    delta = next(cell.delta or 0.0 for cell in page_of("aid").run["cells"] if cell["delta"] is not None)
+    delta = next(cell.delta for cell in page_of("aid").cells.values() if cell.delta is not None)
     near = []
     for B, epsilon, _ in points(np.random.default_rng(2), 20_000):
         above = (accuracy_ceiling(Guarantee(B, epsilon, delta)) * 1e6) % 1

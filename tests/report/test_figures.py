@@ -46,7 +46,8 @@ from targetdp.report._figures import _drawing as saving
 from targetdp.report._figures._choice import Release, SweptProgram
 from targetdp.report._figures._curves import TOGO, EpsilonCurves, NoiseComparison
 from targetdp.report._figures._drawing import Drawn, rendered
-from targetdp.report._figures._style import SMALL, WHITE, delta_words, epsilon_words, printable, short, style
+from targetdp.report._figures._style import SMALL, WHITE, delta_words, epsilon_words, printable, short
+from targetdp.report._figures._style import applied as style
 from targetdp.tradeoff import Estimate, run
 
 GRID = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0)

@@ -148,7 +148,7 @@ _FIRST, _MOST = Grid.mechanisms, 3
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selection:
     """What is drawn of a sweep. ``curves`` has for each mechanism its releases by B, all at one ε and δ."""
 
     program: SweptProgram
@@ -175,26 +175,26 @@ class Chosen:
     def notes(self) -> tuple[str, ...]:
         """Where the sweep did not have the paper's own points, in words."""
         B, epsilon = PAPER.get(self.program.metric, _OTHER)
-        found = []
+        notes = []
         if self.B is not None and self.B != B:
-            found.append(
+            notes.append(
                 f"{self.program.name}: targeted DP is shown at B = {self.B:g}, nearest to the paper's {B:g}"
             )
         if self.epsilon is not None and self.epsilon != epsilon:
-            found.append(
+            notes.append(
                 f"{self.program.name}: ε = {self.epsilon:g} is shown, the nearest to the paper's {epsilon:g}"
             )
         if self.alike is not None and self.alike.group_size != 2:
-            found.append(f"{self.program.name}: the smallest groups alike are of {self.alike.group_size}")
+            notes.append(f"{self.program.name}: the smallest groups alike are of {self.alike.group_size}")
         if self.left_out:
-            found.append(f"{self.program.name}: not drawn are {', '.join(self.left_out)}")
-        return tuple(found)
+            notes.append(f"{self.program.name}: not drawn are {', '.join(self.left_out)}")
+        return tuple(notes)
 
     def _at(self, mechanism: str, B: float) -> Release | None:
         return next((one for one in self.curves.get(mechanism, ()) if one.B == B), None)
 
 
-def choose(program: SweptProgram) -> Chosen:
+def choose(program: SweptProgram) -> Selection:
     """Choose by the rules above."""
     B, epsilon = PAPER.get(program.metric, _OTHER)
     noisy = program.noisy
@@ -203,7 +203,7 @@ def choose(program: SweptProgram) -> Chosen:
     shown = _nearest(epsilon, [one.epsilon for one in noisy if one.epsilon is not None], smaller=True)
     curves = {name: _curve(name, noisy, shown) for name in drawn}
     below = [one.B for curve in curves.values() for one in curve if one.B is not None and one.B < CLASSIC]
-    return Chosen(
+    return Selection(
         program=program, curves=curves, epsilon=shown, B=_nearest(B, below, smaller=False),
         delta=max((one.delta for one in noisy if one.delta is not None), default=None),
         alike=min(program.alike, key=lambda one: one.group_size or 0, default=None),
@@ -237,7 +237,7 @@ def _nearest(wanted: float, values: list[float], *, smaller: bool) -> float | No
 _HOLDS = "A guarantee (B, ε, δ) is for a release, one row per person, between people within B of each other."
 
 
-def guarantees(shown: Sequence[Chosen]) -> str:
+def guarantees(shown: Sequence[Selection]) -> str:
     """The ε and δ of each program, what the printed noise truly gives, and the conditions."""
     noisy = [one for one in shown if one.epsilon is not None and one.delta is not None]
     parts = [_claim(one) for one in noisy if one.program.rows == "clip"]
@@ -246,7 +246,7 @@ def guarantees(shown: Sequence[Chosen]) -> str:
     return " ".join([*claimed, *(text for text in conditions if text)])
 
 
-def without_guarantee(shown: Sequence[Chosen]) -> str:
+def without_guarantee(shown: Sequence[Selection]) -> str:
     """What of a figure promises nothing."""
     if all(one.program.rows != "clip" for one in shown):
         return "Nothing that is drawn here has a guarantee."
@@ -259,32 +259,32 @@ def without_guarantee(shown: Sequence[Chosen]) -> str:
     return f"{which} have no guarantee."
 
 
-def intervals(shown: Sequence[Chosen], *, attacks: bool) -> str:
+def intervals(shown: Sequence[Selection], *, attacks: bool) -> str:
     """What the intervals know; an attack on a release that was tried once has its own."""
     counts = list(dict.fromkeys(one.program.simulations for one in shown))
     if counts == [1]:
         once = "Every release was tried once: how others would vary is not known"
         return f"{once}, and whiskers are the attacks' own 95% intervals." if attacks else f"{once}."
-    told = " and ".join(f"{count:,}" for count in counts)
-    means = f"Whiskers: 95% intervals for the mean over {told} simulations (other noise, not other people)"
+    many = " and ".join(f"{count:,}" for count in counts)
+    means = f"Whiskers: 95% intervals for the mean over {many} simulations (other noise, not other people)"
     return f"{means}; those of releases tried once are the attacks' own." if attacks else f"{means}."
 
 
-def heading(one: Chosen) -> str:
+def heading(one: Selection) -> str:
     """A program and its kind."""
     kind = f": {printable(one.program.kind, 16)} program" if one.program.kind else ""
     return f"{one.program.label}{kind}"
 
 
-def whose(shown: Sequence[Chosen]) -> str:
+def whose(shown: Sequence[Selection]) -> str:
     """How many people each program has, and whose rows they are."""
     return "; ".join(f"{one.program.label}: {one.program.whom}" for one in shown) + "."
 
 
-def _claim(one: Chosen) -> str:
+def _claim(one: Selection) -> str:
     assert one.epsilon is not None  # noqa: S101 (the caller looked)
     assert one.delta is not None  # noqa: S101
-    told = f"{one.program.label} {epsilon_words(one.epsilon)}, {delta_words(one.delta)}"
+    claim = f"{one.program.label} {epsilon_words(one.epsilon)}, {delta_words(one.delta)}"
     true = [release.figure("exact_epsilon").mean for release in one.curves.get(PROJECTION, ())]
     known = [epsilon for epsilon in true if epsilon is not None]
-    return f"{told} (the noise as printed truly gives {epsilon_words(max(known))})" if known else told
+    return f"{claim} (the noise as printed truly gives {epsilon_words(max(known))})" if known else claim

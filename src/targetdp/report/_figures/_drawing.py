@@ -18,7 +18,7 @@ from targetdp._core import __version__, import_all
 from targetdp._files import sync_folder, write_new
 from targetdp.programs import MARK
 from targetdp.report._figures._choice import SweptProgram, choose
-from targetdp.report._figures._style import style
+from targetdp.report._figures._style import applied
 
 _Draw = TypeVar("_Draw", bound=Callable[..., Figure])
 
@@ -142,7 +142,7 @@ def save_figures(drawn: Sequence[Drawn], folder: Path, *, force: bool = False) -
 def rendered(one: Drawn, kind: str) -> bytes:
     """A figure's file. It tells no time and no machine, so that two runs give the same bytes."""
     sink = io.BytesIO()
-    with style():
+    with applied():
         one.figure.savefig(sink, format=kind, metadata=_metadata(one, kind))
     return sink.getvalue()
 

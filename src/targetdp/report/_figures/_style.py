@@ -118,7 +118,7 @@ _SETTINGS: dict[Any, Any] = {
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def applied() -> Iterator[None]:
     """These settings and no others, whatever the user's own file says; afterwards all is as before."""
     with mpl.rc_context():
         mpl.rcdefaults()
@@ -147,7 +147,7 @@ TARGETED = Star("Targeted DP", GREEN, 6)
 
 
 @dataclass(frozen=True)
-class Look:
+class MarkStyle:
     """How a mechanism's curves, marks and bars are drawn; ``filled`` marks or open ones."""
 
     words: str
@@ -157,21 +157,28 @@ class Look:
     filled: bool
     hatch: str
 
+    def curve(self, width: float, size: float, edge: float) -> dict[str, Any]:
+        """As matplotlib draws a curve of this width, with marks of this size and edge."""
+        return {
+            "color": self.color, "ls": self.line, "lw": width, "marker": self.mark, "ms": size, "mew": edge,
+            "mfc": self.color if self.filled else WHITE,
+        }  # fmt: skip
 
-_LOOKS = {
-    PROJECTION: Look("projection as printed", GRAY, (0, (4, 2)), "o", False, "/////"),
-    LEAST_NOISE: Look("least noise", BLACK, "-", "o", True, ""),
-    "score": Look("score", PURPLE, (0, (6, 1.5)), "D", True, "----"),
-    "gaussian": Look("Gaussian", BLUE, (0, (6, 1.5, 1, 1.5)), "s", False, "....."),
-    "spherical-laplace": Look("spherical Laplace", VERMILLION, (0, (1, 1)), "^", True, "xxxxx"),
-    "staircase": Look("staircase", ORANGE, (0, (3, 1, 1, 1, 1, 1)), "D", False, "+++++"),
-    "projection-exact": Look("projection, exact scale", PURPLE, (0, (8, 2)), "v", False, "\\\\\\\\\\"),
+
+_MARK_STYLES = {
+    PROJECTION: MarkStyle("projection as printed", GRAY, (0, (4, 2)), "o", False, "/////"),
+    LEAST_NOISE: MarkStyle("least noise", BLACK, "-", "o", True, ""),
+    "score": MarkStyle("score", PURPLE, (0, (6, 1.5)), "D", True, "----"),
+    "gaussian": MarkStyle("Gaussian", BLUE, (0, (6, 1.5, 1, 1.5)), "s", False, "....."),
+    "spherical-laplace": MarkStyle("spherical Laplace", VERMILLION, (0, (1, 1)), "^", True, "xxxxx"),
+    "staircase": MarkStyle("staircase", ORANGE, (0, (3, 1, 1, 1, 1, 1)), "D", False, "+++++"),
+    "projection-exact": MarkStyle("projection, exact scale", PURPLE, (0, (8, 2)), "v", False, "\\\\\\\\\\"),
 }
 
 
 def bar_colors(mechanism: str | None, color: str) -> dict[str, Any]:
     """Of a bar in a technology's color: filled, or open; a hatch on a filled one is white, to be seen."""
-    drawn = None if mechanism is None else look(mechanism)
+    drawn = None if mechanism is None else of(mechanism)
     if drawn is not None and not drawn.filled:
         return {"facecolor": WHITE, "edgecolor": color, "hatch": drawn.hatch}
     if drawn is None or not drawn.hatch:
@@ -179,11 +186,11 @@ def bar_colors(mechanism: str | None, color: str) -> dict[str, Any]:
     return {"facecolor": color, "edgecolor": WHITE, "hatch": drawn.hatch}
 
 
-def look(mechanism: str) -> Look:
-    """The look of a mechanism; one that is new gets a plain one under its technology's label."""
+def of(mechanism: str) -> MarkStyle:
+    """How a mechanism is drawn; one that is new gets a plain one under its technology's label."""
     known = technologies().get(mechanism)
     words = printable(mechanism if known is None else known.label)
-    return _LOOKS.get(mechanism) or Look(words, SKY, (0, (2, 2)), "p", False, "|||||")
+    return _MARK_STYLES.get(mechanism) or MarkStyle(words, SKY, (0, (2, 2)), "p", False, "|||||")
 
 
 def printable(text: str, longest: int = 30) -> str:

@@ -122,10 +122,10 @@ def ceiling_chart(smallest: float = SMALLEST) -> Spec:
         tooltip=[alt.Tooltip("label:N", title="chosen setting"),
                  alt.Tooltip("told:N", title="γ at most")],
     )  # fmt: skip
-    said = mark.mark_text(dy=18, fontSize=12, fontWeight="bold").encode(
+    name = mark.mark_text(dy=18, fontSize=12, fontWeight="bold").encode(
         text="name:N", color=alt.value("currentColor")
     )
-    return _spec(curves + names + dot + said, "Theorem 1: highest possible agreement over B")
+    return _spec(curves + names + dot + name, "Theorem 1: highest possible agreement over B")
 
 
 def distance_chart(
@@ -181,7 +181,7 @@ def _spec(chart: Any, description: str, height: Any = _HEIGHT, better: str | Non
         chart = chart.properties(
             title=alt.Title(better, anchor="start", fontSize=12, fontWeight="normal", color="currentColor")
         )
-    made: Spec = (
+    spec: Spec = (
         chart.properties(
             width="container", height=height, description=description, background="transparent",
             # `resize`: names of points that come later need room, too.
@@ -197,8 +197,8 @@ def _spec(chart: Any, description: str, height: Any = _HEIGHT, better: str | Non
         .configure_legend(labelColor="currentColor", titleColor="currentColor", labelFontSize=12)
         .to_dict()
     )  # fmt: skip
-    made.pop("$schema", None)  # the page carries its own Vega-Lite, and no address of any host
-    return made
+    spec.pop("$schema", None)  # the page carries its own Vega-Lite, and no address of any host
+    return spec
 
 
 def _color(kind: str, at: int) -> str:

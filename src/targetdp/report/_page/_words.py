@@ -151,7 +151,7 @@ class Subject:
         """Which values of the figure are better."""
         return self.objective.best
 
-    def told(self, value: float) -> str:
+    def in_words(self, value: float) -> str:
         """A value of the figure, for people."""
         return self.amount(value) if self.objective.people is None else people(value)
 
@@ -185,11 +185,12 @@ def cost(subject: Subject, chosen: Figures, today: Figures, population: float) -
     if value.mean is None:
         return f"What it would make of {subject.axis} is undefined."
     start = objective.subject or subject.axis.capitalize()
-    said = f"{start} would be {subject.told(value.mean)}{_interval(subject, value)}; "
-    said += "today it is undefined." if before is None else f"today it is {subject.told(before)}."
-    if objective.is_money and before is not None:
-        said += _share_of(objective.metric, value.mean, before)
-    return said
+    today_is = "undefined" if before is None else subject.in_words(before)
+    share = (
+        _share_of(objective.metric, value.mean, before) if objective.is_money and before is not None else ""
+    )
+    would_be = f"{subject.in_words(value.mean)}{_interval(subject, value)}"
+    return f"{start} would be {would_be}; today it is {today_is}.{share}"
 
 
 def _people_more(
@@ -217,7 +218,7 @@ def _signed(value: float) -> str:
 def _interval(subject: Subject, value: Estimate) -> str:
     if value.low is None or value.high is None:
         return ""
-    return f" (95% interval: {subject.told(value.low)} to {subject.told(value.high)})"
+    return f" (95% interval: {subject.in_words(value.low)} to {subject.in_words(value.high)})"
 
 
 def _share_of(metric: str, value: float, before: float) -> str:
@@ -230,33 +231,32 @@ def _share_of(metric: str, value: float, before: float) -> str:
 
 def exchange(chosen: Figures, today: Figures) -> list[str]:
     """What people get, one sentence for each protection that was measured; rounded to the safe side."""
-    said = []
-    if (found := _score(chosen, "singling_out")) is not None:
-        said.append(
-            f"{of_100(found)} people were not singled out by the attacks we ran"
-            f"{_low(chosen, 'singling_out', of_100)} (today: {_today(today, 'singling_out', of_100)})."
-        )
-    if (found := _score(chosen, "attribute_inference")) is not None:
-        said.append(
-            f"Guesses at a hidden value failed {_often(found)} for people in the table as for people "
-            f"outside it{_low(chosen, 'attribute_inference', _often)} "
-            f"(today: {_today(today, 'attribute_inference', _often)})."
-        )
-    return said
+    sentences = {
+        "singling_out": (of_100, "{} people were not singled out by the attacks we ran"),
+        "attribute_inference": (
+            _often, "Guesses at a hidden value failed {} for people in the table as for people outside it"
+        ),
+    }  # fmt: skip
+    return [
+        f"{sentence.format(format_score(score))}{_low(chosen[metric], format_score)} "
+        f"(today: {'not known' if (before := _score(today, metric)) is None else format_score(before)})."
+        for metric, (format_score, sentence) in sentences.items()
+        if (score := _score(chosen, metric)) is not None
+    ]
 
 
 def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None) -> str:
     """What no attacker can beat, from the noise alone."""
     if guess_at_B is None or B is None:
         return "This setting guarantees nothing: no limit can be derived on what an attacker may learn."
-    said = (
+    sentence = (
         "An attacker who knows everybody else's rows, and that a person's row is one of two at distance B = "
         f"{exact(B)}, can tell which of them it is at most {_times(guess_at_B)} times in 100; a coin is "
         "right 50 times."
     )
     if B < 2 and guess_at_2 is not None:
-        said += f" If the two are as different as can be, it is {_times(guess_at_2)} times in 100."
-    return said
+        sentence += f" If the two are as different as can be, it is {_times(guess_at_2)} times in 100."
+    return sentence
 
 
 def _times(guess: float) -> str:
@@ -264,18 +264,13 @@ def _times(guess: float) -> str:
     return up(100 * guess, 3) if guess < 0.999 else "100"
 
 
-def _today(figures: Figures, metric: str, told: Callable[[float], str]) -> str:
-    score = _score(figures, metric)
-    return "not known" if score is None else told(score)
-
-
 def _score(figures: Figures, metric: str) -> float | None:
     return figures[metric].mean if metric in figures else None
 
 
-def _low(figures: Figures, metric: str, told: Callable[[float], str]) -> str:
-    low = figures[metric].low
-    return "" if low is None else f"; at least {told(max(0.0, low))} by the 95% interval"
+def _low(estimate: Estimate, format_score: Callable[[float], str]) -> str:
+    low = estimate.low
+    return "" if low is None else f"; at least {format_score(max(0.0, low))} by the 95% interval"
 
 
 def _often(score: float) -> str:

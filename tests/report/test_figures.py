@@ -72,7 +72,7 @@ def release(mechanism: str, kind: str | None, price: float, protection: float, *
         figures["extra_exclusion_errors"] = between(250_000 * price, 4000)
     elif kind == "lending":
         figures["profit"] = between(6000 - 30_000 * price, 300)
-    return Release(mechanism, figures, **more)
+    return Release(mechanism, mechanism, figures=figures, **more)
 
 
 def program(

@@ -20,9 +20,8 @@ from targetdp.normalization import confidential_scales, data_scales, declared_sc
 from targetdp.programs import MARK
 from targetdp.release import make_settings
 from targetdp.report import Content, content, page, usual_limits
-from targetdp.report._page._conditions import OVERRIDES
 from targetdp.report._page._promise import EPSILONS, ceiling_curves
-from targetdp.report._page._render import LARGEST
+from targetdp.report._page._render import LARGEST, OVERRIDES
 from targetdp.theorem1 import accuracy_ceiling
 from targetdp.tradeoff import Cell, Constraint, Grid, read_figures, recommend, release_text, run
 

@@ -96,19 +96,14 @@ class Constraint:
     @property
     def words(self) -> str:
         """For people."""
-        name = in_words(self.metric)
-        if self.at_least is not None:
-            return f"{name} of at least {shown(self.at_least)}"
-        return f"{name} of at most {shown(self.at_most)}"
+        limit = f"most {shown(self.at_most)}" if self.at_least is None else f"least {shown(self.at_least)}"
+        return f"{in_words(self.metric)} of at {limit}"
 
     def holds(self, estimate: Estimate) -> bool:
         """Whether the safe end of the interval satisfies it; what is undefined does not."""
-        end = estimate.at_best if self.at_least is None else estimate.at_worst
-        if end is None:
-            return False
-        return (self.at_least is None or end >= self.at_least) and (
-            self.at_most is None or end <= self.at_most
-        )
+        if self.at_least is not None:
+            return estimate.at_worst is not None and estimate.at_worst >= self.at_least
+        return estimate.at_best is not None and self.at_most is not None and estimate.at_best <= self.at_most
 
 
 @dataclass(frozen=True)

@@ -65,10 +65,8 @@ def find_sweep(
         sweep = built_in(program, rows=rows or "clip", quota_rule=quota_rule)
     elif Path(program).exists():
         path = Path(program)
-        given = {"rows": rows, "quota_rule": quota_rule}
-        settings = read_program_file(
-            path, {name: value for name, value in given.items() if value is not None}
-        )
+        given = (("rows", rows), ("quota_rule", quota_rule))
+        settings = read_program_file(path, {name: value for name, value in given if value is not None})
         try:
             grid_of(settings)  # a name that nobody knows is refused before the table is read
         except ValueError as error:

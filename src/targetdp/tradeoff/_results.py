@@ -85,15 +85,17 @@ def results(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
 
     ``simulation`` is null for what is derived from the noise alone.
     """
-    tables = [with_cell(cell, figures[cell.name].drop_columns(["low", "high"])) for cell in sweep.cells]
-    return with_source(sweep, pa.concat_tables(tables).combine_chunks())
+    return _tidy(sweep, {name: table.drop_columns(["low", "high"]) for name, table in figures.items()})
 
 
-def with_source(sweep: Sweep, table: pa.Table) -> pa.Table:
-    """A table whose last column says where the rows came from: metadata is lost where a table is exported."""
-    return table.append_column(
-        pa.field("source", pa.string()), pa.repeat(pa.scalar(sweep.study.source), table.num_rows)
-    )
+def _tidy(sweep: Sweep, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """The tables of all cells as one.
+
+    The last column says where the rows came from: metadata is lost where a table is exported.
+    """
+    whole = pa.concat_tables([with_cell(cell, tables[cell.name]) for cell in sweep.cells]).combine_chunks()
+    source = pa.repeat(pa.scalar(sweep.study.source), whole.num_rows)
+    return whole.append_column(pa.field("source", pa.string()), source)
 
 
 def with_cell(cell: Cell, table: pa.Table) -> pa.Table:
@@ -171,12 +173,12 @@ def summary(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
     """One row for each cell, metric and setting, in the order of the grid."""
     lines = {cell.name: list(summarize(figures[cell.name])) for cell in sweep.cells}
     today = {(line.metric, line.setting): line.mean for line in lines[STATUS_QUO] if _is_program(line.metric)}
-    tables = []
-    for cell in sweep.cells:
-        rows = [asdict(line) | {"change": _less(line.mean, today.get((line.metric, line.setting)))}
-                for line in lines[cell.name]]  # fmt: skip
-        tables.append(with_cell(cell, pa.Table.from_pylist(rows, schema=_SUMMARIZED)))
-    return with_source(sweep, pa.concat_tables(tables).combine_chunks())
+    tables = {}
+    for name, own in lines.items():
+        changes = [_less(line.mean, today.get((line.metric, line.setting))) for line in own]
+        rows = [asdict(line) | {"change": change} for line, change in zip(own, changes, strict=True)]
+        tables[name] = pa.Table.from_pylist(rows, schema=_SUMMARIZED)
+    return _tidy(sweep, tables)
 
 
 def summarize(figures: pa.Table) -> Iterator[Line]:

@@ -1,5 +1,6 @@
 """Technologies that release all columns of everybody: as they are, in groups alike, or with noise."""
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -144,15 +145,7 @@ class KAnonymity(TableOfRows):
 
 
 class NoisyRows(TableOfRows):
-    """Rows with the noise of one mechanism, by the mechanism's own name."""
-
-    def __init__(self, name: str) -> None:
-        self.name = self.label = name
-
-    @classmethod
-    def each(cls) -> Iterable[Technology]:
-        """One for each noise mechanism that is known."""
-        return map(cls, noise_mechanisms())
+    """Rows with noise."""
 
     def cells(self, grid: "Grid", people: int) -> list[Cell]:
         """One for each B and each total ε₁ + ε₂."""
@@ -162,9 +155,9 @@ class NoisyRows(TableOfRows):
             for B in grid.B for total in grid.totals
         ]  # fmt: skip
 
+    @abstractmethod
     def build(self, cell: Cell, dimensions: int) -> NoiseMechanism:
         """The mechanism at the cell's (B, ε, δ)."""
-        return noise_mechanisms()[self.name](cell.calibrated_to)
 
     def noises(self, cell: Cell, dimensions: int) -> tuple[NoiseMechanism, ...]:
         """The mechanism itself."""
@@ -183,18 +176,27 @@ class NoisyRows(TableOfRows):
         )
 
 
-class LeastNoiseRows(NoisyRows):
-    """Rows with the noise of whichever mechanism needs the least."""
+class RowsByMechanism(NoisyRows):
+    """Rows with the noise of one mechanism, by the mechanism's own name."""
 
-    explanation = "The quietest of our mechanisms that keeps the stated guarantee."
-
-    def __init__(self, name: str = LEAST_NOISE) -> None:
-        self.name, self.label = name, "least noise"
+    def __init__(self, name: str) -> None:
+        self.name = self.label = name
 
     @classmethod
     def each(cls) -> Iterable[Technology]:
-        """One."""
-        return (cls(),)
+        """One for each noise mechanism that is known."""
+        return map(cls, noise_mechanisms())
+
+    def build(self, cell: Cell, dimensions: int) -> NoiseMechanism:
+        """The mechanism at the cell's (B, ε, δ)."""
+        return noise_mechanisms()[self.name](cell.calibrated_to)
+
+
+class LeastNoiseRows(NoisyRows):
+    """Rows with the noise of whichever mechanism needs the least."""
+
+    name, label = LEAST_NOISE, "least noise"
+    explanation = "The quietest of our mechanisms that keeps the stated guarantee."
 
     def build(self, cell: Cell, dimensions: int) -> NoiseMechanism:
         """The quietest for so many columns."""
@@ -210,19 +212,12 @@ class LeastNoiseRows(NoisyRows):
 class ProjectedRows(NoisyRows):
     """Rows by the paper's Algorithm 1, with its own parameters ε₁, ε₂, k and random parts."""
 
+    name, label = PROJECTION, "the paper's projection"
     explanation = (
         "The mechanism that the scientific paper prints. It keeps more than it states, and costs the program "
         "more."
     )
     remedy = f"sweep the grid with k = [{_RELEASED_K}]"
-
-    def __init__(self, name: str = PROJECTION) -> None:
-        self.name, self.label = name, "the paper's projection"
-
-    @classmethod
-    def each(cls) -> Iterable[Technology]:
-        """One."""
-        return (cls(),)
 
     def cells(self, grid: "Grid", people: int) -> list[Cell]:
         """One for each B, k, ε₁ and ε₂."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from targetdp.normalization import CONDITIONS, RowRule
@@ -14,6 +14,7 @@ from targetdp.tradeoff import (
     PROJECTION,
     SOURCE,
     STATUS_QUO,
+    Cell,
     Estimate,
     Grid,
     read_figures,
@@ -25,17 +26,10 @@ _UNDEFINED = Estimate()
 
 
 @dataclass(frozen=True)
-class Release:
-    """One release of the grid with its figures; what does not apply to its mechanism is None."""
+class Release(Cell):
+    """A cell of the grid with its figures."""
 
-    mechanism: str
-    figures: Mapping[str, Estimate]
-    B: float | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    epsilon2: float | None = None
-    k: int | None = None
-    group_size: int | None = None
+    figures: Mapping[str, Estimate] = field(default_factory=dict)
 
     def figure(self, metric: str) -> Estimate:
         """A figure; undefined if the sweep did not measure it."""
@@ -115,18 +109,13 @@ def read_program(folder: Path) -> SweptProgram:
             "new folder"
         ) from error
     made_of = run["made_of"]
-    releases = tuple(
-        Release(
-            cell["mechanism"], figures.get(cell["name"], {}), B=cell["B"], epsilon=cell["epsilon"],
-            delta=cell["delta"], epsilon2=cell["epsilon2"], k=cell["k"], group_size=cell["group_size"],
-        )
-        for cell in run["cells"]
-    )  # fmt: skip
+    releases = (Release(**cell, figures=figures.get(cell["name"], {})) for cell in run["cells"])
     return SweptProgram(
         name=run["program"], metric=run["objective"]["metric"], best=run["objective"]["best"],
         unit=str(made_of.get("unit", "")), people=run["people"], simulations=int(made_of["simulations"]),
-        source=run[SOURCE], for_the_data_holder_only=run[MARK], releases=releases, chance=run.get("chance"),
-        kind=run.get("kind"), scales=(made_of.get("scales") or {}).get("source"), rows=run["rows"],
+        source=run[SOURCE], for_the_data_holder_only=run[MARK], releases=tuple(releases),
+        chance=run.get("chance"), kind=run.get("kind"), rows=run["rows"],
+        scales=(made_of.get("scales") or {}).get("source"),
     )  # fmt: skip
 
 

@@ -186,9 +186,7 @@ def cost(subject: Subject, chosen: Figures, today: Figures, population: float) -
         return f"What it would make of {subject.axis} is undefined."
     start = objective.subject or subject.axis.capitalize()
     today_is = "undefined" if before is None else subject.in_words(before)
-    share = (
-        _share_of(objective.metric, value.mean, before) if objective.is_money and before is not None else ""
-    )
+    share = _share_of(objective.metric, value.mean, before) if objective.is_money else ""
     would_be = f"{subject.in_words(value.mean)}{_interval(subject, value)}"
     return f"{start} would be {would_be}; today it is {today_is}.{share}"
 
@@ -221,7 +219,9 @@ def _interval(subject: Subject, value: Estimate) -> str:
     return f" (95% interval: {subject.in_words(value.low)} to {subject.in_words(value.high)})"
 
 
-def _share_of(metric: str, value: float, before: float) -> str:
+def _share_of(metric: str, value: float, before: float | None) -> str:
+    if before is None:
+        return ""
     if before <= 0:
         return f" Today's {metric} is not positive, so that a share of it says nothing."
     if value < 0:

@@ -679,9 +679,10 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture
 def quick(noise: NoiseComparison, curves: EpsilonCurves, monkeypatch: pytest.MonkeyPatch) -> None:
     """The noise of few columns: that of many takes seconds."""
-    for name, data in (("noise_by_columns", noise), ("epsilon_by_distance", curves)):
-        known = replace(drawing.figures()[name], data=lambda data=data: data)
-        monkeypatch.setitem(drawing._FIGURES, name, known)
+    known = drawing.figures()
+    noisy = replace(known["noise_by_columns"], data=lambda: noise)
+    curved = replace(known["epsilon_by_distance"], data=lambda: curves)
+    monkeypatch.setattr(drawing, "_FIGURES", known | {noisy.name: noisy, curved.name: curved})
 
 
 def test_a_sweep_is_read_as_it_was_run(swept: tuple[Path, Path]) -> None:

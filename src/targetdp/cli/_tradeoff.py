@@ -148,7 +148,7 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
         caption = (
             "Protection: 1 is safe, 0 is none. Means over simulations; intervals are in summary.parquet."
         )
-        rows = [[*_label(asdict(cell)), *_means(figures[cell.name], names)] for cell in done.sweep.cells]
+        rows = [[*_label(cell), *_means(figures[cell.name], names)] for cell in done.sweep.cells]
         if study.rows != "clip":
             caption += " B and ε say how much noise was added, and promise nothing."
         if any(cell.same_as for cell in done.sweep.cells):
@@ -205,7 +205,7 @@ def _show_recommendation(found: Any) -> None:
             "yes" if one.on_front else "",
             "best" if one is found.chosen else "no" if one.excluded_by else "yes",
         ]
-        for one in found.standings
+        for one in found.results
     ]  # fmt: skip
     caption = (
         "✗: not what is asked, by the safe end of its 95% interval. Front: no other cell is better in the "
@@ -244,14 +244,14 @@ def _print(
 
 def _label(cell: Any) -> list[str]:
     """A cell's name, in columns."""
-    name, B, epsilon = cell["mechanism"], "", ""
-    if cell["group_size"] is not None:
-        name += f" {cell['group_size']}"
-    if cell["B"] is not None:
-        B, epsilon = exact(cell["B"]), up(cell["epsilon"], 6)
-    if cell["epsilon1"] is not None:
-        epsilon = f"{cell['epsilon1']:g} + {cell['epsilon2']:g}"
-    return [name + (" *" if cell["same_as"] else ""), B, epsilon]
+    name, B, epsilon = cell.mechanism, "", ""
+    if cell.group_size is not None:
+        name += f" {cell.group_size}"
+    if cell.B is not None:
+        B, epsilon = exact(cell.B), up(cell.epsilon, 6)
+    if cell.epsilon1 is not None:
+        epsilon = f"{cell.epsilon1:g} + {cell.epsilon2:g}"
+    return [name + (" *" if cell.same_as else ""), B, epsilon]
 
 
 def _delta(delta: float, people: int) -> str:

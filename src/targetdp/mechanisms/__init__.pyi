@@ -23,6 +23,7 @@ from targetdp.mechanisms._plan import Ceiling as Ceiling
 from targetdp.mechanisms._plan import Choice as Choice
 from targetdp.mechanisms._plan import DROWNED as DROWNED
 from targetdp.mechanisms._plan import LEAST_NOISE as LEAST_NOISE
+from targetdp.mechanisms._plan import PAPER_GRID as PAPER_GRID
 from targetdp.mechanisms._plan import Plan as Plan
 from targetdp.mechanisms._plan import least_noise as least_noise
 from targetdp.mechanisms._plan import plan as plan

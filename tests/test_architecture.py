@@ -205,7 +205,7 @@ def test_files_are_few_and_full() -> None:
     lines = {module: number for module, number in house().lines.items() if module not in house().doors}
     assert max(lines.values()) <= 400, max(lines, key=lambda module: lines[module])
     assert len(house().modules) <= FILES
-    assert 130 <= median(lines.values()) <= 220
+    assert 130 <= median(lines.values()) <= 230  # a public name has arguments, results and an example
     small = {module: number for module, number in lines.items() if number < 50 and number > 1}
     assert len(small) <= SMALL, small
     folders: dict[str, int] = {}
@@ -226,7 +226,7 @@ def test_a_class_name_stands_for_one_thing() -> None:
     assert len(twice) <= SAME_CLASS_NAME, twice
 
 
-ISINSTANCE, FILES, SMALL, CODE_LINES, SAME_CLASS_NAME = 5, 204, 12, 22_105, 12
+ISINSTANCE, FILES, SMALL, CODE_LINES, SAME_CLASS_NAME = 5, 174, 12, 20_967, 0
 
 
 def test_libraries_do_not_print() -> None:

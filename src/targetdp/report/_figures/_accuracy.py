@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from targetdp.report._figures import _choice as choice
 from targetdp.report._figures import _style as style
-from targetdp.report._figures._choice import Release, Selection
+from targetdp.report._figures._choice import Release, ShownCells
 from targetdp.report._figures._drawing import figure
 from targetdp.tradeoff import in_words
 
@@ -35,7 +35,7 @@ class _Group:
 
 
 @figure("figure2_accuracy", title="Figure 2: accuracy by technology", place=1)
-def accuracy_figure(shown: Sequence[Selection]) -> Figure:
+def accuracy_figure(shown: Sequence[ShownCells]) -> Figure:
     """Bars for one or two programs, side by side or below each other.
 
     Above each bar stands the accuracy, and under it what the release costs in the program's own units.
@@ -60,7 +60,7 @@ def accuracy_figure(shown: Sequence[Selection]) -> Figure:
         return sheet.figure
 
 
-def _bars(panel: Axes, one: Selection) -> None:
+def _bars(panel: Axes, one: ShownCells) -> None:
     at, ticks, names, tallest = 0.0, [], [], one.program.chance or 0.0
     for group in _groups(one):
         first = at
@@ -87,7 +87,7 @@ def _same_height(panels: Sequence[Axes]) -> None:
         panel.set_ylim(0, top)
 
 
-def _prices(panel: Axes, one: Selection) -> None:
+def _prices(panel: Axes, one: ShownCells) -> None:
     at = 0.0
     for group in _groups(one):
         for _, release in group.bars:
@@ -96,7 +96,7 @@ def _prices(panel: Axes, one: Selection) -> None:
         at += _GAP
 
 
-def _groups(one: Selection) -> list[_Group]:
+def _groups(one: ShownCells) -> list[_Group]:
     groups = [_Group(style.STATUS_QUO, "Status\nquo", ((None, one.status_quo),))]
     if one.alike is not None:
         below = f"k-anonymity\ngroups of {one.alike.group_size}"
@@ -129,7 +129,7 @@ def _bar(panel: Axes, at: float, technology: style.Star, mechanism: str | None, 
     return mean if high is None else high
 
 
-def _price(panel: Axes, at: float, release: Release, one: Selection) -> None:
+def _price(panel: Axes, at: float, release: Release, one: ShownCells) -> None:
     """Two lines above a bar: the accuracy, and what it means to the program."""
     accuracy = release.figure("accuracy")
     top = accuracy.at_best or 0.0
@@ -145,7 +145,7 @@ def _price(panel: Axes, at: float, release: Release, one: Selection) -> None:
     )  # fmt: skip
 
 
-def _cost(release: Release, one: Selection) -> str | None:
+def _cost(release: Release, one: ShownCells) -> str | None:
     objective = one.program.objective
     if objective.drawn is not None and release is one.status_quo:
         return "±0"
@@ -155,7 +155,7 @@ def _cost(release: Release, one: Selection) -> str | None:
     return None if cost is None else style.short(cost, signed=objective.drawn is not None)
 
 
-def _second_line(one: Selection) -> str:
+def _second_line(one: ShownCells) -> str:
     """What the second line above a bar is."""
     objective, more = one.program.objective, ""
     if objective.drawn is None and not objective.is_money:
@@ -168,7 +168,7 @@ def _second_line(one: Selection) -> str:
     return f"{one.program.label}: below the accuracy, {counted}{more}."
 
 
-def _chance(shown: Sequence[Selection]) -> str:
+def _chance(shown: Sequence[ShownCells]) -> str:
     known = [
         (f"{letter} " if len(shown) > 1 else "") + f"{one.program.chance:.3f}"
         for letter, one in zip("AB", shown, strict=False) if one.program.chance is not None
@@ -176,7 +176,7 @@ def _chance(shown: Sequence[Selection]) -> str:
     return f"deciding without looking at anyone ({', '.join(known)})" if known else ""
 
 
-def _finish(sheet: style.Sheet, shown: Sequence[Selection]) -> None:
+def _finish(sheet: style.Sheet, shown: Sequence[ShownCells]) -> None:
     mechanisms = dict.fromkeys(name for one in shown for name in one.curves)
     handles: list[Artist] = [
         Patch(linewidth=0.8, label=f"DP by {style.of(name).words}", **style.bar_colors(name, _ANY))

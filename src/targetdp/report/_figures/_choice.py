@@ -137,7 +137,7 @@ _FIRST, _MOST = Grid.mechanisms, 3
 
 
 @dataclass(frozen=True)
-class Selection:
+class ShownCells:
     """What is drawn of a sweep. ``curves`` has for each mechanism its releases by B, all at one ε and δ."""
 
     program: SweptProgram
@@ -183,7 +183,7 @@ class Selection:
         return next((one for one in self.curves.get(mechanism, ()) if one.B == B), None)
 
 
-def choose(program: SweptProgram) -> Selection:
+def choose(program: SweptProgram) -> ShownCells:
     """Choose by the rules above."""
     B, epsilon = PAPER.get(program.metric, _OTHER)
     noisy = program.noisy
@@ -192,7 +192,7 @@ def choose(program: SweptProgram) -> Selection:
     shown = _nearest(epsilon, [one.epsilon for one in noisy if one.epsilon is not None], smaller=True)
     curves = {name: _curve(name, noisy, shown) for name in drawn}
     below = [one.B for curve in curves.values() for one in curve if one.B is not None and one.B < CLASSIC]
-    return Selection(
+    return ShownCells(
         program=program, curves=curves, epsilon=shown, B=_nearest(B, below, smaller=False),
         delta=max((one.delta for one in noisy if one.delta is not None), default=None),
         alike=min(program.alike, key=lambda one: one.group_size or 0, default=None),
@@ -226,7 +226,7 @@ def _nearest(wanted: float, values: list[float], *, smaller: bool) -> float | No
 _HOLDS = "A guarantee (B, ε, δ) is for a release, one row per person, between people within B of each other."
 
 
-def guarantees(shown: Sequence[Selection]) -> str:
+def guarantees(shown: Sequence[ShownCells]) -> str:
     """The ε and δ of each program, what the printed noise truly gives, and the conditions."""
     noisy = [one for one in shown if one.epsilon is not None and one.delta is not None]
     parts = [_claim(one) for one in noisy if one.program.rows == "clip"]
@@ -235,7 +235,7 @@ def guarantees(shown: Sequence[Selection]) -> str:
     return " ".join([*claimed, *(text for text in conditions if text)])
 
 
-def without_guarantee(shown: Sequence[Selection]) -> str:
+def without_guarantee(shown: Sequence[ShownCells]) -> str:
     """What of a figure promises nothing."""
     if all(one.program.rows != "clip" for one in shown):
         return "Nothing that is drawn here has a guarantee."
@@ -248,7 +248,7 @@ def without_guarantee(shown: Sequence[Selection]) -> str:
     return f"{which} have no guarantee."
 
 
-def intervals(shown: Sequence[Selection], *, attacks: bool) -> str:
+def intervals(shown: Sequence[ShownCells], *, attacks: bool) -> str:
     """What the intervals know; an attack on a release that was tried once has its own."""
     counts = list(dict.fromkeys(one.program.simulations for one in shown))
     if counts == [1]:
@@ -259,18 +259,18 @@ def intervals(shown: Sequence[Selection], *, attacks: bool) -> str:
     return f"{means}; those of releases tried once are the attacks' own." if attacks else f"{means}."
 
 
-def heading(one: Selection) -> str:
+def heading(one: ShownCells) -> str:
     """A program and its kind."""
     kind = f": {printable(one.program.kind, 16)} program" if one.program.kind else ""
     return f"{one.program.label}{kind}"
 
 
-def whose(shown: Sequence[Selection]) -> str:
+def whose(shown: Sequence[ShownCells]) -> str:
     """How many people each program has, and whose rows they are."""
     return "; ".join(f"{one.program.label}: {one.program.whom}" for one in shown) + "."
 
 
-def _claim(one: Selection) -> str:
+def _claim(one: ShownCells) -> str:
     assert one.epsilon is not None  # noqa: S101 (the caller looked)
     assert one.delta is not None  # noqa: S101
     claim = f"{one.program.label} {epsilon_words(one.epsilon)}, {delta_words(one.delta)}"

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from targetdp.report._figures import _choice as choice
 from targetdp.report._figures import _style as style
-from targetdp.report._figures._choice import Release, Selection
+from targetdp.report._figures._choice import Release, ShownCells
 from targetdp.report._figures._drawing import figure
 from targetdp.report._figures._labels import Label, place_labels
 from targetdp.tradeoff import PROTECTIONS, Estimate, in_words, technologies
@@ -27,7 +27,7 @@ _ROOM = 0.1
 
 
 @figure("figure3_tradeoff", title="Figure 3: the program against each protection", place=2)
-def tradeoff_figure(shown: Sequence[Selection]) -> Figure:
+def tradeoff_figure(shown: Sequence[ShownCells]) -> Figure:
     """Six panels, three for each program, as in the paper: the right end is private, the upper accurate."""
     with style.applied():
         width, size = style.DOUBLE if len(shown) > 1 else style.SINGLE, style.NORMAL + 1
@@ -52,7 +52,7 @@ def tradeoff_figure(shown: Sequence[Selection]) -> Figure:
         return sheet.figure
 
 
-def _draw(panel: Axes, one: Selection, protection: str) -> None:
+def _draw(panel: Axes, one: ShownCells, protection: str) -> None:
     metric = one.program.metric
     for name, curve in one.curves.items():
         points = [release for release in curve if _spot(release, protection, metric) is not None]
@@ -73,7 +73,7 @@ def _draw(panel: Axes, one: Selection, protection: str) -> None:
     _axes(panel, one, protection)
 
 
-def _axes(panel: Axes, one: Selection, protection: str) -> None:
+def _axes(panel: Axes, one: ShownCells, protection: str) -> None:
     drawn = [one.status_quo, *(release for _, release, _ in _stars(one))]
     drawn += [release for curve in one.curves.values() for release in curve]
     spots = [
@@ -98,7 +98,7 @@ def _axes(panel: Axes, one: Selection, protection: str) -> None:
         panel.text(0.5, 0.5, "not measured in this sweep", transform=panel.transAxes, ha="center")
 
 
-def _measured(one: Selection) -> str:
+def _measured(one: ShownCells) -> str:
     metric, unit = one.program.metric, style.printable(one.program.unit, 12)
     words = in_words(metric).capitalize()
     objective = one.program.objective
@@ -106,7 +106,7 @@ def _measured(one: Selection) -> str:
     return f"{words} ({unit or 'people'})" if counted else words
 
 
-def _stars(one: Selection) -> Iterator[tuple[style.Star, Release, bool]]:
+def _stars(one: ShownCells) -> Iterator[tuple[style.Star, Release, bool]]:
     """What is marked with a star, and whether it is filled."""
     yield style.STATUS_QUO, one.status_quo, True
     if one.alike is not None:
@@ -117,7 +117,7 @@ def _stars(one: Selection) -> Iterator[tuple[style.Star, Release, bool]]:
                 yield technology, release, style.of(name).filled
 
 
-def _label(panel: Axes, one: Selection, protection: str) -> None:
+def _label(panel: Axes, one: ShownCells, protection: str) -> None:
     """Names of stars first, so that they find the best places; then B at the other points."""
     metric, labels, lines = one.program.metric, [], []
     starred = {id(release): technology for technology, release, _ in _stars(one)}
@@ -182,7 +182,7 @@ def _columns(spots: Sequence[tuple[float, float] | None]) -> tuple[list[float], 
     return [x for x, _ in there], [y for _, y in there]
 
 
-def _key(shown: Sequence[Selection]) -> Iterator[Artist]:
+def _key(shown: Sequence[ShownCells]) -> Iterator[Artist]:
     for technology in (style.STATUS_QUO, style.ALIKE, style.CLASSIC, style.TARGETED):
         if any(technology is there for one in shown for there, _, _ in _stars(one)):
             yield Line2D(
@@ -195,7 +195,7 @@ def _key(shown: Sequence[Selection]) -> Iterator[Artist]:
         yield Line2D([], [], label=label, **drawn.curve(1.1, _DOT, 0.9))
 
 
-def _named(technology: style.Star, shown: Sequence[Selection]) -> str:
+def _named(technology: style.Star, shown: Sequence[ShownCells]) -> str:
     if technology is style.CLASSIC:
         return f"{technology.words} (B = 2)"
     if technology is style.TARGETED:
@@ -204,14 +204,14 @@ def _named(technology: style.Star, shown: Sequence[Selection]) -> str:
     return technology.words
 
 
-def _about(shown: Sequence[Selection]) -> str:
+def _about(shown: Sequence[ShownCells]) -> str:
     """What the technologies that are drawn say of their figures."""
     drawn = {name for one in shown for name in one.curves}
     notes = (one.about_figure for name, one in technologies().items() if name in drawn)
     return " ".join(filter(None, notes))
 
 
-def _note(shown: Sequence[Selection]) -> str:
+def _note(shown: Sequence[ShownCells]) -> str:
     return " ".join(
         part for part in (
             "Numbers at points are B. Upper right is best: private and accurate.", choice.whose(shown),

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from support.release import cli, table_of, write_parquet
-from targetdp._files import append_line, create_new, remove_drafts, write_new, write_whole
+from targetdp._files import append_line, create_new, remove_drafts, whole_file, write_new, write_whole
 from targetdp._files._atomic import draft_of
-from targetdp.populations import whole_file
 
 
 def mode(path: Path) -> int:

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from targetdp.cli import app
 from targetdp.populations import invented_populations, public_tables
 from targetdp.programs import example_program, program_file, read_program_file
+from targetdp.programs._examples import EXAMPLES
 from targetdp.programs._lending_settings import LendingSettings
 from targetdp.programs._settings import make_program_settings
-from targetdp.programs._template import EXAMPLES
 from targetdp.tradeoff import find_sweep
 from targetdp.tradeoff._programs import BUILT_IN
 

@@ -9,10 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from targetdp.populations import write
-from targetdp.programs import Terms, propose
+from targetdp.programs import ProgramTerms, program_template, propose
 from targetdp.programs._lending_settings import LendingGuess
 from targetdp.programs._proposal import Proposal
-from targetdp.programs._template import unchecked_template
 from targetdp.table import profile_table
 
 ROWS = 40
@@ -47,7 +46,7 @@ def test_columns_of_revenue_and_interest_are_used_and_are_no_features(tmp_path: 
     assert terms(found) == ("amount", "Revenue", "interest")
     assert found.features == ("calls",)
     assert (found.left_out["Revenue"], found.left_out["interest"]) == ("the revenue", "the interest")
-    text = unchecked_template(found, None, Path("loans.parquet"), Terms("public"))
+    text = program_template(found, None, Path("loans.parquet"), ProgramTerms("public"))
     assert 'revenue = "Revenue"  # a column of money: what the lender makes if the loan is repaid' in text
     assert 'interest = "interest"  # a column of money: what the amount would earn elsewhere' in text
     assert "ASSUMPTION" not in text
@@ -82,7 +81,7 @@ def test_a_column_that_is_no_money_is_not_taken_for_it(
     found = proposed(tmp_path, money(**table))
     assert terms(found) == ("amount", None, "interest")
     assert reason in found.left_out["Revenue"]
-    text = unchecked_template(found, None, Path("loans.parquet"), Terms("public"))
+    text = program_template(found, None, Path("loans.parquet"), ProgramTerms("public"))
     assert "\nrevenue = 0.15  # AN ASSUMPTION" in text
 
 

@@ -9,9 +9,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from targetdp.programs import Terms, load_program, propose
+from targetdp.programs import ProgramTerms, load_program, program_template, propose
 from targetdp.programs._settings import make_program_settings
-from targetdp.programs._template import unchecked_template
 from targetdp.table import TableProfile, profile_table
 
 ROWS = 60
@@ -33,7 +32,7 @@ def test_codes_are_no_features(tmp_path: Path, file: str) -> None:
     look = seen(tmp_path, codes, file)
     found = propose(look, "aid")
     assert found.features == ("calls",)
-    text = unchecked_template(found, look, Path(file), Terms("public"))
+    text = program_template(found, look, Path(file), ProgramTerms("public"))
     for name in codes:
         assert f'# left out: "{name}" (by its name its numbers are codes, not amounts: add it if' in text
     assert propose(look, "aid", features=["commune"]).features == ("commune",), "who names it means it"

@@ -1,8 +1,9 @@
 from targetdp._files._atomic import append_line as append_line
 from targetdp._files._atomic import create_new as create_new
+from targetdp._files._atomic import must_be_free as must_be_free
 from targetdp._files._atomic import remove_drafts as remove_drafts
 from targetdp._files._atomic import sync_folder as sync_folder
-from targetdp._files._atomic import take_name as take_name
+from targetdp._files._atomic import whole_file as whole_file
 from targetdp._files._atomic import write_new as write_new
 from targetdp._files._atomic import write_whole as write_whole
 from targetdp._files._toml import MOST_PROBLEMS as MOST_PROBLEMS

@@ -105,7 +105,7 @@ def _save(table: Any, path: Path, kind: Any, *, force: bool) -> None:
     """All of it or nothing, for its owner's eyes: it says of people whether they are taken to be poor."""
     import pyarrow as pa
 
-    from targetdp.populations import whole_file
+    from targetdp._files import whole_file
     from targetdp.table import Sink
 
     with (

@@ -100,7 +100,7 @@ def init(
     """Look at a table and write a commented program file, to be checked and edited."""
     from targetdp.programs import (
         MARK,
-        Terms,
+        ProgramTerms,
         describe,
         program_template,
         propose,
@@ -117,7 +117,7 @@ def init(
         look, kind, id_column=id, target=target, features=names(features), groups=names(groups),
         amount=amount, revenue=revenue, interest=interest, repaid=repaid,
     )  # fmt: skip
-    terms = Terms(source, quota, population, currency, parts)
+    terms = ProgramTerms(source, quota, population, currency, parts)
     save_new(
         "program file", out, program_template(proposal, look, table_as_named(table, out), terms), force=force
     )

@@ -9,5 +9,4 @@ from targetdp.populations._tables import CompanionFile as CompanionFile
 from targetdp.populations._tables import DEFAULT_SEED as DEFAULT_SEED
 from targetdp.populations._tables import Saved as Saved
 from targetdp.populations._tables import draw as draw
-from targetdp.populations._tables import whole_file as whole_file
 from targetdp.populations._tables import write as write

@@ -5,11 +5,9 @@ people, and need the extra ``examples``. `docs/populations.md` says how closely 
 paper's Table S1, and what of them follows nothing.
 """
 
-import fcntl
 import os
-import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from targetdp._core import Progress, Silent, check
-from targetdp._files import take_name, write_new
+from targetdp._files import must_be_free, whole_file, write_new
 from targetdp.populations._population import (
     ID,
     ID_DIGITS,
@@ -30,81 +28,6 @@ from targetdp.populations._population import (
     public_tables,
 )
 from targetdp.table import Format, Sink, overlapped
-
-# A file that appears whole or not at all.
-
-
-@contextmanager
-def whole_file(path: Path, *, force: bool) -> Iterator[Path]:
-    """A hidden place to build a file; it takes its name when the block ends without an error.
-
-    Args:
-        path: The name that the file will take.
-        force: Whether a file of that name is replaced.
-
-    Returns:
-        A context manager that gives the hidden place.
-
-    Raises:
-        ValueError: Its folder does not exist, the name is taken, or another run is writing it.
-
-    Guarantees: under ``path`` there is nothing, an older file, or the whole new one, at every moment.
-    After an error nothing else is left.
-    Edges: a run that was killed leaves a hidden folder; the next run for the same name takes it away.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "list.txt"
-        >>> with whole_file(path, force=False) as place:
-        ...     _ = place.write_text("whole")
-        >>> path.read_text()
-        'whole'
-    """
-    if not path.parent.is_dir():
-        raise ValueError(f"output folder {path.parent} does not exist: create it first")
-    must_be_free(path, force=force)
-    folder = path.parent / f".{path.name}.example"
-    lock = _locked(folder, path)
-    try:
-        place = folder / "table"
-        place.unlink(missing_ok=True)  # of a run that was killed
-        yield place
-        must_be_free(path, force=force)
-        take_name(place, path)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
-
-
-def must_be_free(path: Path, *, force: bool) -> None:
-    """Refuse a name that a file cannot take: a folder has it, or a file that ``force`` does not replace."""
-    if path.is_dir():
-        raise ValueError(f"output {path} is a folder: give the name of a file")
-    if not force and (path.exists() or path.is_symlink()):
-        raise ValueError(f"output {path} exists: choose another name, or replace it with --force")
-
-
-def _locked(folder: Path, path: Path) -> int:
-    """Lock a folder for this run alone, until the handle is closed."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    lock = os.open(folder, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_DIRECTORY", 0))
-    if (reason := _why_not_ours(folder, lock)) is not None:
-        os.close(lock)
-        raise ValueError(f"{path} cannot be written: {reason}")
-    return lock
-
-
-def _why_not_ours(folder: Path, handle: int) -> str | None:
-    """Why this run may not write in a hidden folder; None if it holds it alone now."""
-    status = os.fstat(handle)
-    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
-        return f"{folder} is somebody else's or open to others; remove it, or choose another folder"
-    with suppress(OSError):  # somebody holds it, or has just ended and taken it away
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if status.st_ino == folder.stat().st_ino:
-            return None
-    return "another run is writing it; wait for it, or choose another name"
-
 
 # Invented people as tables, a few batches at a time: worked out in threads, handed over in order.
 

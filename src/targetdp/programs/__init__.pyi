@@ -5,7 +5,7 @@ from targetdp.programs._aid import QuotaRule as QuotaRule
 from targetdp.programs._aid import TOGO_ADULTS as TOGO_ADULTS
 from targetdp.programs._base import Model as Model
 from targetdp.programs._base import Objective as Objective
-from targetdp.programs._base import Part as Part
+from targetdp.programs._base import Contribution as Contribution
 from targetdp.programs._base import Program as Program
 from targetdp.programs._base import Result as Result
 from targetdp.programs._base import ScoredProgram as ScoredProgram
@@ -16,6 +16,7 @@ from targetdp.programs._changes import CONFIDENCE as CONFIDENCE
 from targetdp.programs._changes import Change as Change
 from targetdp.programs._changes import Changes as Changes
 from targetdp.programs._changes import changes as changes
+from targetdp.programs._examples import example_program as example_program
 from targetdp.programs._lending import Lending as Lending
 from targetdp.programs._lending import LendingResult as LendingResult
 from targetdp.programs._lending import Loans as Loans
@@ -32,8 +33,11 @@ from targetdp.programs._models import software_of as software_of
 from targetdp.programs._people import Folds as Folds
 from targetdp.programs._people import people_of as people_of
 from targetdp.programs._people import values_of as values_of
-from targetdp.programs._proposal import Terms as Terms
+from targetdp.programs._proposal import ProgramTerms as ProgramTerms
+from targetdp.programs._proposal import describe as describe
+from targetdp.programs._proposal import program_template as program_template
 from targetdp.programs._proposal import propose as propose
+from targetdp.programs._proposal import table_as_named as table_as_named
 from targetdp.programs._ranking import Truths as Truths
 from targetdp.programs._settings import MARK as MARK
 from targetdp.programs._settings import ProgramColumns as ProgramColumns
@@ -42,9 +46,5 @@ from targetdp.programs._settings import Source as Source
 from targetdp.programs._settings import program_file as program_file
 from targetdp.programs._settings import read_program_file as read_program_file
 from targetdp.programs._settings import settings_of as settings_of
-from targetdp.programs._template import describe as describe
-from targetdp.programs._template import example_program as example_program
-from targetdp.programs._template import program_template as program_template
-from targetdp.programs._template import table_as_named as table_as_named
 from targetdp.programs._transformer import SimulatedPrivacy as SimulatedPrivacy
 from targetdp.programs._welfare import Welfare as Welfare

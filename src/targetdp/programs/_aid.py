@@ -9,21 +9,22 @@ import numpy as np
 
 from targetdp._core import Floats, Integers, check
 from targetdp.programs._base import (
+    Contribution,
     DecisionWords,
     ExpectedShares,
     Model,
     Objective,
-    Part,
     Result,
     ScoredProgram,
+    decision_figures,
     named,
     ones,
     share,
 )
 from targetdp.programs._models import Ridge
-from targetdp.programs._people import Folds, People, groups_of, people_of, values_of
+from targetdp.programs._people import Folds, People, groups_of, people_of, set_fields, values_of
 from targetdp.programs._ranking import (
-    Chosen,
+    Selection,
     Truths,
     at_or_below,
     highest,
@@ -58,6 +59,22 @@ class AidResult(Result):
     ``inclusion_errors`` (others with it); and, if it was asked for, ``welfare``: the gain in utility as a
     share of what giving the same aid to the poorest would gain (a group may get more than that, at the cost
     of others).
+
+    Args:
+        people: As in every `Result`.
+        scores: Predicted consumption.
+        decisions: Who gets aid.
+        ties: How many people were tied for the last places.
+        near: The people next to the cut.
+        figures: The metrics above, for everybody and each group.
+        parts: What each person adds to those that are counts.
+        quota: The share of people who get aid.
+        chance: The accuracy of a lottery with this quota.
+
+    Example:
+        >>> result = Aid([1.0, 2.0, 3.0, 4.0], quota=0.25).judge([1.5, 1.0, 3.0, 4.0])
+        >>> result.metrics["recall"], result.chance
+        (0.0, 0.625)
     """
 
     headline: ClassVar[str] = "exclusion_errors"
@@ -108,23 +125,14 @@ class _Poverty:
 
     def figures(self, scores: Floats, order: Any, eligible: Truths) -> dict[str, Floats]:
         """Every metric of giving aid to the eligible, for everybody and each group."""
-        people, poor, each = self.people, self.poor, self.people.each
+        people, poor = self.people, self.poor
         left_out, let_in = people.weight_of(poor & ~eligible), people.weight_of(eligible & ~poor)
-        everyone, helped = people.totals, np.maximum(self.weight - left_out, 0.0)
-        others_first, spearman = rank_agreement(scores, order, poor, self.ranks, people)
-        return {
-            "people": people.counts,
-            "population": everyone * each,
-            "poor": self.weight * each,
-            "eligible": (helped + let_in) * each,
-            "accuracy": share(everyone - left_out - let_in, everyone),
-            "false_positive_rate": share(let_in, everyone - self.weight),
-            "precision": share(helped, helped + let_in),
-            "recall": share(helped, self.weight),
-            "auc": 1 - others_first,
+        richer_first, spearman = rank_agreement(scores, order, poor, self.ranks, people)
+        return decision_figures(people, self.weight, left_out, let_in, called=("poor", "eligible")) | {
+            "auc": 1 - richer_first,
             "spearman": spearman,
-            "exclusion_errors": left_out * each,
-            "inclusion_errors": let_in * each,
+            "exclusion_errors": left_out * people.each,
+            "inclusion_errors": let_in * people.each,
             "welfare": share(people.groups.sums(self.gains * eligible), self.best_gains),
         }
 
@@ -204,18 +212,17 @@ class Aid(ScoredProgram):
         gains = np.zeros(len(y)) if self.welfare is None else self.welfare.gains(y)
         poverty = _Poverty.among(people, y, gains, quota)
         p = float(poverty.weight[0] / people.totals[0])
-        fields = {
-            "consumption": y,
-            "quota": quota,
-            "population": None if self.population is None else people.population,
-            "people": people,
-            "poor": poverty.poor,
-            "chance": 1 - p - quota + 2 * p * quota,
-            "_gains": gains,
-            "_poverty": poverty,
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        set_fields(
+            self,
+            consumption=y,
+            quota=quota,
+            population=None if self.population is None else people.population,
+            people=people,
+            poor=poverty.poor,
+            chance=1 - p - quota + 2 * p * quota,
+            _gains=gains,
+            _poverty=poverty,
+        )
 
     @property
     def outcomes(self) -> Floats:
@@ -242,9 +249,9 @@ class Aid(ScoredProgram):
         eligible = chosen.who
         out, wrong = poor & ~eligible, eligible & ~poor
         parts = {
-            "eligible": Part(ones(eligible), np.ones(people.count)),
-            "exclusion_errors": Part(ones(out), -ones(poor)),
-            "inclusion_errors": Part(ones(wrong), ones(~poor)),
+            "eligible": Contribution(ones(eligible), np.ones(people.count)),
+            "exclusion_errors": Contribution(ones(out), -ones(poor)),
+            "inclusion_errors": Contribution(ones(wrong), ones(~poor)),
         }
         return AidResult(
             people=people,
@@ -265,14 +272,14 @@ class Aid(ScoredProgram):
 
     def _decide(
         self, among: _Poverty, scores: Floats, rng: np.random.Generator
-    ) -> tuple[Chosen, dict[str, Floats]]:
+    ) -> tuple[Selection, dict[str, Floats]]:
         order = np.argsort(scores)
         chosen = lowest(scores, order, self.quota, among.people, rng)
         return chosen, among.figures(scores, order, chosen.who)
 
     def _decide_by_fold(
         self, scores: Floats, rng: np.random.Generator, folds: Folds | None
-    ) -> tuple[Truths, Chosen, dict[str, Floats]]:
+    ) -> tuple[Truths, Selection, dict[str, Floats]]:
         """Who is poor, who is chosen, and the metrics, each fold being a program of its own."""
         check.instance("folds", folds, Folds)
         assert folds is not None  # noqa: S101 (just checked; mypy does not see it)
@@ -300,7 +307,7 @@ class Aid(ScoredProgram):
             else _mean([one[name] for one in by_fold])
             for name in by_fold[0]
         }  # fmt: skip
-        return poor, Chosen(who, ties, np.concatenate(near)), together
+        return poor, Selection(who, ties, np.concatenate(near)), together
 
     def part(self, places: Integers, population: float) -> "Aid":
         """Aid for some of its people, with the same quota; it holds once among them."""

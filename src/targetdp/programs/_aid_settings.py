@@ -7,20 +7,20 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from targetdp.programs._aid import QUOTA, Aid, QuotaRule
-from targetdp.programs._proposal import Guess, Terms, as_toml, target_named
+from targetdp.programs._proposal import Guess, ProgramTerms, target_named
 from targetdp.programs._settings import (
     Name,
     ProgramColumns,
+    ProgramSection,
     ProgramSettings,
     Share,
-    StrictModel,
     settings_of,
 )
 from targetdp.programs._welfare import Welfare
 from targetdp.table import TableProfile, first_named
 
 
-class WelfareTerms(StrictModel):
+class WelfareTerms(ProgramSection):
     """CRRA utility, for the social welfare of a transfer."""
 
     transfer: Annotated[float, Field(gt=0)] = Field(description="what someone gets, in units of the target")
@@ -45,12 +45,12 @@ class AidSettings(ProgramSettings):
     weights: Name | None = Field(None, description="the column of survey weights")
     welfare: WelfareTerms | None = Field(None, description="adds social welfare to the metrics")
 
-    def _not_features(self) -> tuple[str | None, ...]:
-        return (self.weights,)
+    def _not_features(self) -> list[str]:
+        return [] if self.weights is None else [self.weights]
 
-    def own_columns(self) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
+    def own_columns(self) -> tuple[list[str], list[str]]:
         """The target and, if they are named, survey weights, as numbers."""
-        return (self.target, self.weights), ()
+        return [self.target, *self._not_features()], []
 
     def program(self, columns: ProgramColumns, groups: Mapping[str, Sequence[str]]) -> Aid:
         """The aid program of columns that were read."""
@@ -94,16 +94,16 @@ class AidGuess(Guess, kind="aid"):
         """Survey weights are no feature."""
         return {} if self.weights is None else {self.weights: "survey weights"}
 
-    def lines(self, target: str, terms: Terms) -> list[str]:  # noqa: ARG002
+    def lines(self, target: str, terms: ProgramTerms) -> list[str]:  # noqa: ARG002
         """Quota and weights."""
-        known = terms.quota is not None
-        quota = f"quota = {terms.quota if known else QUOTA!r}" + terms.note(
-            "quota", "" if known else "the paper's; put yours"
-        )
-        weights = [] if self.weights is None else [f"weights = {as_toml(self.weights)}  # survey weights"]
+        if terms.quota is None:
+            quota = terms.line("quota", QUOTA, "the paper's; put yours")
+        else:
+            quota = terms.line("quota", terms.quota)
+        weights = [] if self.weights is None else [terms.line("weights", self.weights, "survey weights")]
         return [quota, *weights]
 
-    def tables(self, terms: Terms) -> list[str]:  # noqa: ARG002
+    def tables(self, terms: ProgramTerms) -> list[str]:  # noqa: ARG002
         """Welfare, to be asked for."""
         return [
             "",

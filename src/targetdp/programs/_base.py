@@ -24,7 +24,14 @@ ExpectedShares: TypeAlias = Callable[[], tuple[Floats, Floats]]
 
 
 class Model(Protocol):
-    """A way to predict an outcome from features."""
+    """A way to predict an outcome from features.
+
+    Example:
+        >>> from targetdp.programs import Ridge
+        >>> model: Model = Ridge(alpha=2.0)
+        >>> model.record()
+        {'estimator': 'ridge', 'alpha': 2.0}
+    """
 
     def predict(self, X: Floats, y: Floats, folds: Folds, weights: Floats | None = None) -> Floats:
         """Each person's score by a model that was fitted without her part."""
@@ -34,10 +41,17 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Contribution:
     """What each person adds to a count of people or a sum of money.
 
-    ``effect`` is what choosing her adds, compared with not choosing her.
+    Args:
+        values: What she adds as she was decided about.
+        effect: What choosing her adds, compared with not choosing her.
+
+    Example:
+        >>> visited = np.array([1.0, 0.0])
+        >>> Contribution(visited, np.ones(2)).values.sum()
+        np.float64(1.0)
     """
 
     values: Floats
@@ -48,12 +62,24 @@ class Part:
 class Result(ABC):
     """What a program did with one table of features: who was chosen, and every figure about it.
 
-    ``figures`` has for every metric the value of everybody and of each group, in the order of
-    ``people.groups``; what is undefined (a share of nobody) is NaN. ``parts`` are those figures that are sums
-    over people, so that two results can be compared person by person. ``ties`` is the number of people among
-    whom the last places were drawn; ``near`` are the people next to the cut, None where everyone is decided
-    about alone. ``headline`` is the part that a comparison speaks of, ``counted`` its
-    name in words.
+    A subclass says in ``headline`` which of its parts a comparison speaks of, and in ``counted`` what that is
+    in words.
+
+    Args:
+        people: The people who were decided about.
+        scores: What each of them was predicted.
+        decisions: Who was chosen.
+        ties: How many people there are among whom the last places were drawn.
+        near: The people next to the cut; None where everyone is decided about alone.
+        figures: For every metric the value of everybody and of each group, in the order of ``people.groups``;
+            what is undefined (a share of nobody) is NaN.
+        parts: Those figures that are sums over people, so that two results can be compared person by person.
+
+    Example:
+        >>> from targetdp.programs import Aid
+        >>> result = Aid([1.0, 2.0, 3.0, 4.0], quota=0.25).judge([1.0, 2.0, 3.0, 4.0])
+        >>> result.decisions.tolist(), result["accuracy"]
+        ([True, False, False, False], 1.0)
     """
 
     headline: ClassVar[str]
@@ -65,7 +91,7 @@ class Result(ABC):
     ties: int
     near: Integers | None = field(repr=False)
     figures: Mapping[str, Floats] = field(repr=False)
-    parts: Mapping[str, Part] = field(repr=False)
+    parts: Mapping[str, Contribution] = field(repr=False)
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -141,6 +167,12 @@ class Program(ABC):
     A program holds the outcomes of its people. Features come in the same order of people, original or
     private, and are treated in exactly the same way. ``chance`` is the accuracy of deciding without
     looking at anyone's features. ``objective`` is what the program is for.
+
+    Example:
+        >>> from targetdp.programs import Aid
+        >>> program: Program = Aid([1.0, 2.0, 3.0, 4.0], quota=0.25)
+        >>> program.evaluate([[1.0], [2.0], [3.0], [4.0]], Folds(4, k=2))["eligible"]
+        1.0
     """
 
     kind: ClassVar[str]
@@ -179,8 +211,8 @@ class Program(ABC):
                     f"{name} has {count:,} people: the program's outcomes are of {self.people.count:,}, in "
                     "the same order"
                 )
-        weights = self.people.weights if self.people.weighted else None
-        return self.judge(self.model.predict(rows, self.outcomes, folds, weights), rng, folds)
+        scores = self.model.predict(rows, self.outcomes, folds, self.people.fit_weights)
+        return self.judge(scores, rng, folds)
 
 
 @dataclass(frozen=True)
@@ -207,6 +239,12 @@ class ScoredProgram(Program):
 
     People are *low* (poor, or not repaying) or *high*, and a released score says how likely they are either.
     ``task`` says how weights for a score are learned.
+
+    Example:
+        >>> from targetdp.programs import Aid
+        >>> program: ScoredProgram = Aid([1.0, 2.0, 3.0, 4.0], quota=0.25)
+        >>> program.choose(np.array([0.2, 0.9, 0.1, 0.3]), np.random.default_rng(0)).tolist()
+        [False, True, False, False]
     """
 
     task: ClassVar[Task]
@@ -300,6 +338,9 @@ def objective_of(run: Mapping[str, Any]) -> Objective:
     Args:
         run: Plain data with ``kind`` and ``objective`` (its metric, and which value is best).
 
+    Returns:
+        Metric, words and figures by group.
+
     Example:
         >>> objective_of({"kind": "lending"}).metric
         'profit'
@@ -321,8 +362,32 @@ def share(part: Floats, whole: Floats) -> Floats:
         return np.where(whole > 0, part / whole, np.nan)
 
 
+def decision_figures(
+    people: People, wanted: Floats, missed: Floats, wrong: Floats, *, called: tuple[str, str]
+) -> dict[str, Floats]:
+    """What can be said of every decision between yes and no, for everybody and each group.
+
+    ``wanted`` is the weight of people whom the program is for, ``missed`` that of those among them who are
+    not chosen, ``wrong`` that of others who are. ``called`` are the names of the first, and of the chosen.
+    """
+    everyone, each = people.totals, people.each
+    right = np.maximum(wanted - missed, 0.0)
+    return {
+        "people": people.counts,
+        "population": everyone * each,
+        called[0]: wanted * each,
+        called[1]: (right + wrong) * each,
+        "accuracy": share(everyone - missed - wrong, everyone),
+        "false_positive_rate": share(wrong, everyone - wanted),
+        "precision": share(right, right + wrong),
+        "recall": share(right, wanted),
+    }
+
+
 def plain(value: Any) -> Any:
-    """Mappings, sequences and numbers as JSON has them; what is not finite becomes null."""
+    """Mappings, sequences, numbers and records as JSON has them; what is not finite becomes null."""
+    if hasattr(value, "record"):
+        return plain(value.record())
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from targetdp._core import Floats, check
-from targetdp.programs._base import Part, Result, ones, plain
+from targetdp.programs._base import Contribution, Result, ones, plain
 from targetdp.programs._people import People
 
 CONFIDENCE = 0.95
@@ -17,7 +17,17 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Change:
-    """A count of people, or a sum of money, before and after; ``interval`` is of the difference."""
+    """A count of people, or a sum of money, before and after.
+
+    Args:
+        before: Today's, with the original rows.
+        after: With a release in their place; the mean of its simulations.
+        interval: Of the difference.
+
+    Example:
+        >>> Change(10.0, 12.0, (0.5, 3.5)).difference
+        2.0
+    """
 
     before: float
     after: float
@@ -40,7 +50,18 @@ class Change:
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes of everybody and by group column and group, each by the name of what is counted."""
+    """What a release changes, as `changes` finds it.
+
+    Args:
+        everybody: Each change by the name of what is counted, for everybody.
+        groups: The same by group column and group.
+        confidence: Of the intervals.
+
+    Example:
+        >>> change = Change(10.0, 12.0, (0.5, 3.5))
+        >>> Changes({"exclusion_errors": change}, {}, 0.95).record()["everybody"]["exclusion_errors"]["after"]
+        12.0
+    """
 
     everybody: Mapping[str, Change]
     groups: Mapping[str, Mapping[str, Mapping[str, Change]]]
@@ -49,17 +70,7 @@ class Changes:
     def record(self) -> dict[str, Any]:
         """Plain data."""
         record: dict[str, Any] = plain(
-            {
-                "confidence": self.confidence,
-                "everybody": {name: change.record() for name, change in self.everybody.items()},
-                "groups": {
-                    column: {
-                        label: {name: change.record() for name, change in parts.items()}
-                        for label, parts in labels.items()
-                    }
-                    for column, labels in self.groups.items()
-                },
-            }
+            {"confidence": self.confidence, "everybody": self.everybody, "groups": self.groups}
         )
         return record
 
@@ -139,7 +150,7 @@ def _of_groups(name: str, before: Result, after: Sequence[Result], doubts: Float
     ]
 
 
-def _next_in(part: Part, result: Result) -> Floats:
+def _next_in(part: Contribution, result: Result) -> Floats:
     """What one more place would do, in each group: the mean effect on people next to the cut."""
     groups = result.people.groups
     if result.near is None or not len(result.near):
@@ -150,7 +161,7 @@ def _next_in(part: Part, result: Result) -> Floats:
     return groups.sums(effect)
 
 
-def _one_person(part: Part, people: People, next_in: Floats) -> Floats:
+def _one_person(part: Contribution, people: People, next_in: Floats) -> Floats:
     """The mean square of what it does to a group to choose one person and let go the next at the cut.
 
     That person is someone of the group who could change anything, or, if it does more, anyone outside. In a

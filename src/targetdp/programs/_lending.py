@@ -8,19 +8,20 @@ import numpy as np
 
 from targetdp._core import Floats, Integers, check
 from targetdp.programs._base import (
+    Contribution,
     DecisionWords,
     ExpectedShares,
     Model,
     Objective,
-    Part,
     Result,
     ScoredProgram,
+    decision_figures,
     named,
     ones,
     share,
 )
 from targetdp.programs._models import Logistic
-from targetdp.programs._people import Folds, People, groups_of, people_of, values_of
+from targetdp.programs._people import Folds, People, groups_of, people_of, set_fields, values_of
 from targetdp.programs._ranking import Truths, places, rank_agreement, settled
 
 
@@ -54,7 +55,7 @@ class Loans:
                 raise ValueError(
                     f"{name}[{at}] = {float(checked[at])!r} is below 0: amounts of money are 0 or more"
                 )
-            object.__setattr__(self, name, checked)
+            set_fields(self, **{name: checked})
 
     def of(self, places: Integers) -> "Loans":
         """The loans of some of the people."""
@@ -90,7 +91,6 @@ def loans_at_rates(amount: Any, *, revenue: Any, interest: Any) -> Loans:
     return Loans(lent, revenue, interest)
 
 
-@dataclass(frozen=True, eq=False)
 class LendingResult(Result):
     """Who would get a loan, and what the lender would make.
 
@@ -101,6 +101,11 @@ class LendingResult(Result):
     ``profit`` as in the paper; ``cash``, the same without what was only missed (no interest, no lost
     revenue); and ``break_even_revenue``, the revenue for each unit of amount from which on there would be a
     profit, NaN if there is none: where as much revenue is turned away as is let in, no revenue is enough.
+
+    Example:
+        >>> program = Lending([1, 0], loans_at_rates([100.0, 100.0], revenue=0.2, interest=0.02))
+        >>> program.judge([0.9, 0.4]).metrics["profit"]
+        20.0
     """
 
     headline: ClassVar[str] = "profit"
@@ -197,18 +202,17 @@ class Lending(ScoredProgram):
         people = people_of(len(y), groups=self.groups, population=self.population)
         weight = people.weight_of(y == 1)
         good = float(weight[0] / people.count)
-        fields = {
-            "repaid": y,
-            "threshold": check.number("threshold", self.threshold, above=0, below=1),
-            "population": None if self.population is None else people.population,
-            "people": people,
-            "low_risk": y == 1,
-            "chance": max(good, 1 - good),
-            "_good_weight": weight,
-            "_ranks": places(y, people),
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        set_fields(
+            self,
+            repaid=y,
+            threshold=check.number("threshold", self.threshold, above=0, below=1),
+            population=None if self.population is None else people.population,
+            people=people,
+            low_risk=y == 1,
+            chance=max(good, 1 - good),
+            _good_weight=weight,
+            _ranks=places(y, people),
+        )
 
     @property
     def outcomes(self) -> Floats:
@@ -231,33 +235,30 @@ class Lending(ScoredProgram):
         scores = settled(values_of("scores", scores, people.count))
         approved = scores > self.threshold
         bad_loan, missed = approved & ~good, ~approved & good
-        profit, cash = self._money(approved)
-        everyone, repay, each = people.totals, self._good_weight, people.each
+        # Each applicant's profit, by the four cases, and what of it is cash.
+        earned = loans.revenue * (approved & good)
+        profit = earned - (loans.amount + loans.interest) * bad_loan - loans.revenue * missed
+        cash = earned - loans.amount * bad_loan
         wrong, refused = people.weight_of(bad_loan), people.weight_of(missed)
-        repaid = repay - refused
         auc, _ = rank_agreement(scores, np.argsort(scores), good, self._ranks, people)
-        figures = {
-            "people": people.counts,
-            "population": everyone * each,
-            "low_risk": repay * each,
-            "approvals": (repaid + wrong) * each,
-            "accuracy": share(everyone - wrong - refused, everyone),
-            "false_positive_rate": share(wrong, everyone - repay),
-            "precision": share(repaid, repaid + wrong),
-            "recall": share(repaid, repay),
+        sums, each = people.groups.sums, people.each
+        figures = decision_figures(
+            people, self._good_weight, refused, wrong, called=("low_risk", "approvals")
+        ) | {
             "auc": auc,
             "wrong_approvals": wrong * each,
             "wrong_refusals": refused * each,
-            "lent": people.groups.sums(loans.amount * approved) * each,
-            "profit": people.groups.sums(profit) * each,
-            "cash": people.groups.sums(cash) * each,
+            "lent": sums(loans.amount * approved) * each,
+            "profit": sums(profit) * each,
+            "cash": sums(cash) * each,
             "break_even_revenue": self._break_even(approved),
         }
+        at_stake = np.where(good, 2 * loans.revenue, -loans.amount - loans.interest)
         parts = {
-            "approvals": Part(ones(approved), np.ones(people.count)),
-            "wrong_approvals": Part(ones(bad_loan), ones(~good)),
-            "wrong_refusals": Part(ones(missed), -ones(good)),
-            "profit": Part(profit, np.where(good, 2 * loans.revenue, -loans.amount - loans.interest)),
+            "approvals": Contribution(ones(approved), np.ones(people.count)),
+            "wrong_approvals": Contribution(ones(bad_loan), ones(~good)),
+            "wrong_refusals": Contribution(ones(missed), -ones(good)),
+            "profit": Contribution(profit, at_stake),
         }
         return LendingResult(
             people=people,
@@ -317,14 +318,6 @@ class Lending(ScoredProgram):
             "wrong_refusals": left_out * population,
             "profit": (revenue - missed - lost * let_in) * population,
         }
-
-    def _money(self, approved: Truths) -> tuple[Floats, Floats]:
-        """Each applicant's profit, by the four cases, and what of it is cash."""
-        loans, good = self.loans, self.low_risk
-        earned = loans.revenue * (approved & good)
-        bad_loan, missed = approved & ~good, ~approved & good
-        profit = earned - (loans.amount + loans.interest) * bad_loan - loans.revenue * missed
-        return profit, earned - loans.amount * bad_loan
 
     def _break_even(self, approved: Truths) -> Floats:
         """If every revenue were t times what it is, the profit would be 0 at this t; in revenue per amount.

@@ -10,14 +10,15 @@ import pyarrow.compute as pc
 from pydantic import ConfigDict, Field
 
 from targetdp._core import Floats
-from targetdp.programs._lending import Lending, Loans
-from targetdp.programs._proposal import Guess, Terms, as_toml, target_named, words_of
+from targetdp._files import toml_value
+from targetdp.programs._lending import Lending, Loans, loans_at_rates
+from targetdp.programs._proposal import Guess, ProgramTerms, target_named, whole, words_of
 from targetdp.programs._settings import (
     Name,
     ProgramColumns,
+    ProgramSection,
     ProgramSettings,
     Share,
-    StrictModel,
     settings_of,
 )
 from targetdp.table import Column, TableProfile, first_named
@@ -27,7 +28,7 @@ _CURRENCY = r"^[^\s\\\"'<>&]{1,12}$"
 """One short word: it stands in charts, tables and sentences."""
 
 
-class LoanTerms(StrictModel):
+class LoanTerms(ProgramSection):
     """What is at stake in a loan: columns of the table, or rates of the amount."""
 
     amount: _Money = Field(description="l: the column of amounts, or one amount for all")
@@ -57,16 +58,14 @@ class LendingSettings(ProgramSettings):
         """What the program's figures are counted in."""
         return self.currency
 
-    def _not_features(self) -> tuple[str | None, ...]:
+    def _not_features(self) -> list[str]:
         """An amount is asked for before the decision; what it earns hangs on it."""
-        money = (self.loans.revenue, self.loans.interest)
-        return tuple(dict.fromkeys(given for given in money if isinstance(given, str)))
+        return _columns(self.loans.revenue, self.loans.interest)
 
-    def own_columns(self) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
+    def own_columns(self) -> tuple[list[str], list[str]]:
         """Columns of money as numbers, and the target as what the value that means repaid is."""
-        terms = self.loans
-        money = tuple(one for one in (terms.amount, terms.revenue, terms.interest) if isinstance(one, str))
-        return (money, (self.target,)) if isinstance(self.repaid, str) else ((*money, self.target), ())
+        money = _columns(self.loans.amount, self.loans.revenue, self.loans.interest)
+        return (money, [self.target]) if isinstance(self.repaid, str) else ([*money, self.target], [])
 
     def program(self, columns: ProgramColumns, groups: Mapping[str, Sequence[str]]) -> Lending:
         """The lending program of columns that were read."""
@@ -90,13 +89,17 @@ class LendingSettings(ProgramSettings):
         )  # fmt: skip
 
     def _loans(self, numbers: Mapping[str, Floats], count: int) -> Loans:
-        terms = self.loans
-        amount = numbers[terms.amount] if isinstance(terms.amount, str) else np.full(count, terms.amount)
-        revenue, interest = (
-            numbers[given] if isinstance(given, str) else amount * given
-            for given in (terms.revenue, terms.interest)
+        amount, revenue, interest = (
+            numbers[given] if isinstance(given, str) else given
+            for given in (self.loans.amount, self.loans.revenue, self.loans.interest)
         )
-        return Loans(amount, revenue, interest)
+        amounts = np.full(count, amount) if isinstance(amount, float) else amount
+        return loans_at_rates(amounts, revenue=revenue, interest=interest)
+
+
+def _columns(*money: str | float) -> list[str]:
+    """Those that are columns, each once; the others are rates."""
+    return list(dict.fromkeys(given for given in money if isinstance(given, str)))
 
 
 # What `program init` guesses: amounts, revenue and interest, and which value means repaid.
@@ -210,24 +213,22 @@ class LendingGuess(Guess, kind="lending"):
         why = "by its name it is known only after the decision, or hangs on it"
         return dict.fromkeys(filter(is_known_afterwards, names), why) | self.reasons
 
-    def lines(self, target: str, terms: Terms) -> list[str]:
+    def lines(self, target: str, terms: ProgramTerms) -> list[str]:
         """Who repaid, the threshold, the currency."""
-        shown = self.repaid
-        if isinstance(shown, float) and shown.is_integer():
-            shown = int(shown)
-        guessed = f" (a guess, from the name {as_toml(target)})" if self.repaid_is_guessed else ""
+        repaid = self.repaid if isinstance(self.repaid, str) else whole(self.repaid)
+        guessed = f" (a guess, from the name {toml_value(target)})" if self.repaid_is_guessed else ""
         money = "of amounts and profit, as people write it"
         return [
-            f"repaid = {as_toml(shown)}  # the value of the target that means: repaid{guessed}",
+            terms.line("repaid", repaid, f"the value of the target that means: repaid{guessed}"),
             "threshold = 0.5  # a loan is given above this predicted chance to repay",
             f'# currency = "$"  # {money}; default: money'
             if terms.currency is None
-            else f"currency = {as_toml(terms.currency)}  # {money}",
+            else terms.line("currency", terms.currency, money),
         ]
 
-    def tables(self, terms: Terms) -> list[str]:
+    def tables(self, terms: ProgramTerms) -> list[str]:
         """The loans."""
-        lines = ["", "[loans]  # columns, or rates of the amount", f"amount = {as_toml(self.amount)}"]
+        lines = ["", "[loans]  # columns, or rates of the amount", terms.line("amount", self.amount)]
         for name, given, assumed, meaning in (
             ("revenue", self.revenue, REVENUE, "what the lender makes if the loan is repaid"),
             ("interest", self.interest, INTEREST, "what the amount would earn elsewhere"),
@@ -237,9 +238,7 @@ class LendingGuess(Guess, kind="lending"):
                 comment = f"AN ASSUMPTION, {meaning}: the paper prints none; put yours"
             elif isinstance(given, str):
                 comment = f"a column of money: {meaning}"
-            lines.append(
-                f"{name} = {as_toml(assumed if given is None else given)}{terms.note(name, comment)}"
-            )
+            lines.append(terms.line(name, assumed if given is None else given, comment))
         return lines
 
 
@@ -247,7 +246,11 @@ def _repaid(profile: TableProfile, target: str, given: str | None) -> float | st
     """Which value of the target means that a loan was repaid."""
     column = profile[target]
     if given is not None:
-        return _number(given, target) if column.is_number else given
+        if column.is_number and not math.isfinite(_number(given)):
+            raise ValueError(
+                f"repaid = {given!r} is no finite number: target {target!r} has numbers; give one"
+            )
+        return _number(given) if column.is_number else given
     ask = "say which value means that a loan was repaid (--repaid)"
     if not column.is_number:
         raise ValueError(f"target {target!r} is text: {ask}")
@@ -264,10 +267,7 @@ def _column_or_rate(what: str, given: str, profile: TableProfile) -> float | str
         if not profile[given].is_number:
             raise ValueError(f"{what} = {given!r} is a column of text: give one of money, or a rate")
         return given
-    try:
-        rate = float(given)
-    except ValueError:
-        rate = math.nan
+    rate = _number(given)
     if not (math.isfinite(rate) and rate >= 0):
         raise ValueError(
             f"{what} = {given!r} is neither a column nor a rate of 0 or more: 0.15 is 15% of the amount; "
@@ -288,14 +288,12 @@ def _why_not(column: Column, amounts: Column) -> str | None:
     return None
 
 
-def _number(given: str, target: str) -> float:
+def _number(given: str) -> float:
+    """A number that somebody wrote; NaN if it is none."""
     try:
-        value = float(given)
+        return float(given)
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"repaid = {given!r} is no finite number: target {target!r} has numbers; give one")
-    return value
+        return math.nan
 
 
 def is_known_afterwards(name: str) -> bool:

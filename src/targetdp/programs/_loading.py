@@ -1,6 +1,5 @@
 """A program file and its table, read: outcomes, rows in the unit ball, folds, ready to be evaluated."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -125,7 +124,9 @@ def load_program(settings: ProgramSettings, *, progress: Progress | None = None)
 def read_columns(settings: ProgramSettings, progress: Progress) -> ProgramColumns:
     """The columns that a program names, from its table; all that is wrong with them in one message."""
     source = open_source(settings.table)
-    numbers, texts = _needed(settings)
+    own_numbers, own_texts = settings.own_columns()
+    numbers = list(dict.fromkeys([*settings.features, *own_numbers]))
+    texts = list(dict.fromkeys([*settings.groups, *own_texts]))
     wanted = {
         "id": [] if settings.id is None else [settings.id],
         "features": settings.features,
@@ -138,16 +139,6 @@ def read_columns(settings: ProgramSettings, progress: Progress) -> ProgramColumn
         return _columns(source, settings, numbers, texts, progress)
     except ValueError as error:
         raise ValueError(f"table {settings.table}: {error}") from error
-
-
-def _needed(settings: ProgramSettings) -> tuple[list[str], list[str]]:
-    """Columns that are read as numbers, and those that are read as text."""
-    numbers, texts = settings.own_columns()
-    return _once(settings.features, numbers), _once(settings.groups, texts)
-
-
-def _once(*names: Iterable[str | None]) -> list[str]:
-    return list(dict.fromkeys(name for some in names for name in some if name is not None))
 
 
 def _columns(

@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.metadata import distribution, packages_distributions, version
 from pathlib import Path
@@ -13,9 +13,11 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit
 
-from targetdp._core import Floats, check
+from targetdp._core import Floats, Integers, check
 from targetdp.programs._base import Model, Task
-from targetdp.programs._people import Folds
+from targetdp.programs._people import Folds, set_fields
+
+_USUAL = "1 is scikit-learn's default"
 
 # Cross-validated ridge regression from Gram matrices: one pass over the table for all folds.
 #
@@ -46,8 +48,7 @@ class Ridge:
     alpha: float = 1.0
 
     def __post_init__(self) -> None:
-        alpha = check.number("alpha", self.alpha, above=0, remedy="1 is scikit-learn's default")
-        object.__setattr__(self, "alpha", alpha)
+        set_fields(self, alpha=check.number("alpha", self.alpha, above=0, remedy=_USUAL))
 
     def record(self) -> dict[str, object]:
         """Plain data."""
@@ -118,8 +119,7 @@ class Logistic:
     C: float = 1.0
 
     def __post_init__(self) -> None:
-        C = check.number("C", self.C, above=0, remedy="1 is scikit-learn's default")
-        object.__setattr__(self, "C", C)
+        set_fields(self, C=check.number("C", self.C, above=0, remedy=_USUAL))
 
     def record(self) -> dict[str, object]:
         """Plain data."""
@@ -135,12 +135,12 @@ class Logistic:
         signs = 2 * y[folds.order] - 1
         counts = np.full(n, self.C) if weights is None else self.C * weights[folds.order]
         start = _State(table, signs, counts, np.zeros(d + 1), np.zeros(n)).settled(_NEAR)
-        shares = [start.part(a, b).slopes() for a, b in folds.ranges()]
+        shares = [start.of(slice(a, b)).slopes() for a, b in folds.ranges()]
         gradient = np.sum([g for g, _ in shares], axis=0)
         hessian = np.sum([h for _, h in shares], axis=0)
         predicted = np.empty(n)
         for (begin, end), (own_gradient, own_hessian) in zip(folds.ranges(), shares, strict=True):
-            rest = start.without(begin, end)
+            rest = start.of(np.r_[:begin, end:n])
             if abs(rest.signs.sum()) == len(rest.signs):
                 chances = np.full(end - begin, float(rest.signs[0] > 0))
             else:
@@ -163,15 +163,10 @@ class _State:
     weight: Floats
     odds: Floats
 
-    def part(self, begin: int, end: int) -> Self:
+    def of(self, rows: slice | Integers) -> Self:
         """The same for some of the people."""
-        arrays = (self.table, self.signs, self.counts, self.odds)
-        return self._of(*(array[begin:end] for array in arrays))
-
-    def without(self, begin: int, end: int) -> Self:
-        """The same for all but some of the people."""
-        arrays = (self.table, self.signs, self.counts, self.odds)
-        return self._of(*(np.concatenate([a[:begin], a[end:]]) for a in arrays))
+        table, signs = self.table[rows], self.signs[rows]
+        return replace(self, table=table, signs=signs, counts=self.counts[rows], odds=self.odds[rows])
 
     def settled(self, enough: float, step: Floats | None = None) -> Self:
         """The minimum, by Newton's method; ``step`` is the first one, if it is known already."""
@@ -206,9 +201,8 @@ class _State:
         """Gradient and Hessian of the losses."""
         wrong = expit(-self.signs * self.odds)
         pull = self.counts * wrong
-        return -((pull * self.signs) @ self.table), self.table.T @ (
-            self.table * (pull * (1 - wrong))[:, None]
-        )
+        curvature = (pull * (1 - wrong))[:, None]
+        return -((pull * self.signs) @ self.table), self.table.T @ (self.table * curvature)
 
     def loss(self) -> float:
         """What is minimized."""
@@ -216,10 +210,7 @@ class _State:
         return 0.5 * float(self.weight[:-1] @ self.weight[:-1]) + float(self.counts @ losses)
 
     def _moved(self, step: Floats, moves: Floats) -> Self:
-        return type(self)(self.table, self.signs, self.counts, self.weight + step, self.odds + moves)
-
-    def _of(self, table: Floats, signs: Floats, counts: Floats, odds: Floats) -> Self:
-        return type(self)(table, signs, counts, self.weight, odds)
+        return replace(self, weight=self.weight + step, odds=self.odds + moves)
 
 
 # Any scikit-learn estimator, by the path that it is imported from.
@@ -235,6 +226,18 @@ class Imported:
     """A scikit-learn estimator: a regressor's prediction, or a classifier's probability of the higher class.
 
     A setting ``random_state`` that is left out is the folds' seed: every release meets the same model.
+
+    Args:
+        path: What it is imported from, such as ``"sklearn.svm.SVR"``.
+        task: ``"regression"`` or ``"classification"``.
+        settings: Its keyword settings.
+
+    Raises:
+        ValueError: There is no such estimator, it is for another task, or it does not know a setting.
+
+    Example:
+        >>> Imported("sklearn.svm.SVR", "regression", {"C": 2.0}).record()
+        {'estimator': 'sklearn.svm.SVR', 'C': 2.0}
     """
 
     path: str
@@ -244,13 +247,7 @@ class Imported:
     def __post_init__(self) -> None:
         check.choice("task", self.task, ("regression", "classification"))
         kind = _class_at(self.path)
-        known = list(inspect.signature(kind).parameters)
-        unknown = sorted(set(self.settings) - set(known))
-        if unknown:
-            raise ValueError(
-                f"estimator_settings names {', '.join(unknown)}: {self.path} knows "
-                f"{', '.join(known) or 'no settings'}"
-            )
+        _check_settings(self.path, kind, self.settings)
         try:
             model = kind(**self.settings)
         except (TypeError, ValueError) as error:
@@ -258,7 +255,7 @@ class Imported:
                 f"estimator = {self.path!r} cannot be made with these estimator_settings: {error}"
             ) from error
         _must_do(self.path, model, self.task)
-        object.__setattr__(self, "settings", dict(self.settings))
+        set_fields(self, settings=dict(self.settings))
 
     def record(self) -> dict[str, object]:
         """Plain data."""
@@ -290,7 +287,23 @@ class Imported:
 
 
 def model_of(estimator: str, settings: Mapping[str, Any], task: Task) -> Model:
-    """The model that a program file names: ``ridge``, ``logistic``, or a path such as sklearn.svm.SVR."""
+    """The model that a program file names.
+
+    Args:
+        estimator: ``"ridge"``, ``"logistic"``, or the path of a scikit-learn estimator.
+        settings: Its keyword settings.
+        task: ``"regression"`` or ``"classification"``.
+
+    Returns:
+        The model.
+
+    Raises:
+        ValueError: There is no such estimator, it is for another task, or it does not know a setting.
+
+    Example:
+        >>> model_of("ridge", {"alpha": 2.0}, "regression")
+        Ridge(alpha=2.0)
+    """
     if estimator not in BUILT_IN:
         return Imported(estimator, task, settings)
     made_for, kind = BUILT_IN[estimator]
@@ -299,17 +312,34 @@ def model_of(estimator: str, settings: Mapping[str, Any], task: Task) -> Model:
         raise ValueError(
             f"estimator = {estimator!r} is for {made_for}: this program needs {task}, such as {other}"
         )
+    _check_settings(estimator, kind, settings)
+    return kind(**settings)
+
+
+def _check_settings(estimator: str, kind: type, settings: Mapping[str, Any]) -> None:
     known = list(inspect.signature(kind).parameters)
     unknown = sorted(set(settings) - set(known))
     if unknown:
         raise ValueError(
-            f"estimator_settings names {', '.join(unknown)}: {estimator} knows {', '.join(known)}"
+            f"estimator_settings names {', '.join(unknown)}: {estimator} knows "
+            f"{', '.join(known) or 'no settings'}"
         )
-    return kind(**settings)
 
 
 def software_of(model: Model) -> dict[str, str]:
-    """What a model's predictions depend on beside this package: a package's version, or its own source.
+    """What a model's predictions depend on beside this package.
+
+    Args:
+        model: Any model.
+
+    Returns:
+        For each package its version or, of a module of one's own, the hash of its source.
+
+    Example:
+        >>> software_of(Ridge())
+        {}
+        >>> list(software_of(Imported("sklearn.svm.SVR", "regression")))
+        ['scikit-learn']
 
     Edges: of a module that belongs to no installed package its own file counts, not what that imports.
     """

@@ -17,6 +17,7 @@ MOST_GROUPS = 1_000
 """In one column: more are no groups that anyone could look through."""
 
 Figure = TypeVar("Figure")
+Numbers = TypeVar("Numbers", Floats, Integers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +69,8 @@ class People:
     counts: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "totals", _fixed(self.groups.sums(self.weights)))
-        object.__setattr__(self, "counts", _fixed(self.groups.sums(np.ones(self.count))))
+        sums = self.groups.sums
+        set_fields(self, totals=_fixed(sums(self.weights)), counts=_fixed(sums(np.ones(self.count))))
 
     @property
     def count(self) -> int:
@@ -80,6 +81,11 @@ class People:
     def each(self) -> float:
         """How many people of the population one of weight 1 stands for."""
         return self.population / self.count
+
+    @property
+    def fit_weights(self) -> Floats | None:
+        """What people count in a fit; None where all count alike."""
+        return self.weights if self.weighted else None
 
     def same_as(self, other: "People") -> bool:
         """Whether these are the same people, also after a journey to another process."""
@@ -111,14 +117,33 @@ def people_of(
     weights: Any = None,
     population: float | None = None,
 ) -> People:
-    """The people of a table with so many rows; without ``population`` they stand for themselves."""
+    """The people of a table.
+
+    Args:
+        count: How many rows the table has.
+        groups: Columns by which figures are given, each with a value for every person.
+        weights: How many people each one stands for, relative to the others; by default all alike.
+        population: How many people the table stands for; by default its own.
+
+    Returns:
+        The people, their groups and weights.
+
+    Raises:
+        ValueError: A number is outside its range, columns are of different lengths, or a column has more than
+            1,000 groups.
+
+    Example:
+        >>> people_of(4, groups={"sex": ["f", "m", "f", "f"]}, population=100).groups.labels
+        (('f', 'm'),)
+    """
+    remedy = "a number of people"
     size = (
-        float(count) if population is None
-        else check.number("population", population, at_least=1, remedy="a number of people")
-    )  # fmt: skip
-    if weights is None:
-        share = np.ones(count)
-    else:
+        float(count)
+        if population is None
+        else check.number("population", population, at_least=1, remedy=remedy)
+    )
+    share = np.ones(count)
+    if weights is not None:
         share = values_of("weights", weights, count)
         if not (share > 0).all():
             at = int(np.argmin(share))
@@ -131,7 +156,24 @@ def people_of(
 
 
 def values_of(name: str, values: Any, count: int | None = None) -> Floats:
-    """One finite number for each person, which nobody can change."""
+    """One finite number for each person, which nobody can change.
+
+    Args:
+        name: What messages call them.
+        values: What the caller gave; true and false count as 1 and 0.
+        count: How many people there are, if that is known.
+
+    Returns:
+        The numbers as an array that cannot be written to.
+
+    Raises:
+        TypeError: They are not numbers.
+        ValueError: There are too many or too few of them, or one is not finite.
+
+    Example:
+        >>> values_of("repaid", [True, False], 2)
+        array([1., 0.])
+    """
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}: give one number for each person")
@@ -166,14 +208,18 @@ def _groups(columns: Mapping[str, Sequence[Any]], count: int) -> Groups:
         labels.append(tuple(str(label) for label in different))
         codes.append(numbers.astype(np.int64) + place)
         place += len(different)
-    together = np.stack(codes)
-    together.setflags(write=False)
-    return Groups(tuple(columns), tuple(labels), together)
+    return Groups(tuple(columns), tuple(labels), _fixed(np.stack(codes)))
 
 
-def _fixed(values: Floats) -> Floats:
+def _fixed(values: Numbers) -> Numbers:
     values.setflags(write=False)
     return values
+
+
+def set_fields(instance: object, **values: object) -> None:
+    """Give fields of a frozen dataclass their values, while it is made."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
 
 
 # The cross-validation plan: made once, and the same for every release that is compared.
@@ -215,17 +261,9 @@ class Folds:
         )
         k = check.integer("folds", self.k, at_least=2, at_most=people, remedy="every fold needs a person")
         seed = check.integer("seed", self.seed, at_least=0)
-        order = np.random.default_rng(seed).permutation(people).astype(np.int64)
-        order.setflags(write=False)
+        order = _fixed(np.random.default_rng(seed).permutation(people).astype(np.int64))
         starts = tuple(people * f // k for f in range(k + 1))
-        for name, value in (
-            ("people", people),
-            ("k", k),
-            ("seed", seed),
-            ("order", order),
-            ("starts", starts),
-        ):
-            object.__setattr__(self, name, value)
+        set_fields(self, people=people, k=k, seed=seed, order=order, starts=starts)
 
     @classmethod
     def of(cls, splits: Iterable[tuple[Any, Any]], seed: int = 0) -> Self:
@@ -244,27 +282,19 @@ class Folds:
             (2, 3, 0, 1)
         """
         pairs = [(np.asarray(fitted), np.asarray(predicted)) for fitted, predicted in splits]
-        order = (
-            np.concatenate([predicted for _, predicted in pairs]) if pairs else np.empty(0, dtype=np.int64)
-        )
+        order = np.concatenate([np.empty(0, dtype=np.int64), *(predicted for _, predicted in pairs)])
         everybody = np.arange(len(order))
-        whole = (
-            bool(pairs)
-            and np.array_equal(np.sort(order), everybody)
-            and all(np.array_equal(np.sort(np.concatenate(pair)), everybody) for pair in pairs)
-        )
-        if not whole:
+        plans = (order, *(np.concatenate(pair) for pair in pairs))
+        if not pairs or not all(np.array_equal(np.sort(plan), everybody) for plan in plans):
             raise ValueError(
                 "splits do not predict everybody once, by a model fitted on all others: give those of a "
                 "splitter such as scikit-learn's KFold"
             )
         plan = cls(len(order), len(pairs), seed)
-        order = order.astype(np.int64)
-        order.setflags(write=False)
+        order = _fixed(order.astype(np.int64))
         starts = tuple(np.cumsum([0, *(len(predicted) for _, predicted in pairs)]).tolist())
         digest = sha256(repr(starts).encode() + order.tobytes()).hexdigest()
-        for name, value in (("order", order), ("starts", starts), ("given", digest)):
-            object.__setattr__(plan, name, value)
+        set_fields(plan, order=order, starts=starts, given=digest)
         return plan
 
     def __iter__(self) -> Iterator[tuple[Integers, Integers]]:

@@ -1,15 +1,18 @@
-"""What of a table a program could use: guesses from names and values, for a person to correct."""
+"""What of a table a program could use, guessed from names and values, as a file for a person to correct."""
 
-import json
+import os
 import re
+import tomllib
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 from targetdp._core import check, import_all
+from targetdp._files import toml_value
 from targetdp.programs._base import DECLARING
-from targetdp.programs._settings import Source
+from targetdp.programs._settings import GridSettings, Source, make_program_settings
 from targetdp.table import Column, TableProfile, check_columns, first_named
 
 _IDS = ("id", "name", "person", "person_id", "subscriber", "subscriber_id", "phone", "hhid", "household_id")
@@ -31,10 +34,21 @@ _GUESSES: dict[str, type["Guess"]] = {}
 
 
 @dataclass(frozen=True)
-class Terms:
+class ProgramTerms:
     """What a table cannot tell: given by a person, or an assumption that the file says is one.
 
-    ``notes`` are comments of somebody who knows more, by the name of the field that they stand beside.
+    Args:
+        source: Where the rows come from.
+        quota: For aid, the share of people who get it.
+        population: How many people the table stands for.
+        currency: For lending, of all money.
+        parts: Random parts that a release is made in.
+        notes: Comments of somebody who knows more, by the name of the field that they stand beside.
+        heading: Lines at the top of the file.
+
+    Example:
+        >>> ProgramTerms("public", notes={"parts": "as the paper does"}).line("parts", 6)
+        'parts = 6  # as the paper does'
     """
 
     source: Source
@@ -43,11 +57,13 @@ class Terms:
     currency: str | None = None
     parts: int = 1
     notes: Mapping[str, str] = field(default_factory=dict)
+    heading: str = "Everything here was proposed from names and types of columns: check each line."
 
-    def note(self, name: str, otherwise: str = "") -> str:
-        """The comment beside a field."""
-        note = self.notes.get(name, otherwise)
-        return f"  # {note}" if note else ""
+    def line(self, name: str, value: Any, comment: str = "") -> str:
+        """A line of a program file; a note about the field takes the place of the comment."""
+        # A number that is not finite is written too: whoever reads the file says what is wrong with it.
+        shown = repr(value) if isinstance(value, float) else toml_value(value)
+        return _commented(f"{name} = {shown}", self.notes.get(name, comment))
 
 
 class Guess(ABC):
@@ -90,10 +106,10 @@ class Guess(ABC):
         return {}
 
     @abstractmethod
-    def lines(self, target: str, terms: Terms) -> list[str]:
+    def lines(self, target: str, terms: ProgramTerms) -> list[str]:
         """Lines of a program file that stand below its target."""
 
-    def tables(self, terms: Terms) -> list[str]:  # noqa: ARG002
+    def tables(self, terms: ProgramTerms) -> list[str]:  # noqa: ARG002
         """Tables of a program file that stand at its end."""
         return []
 
@@ -147,6 +163,11 @@ def propose(
 
     Raises:
         ValueError: A column is not there, or cannot be guessed; the message says which to give.
+
+    Example:
+        >>> columns = (Column("calls", "whole", 9, 0, 1.0, 90.0), Column("income", "number", 50, 0, 0.5, 9.0))
+        >>> propose(TableProfile(50, True, columns), "aid").features
+        ('calls',)
     """
     import_all("targetdp.programs", DECLARING)
     guesses = _GUESSES[check.choice("kind", kind, _GUESSES)]
@@ -229,6 +250,138 @@ def is_of_codes(name: str) -> bool:
     return words[-1] in _CODED or words[-1].endswith("code") or words[0] in {"code", "id"}
 
 
-def as_toml(value: str | float) -> str:
-    """A string or number of TOML: JSON's escapes are TOML's, but for the delete character."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+# The proposal as a commented file.
+
+_SOURCES = {
+    "public": "Anyone may see these rows, and any figure made of them.",
+    "synthetic": "No real person is in the table.",
+    "confidential": "Figures made from these rows are for the data holder only.",
+}
+
+
+def program_template(
+    proposal: Proposal, profile: TableProfile | None, table: Path, terms: ProgramTerms
+) -> str:
+    """A proposed program as a commented file, once it is known that the file would be accepted.
+
+    Ranges of columns, which are statistics, are in it only if the table was looked at and its rows are not
+    confidential.
+
+    Args:
+        proposal: What `propose` chose.
+        profile: The table, as `profile_table` saw it.
+        table: Where the table is, relative to the program file.
+        terms: What the table cannot tell.
+
+    Returns:
+        The file's text.
+
+    Raises:
+        ValueError: A program file cannot say this; the message names the field.
+
+    Example:
+        >>> columns = (Column("calls", "whole", 9, 0, 1.0, 90.0), Column("income", "number", 50, 0, 0.5, 9.0))
+        >>> profile = TableProfile(50, True, columns)
+        >>> terms = ProgramTerms("synthetic", quota=0.3)
+        >>> text = program_template(propose(profile, "aid"), profile, Path("people.csv"), terms)
+        >>> text.splitlines()[9:11]
+        ['target = "income"  # 0.5 to 9', 'quota = 0.3']
+    """
+    guess, target, line = proposal.guess, proposal.target, terms.line
+    shown = () if profile is None or terms.source == "confidential" else profile.columns
+    ranges = {column.name: _range(column) for column in shown}
+    ours, other = guess.estimators
+    lines = [
+        "# A program for targetdp. Schema: targetdp schema program.",
+        *(f"# {text}" for text in terms.heading.splitlines()),
+        "",
+        line("kind", guess.kind),
+        line("table", table.as_posix(), "relative to this file"),
+        line("source", terms.source, _SOURCES[terms.source]),
+        "# public, synthetic or confidential: the first two only if that is true of every row.",
+        "",
+        '# id = "…"  # no column has a different value in every row; a release needs one'
+        if proposal.id is None
+        else line("id", proposal.id, "a different value in every row looked at"),
+        line("target", target, ranges.get(target, "")),
+        *guess.lines(target, terms),
+        "# population = 4950000  # how many people the table stands for; default: its own"
+        if terms.population is None
+        else line("population", whole(terms.population), "how many people the table stands for"),
+        line("groups", proposal.groups, "every figure is also given for each of these groups"),
+        "",
+        "# The columns that a release would privatize. Leave out whatever is known only after the decision.",
+        "features = [",
+        *(_commented(f"  {toml_value(name)},", ranges.get(name, "")) for name in proposal.features),
+        "]",
+        *(f"# left out: {toml_value(name)} ({reason})" for name, reason in proposal.left_out.items()),
+        "# impute = { column = 0.0 }  # declared constants for missing values, not learned from the table",
+        '# scales = "scales.toml"     # public scales, in place of means and deviations of the table',
+        "",
+        line("estimator", ours, f"or any of scikit-learn's, such as {toml_value(other)}"),
+        "# estimator_settings = { n_estimators = 100 }",
+        "folds = 5",
+        "seed = 0",
+        "simulations = 50",
+        line("parts", terms.parts, "random parts: δ is 1/(⌈rows/parts⌉ + 1)"),
+        *guess.tables(terms),
+        "",
+        "[grid]  # the paper's",
+        *(f"{name} = {toml_value(values)}" for name, values in GridSettings().model_dump().items()),
+    ]
+    text = "\n".join(lines) + "\n"
+    make_program_settings(tomllib.loads(text) | {"table": table})
+    return text
+
+
+def whole(number: float) -> float:
+    """A whole number without its point, any other as it is."""
+    return int(number) if float(number).is_integer() else number
+
+
+def table_as_named(table: Path, file: Path) -> Path:
+    """A table as a program file names it: relative to the file.
+
+    Args:
+        table: Where the table is.
+        file: Where the program file will be.
+
+    Returns:
+        The relative path.
+
+    Example:
+        >>> table_as_named(Path("data/people.csv"), Path("programs/aid.toml")).as_posix()
+        '../data/people.csv'
+    """
+    return Path(os.path.relpath(table.absolute(), file.absolute().parent))
+
+
+def describe(profile: TableProfile) -> Iterator[str]:
+    """Describe a table, for the eyes of whoever holds it.
+
+    Args:
+        profile: The table, as `profile_table` saw it.
+
+    Returns:
+        The number of rows, then one line for each column.
+
+    Example:
+        >>> list(describe(TableProfile(50, True, (Column("calls", "whole", 40, 0, 1.0, 90.0),))))
+        ['50 rows', '  calls: whole, 40 different, 1 to 90']
+    """
+    yield f"{profile.rows:,} rows" + ("" if profile.whole else " looked at; the table has more")
+    for column in profile.columns:
+        missing = f", {column.missing:,} missing" if column.missing else ""
+        many = "all different" if column.different == profile.rows else f"{column.different:,} different"
+        values = f", {_range(column)}" if _range(column) else ""
+        yield f"  {column.name}: {column.kind}, {many}{missing}{values}"
+
+
+def _range(column: Column) -> str:
+    if column.lowest is None or column.highest is None:
+        return ""
+    return f"{column.lowest:g} to {column.highest:g}"
+
+
+def _commented(text: str, comment: str) -> str:
+    return f"{text}  # {comment}" if comment else text

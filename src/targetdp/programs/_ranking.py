@@ -17,6 +17,7 @@ _LEAST_NEAR = 5
 """People on either side of a cut who are near it: so many, or √n."""
 
 Truths = NDArray[np.bool_]
+"""True or false for each person."""
 
 
 def settled(scores: Floats) -> Floats:
@@ -31,7 +32,7 @@ def settled(scores: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class Selection:
     """Who was chosen, how many were tied for the last places, and those on either side of the cut."""
 
     who: Truths
@@ -39,7 +40,9 @@ class Chosen:
     near: Integers
 
 
-def lowest(scores: Floats, order: Integers, quota: float, people: People, rng: np.random.Generator) -> Chosen:
+def lowest(
+    scores: Floats, order: Integers, quota: float, people: People, rng: np.random.Generator
+) -> Selection:
     """The share ``quota`` of people with the lowest scores; ``order`` is from the lowest to the highest.
 
     Exactly round(quota·n) people; where people have weights, as many as come nearest to the quota's weight.
@@ -55,17 +58,19 @@ def lowest(scores: Floats, order: Integers, quota: float, people: People, rng: n
     # With weights it matters who of the tied was drawn.
     seats = _seats(order, quota, people)
     ties = end - begin if begin < seats < end else 0
-    chosen = np.zeros(len(order), dtype=np.bool_)
-    chosen[order[:seats]] = True
     reach = max(_LEAST_NEAR, math.isqrt(len(order)))
-    return Chosen(chosen, ties, order[max(0, seats - reach) : seats + reach])
+    return Selection(_first(order, seats), ties, order[max(0, seats - reach) : seats + reach])
 
 
 def highest(chances: Floats, places: int, rng: np.random.Generator) -> Truths:
     """Exactly so many people with the highest chances; of those who are tied at the cut, some at random."""
     check.integer("places", places, at_least=0, at_most=len(chances))
-    order = np.lexsort((rng.permutation(len(chances)), -chances))
-    chosen = np.zeros(len(chances), dtype=np.bool_)
+    return _first(np.lexsort((rng.permutation(len(chances)), -chances)), places)
+
+
+def _first(order: Integers, places: int) -> Truths:
+    """Who is among the first so many of an order."""
+    chosen = np.zeros(len(order), dtype=np.bool_)
     chosen[order[:places]] = True
     return chosen
 

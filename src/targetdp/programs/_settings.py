@@ -18,13 +18,14 @@ from pydantic import (
 )
 
 from targetdp._core import Floats, check, import_all
-from targetdp._files import explain, read_toml
+from targetdp._files import StrictModel, explain, read_toml
 from targetdp.mechanisms import LEAST_NOISE, mechanism_names
 from targetdp.normalization import RowRule
 from targetdp.programs._base import DECLARING, Model, Program, Task
 from targetdp.programs._models import model_of
 
 Source = Literal["public", "synthetic", "confidential"]
+"""Where rows come from."""
 
 MARK = (
     "For the data holder only: these figures are statistics of confidential rows, and no one paid for them "
@@ -49,13 +50,13 @@ _Sizes = Annotated[tuple[Annotated[int, Field(ge=2)], ...], _Some]
 _Mechanisms = Annotated[tuple[str, ...], _Some]
 
 
-class StrictModel(BaseModel):
+class ProgramSection(StrictModel):
     """A part of a file in which every name and every type must be right."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
 
-class Grid(StrictModel):
+class GridSettings(ProgramSection):
     """Releases to try: every combination. The paper's grid, unless the file says otherwise."""
 
     B: _Distances = Field(
@@ -83,22 +84,39 @@ class Grid(StrictModel):
 
 @dataclass(frozen=True, eq=False)
 class ProgramColumns:
-    """Columns of a program's table by name, as numbers and as text; ``ids`` if the file names an id."""
+    """Columns of a program's table by name.
+
+    Args:
+        ids: Everybody's id, if the file names an id.
+        numbers: Columns that were read as numbers.
+        texts: Columns that were read as text.
+
+    Example:
+        >>> import numpy as np
+        >>> ProgramColumns(None, {"income": np.array([1.0, 2.0])}, {}).numbers["income"].tolist()
+        [1.0, 2.0]
+    """
 
     ids: pa.StringArray | None
     numbers: Mapping[str, Floats]
     texts: Mapping[str, pa.StringArray]
 
 
-class ProgramSettings(StrictModel):
+class ProgramSettings(ProgramSection):
     """What program files of every kind say.
 
     A kind adds its own fields and declares itself with `settings_of`. ``task`` is what its model has to do.
+
+    Example:
+        >>> given = {"kind": "aid", "table": "people.csv", "source": "synthetic", "quota": 0.29}
+        >>> settings = make_program_settings(given | {"target": "income", "features": ["calls"]})
+        >>> settings.folds, settings.unit
+        (5, 'people')
     """
 
     task: ClassVar[Task]
 
-    kind: str
+    kind: str = Field(description="what kind of program it is")
 
     table: _Path = Field(description="Parquet or CSV, relative to this file: features and outcomes together")
     source: Source = Field(
@@ -129,7 +147,7 @@ class ProgramSettings(StrictModel):
     parts: Annotated[int, Field(ge=1)] = Field(
         1, description="the paper's random parts: δ becomes 1/(⌈rows/parts⌉ + 1)"
     )
-    grid: Grid = Field(default=Grid(), description="releases to try")
+    grid: GridSettings = Field(default=GridSettings(), description="releases to try")
 
     @field_validator("folds")
     @classmethod
@@ -140,7 +158,7 @@ class ProgramSettings(StrictModel):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        single = [name for name in (self.id, self.target, *self._not_features()) if name is not None]
+        single = [*([] if self.id is None else [self.id]), self.target, *self._not_features()]
         for names in (single, self.features, self.groups):
             twice = check.twice(names)
             if twice:
@@ -168,13 +186,13 @@ class ProgramSettings(StrictModel):
                     f"groups names {name!r}: figures are told by column=group, so rename the column without ="
                 )
 
-    def _not_features(self) -> tuple[str | None, ...]:
+    def _not_features(self) -> list[str]:
         """Columns that are known only after the decision, or are no one's property."""
-        return ()
+        return []
 
-    def own_columns(self) -> tuple[tuple[str | None, ...], tuple[str | None, ...]]:
+    def own_columns(self) -> tuple[list[str], list[str]]:
         """Columns that it needs beside features and groups: those read as numbers, and those read as text."""
-        return (self.target,), ()
+        return [self.target], []
 
     def program(self, columns: ProgramColumns, groups: Mapping[str, Sequence[str]]) -> Program:
         """The program of columns that were read."""
@@ -236,6 +254,9 @@ def settings_kinds() -> Mapping[str, type[ProgramSettings]]:
 def program_file() -> type[BaseModel]:
     """The model of a program file of any kind, for its JSON schema.
 
+    Returns:
+        A pydantic model.
+
     Example:
         >>> program_file().model_json_schema()["title"]
         'targetdp program'
@@ -264,9 +285,25 @@ def make_program_settings(given: Mapping[str, Any]) -> ProgramSettings:
 
 
 def read_program_file(path: Path, instead: Mapping[str, Any] | None = None) -> ProgramSettings:
-    """The settings of a program file; paths in it are relative to the file.
+    """Read the settings of a program file.
 
-    Settings that ``instead`` names are taken from there.
+    Args:
+        path: The file (TOML); paths in it are relative to it.
+        instead: Settings that take the place of the file's.
+
+    Returns:
+        The settings.
+
+    Raises:
+        ValueError: The file cannot be read, or something in it is wrong; the message names every such field.
+
+    Example:
+        >>> import tempfile
+        >>> from targetdp.programs import example_program
+        >>> path = Path(tempfile.mkdtemp()) / "togo.toml"
+        >>> _ = path.write_text(example_program("togo", Path("togo.csv")))
+        >>> read_program_file(path, {"seed": 7}).seed
+        7
     """
     given = read_toml(path, "program file") | dict(instead or {})
     if isinstance(given.get("table"), str):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from targetdp._core import Floats, check
+from targetdp.programs._people import set_fields
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,7 @@ class Welfare:
     def __post_init__(self) -> None:
         transfer = check.number("transfer", self.transfer, above=0, remedy="in the units of consumption")
         aversion = check.number("aversion", self.aversion, at_least=0, at_most=20)
-        object.__setattr__(self, "transfer", transfer)
-        object.__setattr__(self, "aversion", aversion)
+        set_fields(self, transfer=transfer, aversion=aversion)
 
     def gains(self, consumption: Floats) -> Floats:
         """u(c + transfer) − u(c) of each person."""

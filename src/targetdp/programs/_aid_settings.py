@@ -63,6 +63,7 @@ class AidSettings(ProgramSettings):
             self.model(),
             None if self.welfare is None else Welfare(self.welfare.transfer, self.welfare.aversion),
             self.quota_rule,
+            **self.survey_design(columns),
         )
 
 

@@ -14,7 +14,6 @@ what it would take to meet the quota there, with the people next to the cut as t
 of a quantile), as `changes` does it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,22 +21,27 @@ from scipy.sparse import csr_array
 from scipy.special import ndtri, stdtrit
 
 from targetdp._core import Floats, Integers, check
-from targetdp.programs._base import Part, Result
-from targetdp.programs._people import Groups, People
+from targetdp.programs._base import Contribution, Result, ones
+from targetdp.programs._people import People
 
 RESAMPLES = 200
 """How many: the width of an interval is then known to 5%."""
 
 
+MOST_CLUSTERS = 20_000
+"""People of a larger table are drawn in random groups, as many: it takes less room, and tells the same."""
+
+
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """How often each person counts in each resample, times her weight: a row for each resample.
+    """How often each cluster counts in each resample (rows of ``times``), and whose cluster is which.
 
-    Everybody together weighs the same in all of them.
+    Everybody together weighs the same in all resamples.
     """
 
     people: People = field(repr=False)
-    weights: Floats = field(repr=False)
+    clusters: Integers = field(repr=False)
+    times: Floats = field(repr=False)
 
     @classmethod
     def of(cls, people: People, seed: int, count: int = RESAMPLES) -> "Resamples":
@@ -53,12 +57,16 @@ class Resamples:
         """
         count = check.integer("count", count, at_least=2)
         rng = np.random.default_rng(check.integer("seed", seed, at_least=0))
-        clusters = np.arange(people.count) if people.clusters is None else people.clusters
         strata = np.zeros(people.count, dtype=np.int64) if people.strata is None else people.strata
-        times = _cluster_counts(*_strata_of_clusters(clusters, strata), count, rng)
-        drawn = times[:, np.unique(clusters, return_inverse=True)[1]] * people.weights
-        drawn *= people.weights.sum() / drawn.sum(axis=1, keepdims=True)
-        return cls(people, drawn)
+        clusters = people.clusters
+        if clusters is None:
+            clusters = (
+                _random_groups(strata, rng) if people.count > MOST_CLUSTERS else np.arange(people.count)
+            )
+        _, first, clusters = np.unique(clusters, return_index=True, return_inverse=True)
+        times = _cluster_counts(*_united(strata[first]), count, rng)
+        weights = np.bincount(clusters, weights=people.weights)
+        return cls(people, clusters, times * (weights.sum() / (times @ weights))[:, None])
 
     def sums(self, result: Result) -> dict[str, Floats]:
         """For every part of a result its sum in each resample (rows), for everybody and each group (columns).
@@ -75,23 +83,47 @@ class Resamples:
         people = self.people
         if not result.people.same_as(people):
             raise ValueError("the result is of other people than the resamples: use one program for both")
-        members = _members(people.groups)
-        more_in = self.weights @ result.decisions - people.weights @ result.decisions
-        found = {}
-        for name, part in result.parts.items():
-            sums = np.asarray((members.T @ (self.weights * part.values).T).T)
-            found[name] = (sums - np.outer(more_in, next_in(part, result))) * people.each
-        return found
+        chosen = np.bincount(self.clusters, weights=people.weights * result.decisions)
+        more_in = people.each * (self.times @ chosen - chosen.sum())
+        return {
+            name: self._sums(part.values) - np.outer(more_in, next_in(part, result))
+            for name, part in result.parts.items()
+        }
+
+    def wanted(self, result: Result) -> Floats:
+        """How many people a program is for in each resample, among everybody and in each group."""
+        return self._sums(np.ones(self.people.count) if result.wanted is None else ones(result.wanted))
+
+    def population(self) -> Floats:
+        """How many people everybody and each group stand for in each resample."""
+        return self._sums(np.ones(self.people.count))
+
+    def _sums(self, values: Floats) -> Floats:
+        """Sums over everybody and each group, first by cluster, then by resample."""
+        people, columns = self.people, len(self.people.groups.codes)
+        places = (np.tile(self.clusters, columns), people.groups.codes.ravel())
+        parts = np.tile(people.each * people.weights * values, columns)
+        by_cluster = csr_array((parts, places), shape=(self.times.shape[1], people.groups.count))
+        return np.asarray(self.times @ by_cluster)
 
 
-def _strata_of_clusters(clusters: Integers, strata: Integers) -> tuple[Integers, Integers]:
+def _random_groups(strata: Integers, rng: np.random.Generator) -> Integers:
+    """People in random groups of one stratum each, about `MOST_CLUSTERS` of them."""
+    size = -(-len(strata) // MOST_CLUSTERS)
+    order = np.lexsort((rng.random(len(strata)), strata))
+    begins = np.flatnonzero(np.diff(strata[order], prepend=-1))
+    place = np.arange(len(strata)) - np.repeat(begins, np.diff(begins, append=len(strata)))
+    groups = np.empty(len(strata), dtype=np.int64)
+    groups[order] = np.cumsum(place % size == 0)
+    return groups
+
+
+def _united(strata: Integers) -> tuple[Integers, Integers]:
     """For each cluster the number of its stratum, and how many clusters each stratum has.
 
     A stratum with a single cluster cannot tell how clusters vary: it is united with the next one.
     """
-    _, first = np.unique(clusters, return_index=True)
-    _, stratum = np.unique(strata[first], return_inverse=True)
-    sizes = np.bincount(stratum)
+    _, stratum, sizes = np.unique(strata, return_inverse=True, return_counts=True)
     united, place, members = np.empty(len(sizes), dtype=np.int64), 0, 0
     for number, size in enumerate(sizes):
         united[number], members = place, members + size
@@ -114,8 +146,56 @@ def _cluster_counts(stratum: Integers, sizes: Integers, count: int, rng: np.rand
     return times
 
 
-def _members(groups: Groups) -> csr_array:
-    """A matrix with a row for each person and a column for everybody and each group: 1 where she belongs."""
-    columns, people = groups.codes.shape
-    rows = np.tile(np.arange(people), columns)
-    return csr_array((np.ones(rows.size), (rows, groups.codes.ravel())), shape=(people, groups.count))
+# How wide an interval is.
+
+
+def next_in(part: Contribution, result: Result) -> Floats:
+    """What one more place would do, in each group: the mean effect on people next to the cut."""
+    groups = result.people.groups
+    if result.near is None or not len(result.near):
+        return np.zeros(groups.count)
+    effect = np.zeros(result.people.count)
+    weights = result.people.weights[result.near]
+    effect[result.near] = part.effect[result.near] * weights / weights.sum()
+    return groups.sums(effect)
+
+
+def one_person(part: Contribution, people: People, at_cut: Floats) -> Floats:
+    """The mean square of what it does to a group to choose one person and let go the next at the cut.
+
+    That person is someone of the group who could change anything, or, if it does more, anyone outside. In a
+    group where nobody could, another sample of people may have someone: it is as one of everybody who could.
+    """
+    sums, weight = people.groups.sums, people.weights * people.each
+    could = part.effect != 0
+    square = sums((weight * part.effect) ** 2) - 2 * at_cut * sums(weight * weight * part.effect)
+    square = np.maximum(square + at_cut**2 * sums(weight * weight * could), 0.0)
+    outside = np.where(people.counts < people.count, (at_cut * people.each) ** 2, 0.0)
+    able = sums(ones(could))
+    of_all = sums((weight * part.effect) ** 2)[0] / max(able[0], 1.0)
+    return np.where(able > 0, np.maximum(square / np.maximum(able, 1.0), outside), of_all)
+
+
+def half_widths(
+    people: People, resampled: Floats, error_rate: float, *, noise: Floats, one_person: Floats | float = 0.0
+) -> Floats:
+    """Half of the width of an interval of sampling and noise together, for everybody and each group.
+
+    Args:
+        people: Whose groups these are: the groups of one column share the error rate, so that whoever points
+            at the one that is hit the hardest is still right.
+        resampled: The figure in each resample (rows).
+        error_rate: How often the interval may miss.
+        noise: The figure in each simulation (rows); a single one says nothing of noise.
+        one_person: The square by which it is widened, so that no change among few people is not taken for
+            none (after Agresti and Min 2005).
+
+    Returns:
+        NaN where the figure is undefined.
+    """
+    shared = np.array([1, *(len(labels) for labels in people.groups.labels for _ in labels)])
+    tail = error_rate / 2 / shared
+    square = ndtri(tail) ** 2 * (resampled.var(axis=0, ddof=1) + one_person)
+    if len(noise) > 1:
+        square = square + stdtrit(len(noise) - 1, tail) ** 2 * noise.var(axis=0, ddof=1) / len(noise)
+    return np.asarray(np.sqrt(square))

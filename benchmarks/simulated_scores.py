@@ -12,9 +12,14 @@ from targetdp.mechanisms import NoiseMechanism, least_noise
 from targetdp.normalization import clip_rows
 from targetdp.programs import Folds, Program, Result, Truths
 from targetdp.targeting import SampleAndScores
-from targetdp.targeting._learn import Weights
-from targetdp.targeting._reading import chances_of_rows, predict_rows
-from targetdp.targeting._sample_and_scores import check_mask, check_scored, part_of
+from targetdp.targeting._learn import LearnedWeights
+from targetdp.targeting._sample_and_scores import (
+    chances_of_rows,
+    check_mask,
+    check_scored,
+    part_of,
+    predict_rows,
+)
 
 # Rows, to compare with: all columns of everybody, and a model that is fitted to the labelled sample.
 
@@ -35,7 +40,7 @@ class SimulatedScores:
     first: Guarantee
     second: Guarantee
     sample: Truths = field(repr=False)
-    weights: Weights
+    weights: LearnedWeights
     chances: Floats = field(repr=False)
     outside: Mapping[str, Result]
     everyone: Mapping[str, Result]
@@ -74,7 +79,7 @@ def simulate_scores(
     d = rows.shape[1]
     releases = SampleAndScores.of(first, second, d)
     Z = releases.row_mechanism.privatize(rows[mask], rngs[0])
-    counts = labelled.people.weights if labelled.people.weighted else None
+    counts = labelled.people.fit_weights
     learned = releases.learn(Z, labelled)
     released = releases.release(rows[~mask], learned, rngs[1])
     chances = np.empty(len(rows))

@@ -182,7 +182,12 @@ MECHANISMS = "GaussianNoise|SphericalLaplace|Staircase|PrivateProjection|Mondria
 
 
 def test_what_a_law_or_mechanism_is_it_says_itself() -> None:
-    """Left: arguments that may be a mechanism or its law, and formulas of the paper's own algorithm."""
+    """Left are checks of what a caller gave, which may be anything, and a formula for one algorithm alone.
+
+    `Partitioned` refuses what adds no noise; `check_noise` and `distinguishing` refuse what is neither a
+    mechanism nor a law, and `check_noise` a law for another number of columns; the formulas of the paper's
+    distinguishing score are for its private projection alone.
+    """
     found = count(rf"isinstance\([^)]*\b({LAWS}|{MECHANISMS})\b")
     assert sum(found.values()) <= ISINSTANCE, found
 
@@ -200,7 +205,7 @@ def test_files_are_few_and_full() -> None:
     lines = {module: number for module, number in house().lines.items() if module not in house().doors}
     assert max(lines.values()) <= 400, max(lines, key=lambda module: lines[module])
     assert len(house().modules) <= FILES
-    assert 130 <= median(lines.values()) <= 220
+    assert 130 <= median(lines.values()) <= 230  # a public name has arguments, results and an example
     small = {module: number for module, number in lines.items() if number < 50 and number > 1}
     assert len(small) <= SMALL, small
     folders: dict[str, int] = {}
@@ -221,7 +226,7 @@ def test_a_class_name_stands_for_one_thing() -> None:
     assert len(twice) <= SAME_CLASS_NAME, twice
 
 
-ISINSTANCE, FILES, SMALL, CODE_LINES, SAME_CLASS_NAME = 17, 204, 12, 22_105, 12
+ISINSTANCE, FILES, SMALL, CODE_LINES, SAME_CLASS_NAME = 5, 174, 12, 20_967, 0
 
 
 def test_libraries_do_not_print() -> None:

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from targetdp._core import Floats
 from targetdp.attacks import Protection, attribute_inference, share_interval, split_holdout, zero_tolerances
-from targetdp.attacks._attribute_inference import plan_searches
+from targetdp.attacks._guess._failed_guesses import plan_searches
 from targetdp.attacks._protection import ratio_interval
 
 FALSE_ALARM = 1e-6

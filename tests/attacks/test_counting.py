@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from targetdp._core import Floats, Silent
-from targetdp.attacks._search._counting import LEAF, count_within, squared_distances
-from targetdp.attacks._search._tree import grow
+from targetdp.attacks._search._tree import LEAF, count_within, grow, squared_distances
 
 
 def all_pairs(points: Floats, queries: Floats) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from targetdp.attacks._attribute_inference import Window, known_counts, one_draw, plan_searches
+from targetdp.attacks._guess._failed_guesses import Window, known_counts, one_draw, plan_searches
 
 FALSE_ALARM = 1e-6
 Draw = Callable[[int, int, np.random.Generator], Iterator[Window]]

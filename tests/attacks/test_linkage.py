@@ -12,8 +12,9 @@ from scipy.stats import binom, multivariate_normal
 from targetdp import GaussianNoise, Mondrian, Partitioned, PrivateProjection, SphericalLaplace, Staircase
 from targetdp._core import Floats, Silent
 from targetdp.attacks import covariance_of, density_of, linkage
-from targetdp.attacks._linkage import ASSIGNED, LIKELIEST, NEAREST, SCALED, SEEN, SOFT, plateau_ranks
-from targetdp.attacks._match._one_to_one import assign, log_sums
+from targetdp.attacks._linkage import ASSIGNED, LIKELIEST, NEAREST, SCALED, SEEN, SOFT
+from targetdp.attacks._match._matchers import assign, plateau_ranks
+from targetdp.attacks._match._pairs import log_sums
 from targetdp.mechanisms import NoiseMechanism, StaircaseDensity
 from targetdp.noise._random_words import SimulatedWords
 from targetdp.normalization import clip_rows

@@ -7,7 +7,8 @@ import pytest
 
 from targetdp._core import Floats, Integers, Silent
 from targetdp.attacks import nearest, nearest_leaving_one_out, prepare
-from targetdp.attacks._search._row_blocks import BLOCK, arrange, grid_for, marks, parts, widest_signs
+from targetdp.attacks._search._block_search import BLOCK, arrange, marks, parts, widest_signs
+from targetdp.attacks._search._nearest_known import grid_for
 
 Tables = Callable[[np.random.Generator, int, int, int], tuple[Floats, Floats]]
 

@@ -7,7 +7,7 @@ import pytest
 
 from targetdp import GaussianNoise, SphericalLaplace, Staircase
 from targetdp.attacks import density_of
-from targetdp.attacks._match._known_density import FEWEST_TO_JUDGE, check_differs_by_noise
+from targetdp.attacks._match._known_noise import FEWEST_TO_JUDGE, check_differs_by_noise
 from targetdp.mechanisms import StaircaseDensity
 
 NOISES = [

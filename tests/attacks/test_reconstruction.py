@@ -26,9 +26,9 @@ from targetdp.attacks._guess._prior import (
     _start,
     fitted_prior,
     linear_prior,
-    posterior,
+    posterior_spread,
 )
-from targetdp.attacks._match._units import KnownNoise, _gamma
+from targetdp.attacks._match._known_noise import KnownNoise, _gamma
 from targetdp.attacks._reconstruction import AS_RELEASED, LINEAR, MIXTURE, _ratio
 from targetdp.mechanisms import NoiseMechanism
 from targetdp.noise._random_words import SimulatedWords
@@ -133,9 +133,9 @@ def test_posterior_means_and_spread_are_sums_over_components_and_scales() -> Non
     chances = np.exp(np.array(logs) - logsumexp(logs, axis=0))
     expected = np.einsum("cn,cnd->nd", chances, np.array(means))
     second = np.einsum("cn,cnij->ij", chances, np.array(squares)) / 40
-    found = posterior(prior, rows, noise)
-    assert np.allclose(found.means, expected, atol=1e-6)
-    assert np.allclose(found.spread, second - expected.T @ expected / 40, atol=1e-6)
+    assert np.allclose(expectation(prior, rows, noise).means, expected, atol=1e-6)
+    spread = posterior_spread(prior, rows, noise)
+    assert np.allclose(spread, second - expected.T @ expected / 40, atol=1e-6)
     likelihood = logsumexp(logs, axis=0).mean()
     constant = 2 / 2 * math.log(2 * math.pi)
     assert expectation(prior, rows, noise).likelihood == pytest.approx(likelihood + constant, abs=1e-6)
@@ -222,7 +222,7 @@ def test_a_few_scales_of_normal_noise_stand_for_spherical_laplace_noise(d: int) 
     prior = Mixture(np.ones(1), np.zeros((1, d)), (there.T @ there * 0.04)[None])
     released = np.zeros((3, d))
     released[:, 0] = [0.1, 0.3, 0.6]
-    found = posterior(prior, released @ there, noise).means @ back
+    found = expectation(prior, released @ there, noise).means @ back
     for z, guess in zip(released, found, strict=True):
         weights = np.exp(-np.linalg.norm(draws - z, axis=1) / scale)
         assert guess[0] == pytest.approx(float(weights @ draws[:, 0] / weights.sum()), abs=0.01)
@@ -555,3 +555,17 @@ def test_bad_input_is_refused_with_a_reason(change: dict[str, Any], error: type,
     if not set(change) & {"X", "confidence"}:
         with pytest.raises(error, match=words):
             estimate(**{name: value for name, value in given.items() if name not in {"X", "confidence"}})
+
+
+def test_a_single_column_is_estimated_and_not_handed_back() -> None:
+    """Two groups of people in one noisy column: whoever knows the noise does far better than the release."""
+    rng = np.random.default_rng(8)
+    X = np.where(rng.random(2_000) < 0.5, -0.8, 0.8)[:, None] + 0.01 * rng.normal(size=(2_000, 1))
+    mechanism = GaussianNoise(B=0.25, epsilon=3.0, delta=1e-5)
+    X_priv = mechanism.privatize(X, rng)
+    given = X_priv.copy()
+    best = estimate(X_priv, mechanism, rng=rng)
+    assert np.array_equal(X_priv, given)  # an attack writes nothing into what it is handed
+    assert np.square(best - X).mean() < 0.6 * np.square(np.clip(X_priv, -1, 1) - X).mean()
+    result = reconstruction(X_priv, mechanism, X, rng=rng)
+    assert result.settings[MIXTURE].score < 0.6 * result.settings[AS_RELEASED].score

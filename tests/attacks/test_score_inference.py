@@ -22,16 +22,17 @@ from targetdp.attacks import (
     score_inference,
     zero_tolerances,
 )
-from targetdp.attacks._attribute_inference import plan_searches
-from targetdp.attacks._guess._failed_guesses import rule_of
+from targetdp.attacks._guess._failed_guesses import plan_searches, rule_of
 from targetdp.attacks._guess._informed_guesses import (
     BY_HINDSIGHT,
     GUESSES,
     WELL_INFORMED,
     WITH_RELEASE,
     CommonValues,
+    KnownColumns,
+    Moments,
+    Observation,
 )
-from targetdp.attacks._guess._linear_guess import KnownColumns, Moments, Observation
 from targetdp.attacks._protection import ratio_interval
 from targetdp.mechanisms import Scores
 from targetdp.noise._random_words import SimulatedWords

@@ -8,8 +8,7 @@ import pytest
 from targetdp import GaussianNoise
 from targetdp._core import Floats, Silent
 from targetdp.attacks import NET_SIZES, singling_out, worst_of_means
-from targetdp.attacks._search._net import LEAF, alone_in_boxes
-from targetdp.attacks._singling_out import identical_and_unique, net_size_name
+from targetdp.attacks._singling_out import LEAF, alone_in_boxes, identical_and_unique, net_size_name
 
 
 def brute_force(X: Floats, X_priv: Floats, sizes: tuple[float, ...]) -> dict[str, int]:

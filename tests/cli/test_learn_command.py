@@ -24,7 +24,7 @@ from targetdp import Guarantee
 from targetdp.release import SigningKey, default_key_path, privatize_file
 from targetdp.release._weights_file import read_weights
 from targetdp.targeting._expect import Difference
-from targetdp.targeting._learn import Weights
+from targetdp.targeting._learn import LearnedWeights
 from targetdp.theorem1 import accuracy_ceiling
 
 QUICK = ("--program", "program.toml", "--out", "weights.toml")
@@ -110,7 +110,7 @@ def test_who_is_left_out_is_told(folder: Path) -> None:
 def test_a_sample_that_shows_nothing_is_warned_about(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its noise is a release's, and cannot be seeded: what it shows is settled here."""
     assert "does not show" not in learn().err
-    monkeypatch.setattr(Weights, "tells", False)
+    monkeypatch.setattr(LearnedWeights, "tells", False)
     ran = learn(*QUICK, "--force")
     assert ran.code == 0
     assert "does not show that scores would tell anything" in words(ran.err)

@@ -109,6 +109,7 @@ def offered(words: str, folder: Path) -> list[str]:
         ("targetdp ledger v", ["void", "verify"]),
         ("targetdp privatize people.parquet out.parquet --mechanism s", ["spherical-laplace", "staircase"]),
         ("targetdp privatize people.parquet out.parquet --tuned-on t", ["this-data"]),
+        ("targetdp score people.parquet w.toml out.parquet --engine ", ["local", "spark"]),
         ("targetdp privatize people.parquet out.parquet --scales ", ["private", "data", "mine.toml"]),
         ("targetdp score people.parquet w.toml out.parquet --scales s", ["sample"]),
         ("targetdp score people.parquet w.toml out.parquet --mechanism g", ["gaussian"]),

@@ -10,7 +10,7 @@ from support.statistics import assert_scale, follows
 from targetdp import GaussianNoise, Partitioned, PrivateProjection, SphericalLaplace, Staircase
 from targetdp._core import Floats
 from targetdp.mechanisms import Calibration, NoiseMechanism
-from targetdp.mechanisms._projection_steps import draw_projection
+from targetdp.mechanisms._projection_law import draw_projection
 from targetdp.noise._random_words import SimulatedWords
 
 SEED = 11

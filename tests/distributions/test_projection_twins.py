@@ -82,7 +82,7 @@ def test_the_literal_algorithm_is_a_printed_simulation_only() -> None:
 def test_row_batches_do_not_change_what_the_literal_algorithm_draws_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from targetdp.mechanisms import _literal as literal
+    from targetdp.mechanisms import _projection as literal
 
     mechanism = PrivateProjection(**SPLIT, k=7)
     X = np.random.default_rng(1).standard_normal((40, 3))

@@ -179,7 +179,7 @@ def test_chi_draws_keep_their_law(degrees: int) -> None:
     position = 0
     draws: list[float] = []
     while len(draws) < 40_000:
-        draw, position = ziggurat.chi(degrees, X, Y, INSIDE, words, position)
+        draw, position = ziggurat.chi(degrees, words, position)
         draws.append(draw)
     assert position < len(words)
     assert follows(np.array(draws), stats.chi(degrees).cdf)

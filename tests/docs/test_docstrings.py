@@ -20,7 +20,7 @@ from house import FLOW, PACKAGE, House, read_house, room_of
 LATER = {"release", "report", "cli"}
 """Rooms that are not held to it yet."""
 
-INCOMPLETE = {"attacks": 11, "programs": 30, "targeting": 6, "tradeoff": 26}
+INCOMPLETE: dict[str, int] = {}
 """Rooms that still have names without a full docstring, and how many: it may only fall."""
 
 ROOMS = [room for room in FLOW if room not in LATER]

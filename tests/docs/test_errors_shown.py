@@ -109,7 +109,7 @@ def changing(folder: Path, patch: Patch) -> Ran:
         write_parquet(Path("in.parquet"), table_of(60, seed=5))
         return privatize_table(*arguments)
 
-    patch.setattr("targetdp.release._job.privatize_table", late)
+    patch.setattr("targetdp.release._engine._local.privatize_table", late)
     return privatize()
 
 

@@ -18,8 +18,8 @@ from targetdp.mechanisms import NoiseMechanism, _base, _law, law_of, noise_mecha
 from targetdp.programs import _base as programs
 from targetdp.programs import _settings as settings
 from targetdp.programs import objective_of, open_program, program_file
-from targetdp.report._page._answer import subject_of
-from targetdp.tradeoff import Cell, Grid, Technology, can_be_made, technologies
+from targetdp.report._page._words import subject_of
+from targetdp.tradeoff import Cell, Grid, Technology, technologies
 
 PAGE = "extending.md"
 MECHANISM = 0
@@ -316,7 +316,7 @@ def test_its_technology_is_known_by_its_name_and_promises_nothing(page: dict[str
     assert isinstance(known, page["RoundedRows"])
     _, cell, *_ = Grid(mechanisms=("public",)).cells(100)
     assert (cell.name, cell.guarantee, cell.noises(4)) == ("public", None, ())
-    assert not can_be_made(dataclasses.asdict(cell))
+    assert cell.why_not is not None
     figures = {(one.metric, one.setting): one.value for one in known.derive(cell, 4)}
     assert figures == {("distinguishing", "exact"): 0.0, ("exact_epsilon", ""): float("inf")}
 

@@ -358,7 +358,7 @@ def test_a_table_that_changes_while_it_is_read_is_refused(
 
     for rows, said in ((61, "changed"), (60, "changed while it was read")):
         write_parquet(Path("changing.parquet"))
-        monkeypatch.setattr("targetdp.release._job.privatize_table", rewritten(rows))
+        monkeypatch.setattr("targetdp.release._engine._local.privatize_table", rewritten(rows))
         ran = cli("privatize", *released("changing.parquet"))
         assert ran.code == 2
         assert said in words(ran.err)

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -58,34 +59,51 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }  # fmt: skip
 
 
-def fuzz(name: str, place: Path, seed: bytes, seconds: int) -> subprocess.CompletedProcess[str]:
-    corpus = place / "corpus"
-    corpus.mkdir(parents=True)
-    (corpus / "seed").write_bytes(seed)
-    options = [
-        f"-max_total_time={seconds}",
-        f"-artifact_prefix={place}/",
-        "-rss_limit_mb=4096",
-        "-timeout=60",
-    ]
-    paths = os.pathsep.join(str(folder) for folder in (FUZZER.parents[1], *filter(None, sys.path)))
-    return subprocess.run(  # noqa: S603 (our own script)
-        [sys.executable, str(FUZZER), name, str(place / file_of(name)), *options, str(corpus)],
-        capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": paths}, cwd=place,
-    )  # fmt: skip
+class Fuzzer:
+    """The process that imported every reader under instrumentation, once for all tests of a worker."""
+
+    def __init__(self) -> None:
+        paths = os.pathsep.join(str(folder) for folder in (FUZZER.parents[1], *filter(None, sys.path)))
+        self.process = subprocess.Popen(  # noqa: S603 (our own script)
+            [sys.executable, str(FUZZER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, env=os.environ | {"PYTHONPATH": paths},
+        )  # fmt: skip
+
+    def run(self, name: str, place: Path, seed: bytes, seconds: int) -> tuple[int, str]:
+        """The exit code of feeding one reader for so long, and what libFuzzer said."""
+        corpus, log = place / "corpus", place / "log"
+        corpus.mkdir(parents=True)
+        (corpus / "seed").write_bytes(seed)
+        options = [
+            f"-max_total_time={seconds}", f"-artifact_prefix={place}/", "-rss_limit_mb=4096", "-timeout=60",
+            str(corpus),
+        ]  # fmt: skip
+        task = {"reader": name, "file": str(place / file_of(name)), "options": options, "log": str(log)}
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(task) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline()), log.read_text(errors="replace")
+
+
+@pytest.fixture(scope="module")
+def fuzzer() -> Iterator[Fuzzer]:
+    started = Fuzzer()
+    with started.process:
+        yield started
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_value_or_a_clear_error(name: str, seeds: dict[str, Path], tmp_path: Path) -> None:
+def test_a_value_or_a_clear_error(name: str, seeds: dict[str, Path], fuzzer: Fuzzer, tmp_path: Path) -> None:
     only_value_errors(READERS[name], seeds[name])
-    ran = fuzz(name, tmp_path / "fuzz", seeds[name].read_bytes(), SECONDS)
-    assert ran.returncode == 0, ran.stderr[-5000:] + ran.stdout[-2000:]
-    done = re.search(r"Done (\d+) runs", ran.stderr)
-    assert done, ran.stderr[-2000:]
+    code, log = fuzzer.run(name, tmp_path / "fuzz", seeds[name].read_bytes(), SECONDS)
+    assert code == 0, log[-7000:]
+    done = re.search(r"Done (\d+) runs", log)
+    assert done, log[-2000:]
     assert int(done[1]) > 100
 
 
-def test_a_careless_reader_is_found_out(tmp_path: Path) -> None:
-    ran = fuzz("careless", tmp_path / "fuzz", b"true", 60)
-    assert ran.returncode != 0
-    assert "KeyError" in ran.stdout + ran.stderr
+def test_a_careless_reader_is_found_out(fuzzer: Fuzzer, tmp_path: Path) -> None:
+    code, log = fuzzer.run("careless", tmp_path / "fuzz", b"true", 60)
+    assert code != 0
+    assert "KeyError" in log

@@ -8,7 +8,7 @@ import pytest
 from targetdp import PrivateProjection
 from targetdp._core import Floats
 from targetdp.mechanisms import literal_private_projection
-from targetdp.mechanisms._projection_steps import _exact_gram
+from targetdp.mechanisms._projection_law import _exact_gram
 
 SPLIT: dict[str, Any] = {"B": 0.25, "epsilon1": 3.0, "epsilon2": 0.9999, "delta1": 1e-4, "delta2": 5e-5}
 

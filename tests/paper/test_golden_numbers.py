@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from targetdp import Guarantee, PrivateProjection, SphericalLaplace, Staircase, largest_B, least_noise
 from targetdp._core import Floats
 from targetdp.mechanisms import delta_per_part, printed_step3_sigma, printed_step4_sigma
-from targetdp.mechanisms._projection_steps import covariance_sensitivity, draw_projection, ternary
+from targetdp.mechanisms._projection_law import covariance_sensitivity, draw_projection, ternary
 from targetdp.noise import PublicWords
 from targetdp.noise._random_words import SimulatedWords
 from targetdp.normalization import clip_rows

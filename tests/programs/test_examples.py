@@ -141,4 +141,4 @@ def test_neither_file_is_replaced_without_force(tmp_path: Path) -> None:
 
 
 def _but_for_the_name(made_of: dict[str, Any]) -> dict[str, Any]:
-    return made_of | {"told": {k: v for k, v in made_of["told"].items() if k != "program"}}
+    return made_of | {"public_record": {k: v for k, v in made_of["public_record"].items() if k != "program"}}

@@ -7,8 +7,8 @@ from sklearn.metrics import roc_auc_score
 
 from targetdp._core import Floats, Integers
 from targetdp.programs import people_of
+from targetdp.programs._measures import at_or_below, lowest, places, rank_agreement, settled
 from targetdp.programs._people import People
-from targetdp.programs._ranking import at_or_below, lowest, places, rank_agreement, settled
 
 
 def chosen(scores: list[float], quota: float, seed: int = 0, weights: list[float] | None = None) -> list[int]:

@@ -15,8 +15,8 @@ from support.release import CENTERS, FEATURES, SCALES, settings, table_of, write
 from targetdp.normalization import ColumnScales, confidential_scales, declared_scales
 from targetdp.release import Certificate, SigningKey, privatize_file
 from targetdp.release._certificate._caveats import NO_LEDGER
-from targetdp.release._certificate._certificate import list_hash, make_certificate, output_of
-from targetdp.release._certificate._parts import File, LedgerMark, Output
+from targetdp.release._certificate._certificate import File, LedgerMark, Output, make_certificate
+from targetdp.release._certificate._contents import list_hash, output_of
 from targetdp.release._keys import is_signed
 from targetdp.release._terms import make_terms
 from targetdp.table import Written

@@ -10,7 +10,7 @@ import pytest
 
 from support.release import FEATURES, settings
 from targetdp._core import Silent
-from targetdp.release._engine._ordered import output_schema, write_in_order
+from targetdp.release._engine._base import output_schema, write_in_order
 from targetdp.table import Sink, Spill, regrouped
 
 ROWS = 1_000
@@ -44,7 +44,7 @@ def written(folder: Path, name: str, order: Any, cuts: list[str], batch: int, **
 def test_not_a_byte_tells_how_the_input_was_ordered_or_cut(
     tmp_path: Path, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("targetdp.release._engine._ordered.group_rows", lambda _: 300)
+    monkeypatch.setattr("targetdp.release._engine._base.group_rows", lambda _: 300)
     rng = np.random.default_rng(1)
     plain = written(tmp_path, "a", np.arange(ROWS), [], ROWS, **more)
     for number in range(4):
@@ -56,7 +56,7 @@ def test_not_a_byte_tells_how_the_input_was_ordered_or_cut(
 
 
 def test_row_groups_have_a_fixed_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("targetdp.release._engine._ordered.group_rows", lambda _: 300)
+    monkeypatch.setattr("targetdp.release._engine._base.group_rows", lambda _: 300)
     written(tmp_path, "a.parquet", np.arange(ROWS)[::-1], ["00123", "00124", "00900"], 77)
     found = pq.ParquetFile(tmp_path / "a.parquet").metadata
     assert [found.row_group(i).num_rows for i in range(found.num_row_groups)] == [300, 300, 300, 100]

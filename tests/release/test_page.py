@@ -11,9 +11,8 @@ from targetdp._core import percent_up, up
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import ColumnScales, confidential_scales, declared_scales
 from targetdp.release import Certificate, SigningKey
-from targetdp.release._certificate._certificate import make_certificate, stated
+from targetdp.release._certificate._certificate import LedgerMark, Output, make_certificate, stated
 from targetdp.release._certificate._page import page
-from targetdp.release._certificate._parts import LedgerMark, Output
 from targetdp.release._terms import make_terms
 
 PUBLIC = declared_scales([1234.5, 2.0, 3.0], [67.25, 1.0, 1.0])

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.ciphers import algorithms
 from cryptography.hazmat.primitives.cmac import CMAC
 
 from targetdp.noise import RowWords
-from targetdp.release._engine._row_tags import tags_of
+from targetdp.release._engine._spark_tasks import tags_of
 
 KEY = bytes(range(32))
 

@@ -10,8 +10,7 @@ from targetdp.accounting import compose
 from targetdp.mechanisms import Scores
 from targetdp.normalization import ColumnScales, confidential_scales, declared_scales
 from targetdp.release import spending_of
-from targetdp.release._certificate._charge import Charge
-from targetdp.release._certificate._sample_spending import SampleRelease, SampleSpending
+from targetdp.release._certificate._charge import Charge, SampleRelease, SampleSpending
 
 FIRST = GaussianNoise(B=0.25, epsilon=2.0, delta=1e-4)
 NOISE = GaussianNoise(B=0.5, epsilon=3.0, delta=1e-5)

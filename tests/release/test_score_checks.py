@@ -23,9 +23,8 @@ from targetdp.release import (
     verify_in_ledger,
     verify_release,
 )
-from targetdp.release._certificate._charge import Charge
+from targetdp.release._certificate._charge import Charge, SampleRelease, SampleSpending
 from targetdp.release._certificate._page import page
-from targetdp.release._certificate._sample_spending import SampleRelease, SampleSpending
 from targetdp.release._staging import page_path
 
 Plain = dict[str, Any]

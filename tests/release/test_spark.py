@@ -285,8 +285,8 @@ def test_the_public_frame_reads_back_with_spark_as_a_directory(spark: Any, tmp_p
 
 
 def test_many_ranges_and_pseudonyms(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine(), "group_rows", lambda _: 64)
-    monkeypatch.setattr("targetdp.release._engine._ordered.group_rows", lambda _: 64)
+    monkeypatch.setattr("targetdp.release._engine._inspection.group_rows", lambda _: 64)
+    monkeypatch.setattr("targetdp.release._engine._base.group_rows", lambda _: 64)
     table = table_of(1000)
     release(frame_of(spark, table), tmp_path / "plain.parquet")
     release(frame_of(spark, table), tmp_path / "hidden.parquet", pseudonymize=tmp_path / "key")

@@ -15,8 +15,7 @@ import pytest
 from support.release import hidden, settings, snapshot
 from targetdp.normalization import declared_scales
 from targetdp.release import Certificate, certificate_path
-from targetdp.release._certificate._certificate import make_certificate
-from targetdp.release._certificate._parts import File, Output
+from targetdp.release._certificate._certificate import File, Output, make_certificate
 from targetdp.release._staging import Staging, page_path
 from targetdp.release._terms import make_terms
 

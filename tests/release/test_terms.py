@@ -14,7 +14,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LinearLaw
 from targetdp.normalization import ColumnScales, confidential_scales, declared_scales
 from targetdp.release._certificate._caveats import ALWAYS, NO_GUARANTEE
-from targetdp.release._terms import Terms, default_delta, make_terms
+from targetdp.release._terms import ReleaseTerms, default_delta, make_terms
 
 PUBLIC = declared_scales([0.0, 0.0, 0.0], [1.0, 1.0, 1.0])
 PAID = Guarantee(2, 0.1, 1e-20)
@@ -23,7 +23,7 @@ SECRET = confidential_scales([0.0, 0.0, 0.0], [1.0, 1.0, 1.0])
 OWN = ColumnScales(np.zeros(3), np.ones(3), "data")
 
 
-def terms(scales: ColumnScales = PUBLIC, rows: int = 1000, **given: Any) -> Terms:
+def terms(scales: ColumnScales = PUBLIC, rows: int = 1000, **given: Any) -> ReleaseTerms:
     return make_terms(settings(**given), scales, rows)
 
 

@@ -32,9 +32,9 @@ from targetdp.release import (
     verify_in_ledger,
     verify_release,
 )
+from targetdp.release._certificate._certificate import Stated
 from targetdp.release._certificate._contents import _shown
 from targetdp.release._certificate._page import page
-from targetdp.release._certificate._parts import Stated
 from targetdp.release._certificate._verify import verify_guarantee
 from targetdp.release._staging import page_path
 

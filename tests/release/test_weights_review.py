@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from targetdp.release._weights_review import SHOWN, SINGLED_OUT, in_words, singled_out
+from targetdp.release._weights_file import SHOWN, SINGLED_OUT, in_words, singled_out
 
 THREE = ("calls", "texts", "topups")
 

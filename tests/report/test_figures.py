@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -45,7 +46,8 @@ from targetdp.report._figures import _drawing as saving
 from targetdp.report._figures._choice import Release, SweptProgram
 from targetdp.report._figures._curves import TOGO, EpsilonCurves, NoiseComparison
 from targetdp.report._figures._drawing import Drawn, rendered
-from targetdp.report._figures._style import SMALL, WHITE, delta_words, epsilon_words, printable, short, style
+from targetdp.report._figures._style import SMALL, WHITE, delta_words, epsilon_words, printable, short
+from targetdp.report._figures._style import applied as style
 from targetdp.tradeoff import Estimate, run
 
 GRID = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
@@ -70,7 +72,7 @@ def release(mechanism: str, kind: str | None, price: float, protection: float, *
         figures["extra_exclusion_errors"] = between(250_000 * price, 4000)
     elif kind == "lending":
         figures["profit"] = between(6000 - 30_000 * price, 300)
-    return Release(mechanism, figures, **more)
+    return Release(mechanism, mechanism, figures=figures, **more)
 
 
 def program(
@@ -499,21 +501,22 @@ def test_another_process_gives_the_same_bytes_and_no_pyplot() -> None:
 
 
 def names() -> set[str]:
-    return {f"{name}.{kind}" for name in drawing.TITLES for kind in FORMATS}
+    return {f"{name}.{kind}" for name in drawing.figures() for kind in FORMATS}
 
 
 def plain(*, marked: bool = False) -> tuple[Drawn, ...]:
     """As many figures as there are, quickly written."""
     made = []
-    for name, title in drawing.TITLES.items():
+    for one in drawing.figures().values():
         figure = Figure(figsize=(1, 1))
         figure.text(0.1, 0.5, "ε")
-        made.append(Drawn(name, title, figure, marked))
+        made.append(Drawn(one.name, one.title, figure, marked))
     return tuple(made)
 
 
-def test_all_figures_in_three_formats(noise: NoiseComparison, curves: EpsilonCurves, tmp_path: Path) -> None:
-    made = draw_all([program(Bs=(0.25, 2.0))], noise, curves)
+@pytest.mark.usefixtures("quick")
+def test_all_figures_in_three_formats(tmp_path: Path) -> None:
+    made = draw_all([program(Bs=(0.25, 2.0))])
     assert not any(MARK in words(text.get_text()) for one in made for text in drawn_texts(one.figure))
     sizes = save_figures(made, tmp_path / "figures")
     there = {path.name: path.stat().st_size for path in (tmp_path / "figures").iterdir()}
@@ -598,9 +601,10 @@ def test_places_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
             save_figures(plain(), place, force=True)
 
 
-def test_one_confidential_sweep_marks_every_figure(noise: NoiseComparison, curves: EpsilonCurves) -> None:
+@pytest.mark.usefixtures("quick")
+def test_one_confidential_sweep_marks_every_figure() -> None:
     secret = program("lending", Bs=(2.0,), **CONFIDENTIAL)
-    made = draw_all([program(Bs=(2.0,), source="public"), secret], noise, curves)
+    made = draw_all([program(Bs=(2.0,), source="public"), secret])
     for one in made:
         assert one.marked
         assert any(MARK in words(text.get_text()) for text in drawn_texts(one.figure)), one.name
@@ -618,10 +622,45 @@ def test_marked_files_say_so_and_are_for_their_owner_alone(tmp_path: Path) -> No
             assert MARK.encode() in path.read_bytes()
 
 
-def test_one_program_or_two(noise: NoiseComparison, curves: EpsilonCurves) -> None:
+def test_one_program_or_two() -> None:
     for count in (0, 3):
         with pytest.raises(ValueError, match=f"{count} sweeps: the paper's figures hold one program or two"):
-            draw_all([program()] * count, noise, curves)
+            draw_all([program()] * count)
+
+
+# A new figure
+
+NEW_FIGURE = """
+from matplotlib.figure import Figure
+from targetdp.report._figures._drawing import figure
+
+@figure("people", title="How many people each program has", place=9)
+def people_figure(shown):
+    sheet = Figure(figsize=(1, 1))
+    sheet.text(0.1, 0.5, " ".join(str(one.program.people) for one in shown))
+    return sheet
+"""
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_new_figure_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Declared in a file of its own, it is drawn, named, written and guarded like the others."""
+    before = list(drawing.figures())
+    monkeypatch.setattr(drawing, "_FIGURES", dict(drawing._FIGURES))
+    (tmp_path / "new_figure.py").write_text(NEW_FIGURE, encoding="utf-8")
+    runpy.run_path(str(tmp_path / "new_figure.py"))
+    made = draw_all([program(Bs=(2.0,))])
+    assert [one.name for one in made] == [*before, "people"]
+    assert [text.get_text() for text in drawn_texts(made[-1].figure)] == ["4201"]
+    save_figures(made, tmp_path / "figures")
+    assert (tmp_path / "figures" / "people.pdf").exists()
+    with pytest.raises(ValueError, match="exists: choose another folder"):
+        drawing.must_be_free(tmp_path / "figures", force=False)
+
+
+def test_the_documentation_has_every_figure() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "figures.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == list(drawing.figures())
 
 
 # The command
@@ -640,8 +679,10 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @pytest.fixture
 def quick(noise: NoiseComparison, curves: EpsilonCurves, monkeypatch: pytest.MonkeyPatch) -> None:
     """The noise of few columns: that of many takes seconds."""
-    monkeypatch.setattr(drawing, "compare_noise", lambda: noise)
-    monkeypatch.setattr(drawing, "epsilon_curves", lambda: curves)
+    known = drawing.figures()
+    noisy = replace(known["noise_by_columns"], data=lambda: noise)
+    curved = replace(known["epsilon_by_distance"], data=lambda: curves)
+    monkeypatch.setattr(drawing, "_FIGURES", known | {noisy.name: noisy, curved.name: curved})
 
 
 def test_a_sweep_is_read_as_it_was_run(swept: tuple[Path, Path]) -> None:
@@ -662,7 +703,7 @@ def test_the_command_draws_writes_and_says_what(
 ) -> None:
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
     aid, lending = swept
-    files = {f"{name}.svg" for name in drawing.TITLES}
+    files = {f"{name}.svg" for name in drawing.figures()}
     one = cli("figures", aid, "--out", tmp_path / "one", "--json")
     assert one.code == 0, one.err
     record = json.loads(one.out)

@@ -1,5 +1,7 @@
 """The page's content against the sweep it was made from; who may read it; the command."""
 
+import base64
+import gzip
 import json
 import re
 import stat
@@ -18,12 +20,10 @@ from targetdp.normalization import confidential_scales, data_scales, declared_sc
 from targetdp.programs import MARK
 from targetdp.release import make_settings
 from targetdp.report import Content, content, page, usual_limits
-from targetdp.report._page._conditions import OVERRIDES
-from targetdp.report._page._content import FEATURES_LINE
 from targetdp.report._page._promise import EPSILONS, ceiling_curves
-from targetdp.report._page._render import LARGEST
+from targetdp.report._page._render import LARGEST, OVERRIDES
 from targetdp.theorem1 import accuracy_ceiling
-from targetdp.tradeoff import Constraint, Grid, read_figures, recommend, release_text, run
+from targetdp.tradeoff import Cell, Constraint, Grid, read_figures, recommend, release_text, run
 
 RELEASABLE = Grid(B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5, 0.9), group_sizes=(2, 5))
 """As GRID, but with the k that a release has: k = 100 cannot be made."""
@@ -74,10 +74,10 @@ def test_only_releases_with_a_guarantee_can_be_chosen(made: Content) -> None:
 
 
 def test_a_downloaded_release_file_is_recommends_own(made: Content) -> None:
-    cells = {cell["name"]: cell for cell in made.run["cells"]}
+    cells = {cell["name"]: Cell(**cell) for cell in made.run["cells"]}
     for cell in made.data["cells"]:
         if cell["choosable"]:
-            text = cell["toml"].replace(FEATURES_LINE, made.data["features_line"])
+            text = cell["toml"]
             assert text == release_text(made.run, cells[cell["name"]])
             settings = make_settings(tomllib.loads(text))
             promise = cell["promise"]
@@ -205,9 +205,9 @@ def test_names_of_columns_cannot_end_a_script(tmp_path: Path) -> None:
     text = page(content(tmp_path / "r", usual_limits(tmp_path / "r")))
     assert evil not in text
     assert text.lower().count("</script>") == 4
-    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    data = re.search(r'<script type="application/gzip" id="data">(.*?)</script>', text, re.DOTALL)
     assert data is not None
-    assert json.loads(data[1])["features"][0] == evil
+    assert json.loads(gzip.decompress(base64.b64decode(data[1])))["features"][0] == evil
 
 
 def test_a_page_of_confidential_rows_says_so_everywhere(hidden: Path) -> None:

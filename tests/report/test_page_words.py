@@ -13,9 +13,18 @@ from targetdp._core import up
 from targetdp.mechanisms import NoiseMechanism
 from targetdp.normalization import declared_scales, normalize
 from targetdp.report import at_distances, profiles
-from targetdp.report._page import _answer as answer
-from targetdp.report._page._answer import Subject, subject_of
-from targetdp.report._page._words import about, label, money, of_100, people, safe_share, whole
+from targetdp.report._page import _words as answer
+from targetdp.report._page._words import (
+    Subject,
+    about,
+    label,
+    money,
+    of_100,
+    people,
+    safe_share,
+    subject_of,
+    whole,
+)
 from targetdp.tradeoff import Cell, Estimate, Grid
 
 
@@ -155,10 +164,10 @@ def test_the_best_guess_is_rounded_up() -> None:
 
 def test_labels_name_classic_privacy_and_group_sizes() -> None:
     cells = {cell.name: cell for cell in Grid().cells(1000)}
-    classic = vars(cells["least-noise B=2 epsilon=3.9999"])
+    classic = cells["least-noise B=2 epsilon=3.9999"]
     assert label(classic) == "least noise, B = 2, ε = 3.9999 (classic differential privacy)"
-    assert label(vars(cells["mondrian group_size=3"])) == "k-anonymity, groups of 3"
-    assert label(vars(cells["status quo"])) == "today, no privacy"
+    assert label(cells["mondrian group_size=3"]) == "k-anonymity, groups of 3"
+    assert label(cells["status quo"]) == "today, no privacy"
 
 
 @given(st.floats(1e-4, 2.0), st.integers(1, 6))

@@ -12,7 +12,7 @@ from support.learn import EVERYBODY, SAMPLED, labels, population, release_sample
 from support.release import read_back, settings, write_csv
 from targetdp import Staircase
 from targetdp.programs import read_program_file
-from targetdp.programs._ranking import highest
+from targetdp.programs._measures import highest
 from targetdp.release import privatize_file, weights_text
 from targetdp.targeting import allocate, read_labelled, read_scores
 from targetdp.targeting._allocate import Decisions, PrivateScores

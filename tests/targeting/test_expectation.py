@@ -13,9 +13,9 @@ from targetdp.mechanisms import Scores
 from targetdp.normalization import clip_rows
 from targetdp.programs import Aid, Lending, loans_at_rates
 from targetdp.targeting import chances_of_scores, expect, learn
+from targetdp.targeting._denoise import ScoreNoise
 from targetdp.targeting._expect import Difference, Expectation
-from targetdp.targeting._learn import Weights
-from targetdp.targeting._score_noise import ScoreNoise
+from targetdp.targeting._learn import LearnedWeights
 
 SAMPLES, MISSED = 60, 9
 """Of 60 intervals at 95%, more than 9 are missed with probability 0.0007; if they held in 70%, 9 or fewer
@@ -35,7 +35,7 @@ def program_of(y: Floats, X: Floats, *, lending: bool, seed: int = 0) -> Aid | L
 
 def once(
     seed: int, promise: Guarantee, *, lending: bool, people: int = 600
-) -> tuple[Aid | Lending, Weights, ScoreNoise]:
+) -> tuple[Aid | Lending, LearnedWeights, ScoreNoise]:
     rng = np.random.default_rng(seed)
     ours = crowd(people, seed=seed)
     labelled = program_of(ours.y, ours.X, lending=lending, seed=seed)
@@ -54,7 +54,7 @@ def others(lending: bool) -> tuple[Floats, Aid | Lending]:
     return theirs.X, program_of(theirs.y, theirs.X, lending=lending, seed=10**6)
 
 
-def truth(learned: Weights, promise: Guarantee, *, lending: bool) -> dict[str, float]:
+def truth(learned: LearnedWeights, promise: Guarantee, *, lending: bool) -> dict[str, float]:
     """What these weights achieve among other people; loans are given above the best cut."""
     X, program = others(lending)
     quiet = least_noise(promise, 1).mechanism

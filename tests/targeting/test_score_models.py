@@ -8,14 +8,14 @@ from targetdp import Guarantee
 from targetdp._core import Floats
 from targetdp.programs import Aid, Lending, loans_at_rates
 from targetdp.targeting import learn
-from targetdp.targeting._learn import Weights
+from targetdp.targeting._denoise import ScoreNoise
+from targetdp.targeting._learn import LearnedWeights
 from targetdp.targeting._score_models import BootstrapSample, ErrorShares, counted
-from targetdp.targeting._score_noise import ScoreNoise
 
 STEP = 0.01
 
 
-def learned_from(X: Floats, y: Floats, noise: float = 1e-6) -> Weights:
+def learned_from(X: Floats, y: Floats, noise: float = 1e-6) -> LearnedWeights:
     return learn(X, y, noise * np.eye(X.shape[1]), 0.001)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from targetdp import GaussianNoise, Guarantee, SphericalLaplace, Staircase, least_noise
 from targetdp.mechanisms import NoiseMechanism, Scores
-from targetdp.targeting._score_noise import ScoreNoise
+from targetdp.targeting._denoise import ScoreNoise
 
 MECHANISMS = [
     Staircase(B=0.25, epsilon=4.0),

@@ -12,9 +12,9 @@ from targetdp._core import Floats
 from targetdp.mechanisms import Scores
 from targetdp.programs import Folds
 from targetdp.targeting import chances_of_scores, learn
-from targetdp.targeting._learn import Weights
-from targetdp.targeting._reading import chances_of_rows
-from targetdp.targeting._score_noise import ScoreNoise
+from targetdp.targeting._denoise import ScoreNoise
+from targetdp.targeting._learn import LearnedWeights
+from targetdp.targeting._sample_and_scores import chances_of_rows
 
 QUOTA = 0.3
 
@@ -91,9 +91,9 @@ def test_order_is_that_of_scores_where_noise_is_small(played: dict[str, Any]) ->
 
 def test_where_nothing_was_learned_everybody_is_alike(played: dict[str, Any]) -> None:
     """Repaying: the share of all. Poverty: an order remains, but chances hardly differ."""
-    learned: Weights = played["learned"]
+    learned: LearnedWeights = played["learned"]
     fields = {name: getattr(learned, name) for name in learned.__dataclass_fields__}
-    nothing = Weights(**(fields | {"covariance": -0.01, "covariance_error": 0.02}))
+    nothing = LearnedWeights(**(fields | {"covariance": -0.01, "covariance_error": 0.02}))
     assert nothing.believed == 0
     chances = chances_of_scores(played["scores"], played["noise"], nothing, played["line"])
     if played["kind"] == "lending":

@@ -5,7 +5,7 @@ import pytest
 
 from support.targeting import covariance, crowd, noisy
 from targetdp import Guarantee
-from targetdp.targeting._signal import plausible, signal_of
+from targetdp.targeting._denoise import plausible, signal_of
 
 
 def test_without_noise_they_are_the_usual_moments() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from targetdp._core import Floats
-from targetdp.targeting._signal import AS_GIVEN, TargetScale, scale_of
+from targetdp.targeting._denoise import AS_GIVEN, TargetScale, scale_of
 
 
 def consumption(seed: int = 0) -> Floats:

@@ -14,10 +14,10 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import PrivateProjection, noise_mechanisms
 from targetdp.programs import MARK
 from targetdp.release import make_settings
-from targetdp.tradeoff import Constraint, Estimate, Grid, Recommendation, recommend, release_text, shown
+from targetdp.tradeoff import Cell, Constraint, Estimate, Grid, Recommendation, recommend, release_text, shown
 from targetdp.tradeoff._recommend import _one_of_each
 from targetdp.tradeoff._study import fingerprint_of, metadata
-from targetdp.tradeoff._sweep_folder import Place, sealed
+from targetdp.tradeoff._sweep_folder import sealed
 
 SMALL, CLASSIC = "least-noise B=0.25 epsilon=3.5", "least-noise B=2 epsilon=3.5"
 PRINTED = "projection B=0.25 epsilon1=3 epsilon2=0.9"
@@ -44,7 +44,7 @@ def invented(folder: Path, source: Any = "synthetic", grid: Grid = RELEASED, **c
     """A finished sweep whose figures are ours."""
     folder.mkdir(parents=True)
     made = sweep(study=study(source), grid=grid)
-    record = Place(folder, made).record()
+    record = made.record()
     (folder / "run.json").write_text(json.dumps(record))
     rows = []
     for cell in made.cells:
@@ -89,7 +89,7 @@ def test_the_best_for_the_program_among_those_that_satisfy(folder: Path) -> None
     found = asked(folder, Constraint("singling_out", at_least=0.94))
     assert found.chosen is not None
     assert found.chosen.name == PRINTED
-    assert [one.name for one in found.standings if not one.excluded_by] == [
+    assert [one.name for one in found.results if not one.excluded_by] == [
         PRINTED, "projection B=2 epsilon1=3 epsilon2=0.9", CLASSIC, "least-noise B=2 epsilon=3.9",
     ]  # fmt: skip
     assert "exclusion errors 1,140 (95% interval 1,120 to 1,160); without privacy 1,000" in found.reason
@@ -129,7 +129,7 @@ def test_constraints_at_their_own_ends_hold(folder: Path) -> None:
 
 def test_the_pareto_front(folder: Path) -> None:
     front = {
-        one.name for one in asked(folder, Constraint("singling_out", at_least=0.0)).standings if one.on_front
+        one.name for one in asked(folder, Constraint("singling_out", at_least=0.0)).results if one.on_front
     }
     # Beaten: by PRINTED at the same protection with fewer errors; by CLASSIC nowhere, but 3.9 is cheaper.
     assert "projection B=2 epsilon1=3 epsilon2=0.9" not in front
@@ -149,7 +149,7 @@ def test_no_guarantee_no_recommendation(folder: Path) -> None:
 def test_the_status_quo_is_no_release(folder: Path) -> None:
     found = asked(folder, Constraint("exclusion_errors", at_most=1005), without_guarantee=True)
     assert found.chosen is None
-    (today,) = (one for one in found.standings if one.name == "status quo")
+    (today,) = (one for one in found.results if one.name == "status quo")
     assert today.excluded_by == ("it is no release",)
 
 
@@ -174,7 +174,7 @@ def test_what_is_undefined_satisfies_nothing(folder: Path) -> None:
 
 
 def test_equal_cells_are_looked_at_once(folder: Path) -> None:
-    names = [one.name for one in asked(folder, Constraint("singling_out", at_least=0.5)).standings]
+    names = [one.name for one in asked(folder, Constraint("singling_out", at_least=0.5)).results]
     assert "projection B=0.25 epsilon1=3 epsilon2=0.5" not in names
     assert len(names) == len(set(names)) == len(FIGURES)
 
@@ -204,7 +204,7 @@ def test_the_record_is_plain(folder: Path) -> None:
 
 
 def run_record(**more: Any) -> dict[str, Any]:
-    made_of = {"told": {"rows": "clip"}}
+    made_of = {"public_record": {"rows": "clip"}}
     whole = {
         "release": {"id": "who", "scales": "data"}, "features": list(FEATURES), "source": "public",
         "for_the_data_holder_only": False, "program": "small", "people": 150,
@@ -213,9 +213,9 @@ def run_record(**more: Any) -> dict[str, Any]:
     return whole | more
 
 
-def cell(name: str, grid: Grid = GRID, people: int = 150) -> dict[str, Any]:
+def cell(name: str, grid: Grid = GRID, people: int = 150) -> Cell:
     (found,) = (one for one in grid.cells(people) if one.name == name)
-    return vars(found)
+    return found
 
 
 def test_least_noise_is_asked_for_at_the_cells_guarantee() -> None:
@@ -292,10 +292,9 @@ def test_of_equal_cells_the_one_that_says_what_its_release_says(
     epsilon1: float, epsilon2: tuple[float, ...], name: str
 ) -> None:
     cells = Grid(B=(2.0,), epsilon1=(epsilon1,), epsilon2=epsilon2, mechanisms=("projection",)).cells(150)
-    found = _one_of_each(vars(cell) for cell in cells)
-    (chosen,) = (cell for cell in found.values() if cell["mechanism"] == "projection")
-    assert chosen["name"].endswith(name)
-    assert chosen["same_as"] is None
+    (chosen,) = (cell for cell in _one_of_each(cells) if cell.mechanism == "projection")
+    assert chosen.name.endswith(name)
+    assert chosen.same_as is None
 
 
 def test_the_releases_own_guarantee_is_told(folder: Path) -> None:
@@ -314,7 +313,7 @@ def test_a_large_delta_is_warned_of(tmp_path: Path) -> None:
         invented(tmp_path / "r", grid=replace(RELEASED, parts=5)), Constraint("singling_out", at_least=0.97)
     )
     assert found.chosen is not None
-    assert found.chosen.cell["parts"] is None
+    assert found.chosen.cell.parts is None
     large = "δ = 0.033 is large: the promise allows that somebody's row is given away altogether"
     assert found.record()["warnings"] == list(found.warnings)
     assert large in found.warnings[0]

@@ -14,8 +14,8 @@ from support.release import cli
 from support.tradeoff import SIMULATIONS, WITH_SCORES, files, study, sweep
 from targetdp.programs import open_program
 from targetdp.report import choose, read_program
-from targetdp.report._figures import _caption as caption
-from targetdp.tradeoff import Constraint, find_sweep, promise_of, read_run, recommend, release_text, run
+from targetdp.report._figures import _choice as caption
+from targetdp.tradeoff import Cell, Constraint, find_sweep, read_run, recommend, release_text, run
 
 EVERYTHING = replace(WITH_SCORES, mechanisms=(*WITH_SCORES.mechanisms, "projection"), group_sizes=(2,))
 """A cell of every technology."""
@@ -36,7 +36,7 @@ def figures(folder: Path, metric: str) -> dict[tuple[str, str], float]:
 def test_no_cell_promises_anything(unclipped: Path) -> None:
     cells = read_run(unclipped)["cells"]
     assert {cell["rows"] for cell in cells} == {"largest"}
-    assert [promise_of(cell) for cell in cells] == [None] * len(cells)
+    assert [Cell(**cell).promise for cell in cells] == [None] * len(cells)
     assert all(value in {math.inf, None} for value in figures(unclipped, "exact_epsilon").values())
     derived = figures(unclipped, "distinguishing")
     assert {setting for _, setting in derived} >= {"exact", "as_printed", "corrected"}
@@ -45,7 +45,7 @@ def test_no_cell_promises_anything(unclipped: Path) -> None:
 
 def test_the_same_sweep_of_clipped_rows_does_promise(tmp_path: Path) -> None:
     run(sweep(grid=WITH_SCORES, simulations=1), tmp_path / "sweep", jobs=1)
-    promised = [promise_of(cell) for cell in read_run(tmp_path / "sweep")["cells"]]
+    promised = [Cell(**cell).promise for cell in read_run(tmp_path / "sweep")["cells"]]
     assert sum(promise is not None for promise in promised) == 4
     assert max(figures(tmp_path / "sweep", "distinguishing").values()) > 0
 
@@ -56,7 +56,7 @@ def test_nothing_is_recommended_and_no_release_file_is_written(unclipped: Path, 
     record = read_run(unclipped)
     noisy = next(cell for cell in record["cells"] if cell["epsilon"] is not None)
     with pytest.raises(ValueError, match=r'its rows are not clipped.*sweep with rows = "clip"'):
-        release_text(record, noisy)
+        release_text(record, Cell(**noisy))
     page = tmp_path / "page.html"
     ran = cli("report", unclipped, "--out", page)
     assert (ran.code, page.exists()) == (2, False)
@@ -143,10 +143,10 @@ def test_a_release_file_cannot_be_had_from_an_edited_record(unclipped: Path) -> 
     record = read_run(unclipped)
     noisy = next(cell for cell in record["cells"] if cell["mechanism"] == "least-noise") | {"rows": "clip"}
     with pytest.raises(ValueError, match=r"run\.json was changed by hand"):
-        release_text(record, noisy)
-    made_of = record["made_of"] | {"told": record["made_of"]["told"] | {"rows": "clip"}}
+        release_text(record, Cell(**noisy))
+    made_of = record["made_of"] | {"public_record": record["made_of"]["public_record"] | {"rows": "clip"}}
     with pytest.raises(ValueError, match=r"run\.json was changed by hand"):
-        release_text(record | {"made_of": made_of}, noisy)
+        release_text(record | {"made_of": made_of}, Cell(**noisy))
 
 
 def test_rows_outside_the_ball_are_refused() -> None:

@@ -313,7 +313,7 @@ def test_time_is_kept_apart(finished: Finished) -> None:
         assert 0 < row["seconds"] < 60
     own = [cell for cell in finished.sweep.cells if cell.same_as is None]
     with_known_noise = [
-        cell for cell in own if any(not noise.draws_its_law for noise in cell.noises(len(FEATURES)))
+        cell for cell in own if any(noise.known_noise is not None for noise in cell.noises(len(FEATURES)))
     ]
     assert {cell.mechanism for cell in with_known_noise} == {"least-noise"}
     assert len(timing) == len(parts) * len(own) + len(with_known_noise)

@@ -155,7 +155,7 @@ def test_scores_are_recommended_with_the_whole_story(finished: Path) -> None:
     limits = [Constraint("singling_out", at_least=0.01), Constraint("distinguishing", at_least=0.001)]
     found = recommend(finished, limits)
     assert found.chosen is not None
-    assert found.chosen.cell["mechanism"] == "score"
+    assert found.chosen.cell.mechanism == "score"
     assert "of whom one score is: whichever is worse" in found.reason
     assert "in a smaller one people are singled out more easily" in found.reason
     assert found.release is not None

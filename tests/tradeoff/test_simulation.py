@@ -9,7 +9,7 @@ import pytest
 from support.tradeoff import FEATURES, GRID, PEOPLE, study
 from targetdp.attacks import attribute_inference, distinguishing, singling_out, split_holdout
 from targetdp.tradeoff import Cell, Grid, Study, generator, simulate
-from targetdp.tradeoff._simulation import Figure, Simulated, Use
+from targetdp.tradeoff._technology import Figure, Simulated, Use
 
 CELLS = {cell.name: cell for cell in GRID.cells(PEOPLE)}
 USES: tuple[Use, ...] = ("release", "program", "holdout", "working set", "attack")

@@ -9,8 +9,8 @@ import pytest
 
 from support.tradeoff import GRID, PEOPLE
 from targetdp.tradeoff._results import derived, part_of, summarize
-from targetdp.tradeoff._simulation import Figure, Simulated
 from targetdp.tradeoff._sweep import Unit
+from targetdp.tradeoff._technology import Figure, Simulated
 
 CELL = GRID.cells(PEOPLE)[1]
 T2 = 4.302652729911275

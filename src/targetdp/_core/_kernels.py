@@ -10,8 +10,7 @@ from typing import ParamSpec, TypeVar, cast
 import numba
 import numpy as np
 
-from targetdp._core._progress import Progress
-from targetdp._core._types import Floats
+from targetdp._core._types import Floats, Progress
 
 # How this project compiles its kernels: one decorator, so that every kernel has the same options.
 #

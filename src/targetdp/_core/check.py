@@ -54,22 +54,19 @@ def number(
         >>> number("epsilon", 2, above=0)
         2.0
     """
-    interval = (
+    allowed = (
         f"{'(' if at_least is None else '['}{_bound(above, at_least, '-inf')}, "
-        f"{_bound(below, at_most, 'inf')}{')' if at_most is None else ']'}"
+        f"{_bound(below, at_most, 'inf')}{')' if at_most is None else ']'}{_tail(remedy)}"
     )
-    other_kind = isinstance(value, _NOT_A_NUMBER)
-    if other_kind or not hasattr(value, "__float__"):
-        raise TypeError(f"{name} = {value!r} is not a number: it must lie in {interval}{_tail(remedy)}")
+    if isinstance(value, _NOT_A_NUMBER) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} = {value!r} is not a number: it must lie in {allowed}")
     try:
         with np.errstate(over="ignore"):  # a long double may not fit: it is then refused as infinite
             x = float(value)
     except OverflowError as error:
-        raise ValueError(f"{name} = {value!r} is outside {interval}{_tail(remedy)}") from error
+        raise ValueError(f"{name} = {value!r} is outside {allowed}") from error
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"{name} = {value!r} is not one number: it must lie in {interval}{_tail(remedy)}"
-        ) from error
+        raise TypeError(f"{name} = {value!r} is not one number: it must lie in {allowed}") from error
     inside = (
         math.isfinite(x)
         and (above is None or x > above)
@@ -78,7 +75,7 @@ def number(
         and (at_most is None or x <= at_most)
     )
     if not inside:
-        raise ValueError(f"{name} = {x!r} is outside {interval}{_tail(remedy)}")
+        raise ValueError(f"{name} = {x!r} is outside {allowed}")
     return x
 
 
@@ -103,17 +100,15 @@ def integer(name: str, value: Any, *, at_least: int, at_most: int | None = None,
         >>> integer("k", 10, at_least=1)
         10
     """
-    interval = f"{at_least} to {'any' if at_most is None else at_most}"
+    allowed = f"{at_least} to {'any' if at_most is None else at_most}{_tail(remedy)}"
     if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} = {value!r} is not a whole number: give {interval}{_tail(remedy)}")
+        raise TypeError(f"{name} = {value!r} is not a whole number: give {allowed}")
     try:
         n = operator.index(value)
     except TypeError as error:
-        raise TypeError(
-            f"{name} = {value!r} is not a whole number: give {interval}{_tail(remedy)}"
-        ) from error
+        raise TypeError(f"{name} = {value!r} is not a whole number: give {allowed}") from error
     if n < at_least or (at_most is not None and n > at_most):
-        raise ValueError(f"{name} = {n} is outside {interval}{_tail(remedy)}")
+        raise ValueError(f"{name} = {n} is outside {allowed}")
     return n
 
 

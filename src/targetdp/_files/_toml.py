@@ -55,15 +55,10 @@ def read_toml(path: Path, kind: str) -> dict[str, Any]:
     return content
 
 
-def _is_deep(content: dict[str, Any]) -> bool:
-    level: list[Any] = [content]
-    for _ in range(DEEPEST):
-        level = [
-            part
-            for value in level if isinstance(value, dict | list)
-            for part in (value.values() if isinstance(value, dict) else value)
-        ]  # fmt: skip
-    return bool(level)
+def _is_deep(value: Any, levels: int = DEEPEST) -> bool:
+    """Whether there are so many levels of tables or lists in a value."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels == 0 or any(_is_deep(part, levels - 1) for part in parts)
 
 
 def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str:

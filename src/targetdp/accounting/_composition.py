@@ -98,19 +98,19 @@ def compose(*losses: PrivacyLoss) -> PrivacyLoss:
 
 def _compose_ideal(losses: list[PrivacyLoss]) -> PrivacyLoss:
     gaussians = [loss for loss in losses if isinstance(loss, GaussianLoss) and loss.mu > 0]
-    others = [loss for loss in losses if not isinstance(loss, GaussianLoss)]
+    rest = [loss for loss in losses if not isinstance(loss, GaussianLoss)]
     if gaussians:
-        others.append(GaussianLoss(math.hypot(*(loss.mu for loss in gaussians))))
-    if not others:
+        rest.append(GaussianLoss(math.hypot(*(loss.mu for loss in gaussians))))
+    if not rest:
         return GaussianLoss(0.0)
-    if len(others) == 1:
-        return others[0]
-    if any(_promises_nothing(loss) for loss in others):
+    if len(rest) == 1:
+        return rest[0]
+    if any(_promises_nothing(loss) for loss in rest):
         return StatedLoss(_LARGEST_STATED_EPSILON, 1.0)
-    interval = max(_FINEST, sum(loss.reach() for loss in others) / _POINTS)
-    drawn = {loss: loss.distribution(interval) for loss in set(others)}  # equal releases are computed once
-    whole = reduce(lambda a, b: a.compose(b), (drawn[loss] for loss in others))
-    return ComposedLoss(whole, tuple(others))
+    interval = max(_FINEST, sum(loss.reach() for loss in rest) / _POINTS)
+    drawn = {loss: loss.distribution(interval) for loss in set(rest)}  # equal releases are computed once
+    whole = reduce(lambda a, b: a.compose(b), (drawn[loss] for loss in rest))
+    return ComposedLoss(whole, tuple(rest))
 
 
 def _promises_nothing(loss: PrivacyLoss) -> bool:

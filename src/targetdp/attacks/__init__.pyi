@@ -22,9 +22,9 @@ from targetdp.attacks._guess._failed_guesses import near_by_anonymeter as near_b
 from targetdp.attacks._guess._failed_guesses import zero_tolerances as zero_tolerances
 from targetdp.attacks._linkability import linkability as linkability
 from targetdp.attacks._linkage import linkage as linkage
-from targetdp.attacks._match._known_density import covariance_of as covariance_of
-from targetdp.attacks._match._known_density import density_of as density_of
-from targetdp.attacks._match._known_density import in_scores as in_scores
+from targetdp.attacks._match._known_noise import covariance_of as covariance_of
+from targetdp.attacks._match._known_noise import density_of as density_of
+from targetdp.attacks._match._known_noise import in_scores as in_scores
 from targetdp.attacks._membership import membership as membership
 from targetdp.attacks._neighborhood import Neighborhood as Neighborhood
 from targetdp.attacks._neighborhood import in_a_sentence as in_a_sentence

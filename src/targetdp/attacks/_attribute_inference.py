@@ -6,83 +6,24 @@ what succeeds there too was learnt about people in general, not about a person.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from targetdp._core import Floats, Integers, Progress, Silent, check
-from targetdp.attacks._declaration import INFERENCE, Answer, CannotRunError, Case, attack, failed_guesses
+from targetdp.attacks._declaration import INFERENCE, Answer, Case, attack, failed_guesses
 from targetdp.attacks._guess._failed_guesses import (
+    GuessingPlan,
     Rule,
-    column_names,
+    Window,
     notes_on,
     relative,
     rule_of,
     sampled_note,
 )
-from targetdp.attacks._match._units import shared_note
+from targetdp.attacks._match._pairs import shared_note
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, worst
 from targetdp.attacks._search._nearest_known import PreparedTables, nearest, nearest_leaving_one_out, prepare
-
-# Which columns an adversary knows, and which are then the secrets.
-#
-# One draw for a number h of known columns: the columns are put in random order, as on a circle, and each
-# window of d-h neighbors on it is missing once, one window after the other, until every column has been
-# missing. So ⌈d/(d-h)⌉ searches make every column a secret, where one search for each would need d.
-# If the last window reaches around to columns that were secrets already, they do not count again.
-# The order is uniform, and what a column's own place says about the others is symmetric in them, so each
-# secret's known columns are a uniform h-subset of the other columns.
-
-
-@dataclass(frozen=True)
-class Window:
-    """The ``known`` columns, in ascending order, and the ``secrets`` that they are used to guess."""
-
-    known: tuple[int, ...]
-    secrets: tuple[int, ...]
-
-
-def known_counts(values: Sequence[int] | None, columns: int) -> tuple[int, ...]:
-    """The numbers of known columns: what the caller asks for, or the paper's 1, ⌈d/2⌉ and d-1."""
-    if columns < 2:
-        raise ValueError(
-            f"X has {columns} column: attribute inference needs at least 2, one that the adversary knows "
-            "and one that is guessed"
-        )
-    if values is None:
-        return tuple(sorted({1, -(-columns // 2), columns - 1}))
-    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise TypeError(f"known = {values!r} is not a list: give numbers of known columns, such as [1, 5]")
-    given: list[Any] = list(values)
-    counts = [check.integer(f"known[{i}]", h, at_least=1, at_most=columns - 1) for i, h in enumerate(given)]
-    if not counts or len(set(counts)) < len(counts):
-        raise ValueError(f"known = {given!r} is not a list of distinct numbers: give each of them once")
-    return tuple(counts)
-
-
-def one_draw(columns: int, h: int, rng: np.random.Generator) -> Iterator[Window]:
-    """The windows of one draw: each column is a secret in exactly one of them."""
-    missing = columns - h
-    circle = rng.permutation(columns)
-    for begin in range(0, columns, missing):
-        window = circle[np.arange(begin, begin + missing) % columns]
-        known = np.setdiff1d(circle, window)
-        yield Window(tuple(known.tolist()), tuple(window[: columns - begin].tolist()))
-
-
-def plan_searches(columns: int, h: int, draws: int, rng: np.random.Generator) -> list[Window]:
-    """The windows of several draws, those with the same known columns joined: one search serves them all.
-
-    A column that is the secret for the same known columns in several draws is listed as often. With all
-    columns known but one there is nothing to draw: one draw stands for all.
-    """
-    secrets: dict[tuple[int, ...], list[int]] = {}
-    for _ in range(1 if h == columns - 1 else draws):
-        for window in one_draw(columns, h, rng):
-            secrets.setdefault(window.known, []).extend(window.secrets)
-    return [Window(known, tuple(columns)) for known, columns in secrets.items()]
-
 
 HOLDOUT = 500
 """The paper's number of people who are kept out of the release."""
@@ -119,6 +60,10 @@ def split_holdout(
     return np.sort(order[holdout:]), np.sort(order[:holdout])
 
 
+BY_ANONYMETER = (
+    "Anonymeter's test of success divides by the signed guess, so every negative guess counts as right: for "
+    "comparisons with it only."
+)
 ONE_COLUMN = "Not run: it needs two columns, one that is known and one that is guessed."
 
 
@@ -128,16 +73,14 @@ def _headline(p: Protection) -> str:
 
 def _on_tables(case: Case) -> Protection:
     t = case.tables
-    if len(t.features) < 2:
-        raise CannotRunError(ONE_COLUMN)
+    case.require(len(t.features) >= 2, ONE_COLUMN)
+    people = case.sample_size(len(t.original))
     return attribute_inference(
-        t.original, t.released, t.holdout, columns=t.features, people=case.sample_size(len(t.original)),
-        confidence=case.confidence, rng=case.rng, progress=case.progress,
-    )  # fmt: skip
+        t.original, t.released, t.holdout, columns=t.features, people=people, **case.options
+    )
 
 
 @attack(
-    "attribute_inference",
     place=1,
     answers=Answer(
         criteria=(INFERENCE,),
@@ -225,20 +168,13 @@ def attribute_inference(
     d = original.shape[1]
     released = check.table(X_priv, "X_priv", columns=d)
     outside = np.empty((0, d)) if holdout is None else check.table(holdout, "holdout", columns=d)
-    counts = known_counts(known, d)
-    draws = check.integer("draws", draws, at_least=1)
     confidence = check.number("confidence", confidence, above=0, below=1)
-    names = column_names(columns, d)
     rule = rule_of(original, tolerance, zero_tolerance, compatibility)
     rng = check.generator(rng) or np.random.default_rng()
-    sample = np.arange(len(original))
-    if people is not None:
-        people = check.integer("people", people, at_least=1, at_most=len(original))
-        sample = np.sort(rng.choice(len(original), people, replace=False))
+    plan = GuessingPlan.of(original.shape, known, draws, people, columns, rng)
 
-    inside = original[sample]
-    own_rows = sample if len(original) == len(released) else np.full(len(sample), -1)
-    plan = {h: plan_searches(d, h, draws, rng) for h in counts}
+    inside = original[plan.sample]
+    own_rows = plan.sample if len(original) == len(released) else np.full(len(inside), -1)
     if compatibility is None:
         # The first of several nearest rows is taken: in a random order that favors nobody.
         order = rng.permutation(len(released))
@@ -247,49 +183,42 @@ def attribute_inference(
     prepared = _prepared(inside, outside, released, own_rows, rule)
     actual = np.concatenate([inside, outside])
     progress = progress or Silent()
-    progress.phase("attribute inference", len(actual) * sum(len(windows) for windows in plan.values()))
+    progress.phase("attribute inference", len(actual) * sum(map(len, plan.windows.values())))
     settings: dict[str, Setting] = {}
-    shares: dict[str, tuple[float, float]] = {}
-    error_rate = (1 - confidence) / (d * len(counts))
-    for h, windows in plan.items():
+    p_release: dict[str, float] = {}
+    p_holdout: dict[str, float] = {}
+    error_rate = (1 - confidence) / (d * len(plan.windows))
+    for h, windows in plan.windows.items():
         failed = np.zeros((d, 2))
         for secret, rows in _nearest_rows(prepared, windows, d, progress):
             wrong = ~rule.right(released[rows, secret], actual[:, secret], secret)
             failed[secret] += wrong[: len(inside)].sum(), wrong[len(inside) :].sum()
-        failed /= 1 if h == d - 1 else draws
-        for name, (of_inside, of_outside) in zip(names, failed.tolist(), strict=True):
+        failed /= plan.draws_of(h)
+        for name, (of_inside, of_outside) in zip(plan.names, failed.tolist(), strict=True):
             setting = f"h={h}, {name}"
             settings[setting] = relative(of_inside, len(inside), of_outside, len(outside), error_rate)
-            shares[setting] = (of_inside / len(inside), of_outside / max(1, len(outside)))
-    zeros = rule.zeros(actual, names)
+            p_release[setting] = of_inside / len(inside)
+            p_holdout[setting] = of_outside / max(1, len(outside))
+    zeros, of_holdout = rule.zeros(actual, plan.names), p_holdout if len(outside) else None
     return worst(
         settings,
         "upper",
         confidence=confidence,
-        p_release={setting: p for setting, (p, _) in shares.items()},
-        p_holdout={setting: p for setting, (_, p) in shares.items()} if len(outside) else None,
+        p_release=p_release,
+        p_holdout=of_holdout,
         people=len(inside),
         holdout=len(outside),
-        draws=draws,
+        draws=plan.draws,
         tolerance=rule.tolerance,
         zeros=zeros,
         compatibility=compatibility,
         notes=(
-            *notes_on(shares, len(outside), zeros),
-            *_by_anonymeter(rule),
-            *(shared_note(original, outside) if len(outside) else ()),
+            *notes_on(p_release, of_holdout, zeros),
+            *([] if rule.zero_tolerances is not None else [BY_ANONYMETER]),
+            *shared_note(original, outside),
             *sampled_note(len(inside), len(original)),
         ),
     )
-
-
-def _by_anonymeter(rule: Rule) -> list[str]:
-    if rule.zero_tolerances is not None:
-        return []
-    return [
-        "Anonymeter's test of success divides by the signed guess, so every negative guess counts as right: "
-        "for comparisons with it only."
-    ]
 
 
 def _prepared(

@@ -12,13 +12,13 @@ to 1, and an ε that no audit could find is no protection.
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from targetdp._core import Floats, Progress, Silent, check
-from targetdp.attacks._protection import highest_share, lowest_share
+from targetdp.attacks._protection import highest_share, lowest_share, plain_data
 from targetdp.mechanisms import NoiseMechanism
 from targetdp.noise import word_stream
 
@@ -37,7 +37,7 @@ _VALUES_AT_ONCE = 1 << 21
 class Audit:
     """What an audit found: with ``confidence``, the mechanism's ε at ``delta`` is at least ``epsilon``.
 
-    Attributes:
+    Args:
         epsilon: The lower bound on ε.
         delta: The δ for which it holds.
         confidence: With which it holds.
@@ -93,22 +93,18 @@ class Audit:
         ]
         if against:
             return f"{sentence}, which refutes {' and '.join(against)}: do not use this mechanism."
-        said = "" if self.exact is None else f"; the accounting gives {_rounded_up(self.exact)}"
+        stated = "" if self.exact is None else f"; the accounting gives {_rounded_up(self.exact)}"
         if self.claimed is not None:
-            said += f", the claim is {_rounded_up(self.claimed)}"
+            stated += f", the claim is {_rounded_up(self.claimed)}"
         elif self.exact is not None:
-            said += ", and nothing is claimed at this distance and δ"
+            stated += ", and nothing is claimed at this distance and δ"
         if not self.holds:
-            return f"{sentence}{said}, which is less: do not use this mechanism."
-        return f"{sentence}{said}. Nothing was refuted, which is not a proof."
+            return f"{sentence}{stated}, which is less: do not use this mechanism."
+        return f"{sentence}{stated}. Nothing was refuted, which is not a proof."
 
     def record(self) -> dict[str, Any]:
         """Plain data, ready for JSON: what is not finite comes as null."""
-        fields = {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in asdict(self).items()
-        }
-        return fields | {"holds": self.holds, "sentence": self.sentence}
+        return {**plain_data(self), "holds": self.holds, "sentence": self.sentence}
 
 
 def audit(
@@ -170,14 +166,19 @@ def audit(
     there = promise.at_distance(r)
     exact = mechanism.epsilon(distance=r, delta=delta, dimensions=d)
     whole = mechanism.on_whole_tables
-    own, other = _rows_on_a_diameter(whole, d, r)
+    own = whole.exposed_direction(d)[None, :]
+    other = (1 - r) * own  # straight below, where their covariances differ the most as well
     at_once = max(1, _VALUES_AT_ONCE // d) if _draws_row_by_row(whole, d) else 1
     progress.phase("audit", 2 * runs)
-    own_center, other_center = (whole.without_noise(row) for row in (own, other))
-    scores = [
-        _scores_of_runs(whole, row, own_center, other_center, runs, at_once, rng, progress)
-        for row in (own, other)
-    ]
+
+    def privatize(rows: Floats) -> Floats:
+        if rng is None:
+            return whole.privatize(rows)
+        # What a release does, from words that can be repeated; `privatize` would draw another R.
+        return whole._privatize(rows, word_stream(rng), fresh=False)
+
+    centers = whole.without_noise(own), whole.without_noise(other)
+    scores = [_scores_of_runs(privatize, row, centers, runs, at_once, progress) for row in (own, other)]
     return replace(
         lower_bound(*scores, delta=delta, confidence=confidence),
         distance=r,
@@ -196,12 +197,6 @@ def _rounded_down(epsilon: float) -> str:
     return f"{math.floor(epsilon * 1e5) / 1e5:.10g}"
 
 
-def _rows_on_a_diameter(mechanism: NoiseMechanism, d: int, distance: float) -> tuple[Floats, Floats]:
-    """Two rows at a distance: u, and straight below it, where their covariances differ the most as well."""
-    u = mechanism.exposed_direction(d)[None, :]
-    return u, (1 - distance) * u
-
-
 def _draws_row_by_row(mechanism: NoiseMechanism, d: int) -> bool:
     try:
         mechanism.law(d)
@@ -211,13 +206,11 @@ def _draws_row_by_row(mechanism: NoiseMechanism, d: int) -> bool:
 
 
 def _scores_of_runs(
-    mechanism: NoiseMechanism,
+    privatize: Privatize,
     row: Floats,
-    own: Floats,
-    other: Floats,
+    centers: tuple[Floats, Floats],
     runs: int,
     at_once: int,
-    rng: np.random.Generator | None,
     progress: Progress,
 ) -> Floats:
     """The scores of so many runs on one row, privatized in tables of at most ``at_once`` rows."""
@@ -225,11 +218,7 @@ def _scores_of_runs(
     scores = np.empty((3 if alone else 2, runs))
     for begin in range(0, runs, at_once):
         rows = np.repeat(row, min(at_once, runs - begin), axis=0)
-        if rng is None:
-            released = mechanism.privatize(rows)
-        else:  # what a release does, from words that can be repeated; `privatize` would draw another R
-            released = mechanism._privatize(rows, word_stream(rng), fresh=False)
-        scores[:, begin : begin + len(rows)] = _closeness(released, own, other, directions=alone)
+        scores[:, begin : begin + len(rows)] = _closeness(privatize(rows), *centers, directions=alone)
         progress.advance(len(rows))
     return scores
 

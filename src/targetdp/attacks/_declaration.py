@@ -20,7 +20,12 @@ from targetdp.attacks._protection import CONFIDENCE, Protection
 if TYPE_CHECKING:
     from targetdp.attacks._on_release import JoinedTables  # it needs the slow libraries that read tables
 
-SINGLING_OUT, LINKABILITY, INFERENCE = "singling out", "linkability", "inference"
+SINGLING_OUT = "singling out"
+"""The first criterion of WP 216: see `QUESTIONS`."""
+LINKABILITY = "linkability"
+"""The second criterion of WP 216."""
+INFERENCE = "inference"
+"""The third criterion of WP 216."""
 
 QUESTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -41,7 +46,7 @@ MOST_PEOPLE = 20_000
 class Answer:
     """What an attack says about the criteria.
 
-    Attributes:
+    Args:
         criteria: Those of `QUESTIONS` that it answers in part; none where the opinion does not ask.
         adversary: What the adversary has and knows.
         reaches: Which part of the criteria the attack answers.
@@ -58,11 +63,26 @@ class Answer:
     does_not_reach: str
 
 
+class CannotRunError(ValueError):
+    """Raised by an attack that needs something which this case does not have; the message says what.
+
+    Example:
+        >>> from targetdp.attacks import JoinedTables
+        >>> case = Case(JoinedTables(("calls",), np.zeros((3, 1)), np.ones((3, 1))), np.random.default_rng(1))
+        >>> case.require(case.second, "Not run: it needs a second release.")
+        Traceback (most recent call last):
+        targetdp.attacks._declaration.CannotRunError: Not run: it needs a second release.
+    """
+
+
+_Value = TypeVar("_Value")
+
+
 @dataclass(frozen=True)
 class Case:
     """A release under attack, and how hard to try: what an attack's ``on_tables`` is handed.
 
-    Attributes:
+    Args:
         tables: The original table and its release, person by person.
         rng: The attack's own randomness.
         second: Another release of the same people, if there is one.
@@ -84,14 +104,22 @@ class Case:
     confidence: float = CONFIDENCE
     progress: Progress = field(repr=False, default_factory=Silent)
 
+    @staticmethod
+    def require(value: _Value | None, reason: str) -> _Value:
+        """A value that the attack needs, or True for a condition; without it the reason is raised."""
+        if value is None or value is False:
+            raise CannotRunError(reason)
+        return value
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What every attack with random choices takes: ``confidence``, ``rng`` and ``progress``."""
+        return {"confidence": self.confidence, "rng": self.rng, "progress": self.progress}
+
     def sample_size(self, people: int) -> int | None:
         """How many of so many people have their values guessed; None for all of them."""
         size = self.people or MOST_PEOPLE
         return size if size < people else None
-
-
-class CannotRunError(ValueError):
-    """Raised by an attack that needs something which this case does not have; the message says what."""
 
 
 OnTables: TypeAlias = Callable[[Case], Protection]
@@ -116,7 +144,6 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def attack(
-    name: str,
     *,
     answers: Answer,
     place: int | None = None,
@@ -125,10 +152,9 @@ def attack(
     on_scores: str | None = None,
     on_one_number: str = "",
 ) -> Callable[[_Function], _Function]:
-    """Declare an attack: the decorated function is run, explained and offered by this name from then on.
+    """Declare an attack: the decorated function is run, explained and offered by its name from then on.
 
     Args:
-        name: What commands and files call it: the function's own name.
         answers: What it says about the regulators' criteria.
         place: Where it stands among the attacks that `run_attacks` runs; its random numbers depend on it, so
             that they stay when other attacks come. None for a function that is not one of them.
@@ -149,13 +175,14 @@ def attack(
         >>> registered()["linkage"].answers.criteria
         ('linkability', 'singling out')
     """
-    if place is not None and (headline is None or on_tables is None):
-        raise ValueError(f"{name} has place = {place}: give headline= and on_tables= as well")
-    taken = [one.name for one in _ATTACKS.values() if place is not None and one.place == place]
-    if taken and taken != [name]:
-        raise ValueError(f"place = {place} of {name} is taken by {taken[0]}: choose another number")
 
     def declare(function: _Function) -> _Function:
+        name = function.__name__
+        if place is not None and (headline is None or on_tables is None):
+            raise ValueError(f"{name} has place = {place}: give headline= and on_tables= as well")
+        taken = [one.name for one in _ATTACKS.values() if place is not None and one.place == place]
+        if taken and taken != [name]:
+            raise ValueError(f"place = {place} of {name} is taken by {taken[0]}: choose another number")
         _ATTACKS[name] = Attack(name, answers, place, headline, on_tables, on_scores, on_one_number)
         return function
 

@@ -16,15 +16,7 @@ from typing import Any, Literal, get_args
 
 from targetdp._core import check
 from targetdp.accounting import StatedLoss, compose
-from targetdp.attacks._declaration import (
-    INFERENCE,
-    LINKABILITY,
-    SINGLING_OUT,
-    Answer,
-    CannotRunError,
-    Case,
-    attack,
-)
+from targetdp.attacks._declaration import INFERENCE, LINKABILITY, SINGLING_OUT, Answer, Case, attack
 from targetdp.attacks._protection import Protection, Setting, worst
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import Mechanism, NoiseLaw, PrivateProjection
@@ -74,13 +66,11 @@ def _nats(loss: float) -> str:
 
 def _on_tables(case: Case) -> Protection:
     t = case.tables
-    if t.certificate is None:
-        raise CannotRunError("Not run: without a certificate the noise is not known.")
+    case.require(t.certificate, "Not run: without a certificate the noise is not known.")
     return distinguishing(t.rows.law, len(t.rows.features), scales_spent=t.scales_spent, B=t.B)
 
 
 @attack(
-    "distinguishing",
     place=2,
     answers=Answer(
         criteria=(SINGLING_OUT, LINKABILITY, INFERENCE),

@@ -10,20 +10,11 @@ from typing import Any
 import numpy as np
 
 from targetdp._core import Floats, Integers, Progress, Silent, check, row_product
-from targetdp.attacks._declaration import (
-    LINKABILITY,
-    Answer,
-    CannotRunError,
-    Case,
-    attack,
-    people_spared,
-    strongest_of,
-)
-from targetdp.attacks._linkage import same_people
-from targetdp.attacks._match._known_density import Noise, covariance_of
-from targetdp.attacks._match._pairs import check_ranks, describe_shares, nearest_ranks, setting_of
-from targetdp.attacks._match._units import check_squares
-from targetdp.attacks._protection import CONFIDENCE, Protection, worst
+from targetdp.attacks._declaration import LINKABILITY, Answer, Case, attack, people_spared, strongest_of
+from targetdp.attacks._match._known_noise import Noise, covariance_of
+from targetdp.attacks._match._matchers import Matcher, check_ranks, protection_from
+from targetdp.attacks._match._pairs import check_squares, same_people
+from targetdp.attacks._protection import CONFIDENCE, Protection
 
 SHARED, LEARNED = "shared columns", "learned from known pairs"
 STANDARDIZED = "shared columns, each in its own deviations"
@@ -40,26 +31,22 @@ def _headline(p: Protection) -> str:
 
 
 def _on_tables(case: Case) -> Protection:
-    one, two = case.tables, case.second
-    if two is None:
-        raise CannotRunError("Not run: it needs a second release of the same people (--second).")
+    one = case.tables
+    two = case.require(case.second, "Not run: it needs a second release of the same people (--second).")
     shared = [
         (one.features.index(name), two.features.index(name)) for name in one.features if name in two.features
     ]
-    if not shared:
-        raise CannotRunError("Not run: the two releases have no column in common.")
+    case.require(bool(shared), "Not run: the two releases have no column in common.")
     # Two releases may be sorted by different pseudonyms: people meet by their places in the original.
     _, here, there = np.intersect1d(one.places, two.places, assume_unique=True, return_indices=True)
-    if len(here) < 2:
-        raise CannotRunError("Not run: the two releases have fewer than two people in common.")
+    case.require(len(here) >= 2, "Not run: the two releases have fewer than two people in common.")
     return linkability(
         one.released[here], two.released[there], shared=shared, noise_a=one.law, noise_b=two.law,
-        confidence=case.confidence, rng=case.rng, progress=case.progress,
+        **case.options,
     )  # fmt: skip
 
 
 @attack(
-    "linkability",
     place=4,
     answers=Answer(
         criteria=(LINKABILITY,),
@@ -154,29 +141,20 @@ def linkability(
     if len(pairs):
         deviations = _noise_deviations(noise_a, noise_b, pairs, a.shape[1], b.shape[1])
         compared[SHARED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], deviations)
-        known_noise = (
-            "of the noise of both releases" if deviations is not None else "of the columns' deviations"
-        )
-        notes.append(f"Distances over {len(pairs)} shared columns are in units {known_noise}.")
+        units = "the columns' deviations" if deviations is None else "the noise of both releases"
+        notes.append(f"Distances over {len(pairs)} shared columns are in units of {units}.")
         if deviations is not None:  # the two releases may have been scaled differently
             compared[STANDARDIZED] = _comparable(a[:, pairs[:, 0]], b[:, pairs[:, 1]], None)
     if len(known):
         compared[LEARNED] = _learned(a, b, known)
         notes.append(f"{len(known)} known pairs were learned from, and taken out before matching.")
-    error_rate = (1 - confidence) / len(compared)
-    settings, details = {}, {}
-    for name, (from_a, from_b) in compared.items():
-        progress.phase(name, len(rest))
-        points, queries = np.ascontiguousarray(from_a[rest]), np.ascontiguousarray(from_b[rest])
-        ranked = nearest_ranks(queries, points, ranks[-1], progress)
-        settings[name] = setting_of(ranked.share_within(1), error_rate)
-        details[name] = describe_shares(
-            {rank: ranked.share_within(rank) for rank in ranks}, len(rest), error_rate
-        )
-    return worst(
-        settings, "upper", confidence=confidence,
-        people=len(rest), known_pairs=len(known), shares=details, notes=tuple(notes),
-    )  # fmt: skip
+    matchers = [
+        Matcher.by_distance(name, from_b[rest], from_a[rest], ranks, progress)
+        for name, (from_a, from_b) in compared.items()
+    ]
+    return protection_from(
+        matchers, len(rest), confidence, progress, known_pairs=len(known), notes=tuple(notes)
+    )
 
 
 def _shared_columns(shared: Any, columns_a: int, columns_b: int) -> Integers:
@@ -213,13 +191,14 @@ def _noise_deviations(
     noise_a: Noise | None, noise_b: Noise | None, pairs: Integers, columns_a: int, columns_b: int
 ) -> Floats | None:
     """Of each shared column, both noises together; None if they are not both known."""
-    variances = []
-    for noise, columns, name, place in (
-        (noise_a, columns_a, "noise_a", 0),
-        (noise_b, columns_b, "noise_b", 1),
-    ):
-        if noise is not None:
-            variances.append(np.diag(covariance_of(noise, columns, name))[pairs[:, place]])
+    variances = [
+        np.diag(covariance_of(noise, columns, name))[places]
+        for noise, columns, name, places in (
+            (noise_a, columns_a, "noise_a", pairs[:, 0]),
+            (noise_b, columns_b, "noise_b", pairs[:, 1]),
+        )
+        if noise is not None
+    ]
     return np.sqrt(sum(variances)) if len(variances) == 2 else None
 
 

@@ -4,13 +4,13 @@ The adversary knows every original row and must find out which released row belo
 knows less cannot do better.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from targetdp._core import Floats, Integers, Progress, Silent, check
+from targetdp._core import Floats, Progress, Silent, check
 from targetdp.attacks._declaration import (
     LINKABILITY,
     SINGLING_OUT,
@@ -20,33 +20,23 @@ from targetdp.attacks._declaration import (
     people_spared,
     strongest_of,
 )
-from targetdp.attacks._match._known_density import Noise, check_in_unit_ball, density_of
-from targetdp.attacks._match._one_to_one import SOFT_PASSES, assign, soft_ranks
-from targetdp.attacks._match._pairs import Ranks, check_ranks, describe_shares, nearest_ranks, setting_of
-from targetdp.attacks._match._units import check_squares, released_directions, units_of
-from targetdp.attacks._protection import CONFIDENCE, Protection, worst
+from targetdp.attacks._match._known_noise import Noise, check_in_unit_ball, density_of
+from targetdp.attacks._match._matchers import (
+    SOFT_PASSES,
+    Matcher,
+    assign,
+    check_ranks,
+    plateau_ranks,
+    protection_from,
+    soft_shares,
+)
+from targetdp.attacks._match._pairs import check_squares, released_directions, same_people, units_of
+from targetdp.attacks._protection import CONFIDENCE, Protection
 from targetdp.mechanisms import NoiseDensity
 
 NEAREST, LIKELIEST = "nearest row", "most likely row under the noise"
 SCALED, SEEN = "nearest row, columns in their deviations", "nearest row in the released directions"
 ASSIGNED, SOFT = "one-to-one assignment", "soft one-to-one matching"
-
-MatchShares = dict[int, Floats]
-"""For each rank everybody's chance to be found within it."""
-
-
-@dataclass(frozen=True)
-class Matcher:
-    """One way to match rows to people.
-
-    ``work`` counts the rows that it reports to progress, if that is known. In a one-to-one matching people
-    are found or missed in couples: ``people_per_match`` is 2 there.
-    """
-
-    name: str
-    work: int | None
-    run: Callable[[], MatchShares]
-    people_per_match: int = 1
 
 
 def _headline(p: Protection) -> str:
@@ -56,13 +46,10 @@ def _headline(p: Protection) -> str:
 
 def _on_tables(case: Case) -> Protection:
     t = case.tables
-    return linkage(
-        t.original, t.released, t.law, confidence=case.confidence, rng=case.rng, progress=case.progress
-    )
+    return linkage(t.original, t.released, t.law, **case.options)
 
 
 @attack(
-    "linkage",
     place=3,
     answers=Answer(
         criteria=(LINKABILITY, SINGLING_OUT),
@@ -151,57 +138,43 @@ def linkage(
     notes = ["Chance finds a person at rank r with probability r/n.", *_notes_on_noise(density)]
     units = units_of(released) if density is None else np.ones(1)
     if n <= assignment_limit:
-        matchers.append(
-            Matcher(
-                ASSIGNED, n, lambda: {1: assign(table / units, released / units, density, rng, progress)}, 2
-            )
-        )
+        assigned = partial(assign, table / units, released / units, density, rng, progress)
+        matchers.append(Matcher(ASSIGNED, n, lambda: {1: assigned()}, people_per_match=2))
     else:
         notes.append(
             f"{ASSIGNED} was not run: it needs all distances between {n} people at once; "
             f"assignment_limit is {assignment_limit}."
         )
     if density is not None and n <= matching_limit:
-        soft = _shares_by(lambda: soft_ranks(table, released, density, progress), ranks)
-        matchers.append(Matcher(SOFT, SOFT_PASSES * n, soft, 2))
+        soft = partial(soft_shares, table, released, density, ranks, progress)
+        matchers.append(Matcher(SOFT, SOFT_PASSES * n, soft, people_per_match=2))
     elif density is not None:
         notes.append(f"{SOFT} was not run: there are {n} people, matching_limit is {matching_limit}.")
     if density is not None and density.note:
         notes.append(density.note)
-
-    error_rate = (1 - confidence) / len(matchers)
-    settings, details = {}, {}
-    for matcher in matchers:
-        progress.phase(matcher.name, matcher.work)
-        shares = matcher.run()
-        settings[matcher.name] = setting_of(shares[1], error_rate, matcher.people_per_match)
-        details[matcher.name] = describe_shares(shares, n, error_rate, matcher.people_per_match)
-    return worst(settings, "upper", confidence=confidence, people=n, shares=details, notes=tuple(notes))
+    return protection_from(matchers, n, confidence, progress, notes=tuple(notes))
 
 
 def _by_distance(
     X: Floats, X_priv: Floats, density: NoiseDensity | None, ranks: Sequence[int], progress: Progress
 ) -> list[Matcher]:
     """The ways to put people in order by a distance, or by the likelihood that follows from one."""
-    n, most = len(X), ranks[-1]
-
-    def nearest(name: str, rows: Floats, people: Floats) -> Matcher:
-        return Matcher(name, n, _shares_by(lambda: nearest_ranks(rows, people, most, progress), ranks))
-
-    matchers = [nearest(NEAREST, X_priv, X)]
+    compared = {NEAREST: (X_priv, X)}
     directions = released_directions(X_priv)
     if directions is not None:
-        matchers.append(nearest(SEEN, X_priv @ directions, X @ directions))
+        compared[SEEN] = X_priv @ directions, X @ directions
+    plateau = None
     if density is None:
         units = units_of(X_priv)
-        matchers.append(nearest(SCALED, X_priv / units, X / units))
+        compared[SCALED] = X_priv / units, X / units
     elif not density.nearer_is_likelier:
         plateau = density.plateau(np.linalg.norm(X_priv - X, axis=1))
         if plateau is None:
-            matchers.append(nearest(LIKELIEST, density.whitened(X_priv), density.whitened(X)))
-        else:
-            by_steps = _shares_by(lambda: plateau_ranks(X[:, 0], X_priv[:, 0], plateau), ranks)
-            matchers.append(Matcher(LIKELIEST, None, by_steps))
+            compared[LIKELIEST] = density.whitened(X_priv), density.whitened(X)
+    matchers = [Matcher.by_distance(name, *tables, ranks, progress) for name, tables in compared.items()]
+    if plateau is not None:
+        steps = plateau_ranks(X[:, 0], X_priv[:, 0], plateau)
+        matchers.append(Matcher(LIKELIEST, None, lambda: steps.shares(ranks)))
     return matchers
 
 
@@ -211,37 +184,3 @@ def _notes_on_noise(density: NoiseDensity | None) -> list[str]:
     if density.nearer_is_likelier:
         return ["Under this noise the nearest row is the most likely one: one attack stands for both."]
     return []
-
-
-def _shares_by(rank_everybody: Callable[[], Ranks], ranks: Sequence[int]) -> Callable[[], MatchShares]:
-    """A matcher's work: put everybody's candidates in order, and read off the shares at each rank."""
-
-    def run() -> MatchShares:
-        ranked = rank_everybody()
-        return {rank: ranked.share_within(rank) for rank in ranks}
-
-    return run
-
-
-def same_people(table: Floats, name: str, other: Floats, other_name: str) -> int:
-    """How many rows both have; row i must be about the same person in both."""
-    if len(table) != len(other):
-        raise ValueError(
-            f"{other_name} has {len(other)} rows, {name} has {len(table)}: row i must be about the same "
-            "person in both; join them by id first"
-        )
-    return len(table)
-
-
-def plateau_ranks(x: Floats, z: Floats, plateau: tuple[Floats, Floats]) -> Ranks:
-    """Ranks in one column: people between the same two distances, on one step, are equally likely."""
-    ordered = np.sort(x)
-
-    def nearer_than(distances: Floats) -> Integers:
-        begin = np.searchsorted(ordered, z - distances, "right")
-        end = np.searchsorted(ordered, z + distances, "left")
-        return np.asarray(np.maximum(end - begin, 0))
-
-    inner, outer = plateau
-    before = nearer_than(inner)
-    return Ranks(before, np.maximum(nearer_than(outer) - before, 1))

@@ -13,11 +13,9 @@ from scipy.optimize import brentq
 from scipy.special import bdtr, ndtri
 
 from targetdp._core import Floats, Progress, Silent, check
-from targetdp.attacks._declaration import Answer, CannotRunError, Case, attack, share_up, strongest_of
-from targetdp.attacks._match._known_density import Noise, check_in_unit_ball, density_of
-from targetdp.attacks._match._one_to_one import log_sums
-from targetdp.attacks._match._pairs import over_pairs
-from targetdp.attacks._match._units import check_squares, shared_note, units_of
+from targetdp.attacks._declaration import Answer, Case, attack, share_up, strongest_of
+from targetdp.attacks._match._known_noise import Noise, check_in_unit_ball, density_of
+from targetdp.attacks._match._pairs import check_squares, log_sums, over_pairs, shared_note, units_of
 from targetdp.attacks._protection import (
     CONFIDENCE,
     Interval,
@@ -39,14 +37,14 @@ ALARMS = 10
 
 
 @dataclass(frozen=True)
-class Estimate:
+class IntervalEstimate:
     """A figure and its interval."""
 
     value: float
     interval: Interval
 
 
-def area_under_curve(members: Floats, outsiders: Floats, error_rate: float) -> Estimate:
+def area_under_curve(members: Floats, outsiders: Floats, error_rate: float) -> IntervalEstimate:
     """The chance that a member's statistic is above an outsider's (ties count half).
 
     The interval is the wider, at either end, of two: DeLong, DeLong and Clarke-Pearson's (1988) on the logit
@@ -63,14 +61,14 @@ def area_under_curve(members: Floats, outsiders: Floats, error_rate: float) -> E
         reach = z * math.sqrt(variance) / (area * (1 - area))
         center = math.log(area / (1 - area))
         ends.append((_expit(center - reach), _expit(center + reach)))
-    return Estimate(area, (min(low for low, _ in ends), max(high for _, high in ends)))
+    return IntervalEstimate(area, (min(low for low, _ in ends), max(high for _, high in ends)))
 
 
-def _share_below(values: Floats, others: Floats) -> Floats:
-    """For each value the share of others below it, ties by half."""
-    ordered = np.sort(others)
+def _share_below(values: Floats, compared: Floats) -> Floats:
+    """For each value the share of those compared that are below it, ties by half."""
+    ordered = np.sort(compared)
     places = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
-    return np.asarray(places / (2 * len(others)))
+    return np.asarray(places / (2 * len(compared)))
 
 
 def _expit(x: float) -> float:
@@ -91,7 +89,7 @@ def _interval_by_hypotheses(area: float, m: int, n: int, z: float) -> Interval:
     return low, high
 
 
-def true_positives(members: Floats, outsiders: Floats, error_rate: float) -> Estimate:
+def true_positives(members: Floats, outsiders: Floats, error_rate: float) -> IntervalEstimate:
     """The share of members above the threshold that a share of 10/|H| of outsiders is above.
 
     The threshold is the outsiders' tenth value from above (and for 10/|H| of its weight the eleventh: the
@@ -100,14 +98,12 @@ def true_positives(members: Floats, outsiders: Floats, error_rate: float) -> Est
     The interval knows that the threshold is uncertain too: half of the error rate goes to the rank at which
     the true quantile lies, half to the count of members above it. It is exact, and a little wide.
     """
-    m = len(outsiders)
-    rate = false_alarms(m)
-    share = ALARMS / m
-    value = (1 - share) * _above(members, outsiders, ALARMS) + share * _above(members, outsiders, ALARMS + 1)
-    fewest, most = _quantile_ranks(m, rate, error_rate / 2)
+    rate = false_alarms(len(outsiders))
+    value = (1 - rate) * _above(members, outsiders, ALARMS) + rate * _above(members, outsiders, ALARMS + 1)
+    fewest, most = _quantile_ranks(len(outsiders), rate, error_rate / 2)
     low = lowest_share(len(members) * _above(members, outsiders, fewest), len(members), error_rate / 4)
     high = highest_share(len(members) * _above(members, outsiders, most), len(members), error_rate / 4)
-    return Estimate(value, (float(low), float(high)))
+    return IntervalEstimate(value, (float(low), float(high)))
 
 
 def false_alarms(outsiders: int) -> float:
@@ -168,16 +164,11 @@ def _headline(p: Protection) -> str:
 
 def _on_tables(case: Case) -> Protection:
     t = case.tables
-    if t.holdout is None:
-        raise CannotRunError("Not run: it needs people who are not in the release (--holdout).")
-    return membership(
-        t.original, t.released, t.holdout, t.law, confidence=case.confidence, rng=case.rng,
-        progress=case.progress,
-    )  # fmt: skip
+    outside = case.require(t.holdout, "Not run: it needs people who are not in the release (--holdout).")
+    return membership(t.original, t.released, outside, t.law, **case.options)
 
 
 @attack(
-    "membership",
     place=5,
     answers=Answer(
         criteria=(),
@@ -288,7 +279,7 @@ def membership(
     )  # fmt: skip
 
 
-def _setting(estimate: Estimate, guessing: float) -> Setting:
+def _setting(estimate: IntervalEstimate, guessing: float) -> Setting:
     """1 where the figure is what guessing gives, 0 where it is 1."""
 
     def score(value: float) -> float:
@@ -352,8 +343,8 @@ def _nearest(people: Floats, released: Floats, progress: Progress) -> Floats:
     """Squared distance to the nearest released row."""
     nearest = np.full(len(people), math.inf)
 
-    def look(queries: slice, points: slice, squared: Floats) -> None:  # noqa: ARG001
+    def keep_nearest(queries: slice, points: slice, squared: Floats) -> None:  # noqa: ARG001
         np.minimum(nearest[queries], squared.min(axis=1), out=nearest[queries])
 
-    over_pairs(people, released, look, progress)
+    over_pairs(people, released, keep_nearest, progress)
     return nearest

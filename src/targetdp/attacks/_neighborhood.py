@@ -8,7 +8,7 @@ import numpy as np
 
 from targetdp._core import Floats, Integers, Progress, Silent, check
 from targetdp.attacks._declaration import Answer, attack
-from targetdp.attacks._search._counting import count_within
+from targetdp.attacks._search._tree import count_within
 from targetdp.normalization import Normalized, clip_rows
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
@@ -20,7 +20,7 @@ class Neighborhood:
 
     It is a statistic of the original rows: for the data holder's eyes, unless they are public or invented.
 
-    Attributes:
+    Args:
         B: The distance.
         people: How many people the table has.
         crowd: For each person who was looked at, how many others are within B.
@@ -84,11 +84,11 @@ def in_a_sentence(B: float, typical: float, alone: float, looked_at: int, people
         'At B = 0.25 a typical person has 37 others who look alike; 4.0% of people have nobody.'
     """
     many = math.floor(typical)
-    others = f"{many:,} {'other who looks' if many == 1 else 'others who look'}"
+    crowd = f"{many:,} {'other who looks' if many == 1 else 'others who look'}"
     sampled = looked_at < people
     sample = f" (of {looked_at:,} people looked at)" if sampled else ""
     return (
-        f"At B = {B:.12g} a typical person has {others} alike; {_nobody(alone, sampled)} have nobody{sample}."
+        f"At B = {B:.12g} a typical person has {crowd} alike; {_nobody(alone, sampled)} have nobody{sample}."
     )
 
 
@@ -103,7 +103,6 @@ def _nobody(alone: float, sampled: bool) -> str:
 
 
 @attack(
-    "neighborhood",
     answers=Answer(
         criteria=(),
         adversary="None: this is no attack. It counts, in the original table, the people within B of each.",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats, Integers, Progress
-from targetdp.attacks._match._known_density import check_differs_by_noise, in_scores
+from targetdp.attacks._match._known_noise import check_differs_by_noise, in_scores
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of
 from targetdp.normalization import (
@@ -54,7 +54,7 @@ class RowsBeforeScoring:
 class JoinedTables:
     """What attacks work on: row i of ``original`` and of ``released`` is the same person.
 
-    Attributes:
+    Args:
         features: The released columns.
         original: Rows in the units of the release: scaled and clipped as its mechanism saw them or, where
             scores were released, their exact scores.
@@ -180,20 +180,20 @@ def join_tables(
             f"original {original} has {len(rest):,} people who are not in release {released}: leave them "
             "out, or say that they are the holdout (--rest-is-holdout)"
         )
-    others = mine.rows[rest] if len(rest) else None
+    outside = mine.rows[rest] if len(rest) else None
     if holdout is not None:
-        if others is not None:
+        if outside is not None:
             raise ValueError("holdout is given twice: as a table and as the rest of the original; choose one")
         aside = _read(holdout, id_column, names, gaps, progress)
         _check_holdout(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
-        others = aside.rows
+        outside = aside.rows
     rows = mine.rows[here]
     used = _scales(rows, names, proof, scales)
     if used is not None:
         rows = normalize(rows, used).X
-        others = None if others is None else normalize(others, used).X
+        outside = None if outside is None else normalize(outside, used).X
     notes = (AS_THEY_ARE,) if proof is None and used is None else ()
-    tables = JoinedTables(names, rows, private.rows, others, proof, notes, here)
+    tables = JoinedTables(names, rows, private.rows, outside, proof, notes, here)
     if proof is not None and proof.scores is not None:
         tables = _in_scores(tables, proof, aside=len(rest))
     check_differs_by_noise(tables.original, tables.released, tables.law)
@@ -205,9 +205,9 @@ def _in_scores(tables: JoinedTables, proof: Certificate, aside: int) -> JoinedTa
 
     ``aside`` counts people of the original who are not in the release.
     """
-    law, notes = tables.law, tables.notes
-    if not isinstance(law, LinearLaw):
-        raise ValueError("the certificate has no weights for its scores: run targetdp verify")  # noqa: TRY004
+    law, notes = None if tables.law is None else tables.law.linear, tables.notes
+    if law is None:
+        raise ValueError("the certificate has no weights for its scores: run targetdp verify")
     if aside and proof.sample is not None and not proof.sample.scored:
         notes = (*notes, SAMPLE_ASIDE)
     return replace(

@@ -76,7 +76,7 @@ CONFIDENCE = 0.95
 class Setting:
     """One way to run an attack (a net size, a column).
 
-    Attributes:
+    Args:
         score: Its own score, not capped; it may be infinite, as a ratio to nothing is.
         interval: The ends of its confidence interval, the lower one first.
 
@@ -104,7 +104,7 @@ class Setting:
 class Protection:
     """How well people were protected from an attack.
 
-    Attributes:
+    Args:
         score: Protection from the strongest setting of the attack, from 0 (none) to 1 (safe).
         interval: A confidence interval for the score; all settings share its error rate, so that choosing
             the worst of them does not flatter it.
@@ -133,7 +133,7 @@ class Protection:
 
     def record(self) -> dict[str, Any]:
         """Plain data, ready for JSON: what is not finite comes as null."""
-        record: dict[str, Any] = _plain(self)
+        record: dict[str, Any] = plain_data(self)
         return record
 
 
@@ -240,15 +240,16 @@ def _cap(score: float) -> float:
     return min(1.0, max(0.0, score))
 
 
-def _plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
+    """A value as JSON has it: a dataclass as its fields, an array as a list, what is not finite as None."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: plain_data(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): plain_data(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [plain_data(part) for part in value]
     if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
+        return plain_data(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value

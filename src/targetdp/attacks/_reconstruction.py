@@ -13,26 +13,17 @@ import numpy as np
 from scipy.special import stdtrit
 
 from targetdp._core import Floats, Progress, Silent, check
-from targetdp.attacks._declaration import (
-    INFERENCE,
-    Answer,
-    CannotRunError,
-    Case,
-    attack,
-    share_down,
-    strongest_of,
-)
-from targetdp.attacks._guess._mixture import Mixture
+from targetdp.attacks._declaration import INFERENCE, Answer, Case, attack, share_down, strongest_of
+from targetdp.attacks._guess._mixture import Mixture, expectation
 from targetdp.attacks._guess._prior import (
     fitted_prior,
     linear_estimate,
     linear_prior,
     notes_on_fitting,
-    posterior,
+    posterior_spread,
 )
-from targetdp.attacks._linkage import same_people
-from targetdp.attacks._match._known_density import Noise, check_in_unit_ball
-from targetdp.attacks._match._units import KnownNoise
+from targetdp.attacks._match._known_noise import KnownNoise, Noise, check_in_unit_ball
+from targetdp.attacks._match._pairs import same_people
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, worst
 from targetdp.normalization import clip_rows
 
@@ -114,15 +105,11 @@ def _headline(p: Protection) -> str:
 
 def _on_tables(case: Case) -> Protection:
     t = case.tables
-    if t.law is None:
-        raise CannotRunError("Not run: without a certificate of added noise there is no noise to undo.")
-    return reconstruction(
-        t.released, t.law, t.original, confidence=case.confidence, rng=case.rng, progress=case.progress
-    )
+    law = case.require(t.law, "Not run: without a certificate of added noise there is no noise to undo.")
+    return reconstruction(t.released, law, t.original, **case.options)
 
 
 @attack(
-    "reconstruction",
     place=6,
     answers=Answer(
         criteria=(INFERENCE,),
@@ -261,7 +248,7 @@ class _Fit:
 
     def mixture(self) -> Floats:
         """The mean of everybody's row given the release, under the mixture."""
-        return self._in_the_ball(posterior(self.prior, self.rows, self.noise).means)
+        return self._in_the_ball(expectation(self.prior, self.rows, self.noise).means)
 
     def _in_the_ball(self, estimates: Floats) -> Floats:
         """Back to the units of the rows: what has no noise, or nothing left of it, stays as it is."""
@@ -273,52 +260,32 @@ class _Fit:
         A jackknife over groups of people tells how the linear prior's figures vary; the mixture's, which is
         not fitted again, is taken to vary as much in proportion.
         """
-        whole = self._linear_variances(np.ones(len(self.rows), dtype=bool))
+        before, after = self._linear_variances(np.ones(len(self.rows), dtype=bool))
         group = rng.permutation(len(self.rows)) % min(_GROUPS, len(self.rows))
-        groups = int(group.max()) + 1
-        parts = [self._linear_variances(group != g) for g in range(groups)] if groups > 1 else []
-        spread = posterior(self.prior, self.rows, self.noise).spread
-        prior = linear_prior(self.rows, self.noise.lengths)
-        squares = {
-            AS_RELEASED: np.diag(self.noise.covariance),
-            LINEAR: self._by_column(_posterior_covariance(prior.covariances[0])),
-            MIXTURE: self._by_column(spread),
-        }
+        parts = [self._linear_variances(group != g) for g in np.unique(group)] if group.any() else []
+        befores, afters = np.reshape(parts, (-1, 2)).T
         noise = self.noise.variance
-        released = _jackknife(
-            noise, whole.before, [noise] * len(parts), [part.before for part in parts], error_rate
-        )
-        linear = _jackknife(
-            whole.after,
-            whole.before,
-            [part.after for part in parts],
-            [part.before for part in parts],
-            error_rate,
-        )
-        before = float(self._by_column(_covariance(self.prior)).sum())
-        mixture = _equally_wide(float(squares[MIXTURE].sum()), before, linear)
+        released = _jackknife(noise, before, noise, befores, error_rate)
+        linear = _jackknife(after, before, afters, befores, error_rate)
+        spread = self._by_column(posterior_spread(self.prior, self.rows, self.noise))
+        covariance = linear_prior(self.rows, self.noise.lengths).covariances[0]
+        of_mixture = float(self._by_column(_covariance(self.prior)).sum())
+        mixture = _equally_wide(float(spread.sum()), of_mixture, linear)
         return {
-            AS_RELEASED: _Error(squares[AS_RELEASED], whole.before, released),
-            LINEAR: _Error(squares[LINEAR], whole.before, linear),
-            MIXTURE: _Error(squares[MIXTURE], before, mixture),
+            AS_RELEASED: _Error(np.diag(self.noise.covariance), before, released),
+            LINEAR: _Error(self._by_column(_posterior_covariance(covariance)), before, linear),
+            MIXTURE: _Error(spread, of_mixture, mixture),
         }
 
-    def _linear_variances(self, chosen: Mask) -> "_Variances":
+    def _linear_variances(self, chosen: Mask) -> tuple[float, float]:
+        """People's variance before their row is seen and after, by the linear prior of some."""
         covariance = linear_prior(self.rows[chosen], self.noise.lengths).covariances[0]
         before, after = self._by_column(covariance), self._by_column(_posterior_covariance(covariance))
-        return _Variances(float(before.sum()), float(after.sum()))
+        return float(before.sum()), float(after.sum())
 
     def _by_column(self, covariance: Floats) -> Floats:
         """Variances in units of the rows, of a covariance in units of the noise; none is below 0."""
         return np.asarray(np.maximum(0.0, np.einsum("ij,ij->j", self.back, covariance @ self.back)))
-
-
-@dataclass(frozen=True)
-class _Variances:
-    """Of people ``before`` anything is known of each, and ``after``."""
-
-    before: float
-    after: float
 
 
 def _posterior_covariance(covariance: Floats) -> Floats:
@@ -361,13 +328,13 @@ def _ratio(errors: Floats, variances: Floats, error_rate: float) -> Setting:
 
 
 def _jackknife(
-    after: float, before: float, without: list[float], befores: list[float], error_rate: float
+    after: float, before: float, afters: Floats | float, befores: Floats, error_rate: float
 ) -> Setting:
     """The ratio of what is left to what there was; its logarithm varies as it does without each group."""
-    if before < _NOTHING or len(without) < 2 or min(befores) < _NOTHING:
+    if before < _NOTHING or len(befores) < 2 or befores.min() < _NOTHING:
         return _UNKNOWN
     ratio = after / before
-    logs = np.log(np.array(without) / np.array(befores))
+    logs = np.log(afters / befores)
     deviation = math.sqrt((len(logs) - 1) * float(logs.var()))
     reach = float(stdtrit(len(logs) - 1, 1 - error_rate / 2)) * deviation
     return Setting(ratio, (ratio * math.exp(-reach), ratio * math.exp(reach)))

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from targetdp._core import Progress, Silent, check
-from targetdp.attacks._attribute_inference import ONE_COLUMN, known_counts, plan_searches
-from targetdp.attacks._declaration import INFERENCE, Answer, CannotRunError, Case, attack, failed_guesses
-from targetdp.attacks._guess._failed_guesses import column_names
-from targetdp.attacks._guess._informed_guesses import InformedAttack
-from targetdp.attacks._guess._linear_guess import Observation
-from targetdp.attacks._match._known_density import Noise
+from targetdp.attacks._attribute_inference import ONE_COLUMN
+from targetdp.attacks._declaration import INFERENCE, Answer, Case, attack, failed_guesses
+from targetdp.attacks._guess._failed_guesses import GuessingPlan
+from targetdp.attacks._guess._informed_guesses import InformedAttack, Observation
+from targetdp.attacks._match._known_noise import Noise
 from targetdp.attacks._protection import CONFIDENCE, Protection
 from targetdp.mechanisms import norm_bound, weights_matrix
 
@@ -40,20 +39,15 @@ def _headline(p: Protection) -> str:
 
 def _on_tables(case: Case) -> Protection:
     """Scores have no columns on which people could look alike: this adversary takes that one's place."""
-    rows = case.tables.rows_before_scoring
-    if rows is None:
-        raise CannotRunError("Not run: no scores were released.")
-    if len(rows.features) < 2:
-        raise CannotRunError(ONE_COLUMN)
+    rows = case.require(case.tables.rows_before_scoring, "Not run: no scores were released.")
+    case.require(len(rows.features) >= 2, ONE_COLUMN)
     return score_inference(
         rows.original, case.tables.released, rows.law.weights, rows.law, rows.holdout, columns=rows.features,
-        people=case.sample_size(len(rows.original)), confidence=case.confidence, rng=case.rng,
-        progress=case.progress,
+        people=case.sample_size(len(rows.original)), **case.options,
     )  # fmt: skip
 
 
 @attack(
-    "score_inference",
     answers=Answer(
         criteria=(INFERENCE,),
         adversary="Knows whose score is whose, the weights, the law of the noise, some columns of each "
@@ -149,17 +143,14 @@ def score_inference(
             f"weights have norm {norm_bound(matrix):.4g}, above 1: give those that made the scores, as the "
             "certificate has them (Scores(weights, noise).weights)"
         )
-    one_each = len(matrix) == 1 and np.ndim(scores) == 1
+    if len(matrix) == 1 and np.ndim(scores) == 1:
+        scores = np.reshape(scores, (-1, 1))
     observation = Observation.of(matrix, noise, rows.shape[1])
-    informed = InformedAttack.of(
-        rows, np.reshape(scores, (-1, 1)) if one_each else scores, "scores", observation, holdout, population,
-        tolerance,
-    )  # fmt: skip
+    informed = InformedAttack.of(rows, scores, "scores", observation, holdout, population, tolerance)
     return _attack(informed, known, draws, people, columns, confidence, rng, progress)
 
 
 @attack(
-    "row_inference",
     answers=Answer(
         criteria=(INFERENCE,),
         adversary="Knows whose row is whose, the law of the noise, some columns of each person exactly, "
@@ -235,14 +226,8 @@ def _attack(
     progress: Progress | None,
 ) -> Protection:  # fmt: skip
     """Check what both attacks share, and run it."""
-    n, d = informed.rows.shape
-    counts, names = known_counts(known, d), column_names(columns, d)
-    draws = check.integer("draws", draws, at_least=1)
     confidence = check.number("confidence", confidence, above=0, below=1)
     rng = check.generator(rng) or np.random.default_rng()
-    if people is not None:
-        people = check.integer("people", people, at_least=1, at_most=n)
-        sample = np.sort(rng.choice(n, people, replace=False))
-        informed = replace(informed, rows=informed.rows[sample], released=informed.released[sample])
-    plan = {h: plan_searches(d, h, draws, rng) for h in counts}
-    return informed.protection(plan, names, draws, confidence, progress or Silent())
+    plan = GuessingPlan.of(informed.rows.shape, known, draws, people, columns, rng)
+    informed = replace(informed, rows=informed.rows[plan.sample], released=informed.released[plan.sample])
+    return informed.protection(plan, confidence, progress or Silent())

@@ -1,4 +1,13 @@
-"""The net attack (Methods, Privacy Attacks): look for boxes that hold exactly one person."""
+"""The net attack (Methods, Privacy Attacks): look for boxes that hold exactly one person.
+
+A box of size c around a released row holds exactly one person if d₁ ≤ c < d₂, the two smallest distances
+(largest difference over columns) from that row. Only sizes below the second distance found so far can still
+do it, so a search never looks farther than the largest of those: closer than a search for the two neighbors
+themselves would.
+
+Most rows are ruled out in single precision, of which a processor compares twice as many at once; rounding
+errs on the side of looking closer: distances themselves are taken in full precision.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -7,16 +16,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from targetdp._core import Floats, Progress, Silent, check
+from targetdp._core import Floats, Integers, Progress, Silent, check, in_threads, kernel
 from targetdp.attacks._declaration import SINGLING_OUT, Answer, Case, attack, people_spared, strongest_of
-from targetdp.attacks._match._units import rows_in_common
+from targetdp.attacks._match._pairs import rows_in_common
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, share_interval, worst
-from targetdp.attacks._search._net import alone_in_boxes
+from targetdp.attacks._search._tree import Tree, grow
 
 NET_SIZES = (1 / 10, 1 / 3, 1 / 2, 2 / 3, 1.0)
 """The paper's five, in deviations of the released columns."""
 
 _FARTHEST = 1e300
+
+Rough = NDArray[np.float32]
+Marks = NDArray[np.int32]
+
+LEAF = 256
+"""Rows in a leaf, at most."""
+
+PIECE = 2_000
+"""Queries that a thread takes at a time."""
+
+_LARGEST = float(np.finfo(np.float32).max)
+"""What is larger is brought down to it, on both sides: no two values get farther apart."""
+
+GLANCE = 4
+"""Columns that are compared before asking whether any row of a leaf is still in the box."""
 
 
 def _headline(p: Protection) -> str:
@@ -29,7 +53,6 @@ def _on_tables(case: Case) -> Protection:
 
 
 @attack(
-    "singling_out",
     place=0,
     answers=Answer(
         criteria=(SINGLING_OUT,),
@@ -196,3 +219,109 @@ def _checked(net_sizes: Sequence[float]) -> Floats:
         for i, size in enumerate(given)
     }
     return np.array(sorted(sizes - {0.0}), dtype=np.float64)
+
+
+# Boxes of several sizes around each query: which of them hold exactly one point, and which one.
+
+
+def alone_in_boxes(points: Floats, queries: Floats, sizes: Floats, progress: Progress) -> Integers:
+    """For each query (row) and size (column, ascending) the one point in that box, or −1 if not just one."""
+    tree = grow(points, LEAF)
+    order = grow(queries, LEAF).order  # neighbors look into much the same leaves
+    isolated = np.empty((len(queries), len(sizes)), dtype=np.int64)
+    rough = np.clip(tree.values, -_LARGEST, _LARGEST).astype(np.float32)
+
+    def work(begin: int, end: int) -> None:
+        outside = np.empty(tree.leaf_rows, dtype=np.int32)
+        _search(queries, order[begin:end], tree, rough, sizes, outside, isolated)
+
+    in_threads(work, len(queries), PIECE, progress)
+    alone = isolated >= 0
+    isolated[alone] = tree.order[isolated[alone]]
+    return isolated
+
+
+@kernel
+def _search(  # noqa: PLR0912 (one walk through a tree)
+    queries: Floats, mine: Integers, tree: Tree, rough: Rough, sizes: Floats, outside: Marks,
+    isolated: Integers,
+) -> None:  # fmt: skip
+    low, high = tree.low, tree.high
+    d, first_leaf = queries.shape[1], len(low) // 2
+    stack, gaps = np.empty(128, dtype=np.int64), np.empty(128)
+    for q in mine:
+        query = queries[q]
+        one, two, nearest = np.inf, np.inf, -1
+        alive = len(sizes) - 1  # sizes up to this one may still hold exactly one point
+        depth = 1
+        stack[0], gaps[0] = 0, 0.0
+        while depth > 0 and alive >= 0:
+            depth -= 1
+            node, bound = stack[depth], sizes[alive]
+            if gaps[depth] > bound:
+                continue
+            if node < first_leaf:
+                near, far = 2 * node + 1, 2 * node + 2
+                to_near, to_far = _gap(query, low[near], high[near]), _gap(query, low[far], high[far])
+                if to_near > to_far:
+                    near, far, to_near, to_far = far, near, to_far, to_near
+                if to_far <= bound:
+                    stack[depth], gaps[depth] = far, to_far
+                    depth += 1
+                if to_near <= bound:
+                    stack[depth], gaps[depth] = near, to_near
+                    depth += 1
+                continue
+            begin, columns = tree.begins[node], tree.column_order[node - first_leaf]
+            rows = outside[: tree.sizes[node]]
+            if not _any_inside(query, rough[begin * d : (begin + len(rows)) * d], columns, bound, rows):
+                continue
+            block = tree.values[begin * d : (begin + len(rows)) * d]
+            for i in range(len(rows)):
+                if rows[i] == 0:
+                    apart = 0.0
+                    for place in range(d):
+                        apart = max(apart, abs(block[place * len(rows) + i] - query[columns[place]]))
+                    if apart < one:
+                        one, two, nearest = apart, one, begin + i
+                    elif apart < two:
+                        two = apart
+            while alive >= 0 and sizes[alive] >= two:
+                alive -= 1
+        for k in range(len(sizes)):
+            isolated[q, k] = nearest if one <= sizes[k] < two else -1
+
+
+@kernel
+def _any_inside(query: Floats, block: Rough, columns: Integers, bound: float, outside: Marks) -> bool:
+    """Mark rows of a leaf that lie outside the box; stop as soon as all do.
+
+    A value x in the box is at most |query| + bound, so that rounding both, and their difference, to 24 bits
+    moves the difference by less than 2⁻²² of |query| + bound: no row in the box is marked.
+    """
+    d, m = len(columns), len(outside)
+    outside[:] = 0
+    for first in range(0, d, GLANCE):
+        for place in range(first, min(first + GLANCE, d)):
+            x, column = query[columns[place]], block[place * m : (place + 1) * m]
+            middle = np.float32(min(max(x, -_LARGEST), _LARGEST))
+            reach = np.float32(bound + 2.0**-21 * (abs(x) + bound) + 2.0**-140)
+            for i in range(m):
+                outside[i] |= abs(column[i] - middle) > reach
+        inside = 0
+        for i in range(m):
+            inside += outside[i] == 0
+        if inside == 0:
+            return False
+    return True
+
+
+@kernel
+def _gap(query: Floats, low: Floats, high: Floats) -> float:
+    """How far a query is from a box, in the largest difference over columns."""
+    gap = 0.0
+    for j in range(len(query)):
+        below, above = low[j] - query[j], query[j] - high[j]
+        away = below if below > above else above
+        gap = away if away > gap else gap
+    return gap

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from targetdp._core import down
-from targetdp.cli._console import Bar, audited, cells, emit, must_be_free, names, out, save_text, tell, warn
-from targetdp.cli._console import attacks as completed
+from targetdp.cli import _console as completion
+from targetdp.cli._console import Bar, PublicKey, cells, emit, must_be_free, names, out, save_text, tell, warn
 
 FOR_THE_HOLDER = (
     "These scores are statistics of the original rows: for the data holder's eyes, not to be published with "
@@ -29,7 +29,8 @@ def attack(  # noqa: PLR0912 (one command, many options)
     attacks: Annotated[
         str | None,
         typer.Option(
-            help="which attacks: singling_out,linkage,… or @FILE; default: all", autocompletion=completed
+            help="which attacks: singling_out,linkage,… or @FILE; default: all",
+            autocompletion=completion.attacks,
         ),
     ] = None,
     certificate: Annotated[
@@ -53,9 +54,7 @@ def attack(  # noqa: PLR0912 (one command, many options)
     second_scales: Annotated[
         Path | None, typer.Option(help="scales file of the second release, where it is needed")
     ] = None,
-    public_key: Annotated[
-        str | None, typer.Option(help="the data holder's public key, as `targetdp key` prints it")
-    ] = None,
+    public_key: PublicKey = None,
     pseudonym_key: Annotated[
         Path | None, typer.Option(help="key of the release's pseudonyms, if it has any")
     ] = None,
@@ -228,7 +227,7 @@ def audit(
     delta: Annotated[float, typer.Option(help="δ of the claim")],
     features: Annotated[int, typer.Option(help="number of columns")] = 10,
     mechanism: Annotated[
-        str, typer.Option(help="least-noise, or another by name", autocompletion=audited)
+        str, typer.Option(help="least-noise, or another by name", autocompletion=completion.audited)
     ] = "least-noise",
     distance: Annotated[float | None, typer.Option(help="audit two people so far apart; default: B")] = None,
     runs: Annotated[int, typer.Option(help="runs on each of the two people")] = 200_000,
@@ -252,7 +251,7 @@ def audit(
             build(claim), dimensions=d, distance=distance, runs=runs, confidence=confidence, progress=bar
         )
     if as_json:
-        emit(json.dumps({"mechanism": name} | result.record(), indent=2, ensure_ascii=False))
+        emit({"mechanism": name} | result.record())
     else:
         out().print(f"{name}: {result.sentence}", highlight=False)
     if not result.holds:

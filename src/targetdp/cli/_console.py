@@ -1,9 +1,11 @@
 """What commands share: lists of names, progress on stderr, tables on stdout."""
 
+import inspect
+import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -11,6 +13,38 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.text import Text
 
 from targetdp._core import declared
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+PublicKey = Annotated[
+    str | None, typer.Option(help="the data holder's public key, as `targetdp key` prints it")
+]
+
+
+def option(kind: Any, words: str, *flags: str, **more: Any) -> Any:
+    """An option that `takes` gives a command: what it must be, if it is given, and its help."""
+    return Annotated[kind | None, typer.Option(*flags, help=words, **more)]
+
+
+def takes(options: Mapping[str, Any]) -> Callable[[Command], Command]:
+    """Give a command these options, by name, in place of its ``**given``; unless given, they are None.
+
+    In its help they stand behind what it takes itself, and before what it takes by keyword only.
+    """
+
+    def declare(command: Command) -> Command:
+        signature = inspect.signature(command)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        shared = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in options.items()
+        ]
+        first = [p for p in own if p.kind is not p.KEYWORD_ONLY]
+        last = [p for p in own if p.kind is p.KEYWORD_ONLY]
+        command.__signature__ = signature.replace(parameters=[*first, *shared, *last])  # type: ignore[attr-defined]
+        return command
+
+    return declare
 
 
 class PublishedError(Exception):
@@ -66,9 +100,9 @@ def cells(*values: str) -> list[Text]:
     return [Text(value) for value in values]
 
 
-def emit(text: str) -> None:
-    """Data for the next program."""
-    typer.echo(text)
+def emit(data: Any) -> None:
+    """Data for the next program: text as it is, all else as JSON."""
+    typer.echo(data if isinstance(data, str) else json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def must_be_free(name: str, path: Path, *, force: bool) -> None:

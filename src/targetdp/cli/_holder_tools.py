@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from targetdp.cli._console import Bar, cells, constants, emit, names, out, save_new, tell
+from targetdp.cli._console import Bar, PublicKey, cells, constants, emit, names, out, save_new, tell
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -57,9 +57,7 @@ def verify(
     certificate: Annotated[
         Path | None, typer.Option(help="its certificate; default: OUTPUT.certificate.json")
     ] = None,
-    public_key: Annotated[
-        str | None, typer.Option(help="the data holder's public key, as `targetdp key` prints it")
-    ] = None,
+    public_key: PublicKey = None,
     sample: Annotated[
         Path | None, typer.Option(help="of scores: the private sample, with its certificate beside it")
     ] = None,
@@ -139,10 +137,7 @@ def key(
     key: Annotated[Path | None, typer.Option(help="signing key; default: the user's own")] = None,
 ) -> None:
     """Print the public key, for those who verify your certificates. Makes a key if there is none."""
-    from targetdp.release import (
-        SigningKey,
-        default_key_path,
-    )
+    from targetdp.release import SigningKey, default_key_path
 
     opened = SigningKey.open(key or default_key_path())
     emit(opened.public)
@@ -156,4 +151,4 @@ def schema(
     ],
 ) -> None:
     """Print the JSON schema of a file that targetdp reads or writes."""
-    emit(json.dumps(schemas()[of].model_json_schema(), indent=2, ensure_ascii=False))
+    emit(schemas()[of].model_json_schema())

@@ -1,6 +1,5 @@
 """`targetdp ledger`: limits, what was released, what is left, and whether anyone touched the book."""
 
-import json
 import math
 from dataclasses import asdict
 from pathlib import Path
@@ -57,7 +56,7 @@ def show(
     named = [population] if population is not None else book.populations()
     standings = {name: book.standing(name) for name in named}
     if as_json:
-        emit(json.dumps(_record(rows, standings), indent=2, ensure_ascii=False))
+        emit(_record(rows, standings))
         return
     budgets = Table(title="Populations", title_justify="left", caption=ADAPTIVE, caption_justify="left")
     for heading in ("population", "limit", "spent ε", "remaining ε"):
@@ -89,11 +88,7 @@ def void(
     key: _Key = None,
 ) -> None:
     """Say, on record, that a reserved release was never published: it no longer counts."""
-    from targetdp.release import (
-        Ledger,
-        is_busy,
-        traces_of,
-    )
+    from targetdp.release import Ledger, is_busy, traces_of
 
     book = Ledger.existing(ledger, _signing_key(key))
     place = str(book.release(release).title.get("output", ""))
@@ -118,10 +113,7 @@ def verify(
     public_key: Annotated[str | None, typer.Option(help="the data holder's public key")] = None,
 ) -> None:
     """Find edits, reordering and a cut tail. Give all certificates you have."""
-    from targetdp.release import (
-        Ledger,
-        read_certificate,
-    )
+    from targetdp.release import Ledger, read_certificate
 
     read = [read_certificate(path) for path in certificates or []]
     heads = [c.ledger.head() for c in read if c.ledger is not None]
@@ -154,10 +146,7 @@ def resume(
 
 
 def _signing_key(path: Path | None) -> Any:
-    from targetdp.release import (
-        SigningKey,
-        default_key_path,
-    )
+    from targetdp.release import SigningKey, default_key_path
 
     return SigningKey.open(path or default_key_path())
 
@@ -175,22 +164,17 @@ def _guarantee(record: dict[str, float] | None) -> str:
 
 
 def _note(row: Any) -> str:
-    notes = []
-    if row.title.get("scores"):
-        sample = row.title.get("sample")
-        who = "" if sample is None else ", sample scored, too" if sample["scored"] else ", sample left out"
-        notes.append(f"scores{who}")
-    if row.override:
-        notes.append(f"overridden: {row.override}")
-    if row.charge.unbounded:
-        notes.append("no bound")
-    if row.title.get("not_protected"):
-        notes.append(f"not protected: {', '.join(row.title['not_protected'])}")
-    if row.reason:
-        notes.append(row.reason)
-    if row.state == "reserved":
-        notes.append(f"unsettled, counts as spent: {row.release}")
-    return "; ".join(notes) or "–"
+    sample, kept = row.title.get("sample"), row.title.get("not_protected") or ()
+    who = "" if sample is None else ", sample scored, too" if sample["scored"] else ", sample left out"
+    notes = (
+        (row.title.get("scores"), f"scores{who}"),
+        (row.override, f"overridden: {row.override}"),
+        (row.charge.unbounded, "no bound"),
+        (kept, f"not protected: {', '.join(kept)}"),
+        (row.reason, row.reason),
+        (row.state == "reserved", f"unsettled, counts as spent: {row.release}"),
+    )
+    return "; ".join(text for holds, text in notes if holds) or "–"
 
 
 def _record(rows: Any, standings: Any) -> dict[str, Any]:

@@ -14,17 +14,16 @@ from contextlib import contextmanager, suppress
 import typer
 
 from targetdp._core import __version__
-from targetdp.cli._allocate import allocate
 from targetdp.cli._attack import attack, audit
 from targetdp.cli._console import PublishedError
 from targetdp.cli._holder_tools import columns, key, scales, schema, verify
-from targetdp.cli._learn import learn
 from targetdp.cli._ledger import app as ledger
 from targetdp.cli._plan import plan
 from targetdp.cli._privatize import privatize, score
 from targetdp.cli._program import app as program
 from targetdp.cli._program import example
 from targetdp.cli._report import figures, report
+from targetdp.cli._targeting import allocate, learn
 from targetdp.cli._tradeoff import app as tradeoff
 
 app = typer.Typer(
@@ -33,24 +32,13 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command()(plan)
-app.command()(scales)
-app.command()(privatize)
-app.command()(learn)
-app.command()(score)
-app.command()(allocate)
-app.command()(verify)
-app.command()(attack)
-app.command()(audit)
+_ABOUT_RELEASES = (plan, scales, privatize, learn, score, allocate, verify, attack, audit)
+_ABOUT_PROGRAMS_AND_FILES = (example, report, figures, columns, key, schema)
+for _command in (*_ABOUT_RELEASES, *_ABOUT_PROGRAMS_AND_FILES):
+    app.command()(_command)
 app.add_typer(ledger, name="ledger")
-app.command()(example)
 app.add_typer(program, name="program")
 app.add_typer(tradeoff, name="tradeoff")
-app.command()(report)
-app.command()(figures)
-app.command()(columns)
-app.command()(key)
-app.command()(schema)
 
 
 @app.callback()

@@ -1,60 +1,87 @@
-"""`targetdp score`: from a table and somebody's weights to certified private scores."""
+"""`targetdp privatize` and `targetdp score`: from a table to certified private rows or scores."""
 
-import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from targetdp._core import declared
 from targetdp.cli import _console as completion
-from targetdp.cli._console import Bar, PublishedError, constants, emit, names, released, tell, warn
+from targetdp.cli._console import Bar, PublishedError, constants, emit, names, option, takes, tell, warn
 
 # What the commands that make a release share: their options, one run, and what is said of it.
 
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    EngineName = Literal[declared("targetdp.release._engine")]
+
 Table = Annotated[Path, typer.Argument(help="Parquet or CSV: a file, or a directory of part files")]
 Output = Annotated[Path, typer.Argument(help="*.parquet, *.csv, or a directory (no suffix)")]
-ReleaseFile = Annotated[Path | None, typer.Option(help="release file (TOML); flags override it")]
-Id = Annotated[str | None, typer.Option(help="column that identifies a person")]
-Distance = Annotated[
-    float | None, typer.Option("--B", help="people within this distance are hidden from each other")
-]
-Epsilon = Annotated[float | None, typer.Option(help="ε of the guarantee")]
-Delta = Annotated[float | None, typer.Option(help="δ of the guarantee; default 1/(rows + 1)")]
-Scales = Annotated[
-    str | None, typer.Option(help="scales file, or 'private', or 'data'", autocompletion=completion.scales)
-]
-Bounds = Annotated[Path | None, typer.Option(help="public bounds (TOML), for private scales")]
-ScalesEpsilon = Annotated[float | None, typer.Option(help="ε paid for private scales")]
-Keep = Annotated[str | None, typer.Option(help="columns to pass on, NOT protected: a,b or @FILE")]
-KeepOrder = Annotated[
-    bool | None, typer.Option("--keep-order/--sort-by-id", help="keep the order of rows: may publish ranks")
-]
-Impute = Annotated[str | None, typer.Option(help="constants for missing values: 0 or calls=0,texts=0")]
-Pseudonymize = Annotated[
-    Path | None, typer.Option(help="replace ids by keyed hashes; the key file is created if missing")
-]
-TunedOn = Annotated[
-    Literal["public", "synthetic", "this-data"] | None, typer.Option(help="which data B was chosen on")
-]
-Ledger = Annotated[Path | None, typer.Option(help="ledger to charge")]
-Population = Annotated[str | None, typer.Option(help="whose budget is charged")]
-Part = Annotated[str | None, typer.Option(help="part that shares no person with other named parts")]
-Override = Annotated[str | None, typer.Option(help="break the limit; the reason goes on record")]
-Key = Annotated[Path | None, typer.Option(help="signing key; default: the user's own")]
-Engine = Annotated[Literal["local", "spark"] | None, typer.Option(help="where the work is done")]
-MadeFor = Annotated[Literal["cider"] | None, typer.Option("--for", help="shape the output for another tool")]
 Force = Annotated[bool, typer.Option(help="replace an output that exists")]
 Quiet = Annotated[bool, typer.Option(help="no progress and no words")]
 AsJson = Annotated[bool, typer.Option("--json", help="print a summary as JSON")]
 
+OPTIONS: dict[str, Any] = {
+    "release": option(Path, "release file (TOML); flags override it"),
+    "id": option(str, "column that identifies a person"),
+    "features": option(str, "columns to release: a,b,c or @FILE"),
+    "B": option(float, "people within this distance are hidden from each other", "--B"),
+    "epsilon": option(float, "ε of the guarantee"),
+    "delta": option(float, "δ of the guarantee; default 1/(rows + 1)"),
+    "scales": option(str, "scales file, or 'private', or 'data'", autocompletion=completion.scales),
+    "bounds": option(Path, "public bounds (TOML), for private scales"),
+    "scales_epsilon": option(float, "ε paid for private scales"),
+    "mechanism": option(
+        str, "least-noise (default), another by name, or mondrian", autocompletion=completion.released
+    ),
+    "group_size": option(int, "rows that look alike, for mondrian"),
+    "partitions": option(int, "the paper's random parts, which set δ"),
+    "keep": option(str, "columns to pass on, NOT protected: a,b or @FILE"),
+    "keep_order": option(bool, "keep the order of rows: may publish ranks", "--keep-order/--sort-by-id"),
+    "impute": option(str, "constants for missing values: 0 or calls=0,texts=0"),
+    "pseudonymize": option(Path, "replace ids by keyed hashes; the key file is created if missing"),
+    "tuned_on": option(Literal["public", "synthetic", "this-data"], "which data B was chosen on"),
+    "ledger": option(Path, "ledger to charge"),
+    "population": option(str, "whose budget is charged"),
+    "part": option(str, "part that shares no person with other named parts"),
+    "override": option(str, "break the limit; the reason goes on record"),
+    "key": option(Path, "signing key; default: the user's own"),
+    "engine": option(EngineName, "where the work is done"),
+    "made_for": option(Literal["cider"], "shape the output for another tool", "--for"),
+}
+"""The options of `targetdp privatize`, by the names that settings have."""
 
-def given_by(release: Path | None, flags: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a release file, if there is one, and of the flags over it."""
+_NOT_FOR_SCORES = ("group_size", "partitions")
+SCORE_OPTIONS = {
+    "sample": option(Path, "the private sample that the weights were learned from: its people are left out"),
+    "score_sample": option(bool, "score them, too: for them both releases add up", "--score-sample"),
+    "some_have_left": option(
+        bool, "people of the sample who are not in the table have left", "--some-have-left"
+    ),
+    "no_sample": option(bool, "nobody in the table is in what the weights were learned from", "--no-sample"),
+    "yes": option(bool, "ask nothing: you know that weights single out a column, or who left", "--yes"),
+    **{name: kind for name, kind in OPTIONS.items() if name not in _NOT_FOR_SCORES},
+    "features": option(str, "columns that the scores are made of: a,b,c or @FILE"),
+    "scales": option(
+        str,
+        "scales file, 'sample' (the sample's), 'private' or 'data'",
+        autocompletion=completion.score_scales,
+    ),
+    "mechanism": option(str, "least-noise (default), or another by name", autocompletion=completion.audited),
+}
+
+
+def given_by(flags: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a release file, if one is named, and of the flags over it."""
     from targetdp.release import read_release_file
 
+    release = flags.pop("release")
+    flags |= {name: names(flags[name]) for name in ("features", "keep")}
+    flags |= {"impute": constants(flags["impute"]), "for": flags.pop("made_for")}
     given = {} if release is None else read_release_file(release)
-    if flags.get("scales") not in {None, "private"}:  # what the file says of private scales is not meant
+    if flags["scales"] not in {None, "private"}:  # what the file says of private scales is not meant
         given = {name: value for name, value in given.items() if name not in {"bounds", "scales_epsilon"}}
     return given | {name: value for name, value in flags.items() if value is not None}
 
@@ -63,12 +90,12 @@ def run(table: Path, output: Path, settings: Any, *, force: bool, quiet: bool, a
     """Make a release and say what was made; whoever hears of an error knows whether it was published."""
     from targetdp.table import open_source
 
-    open_source(table)  # what is no table is refused at once, before anything slow is imported
+    source = open_source(table)  # what is no table is refused at once, before anything slow is imported
     from targetdp.release import PublishedButUnsettledError, privatize_file
 
     try:
         with Bar(quiet=quiet or as_json) as bar:
-            done = privatize_file(table, output, settings, force=force, progress=bar)
+            done = privatize_file(source, output, settings, force=force, progress=bar)
     except PublishedButUnsettledError as error:
         raise PublishedError(str(error)) from error
     except (OSError, RuntimeError, KeyboardInterrupt) as error:
@@ -78,7 +105,7 @@ def run(table: Path, output: Path, settings: Any, *, force: bool, quiet: bool, a
         if not quiet:
             warn(done.warnings)
         if as_json:
-            emit(json.dumps(_summary(done), indent=2, ensure_ascii=False))
+            emit(_summary(done))
         elif not quiet:
             _say(done)
     except (OSError, ValueError, KeyboardInterrupt) as error:
@@ -130,138 +157,45 @@ def _say(done: Any) -> None:
     tell(f"for you only: {share:.1%} of rows were longer than 1 and were clipped (never publish this)")
 
 
-# `targetdp privatize`: from a table to a certified private one.
-
-
+@takes(OPTIONS)
 def privatize(
     table: Table,
     output: Output,
-    release: ReleaseFile = None,
-    id: Id = None,  # noqa: A002
-    features: Annotated[str | None, typer.Option(help="columns to release: a,b,c or @FILE")] = None,
-    B: Distance = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    scales: Scales = None,
-    bounds: Bounds = None,
-    scales_epsilon: ScalesEpsilon = None,
-    mechanism: Annotated[
-        str | None,
-        typer.Option(help="least-noise (default), another by name, or mondrian", autocompletion=released),
-    ] = None,
-    group_size: Annotated[int | None, typer.Option(help="rows that look alike, for mondrian")] = None,
-    partitions: Annotated[int | None, typer.Option(help="the paper's random parts, which set δ")] = None,
-    keep: Keep = None,
-    keep_order: KeepOrder = None,
-    impute: Impute = None,
-    pseudonymize: Pseudonymize = None,
-    tuned_on: TunedOn = None,
-    ledger: Ledger = None,
-    population: Population = None,
-    part: Part = None,
-    override: Override = None,
-    key: Key = None,
-    engine: Engine = None,
-    made_for: MadeFor = None,
+    *,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
+    **flags: Any,
 ) -> None:
     """Release a private version of a table, with a certificate. Only the id and the features go out."""
     from targetdp.release import make_settings
 
-    flags: dict[str, Any] = {
-        "id": id, "features": names(features), "B": B, "epsilon": epsilon, "delta": delta, "scales": scales,
-        "bounds": bounds, "scales_epsilon": scales_epsilon, "mechanism": mechanism, "group_size": group_size,
-        "partitions": partitions, "keep": names(keep), "keep_order": keep_order, "impute": constants(impute),
-        "pseudonymize": pseudonymize, "tuned_on": tuned_on, "ledger": ledger, "population": population,
-        "part": part, "override": override, "key": key, "engine": engine, "for": made_for,
-    }  # fmt: skip
-    given = given_by(release, flags)
+    release = flags["release"]
+    given = given_by(flags)
     if given.get("weights") is not None:
         raise ValueError(f"release file {release} names weights: targetdp score makes scores of them")
     run(table, output, make_settings(given), force=force, quiet=quiet, as_json=as_json)
 
 
+@takes(SCORE_OPTIONS)
 def score(
     table: Table,
     weights: Annotated[Path, typer.Argument(help="weights file (TOML), as targetdp learn writes it")],
     output: Output,
-    sample: Annotated[
-        Path | None,
-        typer.Option(help="the private sample that the weights were learned from: its people are left out"),
-    ] = None,
-    score_sample: Annotated[
-        bool | None, typer.Option("--score-sample", help="score them, too: for them both releases add up")
-    ] = None,
-    some_have_left: Annotated[
-        bool | None,
-        typer.Option("--some-have-left", help="people of the sample who are not in the table have left"),
-    ] = None,
-    no_sample: Annotated[
-        bool | None,
-        typer.Option("--no-sample", help="nobody in the table is in what the weights were learned from"),
-    ] = None,
-    yes: Annotated[
-        bool | None,
-        typer.Option("--yes", help="ask nothing: you know that weights single out a column, or who left"),
-    ] = None,
-    release: ReleaseFile = None,
-    id: Id = None,  # noqa: A002
-    features: Annotated[
-        str | None, typer.Option(help="columns that the scores are made of: a,b,c or @FILE")
-    ] = None,
-    B: Distance = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    scales: Annotated[
-        str | None,
-        typer.Option(
-            help="scales file, 'sample' (the sample's), 'private' or 'data'",
-            autocompletion=completion.score_scales,
-        ),
-    ] = None,
-    bounds: Bounds = None,
-    scales_epsilon: ScalesEpsilon = None,
-    mechanism: Annotated[
-        str | None,
-        typer.Option(help="least-noise (default), or another by name", autocompletion=completion.audited),
-    ] = None,
-    keep: Keep = None,
-    keep_order: KeepOrder = None,
-    impute: Impute = None,
-    pseudonymize: Pseudonymize = None,
-    tuned_on: TunedOn = None,
-    ledger: Ledger = None,
-    population: Population = None,
-    part: Part = None,
-    override: Override = None,
-    key: Key = None,
-    engine: Engine = None,
-    made_for: MadeFor = None,
+    *,
     force: Force = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
+    **flags: Any,
 ) -> None:
     """Release one private score for each person, or a few: weighted sums of the features, with noise.
 
     Weights are divided by their norm here, so whoever gives them cannot weaken the guarantee.
     """
-    from targetdp.release import (
-        ManyMissingError,
-        make_settings,
-    )
+    from targetdp.release import ManyMissingError, make_settings
 
-    flags: dict[str, Any] = {
-        "weights": weights, "sample": sample, "score_sample": score_sample, "some_have_left": some_have_left,
-        "no_sample": no_sample, "accept_weights": yes, "accept_missing": yes, "id": id,
-        "features": names(features), "B": B, "epsilon": epsilon, "delta": delta, "scales": scales,
-        "bounds": bounds, "scales_epsilon": scales_epsilon, "mechanism": mechanism, "keep": names(keep),
-        "keep_order": keep_order, "impute": constants(impute), "pseudonymize": pseudonymize,
-        "tuned_on": tuned_on, "ledger": ledger, "population": population, "part": part, "override": override,
-        "key": key, "engine": engine, "for": made_for,
-    }  # fmt: skip
-    settings = _seen(make_settings(given_by(release, flags)), quiet=quiet)
+    flags["accept_weights"] = flags["accept_missing"] = flags.pop("yes")
+    settings = _seen(make_settings(given_by(flags | {"weights": weights})), quiet=quiet)
     try:
         run(table, output, settings, force=force, quiet=quiet, as_json=as_json)
     except ManyMissingError as found:
@@ -271,18 +205,15 @@ def score(
 
 def _seen(settings: Any, *, quiet: bool) -> Any:
     """The settings, once the data holder has seen what the scores tell; asked only where it matters."""
-    from targetdp.release import (
-        SingledOutError,
-        must_be_meant,
-        weights_in_words,
-    )
+    from targetdp.release import SingledOutError
 
     try:
-        must_be_meant(settings)
+        settings.must_mean_weights()
     except SingledOutError as found:
         return _confirmed(found, settings, "accept_weights", "Score with these weights?")
     if not quiet:
-        tell(f"the scores are made of: {weights_in_words(settings)} (shares of the squared weights)")
+        parts = settings.asked.in_words(settings.features)
+        tell(f"the scores are made of: {parts} (shares of the squared weights)")
     return settings
 
 

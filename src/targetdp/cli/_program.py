@@ -33,18 +33,11 @@ def example(
     quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
 ) -> None:
     """Write a table to try things on: invented phone users like the paper's, or public data."""
-    from targetdp.populations import (
-        DEFAULT_SEED,
-        CompanionFile,
-        write,
-    )
+    from targetdp.populations import DEFAULT_SEED, CompanionFile, write
 
     beside = None
     if program is not None:
-        from targetdp.programs import (
-            example_program,
-            table_as_named,
-        )
+        from targetdp.programs import example_program, table_as_named
 
         beside = CompanionFile(program, example_program(name, table_as_named(out, program)))
     with Bar(quiet=quiet) as bar:

@@ -1,6 +1,5 @@
-"""`targetdp figures`: the paper's figures from finished sweeps."""
+"""`targetdp report` and `targetdp figures`: a page and the paper's figures from finished sweeps."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,40 +8,34 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from targetdp.cli._console import Bar, cells, emit, must_be_free, out, save_text, tell, warn
+from targetdp.cli._console import Bar, cells, emit, must_be_free, option, out, save_text, takes, tell, warn
 
 # What is asked of a setting, as options that commands share.
 
-SinglingOut = Annotated[float | None, typer.Option(help="protection of at least so much, 0 to 1")]
-AttributeInference = Annotated[float | None, typer.Option(help="protection of at least so much")]
-Distinguishing = Annotated[float | None, typer.Option(help="protection of at least so much")]
-MaxExclusionErrors = Annotated[
-    float | None, typer.Option(help="poor people left out beyond those of the status quo, at most")
-]
-MinProfit = Annotated[float | None, typer.Option(help="the lender's profit, at least")]
-AtLeast = Annotated[
-    list[str] | None, typer.Option(help="any metric: accuracy=0.68; may be given several times")
-]
-AtMost = Annotated[list[str] | None, typer.Option(help="any metric: exclusion_errors=800000; several times")]
+LIMITS = {
+    "singling_out": option(float, "protection of at least so much, 0 to 1"),
+    "attribute_inference": option(float, "protection of at least so much"),
+    "distinguishing": option(float, "protection of at least so much"),
+    "max_exclusion_errors": option(float, "poor people left out beyond those of the status quo, at most"),
+    "min_profit": option(float, "the lender's profit, at least"),
+    "at_least": option(list[str], "any metric: accuracy=0.68; may be given several times"),
+    "at_most": option(list[str], "any metric: exclusion_errors=800000; several times"),
+}
 
 
-def limits(
-    *, singling_out: float | None, attribute_inference: float | None, distinguishing: float | None,
-    max_exclusion_errors: float | None, min_profit: float | None, at_least: list[str] | None,
-    at_most: list[str] | None,
-) -> list[Any]:  # fmt: skip
+def constraints(limits: dict[str, Any]) -> list[Any]:
     """The constraints that were given."""
     from targetdp.tradeoff import Constraint
 
-    floors = {
-        "singling_out": singling_out, "attribute_inference": attribute_inference,
-        "distinguishing": distinguishing, "profit": min_profit,
-    }  # fmt: skip
-    asked = [Constraint(metric, at_least=value) for metric, value in floors.items() if value is not None]
-    if max_exclusion_errors is not None:
-        asked.append(Constraint("extra_exclusion_errors", at_most=max_exclusion_errors))
-    asked += [Constraint(metric, at_least=value) for metric, value in map(_limit, at_least or ())]
-    return asked + [Constraint(metric, at_most=value) for metric, value in map(_limit, at_most or ())]
+    at_least = [(name, limits[name]) for name in ("singling_out", "attribute_inference", "distinguishing")]
+    at_least += [("profit", limits["min_profit"])]
+    asked = [Constraint(metric, at_least=value) for metric, value in at_least if value is not None]
+    if limits["max_exclusion_errors"] is not None:
+        asked.append(Constraint("extra_exclusion_errors", at_most=limits["max_exclusion_errors"]))
+    asked += [Constraint(metric, at_least=value) for metric, value in map(_limit, limits["at_least"] or ())]
+    return asked + [
+        Constraint(metric, at_most=value) for metric, value in map(_limit, limits["at_most"] or ())
+    ]
 
 
 def _limit(text: str) -> tuple[str, float]:
@@ -56,6 +49,7 @@ def _limit(text: str) -> tuple[str, float]:
 # `targetdp report`: the decision page of a finished sweep, for an official who does not code.
 
 
+@takes(LIMITS)
 def report(
     folder: Annotated[Path, typer.Argument(help="folder of a finished sweep (targetdp tradeoff)")],
     page: Annotated[Path, typer.Option("--out", help="the HTML file to write")],
@@ -70,34 +64,21 @@ def report(
             help="show figures of confidential rows to an official all the same; say why: it goes on record",
         ),
     ] = None,
-    singling_out: SinglingOut = None,
-    attribute_inference: AttributeInference = None,
-    distinguishing: Distinguishing = None,
-    max_exclusion_errors: MaxExclusionErrors = None,
-    min_profit: MinProfit = None,
-    at_least: AtLeast = None,
-    at_most: AtMost = None,
+    *,
     force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
     quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
+    **limits: Any,
 ) -> None:
     """Write one HTML page that opens offline: what each setting costs the program, and what it protects.
 
     Without limits it asks for protection from singling out of 0.8 and from attribute inference of 0.7.
     """
-    from targetdp.report import (
-        check_audience,
-        content,
-        record_override,
-        usual_limits,
-    )
+    from targetdp.report import check_audience, content, record_override, usual_limits
     from targetdp.report import page as rendered
 
     must_be_free("out", page, force=force)
     check_audience(folder, audience, override)
-    asked = limits(
-        singling_out=singling_out, attribute_inference=attribute_inference, distinguishing=distinguishing,
-        max_exclusion_errors=max_exclusion_errors, min_profit=min_profit, at_least=at_least, at_most=at_most,
-    )  # fmt: skip
+    asked = constraints(limits)
     with Bar(quiet=quiet, unit="settings") as bar:
         made = content(folder, asked or usual_limits(folder), progress=bar)
         text = rendered(made, override=override)
@@ -121,26 +102,21 @@ def figures(
 ) -> None:
     """Draw the paper's Figures 2 and 3 for one or two sweeps, and two about the noise: PNG, SVG, PDF."""
     try:
-        from targetdp.report import (
-            choose,
-            draw_all,
-            must_be_free,
-            read_program,
-            save_figures,
-        )
+        from targetdp.report import choose, draw_all, must_be_free, read_program, save_figures
     except ImportError as error:
         raise RuntimeError(
             f"figures cannot be drawn ({error}): install what they need with pip install 'targetdp[report]'"
         ) from error
 
     must_be_free(out_folder, force=force)
-    _must_differ(folders)
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise ValueError("the same folder is named twice: give two different sweeps, or one")
     programs = [read_program(folder) for folder in folders]
     drawn = draw_all(programs)
     sizes = save_figures(drawn, out_folder, force=force)
     marked = any(one.marked for one in drawn)
     if as_json:
-        emit(json.dumps(_record(out_folder, drawn, sizes, marked), indent=2, ensure_ascii=False))
+        emit(_record(out_folder, drawn, sizes, marked))
     else:
         _show(drawn, sizes, marked=marked)
     if marked:
@@ -150,11 +126,6 @@ def figures(
             for note in choose(program).notes():
                 tell(note)
         tell(f"{len(sizes)} files → {out_folder}")
-
-
-def _must_differ(folders: list[Path]) -> None:
-    if len({folder.resolve() for folder in folders}) < len(folders):
-        raise ValueError("the same folder is named twice: give two different sweeps, or one")
 
 
 def _record(folder: Path, drawn: Any, sizes: dict[str, int], marked: bool) -> dict[str, Any]:

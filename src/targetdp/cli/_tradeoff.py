@@ -1,6 +1,5 @@
 """`targetdp tradeoff`: what each release costs a program and how it protects people; which to choose."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,17 +11,8 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from targetdp._core import down, exact, up
-from targetdp.cli._console import Bar, cells, emit, must_be_free, out, programs, save_text, tell, warn
-from targetdp.cli._report import (
-    AtLeast,
-    AtMost,
-    AttributeInference,
-    Distinguishing,
-    MaxExclusionErrors,
-    MinProfit,
-    SinglingOut,
-    limits,
-)
+from targetdp.cli._console import Bar, cells, emit, must_be_free, out, programs, save_text, takes, tell, warn
+from targetdp.cli._report import LIMITS, constraints
 
 _LABELS = ("mechanism", "B", "ε")
 _HEADINGS = {
@@ -59,8 +49,7 @@ app = typer.Typer(
 @app.command()
 def run(
     program: Annotated[
-        str,
-        typer.Argument(help="program file (TOML), or built-in: togo, nigeria", autocompletion=programs),
+        str, typer.Argument(help="program file (TOML), or built-in: togo, nigeria", autocompletion=programs)
     ],
     out_folder: Annotated[
         Path, typer.Option("--out", help="folder for the results; one that was begun is gone on with")
@@ -107,34 +96,27 @@ def run(
 
 
 @app.command()
+@takes(LIMITS)
 def recommend(
     folder: Annotated[Path, typer.Argument(help="folder of a finished sweep")],
-    singling_out: SinglingOut = None,
-    attribute_inference: AttributeInference = None,
-    distinguishing: Distinguishing = None,
-    max_exclusion_errors: MaxExclusionErrors = None,
-    min_profit: MinProfit = None,
-    at_least: AtLeast = None,
-    at_most: AtMost = None,
+    *,
     without_guarantee: Annotated[
         bool, typer.Option(help="k-anonymity may be recommended too, though it guarantees nothing")
     ] = False,
     release: Annotated[Path | None, typer.Option("--out", help="write the release file here")] = None,
     force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
+    **limits: Any,
 ) -> None:
     """Which release satisfies all that is asked and serves the program best. Exit code 1: none does."""
     from targetdp.tradeoff import recommend as choose
 
-    asked = limits(
-        singling_out=singling_out, attribute_inference=attribute_inference, distinguishing=distinguishing,
-        max_exclusion_errors=max_exclusion_errors, min_profit=min_profit, at_least=at_least, at_most=at_most,
-    )  # fmt: skip
+    asked = constraints(limits)
     if release is not None:
         must_be_free("out", release, force=force)
     found = choose(folder, asked, without_guarantee=without_guarantee)
     if as_json:
-        emit(json.dumps(found.record(), indent=2, ensure_ascii=False))
+        emit(found.record())
     else:
         _show_recommendation(found)
     _mark(found.for_the_data_holder_only)
@@ -152,7 +134,7 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
     study = done.sweep.study
     figures, metric = read_figures(done.folder), study.objective["metric"]
     if as_json:
-        emit(json.dumps(_run_record(done, figures), indent=2, ensure_ascii=False))
+        emit(_run_record(done, figures))
     else:
         names = (metric, "accuracy", "singling_out", "attribute_inference", "distinguishing", "exact_epsilon")
         title = (
@@ -166,7 +148,7 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
         caption = (
             "Protection: 1 is safe, 0 is none. Means over simulations; intervals are in summary.parquet."
         )
-        rows = [[*_label(asdict(cell)), *_means(figures[cell.name], names)] for cell in done.sweep.cells]
+        rows = [[*_label(cell), *_means(figures[cell.name], names)] for cell in done.sweep.cells]
         if study.rows != "clip":
             caption += " B and ε say how much noise was added, and promise nothing."
         if any(cell.same_as for cell in done.sweep.cells):
@@ -223,7 +205,7 @@ def _show_recommendation(found: Any) -> None:
             "yes" if one.on_front else "",
             "best" if one is found.chosen else "no" if one.excluded_by else "yes",
         ]
-        for one in found.standings
+        for one in found.results
     ]  # fmt: skip
     caption = (
         "✗: not what is asked, by the safe end of its 95% interval. Front: no other cell is better in the "
@@ -262,14 +244,14 @@ def _print(
 
 def _label(cell: Any) -> list[str]:
     """A cell's name, in columns."""
-    name, B, epsilon = cell["mechanism"], "", ""
-    if cell["group_size"] is not None:
-        name += f" {cell['group_size']}"
-    if cell["B"] is not None:
-        B, epsilon = exact(cell["B"]), up(cell["epsilon"], 6)
-    if cell["epsilon1"] is not None:
-        epsilon = f"{cell['epsilon1']:g} + {cell['epsilon2']:g}"
-    return [name + (" *" if cell["same_as"] else ""), B, epsilon]
+    name, B, epsilon = cell.mechanism, "", ""
+    if cell.group_size is not None:
+        name += f" {cell.group_size}"
+    if cell.B is not None:
+        B, epsilon = exact(cell.B), up(cell.epsilon, 6)
+    if cell.epsilon1 is not None:
+        epsilon = f"{cell.epsilon1:g} + {cell.epsilon2:g}"
+    return [name + (" *" if cell.same_as else ""), B, epsilon]
 
 
 def _delta(delta: float, people: int) -> str:
@@ -286,12 +268,9 @@ def _warn_of(delta: float) -> None:
 
 
 def _means(figures: Any, names: Any) -> list[str]:
-    from targetdp.tradeoff import (
-        PROTECTIONS,
-        shown,
-    )
+    from targetdp.tradeoff import PROTECTIONS, shown
 
-    def told(name: str) -> str:
+    def rounded(name: str) -> str:
         if name not in figures or figures[name].mean is None:
             return "–"
         # Protection is never rounded to more than there is.
@@ -300,7 +279,7 @@ def _means(figures: Any, names: Any) -> list[str]:
             return up(mean, 4)
         return down(mean) if name in PROTECTIONS else shown(mean)
 
-    return [told(name) for name in names]
+    return [rounded(name) for name in names]
 
 
 def _finite(value: float | None) -> float | None:

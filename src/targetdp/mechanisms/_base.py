@@ -10,7 +10,7 @@ import numpy as np
 from targetdp._core import Floats, check, declared, import_all
 from targetdp.accounting import Imperfection, PrivacyLoss
 from targetdp.guarantee import Guarantee, sequential
-from targetdp.mechanisms._law import NoiseDensity, NoiseLaw, NormalDensity
+from targetdp.mechanisms._law import HasLaw, NoiseDensity, NormalDensity
 from targetdp.noise import WordStream, word_stream
 from targetdp.normalization import Normalized, Privatized, clip_rows
 
@@ -47,6 +47,11 @@ class Mechanism(ABC):
 
     def loss_between(self, distance: float, dimensions: int) -> PrivacyLoss | None:  # noqa: ARG002
         """The privacy loss between two rows at a distance; None where no noise of a known law is added."""
+        return None
+
+    @property
+    def known_noise(self) -> "NoiseMechanism | None":
+        """The mechanism itself, where anyone knows the law of a simulation's noise beforehand; else None."""
         return None
 
     @overload
@@ -96,7 +101,7 @@ class Mechanism(ABC):
         return own if own is None or spent is None else sequential(spent, own)
 
 
-class NoiseMechanism(Mechanism):
+class NoiseMechanism(Mechanism, HasLaw):
     """A mechanism that adds noise of a known distribution, so that its privacy loss is known exactly.
 
     Example:
@@ -112,23 +117,9 @@ class NoiseMechanism(Mechanism):
         """What one call of `privatize` without ``rng`` guarantees."""
 
     @property
-    def draws_its_law(self) -> bool:
-        """Whether each simulation draws the law of its noise anew, so that nobody knows it beforehand."""
-        return False
-
-    @abstractmethod
-    def law(self, dimensions: int) -> NoiseLaw:
-        """The noise itself, where each row's is drawn on its own.
-
-        Args:
-            dimensions: How many columns the table has.
-
-        Returns:
-            The law, from which anyone can derive the guarantee again.
-
-        Raises:
-            ValueError: The mechanism treats rows together.
-        """
+    def known_noise(self) -> "NoiseMechanism | None":
+        """See `Mechanism.known_noise`."""
+        return self
 
     def privacy_loss(self, *, distance: float, dimensions: int) -> PrivacyLoss:
         """The exact privacy loss between two tables whose one different row moves by a distance.
@@ -145,10 +136,6 @@ class NoiseMechanism(Mechanism):
     def loss_between(self, distance: float, dimensions: int) -> PrivacyLoss:
         """See `Mechanism.loss_between`."""
         return self.privacy_loss(distance=distance, dimensions=dimensions)
-
-    def noise_covariance(self, dimensions: int) -> Floats:
-        """Covariance of the noise on one row, on the scale of the rows."""
-        return self.law(dimensions).covariance
 
     def known_density(self, dimensions: int) -> NoiseDensity:
         """The density of the noise on one row, as an adversary knows it who was told the mechanism.
@@ -169,11 +156,6 @@ class NoiseMechanism(Mechanism):
     def added(self) -> "NoiseMechanism":
         """The mechanism that adds the noise, without what is done to rows before it."""
         return self
-
-    @property
-    def makes_scores(self) -> bool:
-        """Whether rows come out as scores, in dimensions of their own."""
-        return False
 
     @property
     def on_whole_tables(self) -> "NoiseMechanism":

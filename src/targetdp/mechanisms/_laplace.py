@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import kve
 
 from targetdp._core import Floats, check
 from targetdp.accounting import ImperfectLoss, PrivacyLoss, SphericalLaplaceLoss, largest_shift
@@ -19,6 +20,9 @@ from targetdp.noise import (
     row_growth,
     spherical_laplace_imperfection,
 )
+
+_FEW = 40
+"""Dimensions above which the noise is taken for normal along a direction."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,23 @@ class LaplaceDensity(NoiseDensity):
         np.sqrt(squared, out=squared)
         squared *= -1 / self.scale
         return squared
+
+
+@dataclass(frozen=True)
+class LaplaceMarginal(NoiseDensity):
+    """Spherical Laplace noise along one direction; ``order`` is half the number of dimensions.
+
+    ∫ exp(−√(t² + ‖r‖²)/b) dr over the other d − 1 directions is ∝ |t|^{d/2} K_{d/2}(|t|/b): heavier tails
+    than a normal distribution has.
+    """
+
+    scale: float
+    order: float
+
+    def log_density(self, squared: Floats) -> Floats:
+        """ν·ln t + ln K_ν(t), t = r/b."""
+        t = np.maximum(np.sqrt(squared) / self.scale, 1e-6)
+        return np.asarray(self.order * np.log(t) + np.log(kve(self.order, t)) - t)
 
 
 @dataclass(frozen=True)
@@ -90,6 +111,13 @@ class SphericalLaplaceLaw(NoiseLaw):
     def density(self) -> LaplaceDensity:
         """The density ∝ exp(−‖z‖/b)."""
         return LaplaceDensity(self.scale)
+
+    def density_along(self, deviation: float) -> NoiseDensity | None:
+        """See `NoiseLaw.density_along`; in many dimensions the noise is nearly normal."""
+        if self.dimensions == 1:
+            return self.density
+        scale = deviation / math.sqrt(self.dimensions + 1)
+        return LaplaceMarginal(scale, self.dimensions / 2) if self.dimensions <= _FEW else None
 
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
         """See `NoiseLaw.add_to`."""

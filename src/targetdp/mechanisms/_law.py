@@ -9,13 +9,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from targetdp._core import Floats, check, import_all
 from targetdp.accounting import PrivacyLoss
 from targetdp.noise import WordSource, grid_for
+
+if TYPE_CHECKING:
+    from targetdp.mechanisms._linear import LinearLaw
 
 _LAWS: dict[str, type["NoiseLaw"]] = {}
 
@@ -88,8 +91,33 @@ class NormalDensity(NoiseDensity):
         return squared
 
 
+class HasLaw(ABC):
+    """Noise of a known law: a mechanism's, or the law itself."""
+
+    makes_scores: ClassVar[bool] = False
+    """Whether rows come out as scores, in dimensions of their own."""
+
+    @abstractmethod
+    def law(self, dimensions: int) -> "NoiseLaw":
+        """The noise itself, where each row's is drawn on its own.
+
+        Args:
+            dimensions: How many columns the table has.
+
+        Returns:
+            The law, from which anyone can derive the guarantee again.
+
+        Raises:
+            ValueError: The mechanism treats rows together, or the law is for another number of columns.
+        """
+
+    def noise_covariance(self, dimensions: int) -> Floats:
+        """Covariance of the noise on one row, on the scale of the rows."""
+        return self.law(dimensions).covariance
+
+
 @dataclass(frozen=True)
-class NoiseLaw(ABC):
+class NoiseLaw(HasLaw):
     """Noise that is drawn for each row on its own, so that rows may be privatized in any batches.
 
     Args:
@@ -144,7 +172,7 @@ class NoiseLaw(ABC):
         return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
 
     def law(self, dimensions: int) -> "NoiseLaw":
-        """The law itself, as `NoiseMechanism.law` gives it; a ValueError for another number of columns."""
+        """The law itself; a ValueError for another number of columns."""
         if dimensions != self.dimensions:
             raise ValueError(
                 f"dimensions = {dimensions} does not fit a law of noise on {self.dimensions} columns: "
@@ -155,10 +183,6 @@ class NoiseLaw(ABC):
     def loss_between(self, distance: float, dimensions: int) -> PrivacyLoss:
         """See `Mechanism.loss_between`."""
         return self.law(dimensions).privacy_loss(distance)
-
-    def noise_covariance(self, dimensions: int) -> Floats:
-        """See `NoiseMechanism.noise_covariance`."""
-        return self.law(dimensions).covariance
 
     def known_density(self, dimensions: int) -> NoiseDensity:
         """See `NoiseMechanism.known_density`."""
@@ -178,6 +202,17 @@ class NoiseLaw(ABC):
         """The density for a simulation, which may draw anew what a release keeps public."""
         return self.density
 
+    def density_along(self, deviation: float) -> NoiseDensity | None:  # noqa: ARG002 (some laws use it)
+        """The density of the noise along one direction; None where it is taken for normal.
+
+        Args:
+            deviation: Of the noise along the direction.
+
+        Returns:
+            A density in one dimension.
+        """
+        return None
+
     @property
     def reaches_all_directions(self) -> bool:
         """Whether the noise has a density in every direction of a row."""
@@ -193,9 +228,9 @@ class NoiseLaw(ABC):
         return self
 
     @property
-    def makes_scores(self) -> bool:
-        """Whether rows come out as scores, in dimensions of their own."""
-        return False
+    def linear(self) -> "LinearLaw | None":
+        """The law with its weights, if rows come out as scores; otherwise None."""
+        return None
 
     @property
     def steps(self) -> float:

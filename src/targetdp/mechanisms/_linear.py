@@ -42,6 +42,7 @@ class LinearLaw(NoiseLaw):
     """
 
     family = "linear"
+    makes_scores = True
     weights: tuple[tuple[float, ...], ...]
     noise: NoiseLaw
 
@@ -107,9 +108,9 @@ class LinearLaw(NoiseLaw):
         return np.array(self.weights)
 
     @property
-    def makes_scores(self) -> bool:
-        """True: rows come out as scores."""
-        return True
+    def linear(self) -> "LinearLaw":
+        """The law itself."""
+        return self
 
     @property
     def steps(self) -> float:
@@ -143,10 +144,8 @@ class LinearLaw(NoiseLaw):
 
     def record(self) -> dict[str, Any]:
         """See `NoiseLaw.record`; the noise has a record of its own."""
-        return {
-            "family": self.family, "dimensions": self.dimensions, "grid": self.grid,
-            "weights": [list(row) for row in self.weights], "noise": self.noise.record(),
-        }  # fmt: skip
+        weights = [list(row) for row in self.weights]
+        return super().record() | {"weights": weights, "noise": self.noise.record()}
 
 
 @dataclass(frozen=True)
@@ -172,6 +171,7 @@ class Scores(NoiseMechanism):
         (1, 1)
     """
 
+    makes_scores = True
     weights: Any = field(repr=False)
     noise: NoiseMechanism
 
@@ -198,11 +198,6 @@ class Scores(NoiseMechanism):
     def added(self) -> NoiseMechanism:
         """The noise on the scores."""
         return self.noise
-
-    @property
-    def makes_scores(self) -> bool:
-        """It does."""
-        return True
 
     def exposed_direction(self, dimensions: int) -> Floats:  # noqa: ARG002 (the weights know)
         """The direction in which the map stretches rows the most."""

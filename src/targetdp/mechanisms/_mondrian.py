@@ -132,7 +132,6 @@ def _cut(table: Floats, group_size: int) -> tuple[Integers, Integers]:
     low, high = np.empty(table.shape[1]), np.empty(table.shape[1])
     _intervals(table, rows, low, high)
     widths = high - low
-    spread = np.empty_like(widths)
     firsts[0], lasts[0] = 0, n
     parts, classes = 1, 0
     while parts > 0:
@@ -142,7 +141,9 @@ def _cut(table: Floats, group_size: int) -> tuple[Integers, Integers]:
         below = 0
         if len(part) >= 2 * group_size:
             _intervals(table, part, low, high)
-            _relative_spread(low, high, widths, spread)
+            # Range in the part / range in the table; -1 for a column without range, where no cut is. That is
+            # decided by comparing, since the quotient of a tiny range may round to 0.
+            spread = np.where(high > low, (high - low) / widths, -1.0)
             below = _cut_part(table, part, spread, group_size, values)
         if below == 0:
             starts[classes] = first
@@ -167,32 +168,12 @@ def _intervals(table: Floats, part: Integers, low: Floats, high: Floats) -> None
 
 
 @kernel
-def _relative_spread(low: Floats, high: Floats, widths: Floats, spread: Floats) -> None:
-    """Range in the part / range in the table; -1 for a column without range, where no cut is.
-
-    Constant is decided by comparing, since the quotient of a tiny range may round to 0.
-    """
-    for column in range(len(low)):
-        if high[column] > low[column]:
-            spread[column] = (high[column] - low[column]) / widths[column]
-        else:
-            spread[column] = -1.0
-
-
-@kernel
 def _cut_part(table: Floats, part: Integers, spread: Floats, group_size: int, values: Floats) -> int:
     """Cut a part at the first column that allows it; the number of rows below, 0 if none does.
 
-    Columns are tried by descending spread, the leftmost first among equals. Mostly the first one
-    will do, so the others are only sorted when it does not.
+    Columns are tried by descending spread, the leftmost first among equals.
     """
-    column = int(np.argmax(spread))
-    by_spread = np.empty(0, np.int64)
-    for attempt in range(len(spread)):
-        if attempt == 1:
-            by_spread = np.argsort(-spread, kind="mergesort")  # a stable sort
-        if attempt > 0:
-            column = int(by_spread[attempt])
+    for column in np.argsort(-spread, kind="mergesort"):  # a stable sort
         if spread[column] < 0:
             return 0
         below, threshold = _median_cut(table, part, column, group_size, values)
@@ -288,33 +269,17 @@ def _class_values(table: Floats, rows: Integers, starts: Integers, by_mean: bool
     """Give every row its class's values: column means, or midpoints of column intervals."""
     released = np.empty_like(table)
     columns = table.shape[1]
-    low, high, middle = np.empty(columns), np.empty(columns), np.empty(columns)
+    low, high = np.empty(columns), np.empty(columns)
     for number in range(len(starts)):
         last = starts[number + 1] if number + 1 < len(starts) else len(rows)
         part = rows[starts[number] : last]
         _intervals(table, part, low, high)
-        if by_mean:
-            _means(table, part, middle)
-        for column in range(columns):
-            least, greatest = low[column], high[column]
-            # Not half of the sum, which could overflow.
-            x = middle[column] if by_mean else least / 2 + greatest / 2
-            # Rounding can leave the interval: half of the least denormal is 0, and a mean of equal
-            # numbers can be off by a unit in the last place. Adding 0 drops the sign of a zero,
-            # which would depend on the order of the rows.
-            middle[column] = min(max(x, least), greatest) + 0.0
+        # Not half of the sum, which could overflow.
+        middle = table[part].sum(axis=0) / len(part) if by_mean else low / 2 + high / 2
+        # Rounding can leave the interval: half of the least denormal is 0, and a mean of equal numbers can be
+        # off by a unit in the last place. Adding 0 drops the sign of a zero, which would depend on the order
+        # of the rows.
+        middle = np.minimum(np.maximum(middle, low), high) + 0.0
         for row in part:
-            for column in range(columns):
-                released[row, column] = middle[column]
+            released[row] = middle
     return released
-
-
-@kernel
-def _means(table: Floats, part: Integers, means: Floats) -> None:
-    """Average each column over some rows."""
-    means[:] = 0.0
-    for row in part:
-        for column in range(len(means)):
-            means[column] += table[row, column]
-    for column in range(len(means)):
-        means[column] /= len(part)

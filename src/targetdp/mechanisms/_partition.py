@@ -67,9 +67,9 @@ class Partitioned(NoiseMechanism):
         return parallel(self.mechanism.guarantee)
 
     @property
-    def draws_its_law(self) -> bool:
-        """As the mechanism does."""
-        return self.mechanism.draws_its_law
+    def known_noise(self) -> NoiseMechanism | None:
+        """The partition itself, if the mechanism's own noise is known."""
+        return None if self.mechanism.known_noise is None else self
 
     def law(self, dimensions: int) -> NoiseLaw:
         """The mechanism's own: a row is in one part only, so cutting changes nobody's noise."""

@@ -16,7 +16,7 @@ accounting charges nothing for them. ε₂ then buys nothing.
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,13 +32,15 @@ from targetdp.mechanisms._base import (
     named,
     noise_distance,
 )
-from targetdp.mechanisms._projection_law import MAX_PROJECTION_COLUMNS, ProjectionLaw, projected_distance
-from targetdp.mechanisms._projection_steps import (
+from targetdp.mechanisms._projection_law import (
+    MAX_PROJECTION_COLUMNS,
     Projection,
+    ProjectionLaw,
     covariance_sensitivity,
     draw_projection,
     fixed_point_growth,
     leading_directions,
+    projected_distance,
     public_projection,
 )
 from targetdp.noise import (
@@ -49,6 +51,7 @@ from targetdp.noise import (
     grid_for,
     row_growth,
 )
+from targetdp.normalization import clip_rows
 
 Calibration = Literal["printed", "exact"]
 """How a private projection's noise is scaled; `PrivateProjection` says what each word means."""
@@ -126,9 +129,9 @@ class PrivateProjection(NoiseMechanism):
             )
 
     @property
-    def draws_its_law(self) -> bool:
-        """It hangs on R."""
-        return True
+    def known_noise(self) -> None:
+        """None: each simulation draws its own R."""
+        return None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -144,7 +147,7 @@ class PrivateProjection(NoiseMechanism):
         """Step 3 alone for full rank, Steps 3 and 4 together (both Gaussian, so μ² adds) otherwise."""
         r, d = check.distance(distance), check.dimensions(dimensions)
         projection = self.public_projection(d)
-        if self._is_full(projection):
+        if self._is_full(d):
             return self.law(d).privacy_loss(r)
         sigma, grid = self._step3_noise(projection)
         covariance_sigma, covariance_grid = self._step4_noise(d)
@@ -159,7 +162,7 @@ class PrivateProjection(NoiseMechanism):
         """Steps 2, 3 and 6 with the public R, at full rank; a truncated V depends on all rows together."""
         d = check.dimensions(dimensions)
         projection = self.public_projection(d)
-        if not self._is_full(projection):
+        if not self._is_full(d):
             raise ValueError(
                 f"rank = {self.rank} is below the {d} columns: the directions that are kept depend on all "
                 "rows together; leave rank out to privatize rows one by one"
@@ -182,9 +185,9 @@ class PrivateProjection(NoiseMechanism):
         sigma, _ = self._step3_noise(projection)
         back = self.k * sigma * projection.inverse()
         covariance = back.T @ back
-        if self._is_full(projection):
+        if self._is_full(d):
             return np.asarray(covariance)
-        share = self._used_rank(projection) / d
+        share = self._used_rank(d) / d
         return np.eye(d) * (share * float(np.trace(covariance)) / d)
 
     def public_projection(self, dimensions: int) -> Projection:
@@ -202,27 +205,22 @@ class PrivateProjection(NoiseMechanism):
         projection = draw_projection(d, self.k, words) if fresh else self.public_projection(d)
         if not fresh:
             self._must_keep_its_claim(d)
-            if self._is_full(projection):
+            if self._is_full(d):
                 return self.law(d).add_to(rows, words)
-        sigma, grid = self._step3_noise(projection)  # Steps 1 to 3
-        projected = add_gaussian(
-            rows @ projection.forward(), sigma, grid, words, bound=projection.largest / self.k
-        )
-        if self._is_full(projection):
+        sigma, grid = self._step3_noise(projection)
+        bound = projection.largest / self.k
+        projected = add_gaussian(rows @ projection.forward(), sigma, grid, words, bound=bound)  # Steps 2, 3
+        if self._is_full(d):
             return np.asarray(projected @ (self.k * projection.inverse()))
-        covariance_sigma, covariance_grid = self._step4_noise(d)  # Steps 4 to 6
-        directions = leading_directions(
-            rows, self._used_rank(projection), covariance_sigma, covariance_grid, words
-        )
+        directions = leading_directions(rows, self._used_rank(d), *self._step4_noise(d), words)  # Steps 4, 5
         seen = directions @ projection.directions * projection.lengths  # V_rᵀ·U·S
-        return np.asarray(projected @ (self.k * np.linalg.pinv(seen) @ directions))
+        return np.asarray(projected @ (self.k * np.linalg.pinv(seen) @ directions))  # Step 6
 
-    def _used_rank(self, projection: Projection) -> int:
-        d = projection.columns
-        return d if self.rank is None else min(self.rank, d)
+    def _used_rank(self, d: int) -> int:
+        return min(d, self.rank or d)
 
-    def _is_full(self, projection: Projection) -> bool:
-        return self._used_rank(projection) == projection.columns
+    def _is_full(self, d: int) -> bool:
+        return self._used_rank(d) == d
 
     def _step3_noise(self, projection: Projection) -> tuple[float, float]:
         """Deviation and grid of the noise on the projected rows."""
@@ -341,3 +339,58 @@ def _rest(total: float, part: float) -> float:
     """What is left of a total, so that both together never round to more than it."""
     rest = total - part
     return rest if rest + part <= total else math.nextafter(rest, 0.0)
+
+
+# Algorithm 1 as printed, six steps with all of its n×k noise: what the fast version must match. It is for
+# simulations only: its arithmetic is plain floating point, without the grid of `targetdp.noise`.
+
+_BATCH_VALUES = 1 << 23
+
+
+def literal_private_projection(mechanism: PrivateProjection, X: Any, rng: np.random.Generator) -> Floats:
+    """Run Algorithm 1 to the letter (printed noise), in batches of rows, then multiply by k.
+
+    The factor k puts the result on the scale of X, as `PrivateProjection.privatize` does.
+
+    Args:
+        mechanism: With ``calibration="printed"``.
+        X: n rows of d columns; they are clipped to the unit ball.
+        rng: A generator: this is a simulation.
+
+    Returns:
+        As many noisy rows.
+
+    Raises:
+        TypeError: There is no generator.
+        ValueError: The mechanism's calibration is another.
+
+    Example:
+        >>> mechanism = PrivateProjection(B=0.25, epsilon1=3, epsilon2=0.9, delta1=1e-5, delta2=1e-5, k=50)
+        >>> literal_private_projection(mechanism, [[0.1, 0.2]], np.random.default_rng(0)).shape
+        (1, 2)
+    """
+    if mechanism.calibration != "printed":
+        raise ValueError("calibration = 'exact' is not the printed algorithm: use calibration='printed'")
+    if check.generator(rng) is None:
+        raise TypeError("rng = None: the literal algorithm is a simulation; pass np.random.default_rng(seed)")
+    rows = clip_rows(check.table(X))
+    (n, d), k = rows.shape, mechanism.k
+    sigma3 = printed_step3_sigma(mechanism.B, d, k, mechanism.epsilon1, mechanism.delta1)
+    sigma4 = printed_step4_sigma(mechanism.B, mechanism.epsilon2, mechanism.delta2)
+
+    R = rng.integers(-1, 2, size=(d, k)).astype(np.float64)  # Step 1
+    G = rng.normal(0.0, sigma4, size=(d, d))
+    G = np.tril(G) + np.tril(G, -1).T
+    C_priv = rows.T @ rows + G  # Step 4
+    _, _, Vt = np.linalg.svd(C_priv)  # Step 5
+    Vt = Vt[: mechanism._used_rank(d)]
+    back = np.linalg.pinv(Vt @ R) @ Vt
+
+    out = np.empty_like(rows)
+    batch = max(1, _BATCH_VALUES // k)
+    for start in range(0, n, batch):
+        part = rows[start : start + batch]
+        P = part @ R / k  # Step 2
+        P_priv = P + rng.normal(0.0, sigma3, size=P.shape)  # Step 3
+        out[start : start + batch] = k * (P_priv @ back)  # Step 6
+    return out

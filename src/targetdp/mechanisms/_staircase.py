@@ -129,6 +129,10 @@ class StaircaseLaw(NoiseLaw):
         """The density, which falls in steps from the middle."""
         return StaircaseDensity(self.period * self.grid, self.inner * self.grid, self.level)
 
+    def density_along(self, deviation: float) -> StaircaseDensity:  # noqa: ARG002 (there is one direction)
+        """See `NoiseLaw.density_along`."""
+        return self.density
+
     def add_to(self, rows: Floats, words: WordSource) -> Floats:
         """See `NoiseLaw.add_to`."""
         check.table(rows, "rows", columns=1)

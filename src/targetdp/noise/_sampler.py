@@ -257,9 +257,8 @@ def _add_normals(
 
     normals_must_fit(scale, degrees, grid, bound)
     columns = signal.shape[1]
-    layers = (ziggurat.WIDTHS, ziggurat.HEIGHTS, ziggurat.INSIDE)
     kernels = ziggurat.normal_rows, ziggurat.normal_rows_by_window
-    return _drawn(kernels, signal, (columns, grid, scale / grid, degrees, *layers), columns + 8, words)
+    return _drawn(kernels, signal, (columns, grid, scale / grid, degrees), columns + 8, words)
 
 
 _Kernels = tuple[Callable[..., tuple[int, int]], Callable[..., int]]
@@ -302,15 +301,12 @@ def _draw_rows(
     words.fill(buffer)
     row, used = draw(buffer, 0)
     while row < rows:
+        left = len(buffer) - used
         if used == 0:  # one row alone needs more words than the buffer holds
-            grown = np.empty(2 * len(buffer), dtype=np.uint64)
-            grown[: len(buffer)] = buffer
-            words.fill(grown[len(buffer) :])
-            buffer = grown
+            buffer = np.concatenate([buffer, np.empty_like(buffer)])
         else:
-            left = len(buffer) - used
             buffer[:left] = buffer[used:].copy()
-            words.fill(buffer[left:])
+        words.fill(buffer[left:])
         row, used = draw(buffer, row)
 
 
@@ -328,14 +324,12 @@ def _draw_rows_by_window(
     together = max(1, _WINDOWS // width)
     for start in range(0, rows, together):
         stop = min(start + together, rows)
-        short: Integers = np.empty(stop - start, dtype=np.int64)
+        short, one = np.empty(stop - start, dtype=np.int64), np.empty(1, dtype=np.int64)
         missed = draw(start, stop, words.of_rows(start, stop, width), short)
-        for row in short[:missed]:
-            i, longer, one = start + int(row), width, np.empty(1, dtype=np.int64)
-            while True:
+        for row in (start + short[:missed]).tolist():
+            longer = 2 * width
+            while draw(row, row + 1, words.of_rows(row, row + 1, longer), one):
                 longer *= 2
-                if draw(i, i + 1, words.of_rows(i, i + 1, longer), one) == 0:
-                    break
 
 
 def normals_must_fit(scale: float, degrees: int, grid: float, bound: float = 1.0) -> None:

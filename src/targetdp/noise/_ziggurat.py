@@ -184,9 +184,7 @@ def _together(halvings: float, u: float) -> float:
 
 
 @kernel
-def normal_steps(
-    scale: float, x: Floats, y: Floats, inside: Integers, words: Words, position: int
-) -> tuple[float, int]:
+def normal_steps(scale: float, words: Words, position: int) -> tuple[float, int]:
     """A normal draw with a deviation of ``scale`` grid steps, rounded to whole steps."""
     while True:
         w = word(words, position)
@@ -194,16 +192,16 @@ def normal_steps(
         layer = np.int64(w & np.uint64(255))
         bits = np.int64(w >> np.uint64(11))
         u = float(bits)
-        if bits >= inside[layer]:
+        if bits >= INSIDE[layer]:
             if layer == 0:
                 steps, position = _base_steps(scale, bits, words, position)
                 return (-steps if w & np.uint64(256) else steps), position
-            distance = x[layer] * u * _UNIT
-            height = y[layer] + (y[layer + 1] - y[layer]) * uniform(words, position)
+            distance = WIDTHS[layer] * u * _UNIT
+            height = HEIGHTS[layer] + (HEIGHTS[layer + 1] - HEIGHTS[layer]) * uniform(words, position)
             position += 1
             if height >= math.exp(-0.5 * distance * distance):
                 continue
-        steps, position = to_grid(0.0, x[layer] * scale * _UNIT, u, words, position)
+        steps, position = to_grid(0.0, WIDTHS[layer] * scale * _UNIT, u, words, position)
         return (-steps if w & np.uint64(256) else steps), position
 
 
@@ -239,9 +237,7 @@ def _tail_steps(scale: float, words: Words, position: int) -> tuple[float, int]:
 
 
 @kernel
-def chi(
-    degrees: int, x: Floats, y: Floats, inside: Integers, words: Words, position: int
-) -> tuple[float, int]:
+def chi(degrees: int, words: Words, position: int) -> tuple[float, int]:
     """The length of a standard normal vector in ``degrees`` ≥ 2 dimensions.
 
     Its square is twice a gamma draw of shape degrees/2, by Marsaglia and Tsang (2000). The last
@@ -250,7 +246,7 @@ def chi(
     d = degrees / 2.0 - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
-        steps, position = normal_steps(2.0**40, x, y, inside, words, position)
+        steps, position = normal_steps(2.0**40, words, position)
         z = steps * 2.0**-40
         root = 1.0 + c * z
         if root <= 0.0:
@@ -271,9 +267,8 @@ def chi(
 
 @kernel
 def normal_rows(
-    signal: Floats, out: Floats, columns: int, grid: float, scale: float, degrees: int,
-    x: Floats, y: Floats, inside: Integers, words: Words, row: int,
-) -> tuple[int, int]:  # fmt: skip
+    signal: Floats, out: Floats, columns: int, grid: float, scale: float, degrees: int, words: Words, row: int
+) -> tuple[int, int]:
     """Round rows to the grid and add normal noise; start at ``row``.
 
     The deviation is ``scale`` grid steps for every row, or, with ``degrees`` > 0, ``scale`` times
@@ -294,20 +289,20 @@ def normal_rows(
             used = position
             row_end += columns
             if degrees > 0:
-                root, position = chi(degrees, x, y, inside, words, position)
+                root, position = chi(degrees, words, position)
                 deviation = scale * root
         w = words[position & mask]
         layer = np.int64(w & np.uint64(255))
         bits = np.int64(w >> np.uint64(11))
-        step = x[layer] * (deviation * _UNIT)
+        step = WIDTHS[layer] * (deviation * _UNIT)
         shifted = float(bits) * step + 0.5
         steps = np.floor(shifted)
         guard = _GUARD + 2.0 * step + shifted * 2.0**-48
-        if bits < inside[layer] and abs(shifted - steps - 0.5) < 0.5 - guard:
+        if bits < INSIDE[layer] and abs(shifted - steps - 0.5) < 0.5 - guard:
             position += 1
             steps *= 1.0 - 2.0 * float(np.int64((w >> np.uint64(8)) & np.uint64(1)))
         else:
-            steps, position = normal_steps(deviation, x, y, inside, words, position)
+            steps, position = normal_steps(deviation, words, position)
         out[j] = (np.floor(signal[j] * per_grid + 0.5) + steps) * grid
     rows = signal.shape[0] // columns
     if position > words.shape[0]:
@@ -357,16 +352,14 @@ def staircase_rows(
 
 @kernel
 def normal_rows_by_window(
-    signal: Floats, out: Floats, columns: int, grid: float, scale: float, degrees: int,
-    x: Floats, y: Floats, inside: Integers, windows: Words, short: Integers,
+    signal: Floats, out: Floats, columns: int, grid: float, scale: float, degrees: int, windows: Words,
+    short: Integers,
 ) -> int:  # fmt: skip
     """`normal_rows` with a window of words for each row; lists rows whose window was too short."""
     missed = 0
     for i in range(windows.shape[0]):
         a, b = i * columns, (i + 1) * columns
-        done, _ = normal_rows(
-            signal[a:b], out[a:b], columns, grid, scale, degrees, x, y, inside, windows[i], 0
-        )  # fmt: skip
+        done, _ = normal_rows(signal[a:b], out[a:b], columns, grid, scale, degrees, windows[i], 0)
         if done == 0:
             short[missed] = i
             missed += 1

@@ -288,9 +288,7 @@ def private_scales(
     """
     table = check.table(X)
     d = table.shape[1]
-    bounds = Bounds(
-        check.vector("lower", lower, length=d), check.vector("upper", upper, length=d)
-    )  # fmt: skip
+    bounds = Bounds(check.vector("lower", lower, length=d), check.vector("upper", upper, length=d))
     return private_scales_of(bounds.sums(table), len(table), bounds, epsilon, rng)
 
 

@@ -1,17 +1,16 @@
 """Files that say what each column is scaled by: written by `targetdp scales`, read by a release."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from targetdp._files import StrictModel, explain, read_toml, toml_value
 from targetdp.normalization._scales import Bounds, ColumnScales, confidential_scales, declared_scales
 
 Origin = Literal["public", "confidential"]
-_File = TypeVar("_File", bound=BaseModel)
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -60,6 +59,9 @@ class BoundsFile(StrictModel):
     features: dict[str, _Range] = Field(min_length=1)
 
 
+_File = TypeVar("_File", ScalesFile, BoundsFile)
+
+
 def read_scales(path: Path, features: Sequence[str]) -> ColumnScales:
     """Read a scales file.
 
@@ -80,13 +82,10 @@ def read_scales(path: Path, features: Sequence[str]) -> ColumnScales:
         >>> read_scales(path, ["contacts"]).center
         array([40.])
     """
-    file = _read(path, ScalesFile, "scales file")
-    _has_all(path, file.features, features)
+    file = _read(path, ScalesFile, "scales file", features)
+    columns = [file.features[name] for name in features]
     make = declared_scales if file.source == "public" else confidential_scales
-    return make(
-        np.array([file.features[name].center for name in features]),
-        np.array([file.features[name].scale for name in features]),
-    )
+    return make([column.center for column in columns], [column.scale for column in columns])
 
 
 def read_bounds(path: Path, features: Sequence[str]) -> Bounds:
@@ -109,18 +108,15 @@ def read_bounds(path: Path, features: Sequence[str]) -> Bounds:
         >>> read_bounds(path, ["contacts"]).upper
         array([200.])
     """
-    file = _read(path, BoundsFile, "bounds file")
-    _has_all(path, file.features, features)
-    for name in features:
-        if not file.features[name].lower < file.features[name].upper:
+    file = _read(path, BoundsFile, "bounds file", features)
+    ranges = [file.features[name] for name in features]
+    for name, ends in zip(features, ranges, strict=True):
+        if not ends.lower < ends.upper:
             raise ValueError(
-                f"bounds file {path}: {name} has lower = {file.features[name].lower!r} and "
-                f"upper = {file.features[name].upper!r}: give bounds lower < upper"
+                f"bounds file {path}: {name} has lower = {ends.lower!r} and upper = {ends.upper!r}: "
+                "give bounds lower < upper"
             )
-    return Bounds(
-        np.array([file.features[name].lower for name in features]),
-        np.array([file.features[name].upper for name in features]),
-    )
+    return Bounds(np.array([ends.lower for ends in ranges]), np.array([ends.upper for ends in ranges]))
 
 
 def scales_text(scales: ColumnScales, features: Sequence[str], origin: Origin) -> str:
@@ -150,15 +146,13 @@ def scales_text(scales: ColumnScales, features: Sequence[str], origin: Origin) -
     return "\n".join(lines) + "\n"
 
 
-def _read(path: Path, model: type[_File], kind: str) -> _File:
-    """Read a file of a kind, or say what is wrong with it."""
+def _read(path: Path, model: type[_File], kind: str, features: Sequence[str]) -> _File:
+    """Read a file of a kind, or say what is wrong with it or missing."""
     try:
-        return model.model_validate(read_toml(path, kind))
+        file = model.model_validate(read_toml(path, kind))
     except ValidationError as error:
         raise ValueError(f"{kind} {path}: {explain(error)}") from error
-
-
-def _has_all(path: Path, known: Container[str], features: Sequence[str]) -> None:
-    missing = [name for name in features if name not in known]
+    missing = [name for name in features if name not in file.features]
     if missing:
         raise ValueError(f"{path} says nothing of {', '.join(missing)}: add them, or drop these features")
+    return file

@@ -15,6 +15,7 @@ from targetdp._core import Floats
 from targetdp.populations._population import ID, Example, public_table
 
 MISSING = "unknown"
+_Columns = dict[str, NDArray[Any]]
 
 
 @public_table
@@ -56,7 +57,7 @@ def vietnam() -> Example:
     area = np.where(urban == 1, "urban", "rural")
     groups = {"head_sex": _texts(frame, "sex"), "area": area, "commune": commune}
     y = np.exp(_numbers(frame, "lntotal")) / size
-    return _example("vietnam", frame, features, "consumption", y, {}, groups)
+    return _example("vietnam", frame, features, {"consumption": y}, {}, groups)
 
 
 @public_table
@@ -91,7 +92,7 @@ def credit() -> Example:
     y = _texts(frame, "Status") == "good"
     money = {"loan_amount": _numbers(frame, "Amount")}
     groups = {"home": home, "marital": marital, "job": job}
-    return _example("credit", frame, features, "low_risk", y, money, groups)
+    return _example("credit", frame, features, {"low_risk": y}, money, groups)
 
 
 def _frame(package: str, item: str) -> Any:
@@ -124,14 +125,8 @@ def _mean_by(group: NDArray[np.str_], values: Floats) -> Floats:
 
 
 def _example(
-    name: str,
-    frame: Any,
-    features: dict[str, NDArray[Any]],
-    target: str,
-    y: NDArray[Any],
-    money: dict[str, NDArray[Any]],
-    groups: dict[str, NDArray[Any]],
+    name: str, frame: Any, features: _Columns, target: _Columns, money: _Columns, groups: _Columns
 ) -> Example:
-    numbers = {key: column.astype(np.float64) for key, column in (features | {target: y} | money).items()}
+    numbers = {key: column.astype(np.float64) for key, column in (features | target | money).items()}
     table = pa.table({ID: _texts(frame, "rownames")} | numbers | groups)
-    return Example(name, table, tuple(features), target, tuple(groups), tuple(money))
+    return Example(name, table, tuple(features), next(iter(target)), tuple(groups), tuple(money))

@@ -38,7 +38,7 @@ from targetdp.programs._proposal import describe as describe
 from targetdp.programs._proposal import program_template as program_template
 from targetdp.programs._proposal import propose as propose
 from targetdp.programs._proposal import table_as_named as table_as_named
-from targetdp.programs._ranking import Truths as Truths
+from targetdp.programs._measures import Truths as Truths
 from targetdp.programs._resampling import Resamples as Resamples
 from targetdp.programs._resampling import half_widths as half_widths
 from targetdp.programs._resampling import next_in as next_in
@@ -51,4 +51,4 @@ from targetdp.programs._settings import program_file as program_file
 from targetdp.programs._settings import read_program_file as read_program_file
 from targetdp.programs._settings import settings_of as settings_of
 from targetdp.programs._transformer import SimulatedPrivacy as SimulatedPrivacy
-from targetdp.programs._welfare import Welfare as Welfare
+from targetdp.programs._measures import Welfare as Welfare

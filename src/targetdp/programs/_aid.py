@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -22,11 +22,9 @@ from targetdp.programs._base import (
     ones,
     share,
 )
-from targetdp.programs._models import Ridge
-from targetdp.programs._people import Folds, People, groups_of, people_of, set_fields, values_of
-from targetdp.programs._ranking import (
-    Selection,
+from targetdp.programs._measures import (
     Truths,
+    Welfare,
     at_or_below,
     highest,
     lowest,
@@ -34,7 +32,8 @@ from targetdp.programs._ranking import (
     rank_agreement,
     settled,
 )
-from targetdp.programs._welfare import Welfare
+from targetdp.programs._models import Ridge
+from targetdp.programs._people import Folds, People, groups_of, people_of, set_fields, values_of
 
 QUOTA = 0.29
 """Of the paper: the budget of Togo's Novissi program."""
@@ -79,9 +78,6 @@ class AidResult(Result):
         >>> result.metrics["recall"], result.chance
         (0.0, 0.625)
     """
-
-    headline: ClassVar[str] = "exclusion_errors"
-    counted: ClassVar[str] = "poor people who are left out"
 
     quota: float
     chance: float
@@ -258,14 +254,19 @@ class Aid(ScoredProgram):
         people = self.people
         scores = settled(values_of("scores", scores, people.count))
         rng = check.generator(rng) or np.random.default_rng()
-        if self.quota_rule == "once":
-            poor = self.poor
-            chosen, figures = self._decide(self._poverty, scores, rng)
-        else:
-            poor, chosen, figures = self._decide_by_fold(scores, rng, folds)
+        poor, eligible = np.zeros(people.count, dtype=np.bool_), np.zeros(people.count, dtype=np.bool_)
+        ties, near_each, figures_each = 0, [], []
+        for members, among in self._decided_together(folds):
+            theirs = scores[members]
+            order = np.argsort(theirs)
+            chosen = lowest(theirs, order, self.quota, among.people, rng)
+            poor[members], eligible[members] = among.poor, chosen.who
+            ties += chosen.ties
+            near_each.append(members[chosen.near])
+            figures_each.append(among.figures(theirs, order, chosen.who))
+        near, figures = np.concatenate(near_each), _together(figures_each)
         if self.welfare is None:
             del figures["welfare"]
-        eligible = chosen.who
         out, wrong = poor & ~eligible, eligible & ~poor
         parts = {
             "eligible": Contribution(ones(eligible), np.ones(people.count)),
@@ -273,16 +274,7 @@ class Aid(ScoredProgram):
             "inclusion_errors": Contribution(ones(wrong), ones(~poor)),
         }
         return AidResult(
-            people=people,
-            scores=scores,
-            decisions=eligible,
-            ties=chosen.ties,
-            near=chosen.near,
-            figures=figures,
-            parts=parts,
-            quota=self.quota,
-            chance=self.chance,
-            wanted=poor,
+            people, scores, eligible, ties, near, figures, parts, self.quota, self.chance, wanted=poor
         )
 
     @property
@@ -290,17 +282,10 @@ class Aid(ScoredProgram):
         """A budget has no folds."""
         return None if self.quota_rule == "once" else "quota_rule = 'per fold', and a budget has no folds"
 
-    def _decide(
-        self, among: _Poverty, scores: Floats, rng: np.random.Generator
-    ) -> tuple[Selection, dict[str, Floats]]:
-        order = np.argsort(scores)
-        chosen = lowest(scores, order, self.quota, among.people, rng)
-        return chosen, among.figures(scores, order, chosen.who)
-
-    def _decide_by_fold(
-        self, scores: Floats, rng: np.random.Generator, folds: Folds | None
-    ) -> tuple[Truths, Selection, dict[str, Floats]]:
-        """Who is poor, who is chosen, and the metrics, each fold being a program of its own."""
+    def _decided_together(self, folds: Folds | None) -> list[tuple[Integers, _Poverty]]:
+        """Everybody or, with a quota for each fold, the people of one after the other."""
+        if self.quota_rule == "once":
+            return [(np.arange(self.people.count), self._poverty)]
         check.instance("folds", folds, Folds)
         assert folds is not None  # noqa: S101 (just checked; mypy does not see it)
         if folds.people != self.people.count:
@@ -310,24 +295,11 @@ class Aid(ScoredProgram):
             raise ValueError(
                 f"quota = {self.quota!r} of a fold of {smallest} people is nobody: use fewer folds"
             )
-        poor, who = np.zeros(len(scores), dtype=np.bool_), np.zeros(len(scores), dtype=np.bool_)
-        ties, near, by_fold = 0, [], []
-        for begin, end in folds.ranges():
-            members = folds.order[begin:end]
-            among = _Poverty.among(
-                self.people.subset(members), self.consumption[members], self._gains[members], self.quota
-            )
-            chosen, figures = self._decide(among, scores[members], rng)
-            poor[members], who[members] = among.poor, chosen.who
-            ties += chosen.ties
-            near.append(members[chosen.near])
-            by_fold.append(figures)
-        together = {
-            name: np.sum([one[name] for one in by_fold], axis=0) if name in _COUNTS
-            else _mean([one[name] for one in by_fold])
-            for name in by_fold[0]
-        }  # fmt: skip
-        return poor, Selection(who, ties, np.concatenate(near)), together
+        y, gains = self.consumption, self._gains
+        return [
+            (fold, _Poverty.among(self.people.subset(fold), y[fold], gains[fold], self.quota))
+            for _, fold in folds
+        ]
 
     def part(self, places: Integers, population: float) -> "Aid":
         """Aid for some of its people, with the same quota; it holds once among them."""
@@ -383,8 +355,15 @@ class Aid(ScoredProgram):
         }
 
 
-def _mean(values: Sequence[Floats]) -> Floats:
-    """Means over folds, without those in which a share is undefined; NaN where it is in all."""
-    stacked = np.stack(values)
-    known = np.isfinite(stacked)
-    return share(np.where(known, stacked, 0.0).sum(axis=0), ones(known).sum(axis=0))
+def _together(figures: Sequence[Mapping[str, Floats]]) -> dict[str, Floats]:
+    """Figures of people who were decided about apart: counts are added up, of all others the mean is taken.
+
+    Parts in which a share is undefined are left out of it; it is NaN where it is so in all.
+    """
+    together = {}
+    for name in figures[0]:
+        each = np.stack([part[name] for part in figures])
+        known = np.isfinite(each)
+        total = np.where(known, each, 0.0).sum(axis=0)
+        together[name] = each.sum(axis=0) if name in _COUNTS else share(total, ones(known).sum(axis=0))
+    return together

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from targetdp.programs._aid import QUOTA, Aid, QuotaRule
+from targetdp.programs._measures import Welfare
 from targetdp.programs._proposal import Guess, ProgramTerms, target_named
 from targetdp.programs._settings import (
     Name,
@@ -16,7 +17,6 @@ from targetdp.programs._settings import (
     Share,
     settings_of,
 )
-from targetdp.programs._welfare import Welfare
 from targetdp.table import TableProfile, first_named
 
 
@@ -54,17 +54,13 @@ class AidSettings(ProgramSettings):
 
     def program(self, columns: ProgramColumns, groups: Mapping[str, Sequence[str]]) -> Aid:
         """The aid program of columns that were read."""
+        y, model = columns.numbers[self.target], self.model()
+        weights = None if self.weights is None else columns.numbers[self.weights]
+        welfare = None if self.welfare is None else Welfare(self.welfare.transfer, self.welfare.aversion)
         return Aid(
-            columns.numbers[self.target],
-            self.quota,
-            self.population,
-            None if self.weights is None else columns.numbers[self.weights],
-            groups,
-            self.model(),
-            None if self.welfare is None else Welfare(self.welfare.transfer, self.welfare.aversion),
-            self.quota_rule,
+            y, self.quota, self.population, weights, groups, model, welfare, self.quota_rule,
             **self.survey_design(columns),
-        )
+        )  # fmt: skip
 
 
 _TARGETS = ("y", "target", "consumption", "expenditure", "income", "wealth", "welfare")

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 
 from targetdp._core import Floats, Integers, check, import_all
+from targetdp.programs._measures import Truths
 from targetdp.programs._people import Folds, People
-from targetdp.programs._ranking import Truths
 
 Task: TypeAlias = Literal["regression", "classification"]
 """Whether outcomes are numbers, or 1 and 0."""
@@ -62,9 +62,6 @@ class Contribution:
 class Result(ABC):
     """What a program did with one table of features: who was chosen, and every figure about it.
 
-    A subclass says in ``headline`` which of its parts a comparison speaks of, and in ``counted`` what that is
-    in words.
-
     Args:
         people: The people who were decided about.
         scores: What each of them was predicted.
@@ -82,9 +79,6 @@ class Result(ABC):
         >>> result.decisions.tolist(), result["accuracy"]
         ([True, False, False, False], 1.0)
     """
-
-    headline: ClassVar[str]
-    counted: ClassVar[str]
 
     people: People = field(repr=False)
     scores: Floats = field(repr=False)

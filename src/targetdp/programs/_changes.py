@@ -58,7 +58,7 @@ class Changes:
 
     Example:
         >>> change = Change(10.0, 12.0, (0.5, 3.5))
-        >>> Changes({"exclusion_errors": change}, {}, 0.95).record()["everybody"]["exclusion_errors"]["after"]
+        >>> Changes({"exclusion_errors": change}, {}, 0.95).everybody["exclusion_errors"].after
         12.0
     """
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,9 @@ from targetdp.programs._base import (
     ones,
     share,
 )
+from targetdp.programs._measures import Truths, places, rank_agreement, settled
 from targetdp.programs._models import Logistic
 from targetdp.programs._people import Folds, People, groups_of, people_of, set_fields, values_of
-from targetdp.programs._ranking import Truths, places, rank_agreement, settled
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +83,13 @@ def loans_at_rates(amount: Any, *, revenue: Any, interest: Any) -> Loans:
         array([15., 30.])
     """
     lent = values_of("amount", amount)
-    revenue, interest = (
-        lent * check.number(f"{name} rate", given, at_least=0, remedy="0.15 is 15% of the amount")
-        if np.ndim(given) == 0
-        else given
-        for name, given in (("revenue", revenue), ("interest", interest))
-    )
-    return Loans(lent, revenue, interest)
+
+    def money(name: str, given: Any) -> Any:
+        if np.ndim(given) > 0:
+            return given
+        return lent * check.number(f"{name} rate", given, at_least=0, remedy="0.15 is 15% of the amount")
+
+    return Loans(lent, money("revenue", revenue), money("interest", interest))
 
 
 _CALLED = ("low_risk", "approvals", "refusal_rate")
@@ -113,16 +113,13 @@ class LendingResult(Result):
         20.0
     """
 
-    headline: ClassVar[str] = "profit"
-    counted: ClassVar[str] = "profit"
-
     @property
     def summary(self) -> str:
         """One sentence for people."""
         even = self["break_even_revenue"]
-        needs = (
-            "no revenue would make a profit" if np.isnan(even) else f"breaks even at a revenue of {even:.1%}"
-        )
+        needs = f"breaks even at a revenue of {even:.1%}"
+        if np.isnan(even):
+            needs = "no revenue would make a profit"
         return (
             f"Loans for {self['approvals']:,.0f} of {self['population']:,.0f} applicants: "
             f"{self['wrong_approvals']:,.0f} of them do not repay, and {self['wrong_refusals']:,.0f} who "
@@ -277,16 +274,8 @@ class Lending(ScoredProgram):
             "wrong_refusals": Contribution(ones(missed), -ones(good)),
             "profit": Contribution(profit, at_stake),
         }
-        return LendingResult(
-            people=people,
-            scores=scores,
-            decisions=approved,
-            ties=int((scores == self.threshold).sum()),
-            near=None,
-            figures=figures,
-            parts=parts,
-            wanted=good,
-        )
+        ties = int((scores == self.threshold).sum())
+        return LendingResult(people, scores, approved, ties, None, figures, parts, wanted=good)
 
     def part(self, places: Integers, population: float) -> "Lending":
         """Loans for some of its people, with the same threshold."""

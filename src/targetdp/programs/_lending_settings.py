@@ -111,10 +111,8 @@ _TARGETS = (
 )  # fmt: skip
 _AMOUNTS = ("amount", "loan_amount", "loan", "principal", "credit_amount")
 
-_MONEY = {
-    "revenue": ("revenue", "revenues", "loan_revenue", "revenue_amount"),
-    "interest": ("interest", "loan_interest", "interest_amount"),
-}
+_REVENUES = ("revenue", "revenues", "loan_revenue", "revenue_amount")
+_INTERESTS = ("interest", "loan_interest", "interest_amount")
 
 _RATES, _AMOUNTS_REACH = 1.0, 100.0
 """A column that stays below the first is of rates, not of money, where amounts reach the second."""
@@ -182,25 +180,17 @@ class LendingGuess(Guess, kind="lending"):
             )
         terms: dict[str, float | str | None] = {}
         reasons: dict[str, str] = {}
-        for what, likely in _MONEY.items():
-            if (said := given.get(what)) is not None:
-                terms[what] = _column_or_rate(what, said, profile)
+        for what, likely in (("revenue", _REVENUES), ("interest", _INTERESTS)):
+            if (stated := given.get(what)) is not None:
+                terms[what] = _column_or_rate(what, stated, profile)
                 continue
             free = [column for column in profile.numbers() if column.name not in {money, *taken}]
-            name = first_named(likely, free)
-            reason = None if name is None else _why_not(profile[name], profile[money])
-            terms[what] = name if reason is None else None
-            if name is not None and reason is not None:
-                reasons[name] = reason
-        repaid = given.get("repaid")
-        return cls(
-            money,
-            terms["revenue"],
-            terms["interest"],
-            reasons,
-            _repaid(profile, target, repaid),
-            repaid is None,
-        )
+            terms[what] = name = first_named(likely, free)
+            if name is not None and (reason := _why_not(profile[name], profile[money])) is not None:
+                terms[what], reasons[name] = None, reason
+        stated = given.get("repaid")
+        repaid = _repaid(profile, target, stated)
+        return cls(money, terms["revenue"], terms["interest"], reasons, repaid, stated is None)
 
     @property
     def columns(self) -> dict[str, str]:
@@ -278,12 +268,9 @@ def _column_or_rate(what: str, given: str, profile: TableProfile) -> float | str
 
 def _why_not(column: Column, amounts: Column) -> str | None:
     """Why a column that is named like money is none that a lender earns; None if it may be."""
-    lowest, highest, most = (
-        0.0 if value is None else value for value in (column.lowest, column.highest, amounts.highest)
-    )
-    if lowest < 0:
+    if (column.lowest or 0.0) < 0:
         return "has values below 0, which no revenue or interest has"
-    if highest <= _RATES and most >= _AMOUNTS_REACH:
+    if (column.highest or 0.0) <= _RATES and (amounts.highest or 0.0) >= _AMOUNTS_REACH:
         return "looks like rates, not like money: multiply it by the amount to use it"
     return None
 

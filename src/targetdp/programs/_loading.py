@@ -17,12 +17,6 @@ from targetdp.table import Source, Tally, batch_rows, check_columns, ids_of, num
 # What is wrong with a program's table, in one message: missing and infinite values, and what to do.
 
 
-def must_be_whole(tally: Tally, settings: ProgramSettings) -> None:
-    """Raise one error for everything that was found; row numbers count from 1, without a header."""
-    if tally.counts:
-        raise ValueError("; ".join(_complaint(tally, key, settings) for key in sorted(tally.counts)))
-
-
 def _complaint(tally: Tally, key: tuple[str, str], settings: ProgramSettings) -> str:
     problem, column = key
     count, rows = tally.counts[key], ", ".join(str(row) for row in tally.first[key])
@@ -53,8 +47,18 @@ MISSING = "(missing)"
 class OpenProgram:
     """A program with its people: row i of ``rows`` is the i-th person of ``program`` and of ``ids``.
 
-    ``rows`` are the features, scaled and brought into the unit ball by the file's rule; ``raw`` are those of
-    the table. ``ids`` is None if the file names no id.
+    Args:
+        settings: What the program file says.
+        program: The program, with the outcomes of its people.
+        folds: The plan of its cross-validation.
+        ids: Everybody's id; None if the file names no id.
+        rows: The features, scaled and brought into the unit ball by the file's rule.
+        raw: The features as they are in the table.
+        scales: Center and scale of each feature.
+
+    Example:
+        >>> opened = open_program(Path("aid.toml"))  # doctest: +SKIP
+        >>> opened.program.evaluate(opened.rows, opened.folds).summary  # doctest: +SKIP
     """
 
     settings: ProgramSettings
@@ -97,32 +101,66 @@ def open_program(path: Path, *, progress: Progress | None = None) -> OpenProgram
 
 
 def load_program(settings: ProgramSettings, *, progress: Progress | None = None) -> OpenProgram:
-    """Read the table of a program whose settings are at hand."""
+    """Read the table of a program whose settings are at hand.
+
+    Args:
+        settings: The program file's, from `read_program_file`.
+        progress: Whom to tell how far reading is.
+
+    Returns:
+        The program with its people, rows in the unit ball and folds.
+
+    Raises:
+        ValueError: As for `open_program`.
+
+    Example:
+        >>> import tempfile
+        >>> from targetdp.programs import example_program
+        >>> from targetdp.populations import write
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = write("togo", folder / "togo.csv", rows=50)
+        >>> _ = (folder / "togo.toml").write_text(example_program("togo", Path("togo.csv")))
+        >>> load_program(read_program_file(folder / "togo.toml")).rows.shape
+        (50, 10)
+    """
     columns = read_columns(settings, progress or Silent())
     raw = np.column_stack([columns.numbers[name] for name in settings.features])
-    scales = (
-        data_scales(raw)
-        if settings.scales == "data"
-        else read_scales(Path(settings.scales), settings.features)
-    )
+    if settings.scales == "data":
+        scales = data_scales(raw)
+    else:
+        scales = read_scales(Path(settings.scales), settings.features)
     groups = {name: columns.texts[name].to_pylist() for name in settings.groups}
     try:
         program = settings.program(columns, groups)
     except ValueError as error:
         raise ValueError(f"table {settings.table}: {error}") from error
-    return OpenProgram(
-        settings=settings,
-        program=program,
-        folds=Folds(len(raw), settings.folds, settings.seed),
-        ids=columns.ids,
-        rows=normalize(raw, scales, settings.rows).X,
-        raw=raw,
-        scales=scales,
-    )
+    folds, rows = Folds(len(raw), settings.folds, settings.seed), normalize(raw, scales, settings.rows).X
+    return OpenProgram(settings, program, folds, columns.ids, rows, raw, scales)
 
 
 def read_columns(settings: ProgramSettings, progress: Progress) -> ProgramColumns:
-    """The columns that a program names, from its table; all that is wrong with them in one message."""
+    """Read the columns that a program names from its table.
+
+    Args:
+        settings: The program file's.
+        progress: Whom to tell how far reading is.
+
+    Returns:
+        Ids, numbers and texts.
+
+    Raises:
+        ValueError: Columns are not there, or values are missing or infinite: all of it in one message.
+
+    Example:
+        >>> import tempfile
+        >>> from targetdp.programs import example_program
+        >>> from targetdp.populations import write
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = write("togo", folder / "togo.csv", rows=5)
+        >>> _ = (folder / "togo.toml").write_text(example_program("togo", Path("togo.csv")))
+        >>> len(read_columns(read_program_file(folder / "togo.toml"), Silent()).ids)
+        5
+    """
     source = open_source(settings.table)
     own_numbers, own_texts = settings.own_columns()
     numbers = list(dict.fromkeys([*settings.features, *own_numbers]))
@@ -166,7 +204,8 @@ def _columns(
         progress.advance(batch.num_rows)
     if not seen:
         raise ValueError("it has no rows: there is nobody to decide about")
-    must_be_whole(tally, settings)
+    if tally.counts:
+        raise ValueError("; ".join(_complaint(tally, key, settings) for key in sorted(tally.counts)))
     together = pa.concat_arrays(ids) if ids else None
     if together is not None and (different := pc.count_distinct(together).as_py()) < seen:
         raise ValueError(f"{seen - different:,} rows have an id that occurs before: one row for each person")
@@ -185,18 +224,19 @@ def _countable(batch: pa.RecordBatch, target: str) -> pa.RecordBatch:
 
 def _blank(column: pa.Array) -> Integers:
     """Where values are null, or empty text."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    blank = pc.equal(pc.utf8_trim_whitespace(column.cast(pa.string())), "")
+    blank = pc.equal(pc.utf8_trim_whitespace(_decoded(column).cast(pa.string())), "")
     return np.flatnonzero(pc.fill_null(blank, True).to_numpy(zero_copy_only=False))
 
 
 def _group_names(column: pa.Array, name: str) -> pa.StringArray:
     """Values as names of groups."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = _decoded(column)
     try:
         text = pc.fill_null(column.cast(pa.string()), MISSING)
     except pa.ArrowNotImplementedError as error:
         raise ValueError(f"group column {name!r} has type {column.type}: give text or numbers") from error
     return pc.if_else(pc.equal(text, ""), MISSING, text)
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

@@ -149,12 +149,9 @@ def people_of(
         >>> people_of(4, groups={"sex": ["f", "m", "f", "f"]}, population=100).groups.labels
         (('f', 'm'),)
     """
-    remedy = "a number of people"
-    size = (
-        float(count)
-        if population is None
-        else check.number("population", population, at_least=1, remedy=remedy)
-    )
+    size = float(count)
+    if population is not None:
+        size = check.number("population", population, at_least=1, remedy="a number of people")
     share = np.ones(count)
     if weights is not None:
         share = values_of("weights", weights, count)

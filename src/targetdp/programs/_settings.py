@@ -19,7 +19,7 @@ from pydantic import (
 
 from targetdp._core import Floats, check, import_all
 from targetdp._files import StrictModel, explain, read_toml
-from targetdp.mechanisms import LEAST_NOISE, mechanism_names
+from targetdp.mechanisms import LEAST_NOISE, PAPER_GRID, mechanism_names
 from targetdp.normalization import RowRule
 from targetdp.programs._base import DECLARING, Model, Program, Task
 from targetdp.programs._models import model_of
@@ -60,7 +60,7 @@ class GridSettings(ProgramSection):
     """Releases to try: every combination. The paper's grid, unless the file says otherwise."""
 
     B: _Distances = Field(
-        default=(0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0),
+        default=PAPER_GRID,
         description="people within this distance are hidden from each other; 2: classic differential privacy",
     )
     epsilon1: _Epsilons = Field(default=(2.0, 3.0), description="ε₁ of the projection")

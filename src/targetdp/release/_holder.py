@@ -1,29 +1,33 @@
 """The data holder's side of every job: keys, scales, the ledger, and the signature under a release."""
 
 import uuid
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from targetdp._core import __version__
 from targetdp.mechanisms import DROWNED
 from targetdp.normalization import ColumnScales, private_scales_of, read_bounds, read_scales, scales_of
-from targetdp.release._certificate._certificate import Certificate, make_certificate, noise_length
-from targetdp.release._certificate._parts import LedgerMark, Output
+from targetdp.release._certificate._certificate import (
+    Certificate,
+    LedgerMark,
+    Output,
+    make_certificate,
+    noise_length,
+)
 from targetdp.release._engine._inspection import Batches, Inspection
 from targetdp.release._keys import SigningKey, default_key_path, new_pseudonym_key, pseudonym_key
 from targetdp.release._ledger._book import Ledger, check_first
-from targetdp.release._ledger._history import ReleaseRow
 from targetdp.release._ledger._populations import (
     check_parts,
     must_count,
     must_have_it_as_it_is,
     must_say_who_is_in_it,
 )
+from targetdp.release._ledger._spending import ReleaseRow
 from targetdp.release._sample import PrivateSample, WithoutSample, must_all_be_there, open_sample
 from targetdp.release._settings import SCALES_WORDS, Settings
-from targetdp.release._terms import Terms, make_terms
-from targetdp.release._weights_review import must_be_meant
+from targetdp.release._terms import ReleaseTerms, make_terms
 
 LARGE_DELTA = 0.01
 
@@ -61,6 +65,15 @@ class Publisher(Protocol):
         """Make it visible, whole. The journal is for a run that must finish what this one began."""
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """Everything that is settled before noise is drawn."""
+
+    inspection: Inspection
+    scales: ColumnScales
+    terms: ReleaseTerms
+
+
 class Holder:
     """The data holder's side of a job: keys, scales, ledger."""
 
@@ -72,7 +85,7 @@ class Holder:
             )
         self.settings = settings
         must_say_who_is_in_it(settings)
-        must_be_meant(settings)
+        settings.must_mean_weights()
         self.bounds = None if settings.bounds is None else read_bounds(settings.bounds, settings.features)
         self._given = (
             scales if scales is not None or settings.scales in SCALES_WORDS
@@ -113,7 +126,15 @@ class Holder:
         self._others = WithoutSample(table, self.settings.id, self.sample)
         return self._others
 
-    def scales(self, inspection: Inspection) -> ColumnScales:
+    def prepare(self, inspection: Inspection) -> Prepared:
+        """Settle scales and terms, and refuse what the ledger would refuse later."""
+        scales = self._scales(inspection)
+        terms = self.terms(scales, inspection.rows)
+        self._check(terms)
+        self._others_to_know = self._warnings(terms, scales)
+        return Prepared(inspection, scales, terms)
+
+    def _scales(self, inspection: Inspection) -> ColumnScales:
         """The scales that the settings ask for; private ones are drawn here, once."""
         settings = self.settings
         if self._given is not None:
@@ -124,12 +145,12 @@ class Holder:
             raise RuntimeError("the table was inspected for other scales than are asked for")
         return private_scales_of(inspection.sums, inspection.rows, self.bounds, settings.scales_epsilon)
 
-    def terms(self, scales: ColumnScales, rows: int) -> Terms:
+    def terms(self, scales: ColumnScales, rows: int) -> ReleaseTerms:
         """What will be done and what may be said of it, for so many rows."""
         return make_terms(self.settings, scales, rows, None if self.sample is None else self.sample.first)
 
-    def check(self, terms: Terms, scales: ColumnScales) -> None:
-        """Refuse early what the ledger would refuse later, and collect what the data holder should know."""
+    def _check(self, terms: ReleaseTerms) -> None:
+        """Refuse early what the ledger would refuse later."""
         s = self.settings
         if self._others is not None:
             self.found(self._others.found)
@@ -139,16 +160,13 @@ class Holder:
             else:
                 spending = check_first(s.population, terms.charge, part=s.part, override=s.override)
             self._override = None if spending.fits else s.override
-        self._others_to_know = self._warnings(terms, scales)
 
     def found(self, people: int) -> None:
         """So many people of the sample are in the table: refuse where too many are missing."""
         if self.sample is not None:
             self._who_left = must_all_be_there(people, self.sample, self.settings)
 
-    def certify(
-        self, terms: Terms, scales: ColumnScales, rows: int, output: Output, publisher: Publisher
-    ) -> Certificate:
+    def certify(self, prepared: Prepared, rows: int, output: Output, publisher: Publisher) -> Certificate:
         """Charge the ledger, sign the certificate, make the release visible, settle; in this order."""
         release = uuid.uuid4().hex
         self._keep_pseudonym_key()
@@ -156,10 +174,10 @@ class Holder:
             self.ledger = Ledger(self.settings.ledger, self.key)
             if self.sample is not None:
                 must_count(self.ledger, self.sample.certificate)
-        mark = self._reserve(release, terms, rows, publisher.place)
+        mark = self._reserve(release, prepared.terms, rows, publisher.place)
         try:
             certificate = make_certificate(
-                release, self.settings, terms, scales, rows, output, mark, __version__,
+                release, self.settings, prepared.terms, prepared.scales, rows, output, mark, __version__,
                 estimated_here=self._given is None,
             ).signed(self.key)  # fmt: skip
             journal = {
@@ -221,7 +239,7 @@ class Holder:
                 f"{path}, and neither can this one ({error}): bring that ledger and its key back first"
             ) from error
 
-    def _warnings(self, terms: Terms, scales: ColumnScales) -> tuple[str, ...]:
+    def _warnings(self, terms: ReleaseTerms, scales: ColumnScales) -> tuple[str, ...]:
         s = self.settings
         found = []
         if s.keep:
@@ -268,7 +286,7 @@ class Holder:
             found.append(f"population {s.population!r} has no limit: set one with targetdp ledger limit")
         return tuple(found)
 
-    def _reserve(self, release: str, terms: Terms, rows: int, place: str) -> LedgerMark | None:
+    def _reserve(self, release: str, terms: ReleaseTerms, rows: int, place: str) -> LedgerMark | None:
         s = self.settings
         if self.ledger is None or s.population is None:
             return None

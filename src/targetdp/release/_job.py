@@ -1,32 +1,28 @@
-"""The release job for files: from a table to a certified, charged, private one, or to nothing at all."""
+"""The release job: from a table to a certified, charged, private one, or to nothing at all.
 
-from collections.abc import Callable
+Tables of files go through an engine and come out as files. Data frames in memory (pandas, polars or pyarrow)
+come out as frames of the same kind.
+"""
+
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from targetdp._core import Progress, Silent
 from targetdp.normalization import ColumnScales
-from targetdp.release._certificate._certificate import Certificate, output_of
+from targetdp.release._certificate._certificate import Certificate, Output
+from targetdp.release._certificate._contents import arrow_of, frame_hash, output_of
+from targetdp.release._engine._base import Done, Outcome, Target, engine_of
 from targetdp.release._engine._inspection import inspect
-from targetdp.release._engine._local import Outcome, privatize_table
-from targetdp.release._engine._ordered import output_schema
+from targetdp.release._engine._local import privatize_table
 from targetdp.release._holder import Holder, PublishedButUnsettledError
 from targetdp.release._keys import SigningKey
-from targetdp.release._settings import Settings
+from targetdp.release._settings import Settings, make_settings
 from targetdp.release._staging import Staging
-from targetdp.release._terms import Terms
-from targetdp.table import (
-    Format,
-    Sink,
-    Source,
-    Written,
-    check_columns,
-    format_of,
-    open_source,
-    refuse_formulas,
-)
+from targetdp.table import Format, Source, check_columns, format_of, open_source, plain_type
 
 
 @dataclass(frozen=True)
@@ -41,121 +37,53 @@ class Released:
     key: SigningKey
 
 
-@dataclass(frozen=True)
-class Target:
-    """Where an engine writes, and in which shape: one file, or a directory of parts."""
-
-    table: Path
-    folder: Path
-    kind: Format
-    parts: bool
-
-
-@dataclass(frozen=True)
-class Done:
-    """What an engine hands back once the table is written, but not yet published."""
-
-    outcome: Outcome
-    scales: ColumnScales
-    terms: Terms
-    written: tuple[Written, ...]
-
-
-Engine = Callable[[Source, Target, Holder, Progress], Done]
-
-
 def privatize_file(
-    source: Path, output: Path, settings: Settings, *, force: bool = False, progress: Progress | None = None
+    source: Path | Source,
+    output: Path,
+    settings: Settings,
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
 ) -> Released:
-    """Release a private version of a table of files.
+    """Release a private version of a table of files, opened or not.
 
     Guarantees: what the certificate says. Under the output's name there is the whole release with its
     certificate, or what was there before. A ledger, if given, is charged before anything becomes visible.
     Edges: whatever is wrong with the input or the settings is a ValueError, raised before publishing.
     """
-    table = open_source(source)
-    _must_differ("input", source, output)
+    table = source if isinstance(source, Source) else open_source(source)
+    _must_differ("input", table.path, output)
     if settings.sample is not None:
         _must_differ("sample", settings.sample, output)
-    check_columns(
-        table.columns, f"input {source}", id=[settings.id], features=settings.features, keep=settings.keep
-    )
-    engine = ENGINES[settings.engine]
-    return publish(
-        output, Holder(settings), force=force,
-        work=lambda target, holder: engine(table, target, holder, progress or Silent()),
-    )  # fmt: skip
+    place = f"input {table.path}"
+    check_columns(table.columns, place, id=[settings.id], features=settings.features, keep=settings.keep)
+    holder = Holder(settings)
+
+    def work(target: Target) -> Done:
+        before = table.state()
+        done = engine_of(settings.engine)(table, target, holder, progress or Silent())
+        if table.state() != before:
+            raise ValueError(f"{place} changed while it was read: try again when nobody writes to it")
+        return done
+
+    return publish(output, holder, force=force, work=work)
 
 
-def publish(output: Path, holder: Holder, *, force: bool, work: Callable[[Target, Holder], Done]) -> Released:
+def publish(output: Path, holder: Holder, *, force: bool, work: Callable[[Target], Done]) -> Released:
     """Let an engine write a table out of sight, then certify, charge and publish it, or leave nothing."""
     kind, parts = _shape(output, holder.settings)
     certificate: Certificate | None = None
     try:
         with Staging(output, force=force) as staging:
             staging.begin(holder.settle_earlier)
-            done = work(Target(staging.table, staging.folder, kind, parts), holder)
+            done = work(Target(staging.table, staging.folder, kind, parts))
             result = output_of(kind, done.written, None if parts else output.name)
-            certificate = holder.certify(done.terms, done.scales, done.outcome.rows, result, staging)
+            certificate = holder.certify(done.prepared, done.outcome.rows, result, staging)
     except BaseException as error:
         if certificate is not None:  # it was published; only tidying up failed
             raise PublishedButUnsettledError(str(output), error) from error
         raise
-    return Released(output, certificate, done.outcome, holder.warnings, done.terms.why, holder.key)
-
-
-def _local(table: Source, target: Target, holder: Holder, progress: Progress) -> Done:
-    settings, before = holder.settings, table.state()
-    kept = table.types(settings.keep)
-    if target.kind == "csv":
-        _must_fit_in_text(kept)
-        refuse_formulas(output_schema(settings, kept).names)
-    people = holder.people(table)
-    inspection = inspect(people, settings, holder.bounds, progress)
-    scales = holder.scales(inspection)
-    terms = holder.terms(scales, inspection.rows)
-    holder.check(terms, scales)
-    schema = output_schema(settings, kept)
-    with Sink(target.table, target.kind, schema, ids=settings.id, parts=target.parts) as sink:
-        outcome = privatize_table(
-            people,
-            sink,
-            target.folder,
-            settings,
-            scales,
-            terms,
-            inspection,
-            kept,
-            holder.pseudonym_key,
-            progress,
-        )
-        written = sink.finish()
-    _must_not_have_changed(table, before)
-    return Done(outcome, scales, terms, written)
-
-
-def _spark(table: Source, target: Target, holder: Holder, progress: Progress) -> Done:
-    from targetdp.release._engine import _spark as spark  # noqa: PLC0415 (optional, and slow to import)
-
-    before = table.state()
-    done = spark.run(spark.read(table, holder.settings), target, holder, progress)
-    _must_not_have_changed(table, before)
-    return done
-
-
-def _must_fit_in_text(kept: dict[str, pa.DataType]) -> None:
-    for name, kind in kept.items():
-        if pa.types.is_nested(kind):
-            raise ValueError(f"kept column {name!r} has type {kind}, which a CSV cannot hold: use Parquet")
-
-
-def _must_not_have_changed(table: Source, before: object) -> None:
-    if table.state() != before:
-        raise ValueError(f"input {table.path} changed while it was read: try again when nobody writes to it")
-
-
-ENGINES: dict[str, Engine] = {"local": _local, "spark": _spark}
-"""Every engine by name: a new one is one line here."""
+    return Released(output, certificate, done.outcome, holder.warnings, done.prepared.terms.why, holder.key)
 
 
 def _shape(output: Path, settings: Settings) -> tuple[Format, bool]:
@@ -176,3 +104,92 @@ def _must_differ(what: str, source: Path, output: Path) -> None:
     here, there = source.resolve(), output.resolve()
     if here == there or here in there.parents or there in here.parents:
         raise ValueError(f"output {output} and {what} {source} overlap: choose an output elsewhere")
+
+
+# Data frames in memory.
+
+
+def holder_in_python(
+    settings: dict[str, Any], scales: ColumnScales | str, *, engine: str, remedy: str
+) -> Holder:
+    """The holder of a release whose settings were given in Python, for the one engine that it can have."""
+    named = scales if isinstance(scales, str) else "given in Python"
+    made = make_settings({"engine": engine} | settings | {"scales": named})
+    if made.engine != engine:
+        raise ValueError(f"engine = {made.engine!r}: {remedy}")
+    return Holder(made, scales if isinstance(scales, ColumnScales) else None)
+
+
+@dataclass(frozen=True)
+class ReleasedFrame:
+    """A private frame of the kind that was given. ``outcome`` and ``warnings`` are the data holder's own."""
+
+    frame: Any
+    certificate: Certificate
+    outcome: Outcome
+    warnings: tuple[str, ...]
+
+
+def privatize_frame(frame: Any, *, scales: ColumnScales | str, **settings: Any) -> ReleasedFrame:
+    """Release a private version of a data frame; ``settings`` are those of a release file.
+
+    ``scales`` is a `ColumnScales` in the order of ``features``, a scales file, "private" or "data".
+
+    Guarantees: what the certificate says. Each call is a release of its own and is charged to the ledger,
+    if one is given, before the frame is returned.
+    """
+    holder = holder_in_python(
+        settings, scales, engine="local", remedy="a frame in memory is privatized where it is"
+    )
+    made, sink = holder.settings, _Collected()
+    table, back = arrow_of(frame)
+    check_columns(table.column_names, "the frame", id=[made.id], features=made.features, keep=made.keep)
+    people = holder.people(_Table(table))
+    prepared = holder.prepare(inspect(people, made, holder.bounds, Silent()))
+    kept = {name: plain_type(table.schema.field(name).type) for name in made.keep}
+    outcome = privatize_table(people, sink, None, holder, prepared, kept, Silent())
+    private = pa.concat_tables(sink.tables)
+    output = Output(format="frame", files=(), sha256=frame_hash(private, made.id, made.released))
+    certificate = holder.certify(prepared, outcome.rows, output, _InMemory())
+    return ReleasedFrame(back(private), certificate, outcome, holder.warnings)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table in memory that can be read in batches."""
+
+    table: pa.Table
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self.table.num_rows)
+
+    def batches(
+        self,
+        columns: list[str],
+        types: dict[str, pa.DataType],  # noqa: ARG002 (a table knows its own types)
+        rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        """The named columns, at most so many rows at a time."""
+        yield from self.table.select(columns).to_batches(max_chunksize=rows)
+
+
+class _Collected:
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        self.tables: list[pa.Table] = []
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows."""
+        self.tables.append(table)
+
+
+class _InMemory:
+    """Publishing is returning: nothing is visible before."""
+
+    place = "a data frame in memory"
+    published = visible = settled = False
+
+    def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
+        """Nothing to do."""

@@ -7,12 +7,14 @@ several processes that create it at the same moment one wins and the others read
 import base64
 import binascii
 import hashlib
+import hmac
 import os
 import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
@@ -133,15 +135,27 @@ def pseudonym_key(path: str | Path, new: bytes | None = None) -> bytes:
     return key
 
 
+def pseudonyms(ids: pa.StringArray, key: bytes) -> pa.StringArray:
+    """HMAC-SHA-256 of every id, in hexadecimal digits."""
+    return pa.array([hmac.digest(key, name.encode(), "sha256").hex() for name in ids.to_pylist()])
+
+
 def _new_signing_key() -> bytes:
     return Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def _load_or_create(path: Path, make: Callable[[], bytes]) -> tuple[bytes, bool]:
+    """The content of a key file, written whole or not at all if there is none, and whether it was."""
     try:
         return _load(path), False
     except FileNotFoundError:
-        created = _create(path, make())
+        for missing in reversed([folder for folder in path.parents if not folder.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)  # for its owner alone
+    created = True
+    try:
+        write_whole(path, make(), private=True, replace=False)
+    except FileExistsError:  # another process was first
+        created = False
     return _load(path), created
 
 
@@ -163,22 +177,6 @@ def _load(path: Path) -> bytes:
     if len(content) > _LONGEST_FILE:
         raise ValueError(f"{path} is longer than any key ({_LONGEST_FILE} bytes): name the key's own file")
     return content
-
-
-def _create(path: Path, content: bytes) -> bool:
-    """Write a key file whole or not at all; False if another process was first."""
-    _make_private(path.parent)
-    try:
-        write_whole(path, content, private=True, replace=False)
-    except FileExistsError:
-        return False
-    return True
-
-
-def _make_private(folder: Path) -> None:
-    """A folder and those above it, each that is missing for its owner alone."""
-    for missing in reversed([f for f in (folder, *folder.parents) if not f.exists()]):
-        missing.mkdir(mode=0o700, exist_ok=True)
 
 
 def _from_base64(text: str) -> bytes | None:

@@ -12,13 +12,11 @@ from targetdp._core import __version__
 from targetdp.mechanisms import law_of
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._certificate import Certificate
-from targetdp.release._certificate._charge import Charge
+from targetdp.release._certificate._charge import Charge, SampleRelease
 from targetdp.release._certificate._contents import Check
-from targetdp.release._certificate._sample_spending import SampleRelease
 from targetdp.release._certificate._verify import read_certificate, verify_release
 from targetdp.release._engine._inspection import Batches
-from targetdp.release._engine._local import pseudonyms
-from targetdp.release._keys import pseudonym_key
+from targetdp.release._keys import pseudonym_key, pseudonyms
 from targetdp.release._settings import Settings
 from targetdp.release._staging import certificate_path
 from targetdp.table import Tally, ids_of, open_source

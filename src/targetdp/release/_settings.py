@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -16,11 +16,11 @@ from pydantic import (
     model_validator,
 )
 
-from targetdp._core import check
+from targetdp._core import check, declared
 from targetdp._files import explain, read_toml
 from targetdp.mechanisms import LEAST_NOISE, mechanism_names
 from targetdp.release._ledger._entries import LONGEST_NAME, LONGEST_REASON
-from targetdp.release._weights_file import Weights, must_differ, read_weights
+from targetdp.release._weights_file import SingledOutError, Weights, must_differ, read_weights, singled_out
 
 MONDRIAN = "mondrian"
 MECHANISMS = (LEAST_NOISE, *mechanism_names(), MONDRIAN)
@@ -44,6 +44,11 @@ _Whole = Annotated[int, Field(strict=True)]
 _Truth = Annotated[bool, Field(strict=True)]
 
 TunedOn = Literal["public", "synthetic", "this-data"]
+
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    EngineName = Literal[declared("targetdp.release._engine")]
 
 
 class Settings(BaseModel):
@@ -104,7 +109,7 @@ class Settings(BaseModel):
         False, description="the data holder has seen that many people of the sample are not in the table"
     )
     key: Path | None = Field(None, description="the data holder's signing key")
-    engine: Literal["local", "spark"] = Field("local", description="where the work is done")
+    engine: EngineName = Field("local", description="where the work is done")
     made_for: Literal["cider"] | None = Field(
         None, alias="for", description="shape the output for another tool, as post-processing"
     )
@@ -127,6 +132,14 @@ class Settings(BaseModel):
         """Whether people of a sample are not scored."""
         return self.sample is not None and not self.score_sample
 
+    def must_mean_weights(self) -> None:
+        """Weights that single out a column need the data holder's word."""
+        if self._asked is None or self.accept_weights:
+            return
+        columns = singled_out(self.features, self._asked.in_order_of(self.features))
+        if columns:
+            raise SingledOutError(columns, self._asked.in_words(self.features))
+
     @field_validator("population", "part", "override")
     @classmethod
     def _as_the_ledger_has_it(cls, text: str | None, info: ValidationInfo) -> str | None:
@@ -147,23 +160,17 @@ class Settings(BaseModel):
             missing = [name for name in ("B", "epsilon") if getattr(self, name) is None]
             _must(not missing, f"{' and '.join(missing)} must be given: {self.mechanism} is calibrated to it")
             _must(self.group_size is None, "group_size is for mechanism = 'mondrian' only: leave it out")
-        _must(
-            self.partitions is None or self.delta is None,
-            "partitions sets δ from the number of rows: leave out delta, or partitions",
-        )
+        if self.partitions is not None and self.delta is not None:
+            raise ValueError("partitions sets δ from the number of rows: leave out delta, or partitions")
         private = self.scales == "private"
-        _must(
-            private == (self.bounds is not None) == (self.scales_epsilon is not None),
-            "bounds and scales_epsilon belong to scales = 'private': give both with it, or neither",
-        )
-        _must(
-            self.scales != "sample" or self.sample is not None,
-            "scales = 'sample' are those of the sample: give it, or other scales",
-        )
-        _must(
-            (self.ledger is None) == (self.population is None),
-            "ledger and population belong together: give both, or neither",
-        )
+        if not private == (self.bounds is not None) == (self.scales_epsilon is not None):
+            raise ValueError(
+                "bounds and scales_epsilon belong to scales = 'private': give both with it, or neither"
+            )
+        if self.scales == "sample" and self.sample is None:
+            raise ValueError("scales = 'sample' are those of the sample: give it, or other scales")
+        if (self.ledger is None) != (self.population is None):
+            raise ValueError("ledger and population belong together: give both, or neither")
         for name in ("part", "override"):
             _must(getattr(self, name) is None or self.ledger is not None, f"{name} needs a ledger")
         self._columns_agree()
@@ -182,19 +189,19 @@ class Settings(BaseModel):
         _must(self.partitions is None, "partitions are not for scores: leave them out, or give delta")
         for name in ("score_sample", "some_have_left"):
             _must(not getattr(self, name) or self.sample is not None, f"{name} needs the sample")
-        _must(
-            not (self.score_sample and self.some_have_left),
-            "some_have_left is for a sample that is left out: everybody in the table is scored",
-        )
-        _must(
-            not (self.score_sample and self.part is not None),
-            "score_sample is for people inside and outside the sample, who are not one part: leave out part, "
-            "so that everybody is charged",
-        )
-        _must(
-            not (self.no_sample and self.sample is not None),
-            "no_sample says that nobody in the table is in a sample: leave out sample, or no_sample",
-        )
+        if self.score_sample and self.some_have_left:
+            raise ValueError(
+                "some_have_left is for a sample that is left out: everybody in the table is scored"
+            )
+        if self.score_sample and self.part is not None:
+            raise ValueError(
+                "score_sample is for people inside and outside the sample, who are not one part: leave out "
+                "part, so that everybody is charged"
+            )
+        if self.no_sample and self.sample is not None:
+            raise ValueError(
+                "no_sample says that nobody in the table is in a sample: leave out sample, or no_sample"
+            )
         asked = read_weights(self.weights)
         asked.in_order_of(self.features)
         must_differ(asked.scores, (self.id, *self.features, *self.keep))
@@ -211,10 +218,7 @@ class Settings(BaseModel):
             _must(not unknown, f"impute names {unknown}, which are not among the features")
         if self.made_for == "cider":
             _must_be_free_in_cider(names)
-            _must(
-                not self.keep_order,
-                "Cider's table is written in order of ids: leave out keep_order",
-            )
+            _must(not self.keep_order, "Cider's table is written in order of ids: leave out keep_order")
             _must(not self.keep, "Cider takes an id and features only: leave out keep")
 
     def constants(self) -> dict[str, float]:

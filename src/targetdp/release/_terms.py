@@ -17,8 +17,7 @@ from targetdp.mechanisms import (
 )
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._caveats import NO_GUARANTEE, Facts, conditions_of
-from targetdp.release._certificate._charge import Charge
-from targetdp.release._certificate._sample_spending import SampleRelease, SampleSpending, spending_of
+from targetdp.release._certificate._charge import Charge, SampleRelease, SampleSpending, spending_of
 from targetdp.release._settings import MONDRIAN, Settings
 
 # Two releases, the second made with weights that were learned from the first: who spends what.
@@ -30,7 +29,7 @@ from targetdp.release._settings import MONDRIAN, Settings
 
 
 @dataclass(frozen=True)
-class Terms:
+class ReleaseTerms:
     """What will be done and what may be said of it.
 
     ``law`` is the noise for one row after the other; None for k-anonymity, which looks at all rows at once.
@@ -52,7 +51,7 @@ class Terms:
 
 def make_terms(
     settings: Settings, scales: ColumnScales, rows: int, first: SampleRelease | None = None
-) -> Terms:
+) -> ReleaseTerms:
     """Work out the terms. They depend on the settings, the scales and the number of rows only.
 
     ``first`` is the release that the weights of scores were learned from, if it is known.
@@ -66,9 +65,9 @@ def make_terms(
             raise ValueError("group_size must be given for mondrian")
         if rows < settings.group_size:
             raise ValueError(f"group_size = {settings.group_size} is more than the {rows} rows of the table")
-        return Terms(
+        return ReleaseTerms(
             name=MONDRIAN, law=None, mondrian=Mondrian(settings.group_size), guarantee=None,
-            conditions=conditions_of(_facts(settings, scales, guarantee=False, set_delta=False)),
+            conditions=conditions_of(_facts(settings, scales, False)),
             charge=Charge(unbounded=NO_GUARANTEE),
             why=f"mondrian, groups of {settings.group_size} or more: no guarantee",
         )  # fmt: skip
@@ -81,25 +80,15 @@ def make_terms(
     charge = Charge(law=law, scales=scales.spent, unbounded=unbounded)
     # Mechanisms without δ keep their own, whatever the parts.
     set_delta = settings.partitions is not None and own.delta == default_delta(rows, settings.partitions)
+    partitions = settings.partitions if set_delta else None
     spending = None
     if first is not None:
         spending = spending_of(
             first, guarantee, charge, scored=settings.score_sample, some_have_left=settings.some_have_left,
             same=first.has_scales(settings.features, scales),
         )  # fmt: skip
-    facts = _facts(settings, scales, guarantee=True, set_delta=set_delta, spending=spending)
-    conditions = conditions_of(facts)
-    return Terms(
-        name,
-        law,
-        None,
-        guarantee,
-        conditions,
-        charge,
-        why,
-        settings.partitions if set_delta else None,
-        spending,
-    )
+    conditions = conditions_of(_facts(settings, scales, True, partitions, spending))
+    return ReleaseTerms(name, law, None, guarantee, conditions, charge, why, partitions, spending)
 
 
 def _must_be_the_samples(settings: Settings, scales: ColumnScales, first: SampleRelease | None) -> None:
@@ -150,16 +139,15 @@ def _must_keep(law: NoiseLaw, guarantee: Guarantee) -> None:
 def _facts(
     settings: Settings,
     scales: ColumnScales,
-    *,
-    guarantee: bool,
-    set_delta: bool,
+    has_guarantee: bool,
+    partitions: int | None = None,
     spending: SampleSpending | None = None,
 ) -> Facts:
     return Facts(
-        scales=scales.source, has_guarantee=guarantee, keeps_order=settings.keep_order, kept=settings.keep,
-        features=len(settings.features), imputed=settings.constants(),
-        pseudonyms=settings.pseudonymize is not None, partitions=settings.partitions if set_delta else None,
-        tuned_on=settings.tuned_on, engine=settings.engine, has_ledger=settings.ledger is not None,
-        part=settings.part, scores=() if settings.asked is None else settings.asked.scores,
-        no_sample=settings.no_sample, sample_spending=spending,
+        scales=scales.source, has_guarantee=has_guarantee, keeps_order=settings.keep_order,
+        kept=settings.keep, features=len(settings.features), imputed=settings.constants(),
+        pseudonyms=settings.pseudonymize is not None, partitions=partitions, tuned_on=settings.tuned_on,
+        engine=settings.engine, has_ledger=settings.ledger is not None, part=settings.part,
+        scores=() if settings.asked is None else settings.asked.scores, no_sample=settings.no_sample,
+        sample_spending=spending,
     )  # fmt: skip

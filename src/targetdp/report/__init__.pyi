@@ -10,8 +10,8 @@ from targetdp.report._figures._drawing import draw_all as draw_all
 from targetdp.report._figures._drawing import must_be_free as must_be_free
 from targetdp.report._figures._drawing import save_figures as save_figures
 from targetdp.report._figures._tradeoff import tradeoff_figure as tradeoff_figure
-from targetdp.report._page._conditions import check_audience as check_audience
-from targetdp.report._page._conditions import record_override as record_override
+from targetdp.report._page._render import check_audience as check_audience
+from targetdp.report._page._render import record_override as record_override
 from targetdp.report._page._content import Content as Content
 from targetdp.report._page._content import content as content
 from targetdp.report._page._content import usual_limits as usual_limits

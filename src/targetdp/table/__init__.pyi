@@ -25,4 +25,3 @@ from targetdp.table._source import plain_type as plain_type
 from targetdp.table._spill import MAX_BUCKETS as MAX_BUCKETS
 from targetdp.table._spill import Spill as Spill
 from targetdp.table._spill import columns_in_order as columns_in_order
-from targetdp.table._spill import rows_in_order as rows_in_order

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from targetdp._core import Integers, Words, kernel
+from targetdp._core import Words, kernel
 
 Bytes = NDArray[np.uint8]
 Offsets = NDArray[np.int32]
@@ -59,8 +60,15 @@ def sort_ids(ids: pa.StringArray) -> SortedIds:
     skip = _common_prefix(data, offsets)
     keys = _keys(data, offsets, skip)
     order = np.argsort(keys).astype(np.int64, copy=False)
-    duplicates, first = _settle_ties(data, offsets, keys, order, np.empty_like(order))
-    return SortedIds(order, duplicates, None if first < 0 else ids[int(first)].as_py())
+    same = np.diff(keys[order]) == 0
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    # Ids of different keys are in order already: tied ones that are sorted together stay among their own.
+    texts = ids.take(pa.array(order[tied]))
+    by_text = pc.sort_indices(texts)
+    order[tied] = order[tied][by_text.to_numpy()]
+    texts = texts.take(by_text)
+    again = texts[1:].filter(pc.equal(texts[1:], texts[:-1]))
+    return SortedIds(order, len(again), again[0].as_py() if len(again) else None)
 
 
 def buckets_of(ids: pa.StringArray, splitters: pa.StringArray) -> NDArray[np.uint16]:
@@ -185,58 +193,6 @@ def _compare(data: Bytes, a: Any, a_end: Any, other: Bytes, b: Any, b_end: Any) 
         if data[a + k] != other[b + k]:
             return int(np.int64(data[a + k]) - np.int64(other[b + k]))
     return int((a_end - a) - (b_end - b))
-
-
-@kernel
-def _compare_ids(data: Bytes, offsets: Offsets, i: Any, j: Any) -> int:
-    return _compare(
-        data, np.int64(offsets[i]), np.int64(offsets[i + 1]),
-        data, np.int64(offsets[j]), np.int64(offsets[j + 1]),
-    )  # fmt: skip
-
-
-@kernel
-def _settle_ties(
-    data: Bytes, offsets: Offsets, keys: Words, order: Integers, spare: Integers
-) -> tuple[int, int]:
-    """Sort runs of equal keys by whole ids; count duplicates and name the first."""
-    duplicates, first = 0, -1
-    n = len(order)
-    start = 0
-    while start < n:
-        end = start + 1
-        while end < n and keys[order[end]] == keys[order[start]]:
-            end += 1
-        if end - start > 1:
-            _merge_sort(data, offsets, order, spare, start, end)
-            for i in range(start + 1, end):
-                if _compare_ids(data, offsets, order[i - 1], order[i]) == 0:
-                    duplicates += 1
-                    if first < 0:
-                        first = order[i]
-        start = end
-    return duplicates, first
-
-
-@kernel
-def _merge_sort(
-    data: Bytes, offsets: Offsets, order: Integers, spare: Integers, start: int, end: int
-) -> None:
-    """Sort order[start:end] by whole ids, doubling the width of sorted runs."""
-    width = 1
-    while width < end - start:
-        for low in range(start, end, 2 * width):
-            middle, high = min(low + width, end), min(low + 2 * width, end)
-            a, b = low, middle
-            for out in range(low, high):
-                if a < middle and (b >= high or _compare_ids(data, offsets, order[a], order[b]) <= 0):
-                    spare[out] = order[a]
-                    a += 1
-                else:
-                    spare[out] = order[b]
-                    b += 1
-        order[start:end] = spare[start:end]
-        width *= 2
 
 
 @kernel

@@ -1,6 +1,6 @@
 """A profile of a table, to propose what of it a program could use."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -8,7 +8,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp.table._source import Source, batch_rows, open_source
+from targetdp.table._source import Source, batch_rows, is_text, open_source
 
 PROFILED_ROWS = 1_000_000
 """Rows: a proposal needs no more."""
@@ -124,26 +124,17 @@ def profile_table(path: Path, rows: int = PROFILED_ROWS) -> TableProfile:
         ['text', 'whole']
     """
     source = open_source(path)
-    parts, seen, whole = [], 0, True
-    for batch in _batches(source):
-        if seen == rows:
-            whole = False
-            break
-        part = batch.slice(0, rows - seen)
-        whole = part.num_rows == batch.num_rows
-        seen += part.num_rows
-        parts.append(part)
-        if not whole:
+    batches, seen = [], 0
+    for batch in source.batches(source.columns, {}, batch_rows(len(source.columns))):
+        batches.append(batch)
+        seen += batch.num_rows
+        if seen > rows:
             break
     if not seen:
         raise ValueError(f"table {path} has no rows: there is nobody to decide about")
-    table = pa.Table.from_batches(parts)
+    table = pa.Table.from_batches(batches).slice(0, rows)
     columns = (_column(name, table.column(name), source) for name in source.columns)
-    return TableProfile(seen, whole, tuple(columns))
-
-
-def _batches(source: Source) -> Iterator[pa.RecordBatch]:
-    return source.batches(source.columns, {}, batch_rows(len(source.columns)))
+    return TableProfile(len(table), seen <= rows, tuple(columns))
 
 
 def _column(name: str, values: pa.ChunkedArray, source: Source) -> Column:
@@ -187,6 +178,4 @@ def _kind(kind: pa.DataType) -> Kind:
         return "whole"
     if pa.types.is_floating(kind):
         return "number"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return "text"
-    return "text" if pa.types.is_boolean(kind) else "other"
+    return "text" if is_text(kind) or pa.types.is_boolean(kind) else "other"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats
+from targetdp.table._source import is_text
 
 FIRST = 3
 """How many row numbers a message names."""
@@ -35,18 +36,17 @@ class Tally:
     first: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
     def add(self, problem: str, column: str, places: Any, offset: int) -> None:
-        """Note a problem.
+        """Note a problem, if it occurs.
 
         Args:
             problem: What is wrong, as `raise_if_any` words it.
             column: Where.
-            places: The rows of the batch, counted from 0.
+            places: The rows of the batch, counted from 0; none if all is well.
             offset: How many rows of the table come before this batch.
         """
-        key = (problem, column)
-        self.counts[key] = self.counts.get(key, 0) + len(places)
-        rows = self.first.get(key, []) + [int(i) + offset + 1 for i in places[:FIRST]]
-        self.first[key] = sorted(rows)[:FIRST]
+        if len(places):
+            rows = [int(i) + offset + 1 for i in places[:FIRST]]
+            self.merge(Tally({(problem, column): len(places)}, {(problem, column): rows}))
 
     def merge(self, other: "Tally") -> None:
         """Add what another tally counted in other rows."""
@@ -127,17 +127,14 @@ def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.dictionary_decode(), kind.value_type
-    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or _is_text(kind)):
+    if not (is_text(kind) or pa.types.is_integer(kind)):
         raise ValueError(
             f"id column {name!r} has type {kind}: ids must be text or whole numbers; convert them first"
         )
     text = column if pa.types.is_string(kind) else column.cast(pa.string())
     _must_be_unicode(text, f"id column {name!r}")
-    empty = pc.or_kleene(pc.is_null(text), pc.equal(text, ""))
-    if text.null_count or pc.any(empty).as_py():
-        places = np.flatnonzero(np.asarray(pc.fill_null(empty, True).to_numpy(zero_copy_only=False)))
-        tally.add("missing or empty id", name, places, offset)
-        text = pc.fill_null(text, "")
+    text = pc.fill_null(text, "")
+    tally.add("missing or empty id", name, np.flatnonzero(pc.equal(text, "")), offset)
     return text
 
 
@@ -233,18 +230,13 @@ def _must_be_unicode(values: pa.Array, what: str) -> None:
 def _look_closer(
     block: Floats, features: Sequence[str], constants: dict[str, float], tally: Tally, offset: int
 ) -> None:
-    for j, name in enumerate(features):
-        column = block[j]
-        if np.isfinite(column).all():
-            continue
-        missing, infinite = np.isnan(column), np.isinf(column)
-        if missing.any():
-            if name in constants:
-                column[missing] = constants[name]
-            else:
-                tally.add("missing", name, np.flatnonzero(missing), offset)
-        if infinite.any():
-            tally.add("infinite", name, np.flatnonzero(infinite), offset)
+    for name, column in zip(features, block, strict=True):
+        missing = np.isnan(column)
+        if name in constants:
+            column[missing] = constants[name]
+        else:
+            tally.add("missing", name, np.flatnonzero(missing), offset)
+        tally.add("infinite", name, np.flatnonzero(np.isinf(column)), offset)
 
 
 def _must_be_numeric(name: str, kind: pa.DataType) -> None:
@@ -252,7 +244,3 @@ def _must_be_numeric(name: str, kind: pa.DataType) -> None:
         raise ValueError(
             f"feature {name!r} has type {kind}: features must be numbers; encode it first, or leave it out"
         )
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -74,18 +73,6 @@ class HashedFile:
 
     def flush(self) -> None:
         """Do nothing: `finish` syncs."""
-
-    def writable(self) -> bool:
-        """True: bytes can be appended."""
-        return True
-
-    def readable(self) -> bool:
-        """False: nothing can be read."""
-        return False
-
-    def seekable(self) -> bool:
-        """False: there is no going back."""
-        return False
 
     def close(self) -> None:
         """Stop the thread and close the file, finished or not."""
@@ -177,9 +164,7 @@ class Sink:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             if isinstance(self._writer, pq.ParquetWriter):
                 self._writer.is_open = False  # or pyarrow would still try to write a footer, to a closed file
@@ -287,9 +272,7 @@ def harmless(table: pa.Table) -> pa.Table:
             column = table.column(at)
             formulas = pc.fill_null(is_formula(column), False)
             if pc.any(formulas).as_py():
-                marked = pc.binary_join_element_wise(
-                    pa.scalar(MARK, field.type), column, pa.scalar("", field.type)
-                )
+                marked = pc.utf8_replace_slice(column, 0, 0, MARK)
                 table = table.set_column(at, field, pc.if_else(formulas, marked, column))
     return table
 

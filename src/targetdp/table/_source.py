@@ -114,10 +114,12 @@ class Source:
         Returns:
             The batches, one after the other.
         """
-        read = {"parquet": _parquet_batches, "csv": _csv_batches}[self.format]
         for file in self.files:
             with _explained(file, self.columns):
-                yield from read(file, list(columns), types, rows)
+                if self.format == "parquet":
+                    yield from _parquet_batches(file, list(columns), rows)
+                else:
+                    yield from _csv_batches(file, list(columns), types, rows)
 
 
 def open_source(path: Path) -> Source:
@@ -228,12 +230,12 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return pa.binary() if pa.types.is_binary_view(kind) else kind
 
 
-def _parquet_batches(
-    file: Path,
-    columns: list[str],
-    types: dict[str, pa.DataType],  # noqa: ARG001 (a Parquet file knows its own types)
-    rows: int,
-) -> Iterator[pa.RecordBatch]:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of a type are text, however it is laid out."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _parquet_batches(file: Path, columns: list[str], rows: int) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(file, pre_buffer=False) as parquet:
         if len(columns) == 1 and _in_small_groups(parquet.metadata, columns[0]):
             yield from _one_column(file, columns, rows, parquet.metadata.num_row_groups)

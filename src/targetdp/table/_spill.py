@@ -29,27 +29,27 @@ _TILE = 32
 class _Batch:
     """Where a batch lies: its values, then the bytes of its ids, then their lengths, all by ranges.
 
-    ``rows`` and ``bytes`` say where each range ends. Columns that travel with the rows lie apart, one Arrow
+    ``rows`` and ``bytes`` say where each range ends. Kept columns lie apart, one Arrow
     batch for each range: (offset, size).
     """
 
     offset: int
     rows: Integers
     bytes: Integers
-    others: tuple[tuple[int, int], ...]
+    kept: tuple[tuple[int, int], ...]
 
 
 class Spill:
     """Rows by ranges of their ids, in one file; safe to add to from several threads.
 
-    A row is an id, d values (there may be none), and whatever other columns travel with it (``others``, of
-    types fixed beforehand).
+    A row is an id, d values (there may be none), and whatever columns are kept beside them (of types fixed
+    beforehand).
 
     Args:
         folder: Where the file lies; it has no name, and vanishes with the process. None for the usual place.
         splitters: Ids where ranges begin, sorted.
         dimensions: How many values a row has.
-        others: Names and types of the other columns.
+        kept: Names and types of the kept columns.
 
     Example:
         >>> spill = Spill(None, pa.array(["m"]), dimensions=1)
@@ -65,10 +65,10 @@ class Spill:
         folder: Path | None,
         splitters: pa.StringArray,
         dimensions: int,
-        others: Mapping[str, pa.DataType] | None = None,
+        kept: Mapping[str, pa.DataType] | None = None,
     ) -> None:
         self._splitters, self._d = splitters, dimensions
-        self._others = pa.schema(list((others or {}).items()))
+        self._kept = pa.schema(list((kept or {}).items()))
         # A file without a name: whatever happens to this process, nothing of it stays.
         self._open = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         self._file = self._open.fileno()
@@ -81,13 +81,13 @@ class Spill:
         """How many ranges there are."""
         return len(self._splitters) + 1
 
-    def add(self, ids: pa.StringArray, rows: Floats, others: dict[str, pa.Array]) -> None:
+    def add(self, ids: pa.StringArray, rows: Floats, kept: dict[str, pa.Array]) -> None:
         """Put rows into their ranges.
 
         Args:
             ids: Whose rows they are.
             rows: Their values, n rows of d columns.
-            others: The other columns, by name.
+            kept: The kept columns, by name.
         """
         bucket = buckets_of(ids, self._splitters)
         order = np.argsort(bucket, kind="stable")
@@ -96,12 +96,12 @@ class Spill:
         data, starts = text_buffers(ids.take(where))
         byte_ends = np.append(starts, starts[-1:])[row_ends].astype(np.int64) - starts[0]
         pieces: list[Any] = [
-            rows_in_order(rows, order), data[starts[0] : starts[-1]], np.diff(starts).astype(np.int32)
+            rows.take(order, axis=0), data[starts[0] : starts[-1]], np.diff(starts).astype(np.int32)
         ]  # fmt: skip
         sizes: list[int] = []
-        if len(self._others):
-            columns = [others[name].take(where) for name in self._others.names]
-            batch = pa.RecordBatch.from_arrays(columns, schema=self._others)
+        if len(self._kept):
+            columns = [kept[name].take(where) for name in self._kept.names]
+            batch = pa.RecordBatch.from_arrays(columns, schema=self._kept)
             for start, end in zip([0, *row_ends[:-1].tolist()], row_ends.tolist(), strict=True):
                 blob = batch.slice(start, end - start).serialize()
                 pieces.append(np.frombuffer(blob, dtype=np.uint8))
@@ -123,7 +123,7 @@ class Spill:
             number: The range's number, from 0.
 
         Returns:
-            Ids, values column by column (d×n), the other columns, and the order with its duplicates.
+            Ids, values column by column (d×n), the kept columns, and the order with its duplicates.
         """
         spans = [(batch, *_span(batch.rows, number), *_span(batch.bytes, number)) for batch in self._batches]
         spans = [span for span in spans if span[2] > span[1]]
@@ -133,7 +133,7 @@ class Spill:
             raise ValueError(f"ids of one range take {len(text):,} bytes: shorten them to a few hundred each")
         lengths = np.empty(len(rows), dtype=np.int32)
         row = byte = 0
-        others = [pa.RecordBatch.from_pylist([], schema=self._others)]
+        kept = [pa.RecordBatch.from_pylist([], schema=self._kept)]
         for batch, r0, r1, b0, b1 in spans:
             values, total = batch.offset, int(batch.rows[-1])
             texts = values + total * self._d * 8
@@ -142,21 +142,21 @@ class Spill:
             self._read(texts + b0, text[byte : byte + b1 - b0])
             self._read(sizes + r0 * 4, lengths[row : row + r1 - r0])
             row, byte = row + r1 - r0, byte + b1 - b0
-            if len(self._others):
-                offset, size = batch.others[number]
+            if len(self._kept):
+                offset, size = batch.kept[number]
                 side = np.empty(size, dtype=np.uint8)
                 self._read(offset, side)
-                others.append(pa.ipc.read_record_batch(pa.py_buffer(side), self._others))
+                kept.append(pa.ipc.read_record_batch(pa.py_buffer(side), self._kept))
         offsets = np.zeros(len(rows) + 1, dtype=np.int32)
         np.cumsum(lengths, out=offsets[1:])
         ids = pa.StringArray.from_buffers(len(rows), pa.py_buffer(offsets), pa.py_buffer(text))
         done = sort_ids(ids)
         where = pa.array(done.order)
-        kept = {
-            name: pa.concat_arrays([batch.column(j) for batch in others]).take(where)
-            for j, name in enumerate(self._others.names)
+        columns = {
+            name: pa.concat_arrays([batch.column(j) for batch in kept]).take(where)
+            for j, name in enumerate(self._kept.names)
         }
-        return ids.take(where), columns_in_order(rows, done.order), kept, done
+        return ids.take(where), columns_in_order(rows, done.order), columns, done
 
     def close(self) -> None:
         """Close the file, which removes it."""
@@ -201,34 +201,6 @@ def columns_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
     columns = np.empty(rows.shape[::-1])
     _fill_columns(rows, order, columns)
     return columns
-
-
-def rows_in_order(rows: Floats, order: NDArray[np.int64]) -> Floats:
-    """The rows of a table in another order.
-
-    Args:
-        rows: n rows of d columns.
-        order: The place of each row.
-
-    Returns:
-        As many rows.
-
-    Example:
-        >>> rows_in_order(np.array([[1.0], [2.0]]), np.array([1, 0]))
-        array([[2.],
-               [1.]])
-    """
-    out = np.empty_like(rows)
-    _gather(rows, order, out)
-    return out
-
-
-@kernel
-def _gather(rows: Floats, order: NDArray[np.int64], out: Floats) -> None:
-    for i in range(len(order)):
-        row = order[i]
-        for j in range(rows.shape[1]):
-            out[i, j] = rows[row, j]
 
 
 @kernel

@@ -5,6 +5,6 @@ from targetdp.targeting._expect import expect as expect
 from targetdp.targeting._expect import plan_scores as plan_scores
 from targetdp.targeting._labelled import read_labelled as read_labelled
 from targetdp.targeting._learn import learn as learn
-from targetdp.targeting._reading import chances_of_scores as chances_of_scores
+from targetdp.targeting._sample_and_scores import chances_of_scores as chances_of_scores
 from targetdp.targeting._sample_and_scores import FEWEST_TO_DECIDE as FEWEST_TO_DECIDE
 from targetdp.targeting._sample_and_scores import SampleAndScores as SampleAndScores

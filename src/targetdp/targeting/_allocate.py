@@ -8,14 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats, Progress, Silent
-from targetdp.attacks import covariance_of
 from targetdp.mechanisms import LinearLaw, law_of
 from targetdp.programs import Folds, ScoredProgram, Truths
 from targetdp.release import Certificate
+from targetdp.targeting._denoise import ScoreNoise
 from targetdp.targeting._labelled import LabelledSample, certified, read_released
-from targetdp.targeting._learn import Weights, weights_along
-from targetdp.targeting._reading import chances_of_rows, chances_of_scores, chances_of_unlabelled
-from targetdp.targeting._score_noise import ScoreNoise
+from targetdp.targeting._learn import LearnedWeights, weights_along
+from targetdp.targeting._sample_and_scores import chances_of_rows, chances_of_scores
 
 BESIDE_ID = ("chance", "decision", "based_on")
 """Columns of a table of decisions."""
@@ -78,20 +77,23 @@ def read_scores(
 
     Raises:
         ValueError: The certificate does not hold, or the release has no scores, or several of each person.
+
+    Example:
+        >>> read_scores(Path("scores.parquet")).values.shape  # doctest: +SKIP
+        (20788,)
     """
     proof = certified("scores", path, certificate, public_key)
-    law = None if proof.mechanism.law is None else law_of(proof.mechanism.law)
-    reason = None
-    if proof.scores is None or not isinstance(law, LinearLaw):
+    law = None if proof.mechanism.law is None else law_of(proof.mechanism.law).linear
+    if proof.scores is None or law is None:
         reason = "holds no scores"
     elif len(proof.scores) > 1:
         reason = f"holds {len(proof.scores)} scores for each person"
     elif proof.made_for is not None:
         reason = f"was made for {proof.made_for}, which standardizes values after the noise"
-    if reason is not None or not isinstance(law, LinearLaw):
-        raise ValueError(f"release {path} {reason}: decide by a release of one score (targetdp score)")
-    released = read_released("scores", path, proof, progress or Silent())
-    return PrivateScores(proof, law, released.ids, released.rows[:, 0])
+    else:
+        released = read_released("scores", path, proof, progress or Silent())
+        return PrivateScores(proof, law, released.ids, released.rows[:, 0])
+    raise ValueError(f"release {path} {reason}: decide by a release of one score (targetdp score)")
 
 
 def allocate(
@@ -131,24 +133,16 @@ def allocate(
         )
     notes = _must_fit(scores.certificate, sample.certificate)
     learned, more = _learned(scores, sample)
-    program = sample.program
-    line = program.line()
-    noise = ScoreNoise.of(scores.law)
-    counts = program.people.weights if program.people.weighted else None
-    plan = Folds(program.people.count, folds)
-    inside = chances_of_rows(sample.rows, program.outcomes, learned, plan, line, counts)
-    unlabelled = sample.unlabelled
-    if len(unlabelled.ids):
-        other = chances_of_unlabelled(
-            unlabelled.rows, sample.rows, program.outcomes, learned, plan, line, counts
-        )
-        inside = np.concatenate([inside, other])
-    inside_ids = pa.concat_arrays([sample.ids, unlabelled.ids])
-    alone = np.asarray(
-        pc.invert(pc.is_in(inside_ids, value_set=scores.ids)).to_numpy(zero_copy_only=False), dtype=np.bool_
-    )
-    ids = pa.concat_arrays([scores.ids, inside_ids.filter(pa.array(alone))])
-    chances = np.concatenate([chances_of_scores(scores.values, noise, learned, line), inside[alone]])
+    program, line = sample.program, sample.program.line()
+    inside = chances_of_rows(
+        sample.rows, program.outcomes, learned, Folds(program.people.count, folds), line,
+        program.people.fit_weights, sample.unlabelled.rows,
+    )  # fmt: skip
+    inside_ids = pa.concat_arrays([sample.ids, sample.unlabelled.ids])
+    alone = pc.invert(pc.is_in(inside_ids, value_set=scores.ids))
+    ids = pa.concat_arrays([scores.ids, inside_ids.filter(alone)])
+    outside = chances_of_scores(scores.values, ScoreNoise.of(scores.law), learned, line)
+    chances = np.concatenate([outside, inside[alone.to_numpy(zero_copy_only=False)]])
     by_score = np.arange(len(ids)) < len(scores.ids)
     order = np.asarray(pc.sort_indices(ids).to_numpy())
     chances, by_score = np.clip(chances[order], 0.0, 1.0), by_score[order]
@@ -181,7 +175,7 @@ def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
     return ()
 
 
-def _learned(scores: PrivateScores, sample: LabelledSample) -> tuple[Weights, tuple[str, ...]]:
+def _learned(scores: PrivateScores, sample: LabelledSample) -> tuple[LearnedWeights, tuple[str, ...]]:
     """What the sample tells about scores of the released direction."""
     places = [scores.certificate.features.index(name) for name in sample.certificate.features]
     w = np.array(scores.law.weights[0])[places]
@@ -190,11 +184,7 @@ def _learned(scores: PrivateScores, sample: LabelledSample) -> tuple[Weights, tu
     agreement = float(again.w @ w)
     if agreement >= _SAME:
         return again, ()
-    program = sample.program
-    given = weights_along(
-        again, w, sample.rows, program.outcomes, covariance_of(sample.law, len(w)),
-        program.people.weights if program.people.weighted else None,
-    )  # fmt: skip
+    given = weights_along(again, w, sample.program, sample.rows, sample.noise_covariance)
     if given.covariance <= 0:
         raise ValueError(
             "in the sample the target does not rise with these scores: were they made with other weights, or "

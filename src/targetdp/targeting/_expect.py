@@ -1,6 +1,6 @@
 """What to expect of scores, before they are paid for: from the private sample and its labels alone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,10 +9,10 @@ from targetdp._core import Floats, check
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LARGEST_EPSILON, SMALLEST_EPSILON, NoiseLaw, least_noise
 from targetdp.programs import CONFIDENCE, ScoredProgram
+from targetdp.targeting._denoise import ScoreNoise
 from targetdp.targeting._labelled import LabelledSample
-from targetdp.targeting._learn import Weights
+from targetdp.targeting._learn import LearnedWeights
 from targetdp.targeting._score_models import BootstrapSample, ErrorShares, counted
-from targetdp.targeting._score_noise import ScoreNoise
 
 REDRAWN = 300
 """Samples that an interval is made from."""
@@ -78,7 +78,7 @@ class Expectation:
 
 def expect(
     labelled: ScoredProgram,
-    learned: Weights,
+    learned: LearnedWeights,
     noise: ScoreNoise,
     rng: np.random.Generator,
     *,
@@ -162,7 +162,7 @@ def _possible(name: str, low: float, high: float, labelled: ScoredProgram) -> tu
 
 
 def difference_of(
-    labelled: ScoredProgram, learned: Weights, first: ScoreNoise, rng: np.random.Generator
+    labelled: ScoredProgram, learned: LearnedWeights, first: ScoreNoise, rng: np.random.Generator
 ) -> Difference:
     """How the smooth model does where it can be checked: on the private sample's own scores."""
 
@@ -175,7 +175,7 @@ def difference_of(
 
 
 def _redrawn(
-    labelled: ScoredProgram, learned: Weights, times: int, rng: np.random.Generator
+    labelled: ScoredProgram, learned: LearnedWeights, times: int, rng: np.random.Generator
 ) -> Iterator[BootstrapSample]:
     """Samples drawn again, each with a plausible variance of its own."""
     n = labelled.people.count
@@ -216,7 +216,7 @@ class ScorePlan:
 
     guarantee: Guarantee
     mechanism: str
-    weights: Weights
+    weights: LearnedWeights
     expectation: Expectation = field(repr=False)
 
     @property
@@ -227,7 +227,7 @@ class ScorePlan:
 
 def plan_scores(
     sample: LabelledSample,
-    asked: Guarantee,
+    guarantee: Guarantee,
     rng: np.random.Generator,
     *,
     confidence: float = CONFIDENCE,
@@ -237,39 +237,55 @@ def plan_scores(
 
     Args:
         sample: The private sample with its labels.
-        asked: The guarantee of the scores.
+        guarantee: The guarantee of the scores.
         rng: Draws the samples of the intervals.
         confidence: Of the intervals.
         redrawn: How many samples an interval is made from; 0 for none.
 
     Returns:
         Weights to hand to the data holder, and what they would achieve.
+
+    Raises:
+        ValueError: No noise keeps this guarantee, or nothing can be learned from the sample.
+
+    Example:
+        >>> from targetdp.targeting import read_labelled
+        >>> sample = read_labelled(Path("private.parquet"), Path("labels.csv"), program)  # doctest: +SKIP
+        >>> plan_scores(sample, Guarantee(0.25, 4.0), np.random.default_rng(0)).mechanism  # doctest: +SKIP
+        'staircase'
     """
-    choice = least_noise(asked, 1)
+    choice = least_noise(guarantee, 1)
     noise = ScoreNoise.of(choice.mechanism.law(1), COARSE)
     weights = sample.learn(noise.variance)
     expectation = expect(
         sample.program, weights, noise, rng, law=sample.law, confidence=confidence, redrawn=redrawn
     )
     kept = choice.mechanism.guarantee
-    return ScorePlan(asked if kept.is_at_least(asked) else kept, choice.name, weights, expectation)
+    promised = guarantee if kept.is_at_least(guarantee) else kept
+    return ScorePlan(promised, choice.name, weights, expectation)
 
 
 def compare_epsilons(
-    sample: LabelledSample, asked: Guarantee, rng: np.random.Generator, times: Sequence[float] = TIMES
+    sample: LabelledSample, guarantee: Guarantee, rng: np.random.Generator
 ) -> tuple[ScorePlan, ...]:
     """What other ε would buy: `plan_scores` with multiples of it, as far as there is noise for them.
 
     Args:
         sample: The private sample with its labels.
-        asked: The guarantee whose ε is multiplied.
+        guarantee: The guarantee whose ε is multiplied.
         rng: As for `plan_scores`.
-        times: By what.
 
     Returns:
-        A plan for each multiple, without intervals.
+        A plan for each multiple from a quarter to four times ε, without intervals.
+
+    Example:
+        >>> from targetdp.targeting import read_labelled
+        >>> sample = read_labelled(Path("private.parquet"), Path("labels.csv"), program)  # doctest: +SKIP
+        >>> plans = compare_epsilons(sample, Guarantee(0.25, 4.0), np.random.default_rng(0))  # doctest: +SKIP
+        >>> [plan.guarantee.epsilon for plan in plans]  # doctest: +SKIP
+        [1.0, 2.0, 4.0, 8.0, 16.0]
     """
-    each = (Guarantee(asked.B, asked.epsilon * by, asked.delta) for by in times)
+    each = (Guarantee(guarantee.B, guarantee.epsilon * by, guarantee.delta) for by in TIMES)
     return tuple(
         plan_scores(sample, one, rng, redrawn=0) for one in each
         if SMALLEST_EPSILON <= one.epsilon <= LARGEST_EPSILON

@@ -13,7 +13,7 @@ from targetdp.mechanisms import NoiseLaw, law_of
 from targetdp.programs import ProgramSettings, ScoredProgram, read_columns
 from targetdp.release import Certificate, certificate_path, read_certificate, verify_release
 from targetdp.table import Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
-from targetdp.targeting._learn import FEWEST, Weights, learn
+from targetdp.targeting._learn import FEWEST, LearnedWeights, learn_for
 from targetdp.targeting._sample_and_scores import part_of
 
 # A release, read by whoever was handed it: its certificate must hold for the file, then ids and values.
@@ -90,17 +90,14 @@ class LabelledSample:
     ids: pa.StringArray = field(repr=False)
     unlabelled: ReleasedRows = field(repr=False)
 
-    def learn(self, score_variance: float) -> Weights:
+    def learn(self, score_variance: float) -> LearnedWeights:
         """Weights for scores that get noise of this variance."""
-        program = self.program
-        return learn(
-            self.rows,
-            program.outcomes,
-            covariance_of(self.law, self.rows.shape[1]),
-            score_variance,
-            task=program.task,
-            weights=program.people.weights if program.people.weighted else None,
-        )
+        return learn_for(self.program, self.rows, self.noise_covariance, score_variance)
+
+    @property
+    def noise_covariance(self) -> Floats:
+        """Of the noise on the sample's rows."""
+        return covariance_of(self.law, self.rows.shape[1])
 
 
 def read_labelled(
@@ -135,11 +132,17 @@ def read_labelled(
         ValueError: There is no certificate, or it does not hold; the release is k-anonymous, of scores, or
             made for another tool; ids or labels are missing, or ids are there twice; fewer than 30 people are
             in both.
+
+    Example:
+        >>> from targetdp.programs import read_program_file
+        >>> program = read_program_file(Path("aid.toml"))  # doctest: +SKIP
+        >>> read_labelled(Path("private.parquet"), Path("labels.csv"), program).notes  # doctest: +SKIP
+        ('812 people of the sample have no label: nothing was learned from them',)
     """
-    watch = progress or Silent()
+    progress = progress or Silent()
     proof = certified("sample", sample, certificate, public_key)
     law = _noise(sample, proof)
-    released = read_released("sample", sample, proof, watch)
+    released = read_released("sample", sample, proof, progress)
     ids, rows = released.ids, released.rows
     given = settings.model_copy(
         update={
@@ -147,7 +150,7 @@ def read_labelled(
             "population": settings.population or OF_EACH,
         }
     )  # fmt: skip
-    columns = read_columns(given, watch)
+    columns = read_columns(given, progress)
     try:
         program = given.program(columns, {})
     except ValueError as error:
@@ -162,11 +165,11 @@ def read_labelled(
             f"{proof.id!r}: at least {FEWEST} are needed, with ids written the same way.{hashed}"
         )
     here = np.asarray(places.drop_null().to_numpy(zero_copy_only=False), dtype=np.int64)
-    others = np.setdiff1d(np.arange(len(rows)), here)
+    unlabelled = np.setdiff1d(np.arange(len(rows)), here)
     return LabelledSample(
         proof, law, np.ascontiguousarray(rows[here]), part_of(program, known, whole=True),
         _left_out(len(rows) - both, len(known) - both), ids.take(here),
-        ReleasedRows(proof, ids.take(others), np.ascontiguousarray(rows[others])),
+        ReleasedRows(proof, ids.take(unlabelled), np.ascontiguousarray(rows[unlabelled])),
     )  # fmt: skip
 
 
@@ -181,15 +184,14 @@ def _left_out(without_label: int, elsewhere: int) -> tuple[str, ...]:
 
 def _noise(sample: Path, proof: Certificate) -> NoiseLaw:
     """The law of the sample's noise, if it is one that weights can be learned under."""
-    reason = None
     if proof.mechanism.law is None or proof.guarantee is None:
         reason = f"was made by {proof.mechanism.name}, which has no noise of a known law"
     elif proof.scores is not None:
         reason = f"holds scores ({', '.join(proof.scores)}), not features"
     elif proof.made_for is not None:
         reason = f"was made for {proof.made_for}, which standardizes values after the noise"
-    if reason is not None or proof.mechanism.law is None:
-        raise ValueError(
-            f"sample {sample} {reason}: learn from a release of the features with noise (targetdp privatize)"
-        )
-    return law_of(proof.mechanism.law)
+    else:
+        return law_of(proof.mechanism.law)
+    raise ValueError(
+        f"sample {sample} {reason}: learn from a release of the features with noise (targetdp privatize)"
+    )

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import expit
 
 from targetdp._core import Floats, check
-from targetdp.programs import Task, people_of, values_of
-from targetdp.targeting._signal import AS_GIVEN, Signal, TargetScale, plausible, scale_of, signal_of
+from targetdp.programs import ScoredProgram, Task, people_of, values_of
+from targetdp.targeting._denoise import AS_GIVEN, Signal, TargetScale, plausible, scale_of, signal_of
 
 FEWEST = 30
 """People with a label below whom nothing is learned."""
@@ -34,7 +34,7 @@ _NOTHING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class LearnedWeights:
     """A direction of norm 1, and what the private sample tells about scores along it.
 
     ``covariance`` (with the target, on its ``scale``) and ``scores`` leave each person out of the weights
@@ -92,7 +92,7 @@ class _Towards:
 def learn(
     Z: Any, y: Any, noise_covariance: Any, score_variance: float, *, task: Task = "regression",
     weights: Any = None,
-) -> Weights:  # fmt: skip
+) -> LearnedWeights:  # fmt: skip
     """The best weights for one private score, from private rows and their labels.
 
     A ``task`` of regression (aid) takes the target on the scale of `scale_of`; high scores are high targets.
@@ -129,52 +129,75 @@ def learn(
         (True, True)
     """
     rows = check.table(Z, "Z")
-    n, d = rows.shape
-    target = values_of("y", y, n)
-    check.integer("people", n, at_least=FEWEST, remedy="fewer labels tell nothing about anyone else")
-    sigma = check.table(noise_covariance, "noise_covariance", columns=d)
-    if sigma.shape != (d, d):
-        raise ValueError(f"noise_covariance has shape {sigma.shape}: Z has {d} columns")
+    target = values_of("y", y, len(rows))
+    check.integer("people", len(rows), at_least=FEWEST, remedy="fewer labels tell nothing about anyone else")
     v2 = check.number("score_variance", score_variance, at_least=0)
     check.choice("task", task, get_args(Task))
     if target.min() == target.max():
         raise ValueError(f"y is {float(target[0])!r} for everybody: there is nothing to learn")
     if task == "classification" and not ((target == 0) | (target == 1)).all():
         raise ValueError("y has other values than 0 and 1: give 1 for people who repaid, 0 for the others")
-    counted = None if weights is None else people_of(n, weights=weights).weights
     scale = AS_GIVEN if task == "classification" else scale_of(target)
-    signal = signal_of(rows, sigma, counted)
-    return _learned(signal, scale, scale.of(target), v2, task)
+    return _learned(_signal(rows, noise_covariance, weights), scale, scale.of(target), v2, task)
+
+
+def learn_for(
+    program: ScoredProgram, Z: Floats, noise_covariance: Floats, score_variance: float
+) -> LearnedWeights:
+    """`learn` from private rows of a program's people, in its order."""
+    return learn(
+        Z, program.outcomes, noise_covariance, score_variance, task=program.task,
+        weights=program.people.fit_weights,
+    )  # fmt: skip
 
 
 def weights_along(
-    learned: Weights, w: Any, Z: Any, y: Any, noise_covariance: Any, weights: Any = None
-) -> Weights:
+    learned: LearnedWeights, w: Floats, program: ScoredProgram, Z: Floats, noise_covariance: Floats
+) -> LearnedWeights:
     """What the sample of ``learned`` tells about scores along another direction, given by somebody else.
 
     Nobody is left out here, since it is not known how the direction came about: if it was learned from these
     very people, the covariance is a little too good.
     """
-    rows = check.table(Z, "Z")
-    direction = np.asarray(w, dtype=np.float64)
-    direction = direction / np.linalg.norm(direction)
-    sigma = check.table(noise_covariance, "noise_covariance", columns=rows.shape[1])
+    w = w / np.linalg.norm(w)
+    signal = _signal(Z, noise_covariance, program.people.fit_weights)
+    far = learned.scale.of(program.outcomes) - learned.target_mean
+    shared = float((signal.shares * far) @ (signal.rows @ w))
+    scores = _scores_along(signal, w, far, np.zeros(len(far)), shared, learned.usual)
+    return replace(learned, w=w, covariance=shared / (1 - signal.crowding), **scores)
+
+
+def _signal(rows: Floats, noise_covariance: Any, weights: Any) -> Signal:
+    d = rows.shape[1]
+    sigma = check.table(noise_covariance, "noise_covariance", columns=d)
+    if sigma.shape != (d, d):
+        raise ValueError(f"noise_covariance has shape {sigma.shape}: Z has {d} columns")
     counted = None if weights is None else people_of(len(rows), weights=weights).weights
-    signal = signal_of(rows, sigma, counted)
-    shares, lone, along = signal.shares, 1 - signal.crowding, signal.rows @ direction
-    far = learned.scale.of(values_of("y", y, len(rows))) - learned.target_mean
-    shared, seen = float((shares * far) @ along), float(shares @ along**2)
-    noise, middle = float(direction @ signal.noise @ direction), float(signal.center @ direction)
+    return signal_of(rows, sigma, counted)
+
+
+def _scores_along(
+    signal: Signal, w: Floats, far: Floats, own: Floats, shared: float, usual: float
+) -> dict[str, Any]:
+    """What is known of scores along w, where people's own part in it is taken off.
+
+    ``far`` is how far targets are from their mean, and ``shared`` the scores' covariance with them.
+    """
+    shares, along = signal.shares, signal.rows @ w
+    noise, middle = float(w @ signal.noise @ w), float(signal.center @ w)
+    seen = float(shares @ along**2)
     error = math.sqrt(float(np.square(shares * (along**2 - seen)).sum()))
-    return replace(
-        learned, w=direction, center=middle, noise_variance=noise, covariance=shared / lone,
-        spread=plausible(seen / lone - noise, error, 1.0, learned.usual),
-        covariance_error=math.sqrt(float(np.square(shares * (far * along - shared)).sum())),
-        scores=along + middle,
-    )  # fmt: skip
+    scores = along - own
+    return {
+        "center": middle,
+        "spread": plausible(seen / (1 - signal.crowding) - noise, error, 1.0, usual),
+        "noise_variance": noise,
+        "covariance_error": math.sqrt(float(np.square(shares * (far * scores - shared)).sum())),
+        "scores": scores + middle,
+    }
 
 
-def _learned(signal: Signal, scale: TargetScale, y: Floats, v2: float, task: Task) -> Weights:
+def _learned(signal: Signal, scale: TargetScale, y: Floats, v2: float, task: Task) -> LearnedWeights:
     shares, x, lone = signal.shares, signal.rows, 1 - signal.crowding
     mean = float(shares @ y)
     far = y - mean
@@ -190,20 +213,12 @@ def _learned(signal: Signal, scale: TargetScale, y: Floats, v2: float, task: Tas
     spent = sum((shares[i] * far[i]) @ paths.own_part(i) for i in _blocks(len(y)))
     shared_by = paths.w.T @ c - spent / lone
     best = int(np.argmax(shared_by / np.sqrt(np.einsum("dk,dk->k", paths.w, signal.shrunk @ paths.w) + v2)))
-    ridge, shared, w = float(paths.ridges[best]), float(shared_by[best]), paths.w[:, best]
+    shared, w, usual = float(shared_by[best]), paths.w[:, best], _MORE * signal.typical
     own = np.concatenate([paths.own_part(i, best)[:, 0] for i in _blocks(len(y))])
-    along, usual = x @ w, _MORE * signal.typical
-    noise, middle = float(w @ signal.noise @ w), float(signal.center @ w)
-    seen = float(shares @ along**2)
-    error = math.sqrt(float(np.square(shares * (along**2 - seen)).sum()))
-    return Weights(
-        w=w, task=task, scale=scale, center=middle,
-        spread=plausible(seen / lone - noise, error, 1.0, usual),
-        covariance=shared,
-        covariance_error=math.sqrt(float(np.square(shares * (far * (along - own) - shared)).sum())),
-        noise_variance=noise,
-        target_mean=mean, target_variance=float(shares @ far**2) / lone,
-        ridge=ridge, shrinkage=signal.shrinkage, usual=usual, scores=along - own + middle,
+    return LearnedWeights(
+        w=w, task=task, scale=scale, covariance=shared, target_mean=mean,
+        target_variance=float(shares @ far**2) / lone, ridge=float(paths.ridges[best]),
+        shrinkage=signal.shrinkage, usual=usual, **_scores_along(signal, w, far, own, shared, usual),
     )  # fmt: skip
 
 

@@ -17,9 +17,8 @@ from scipy.special import ndtri
 
 from targetdp._core import Floats
 from targetdp.programs import ScoredProgram, Truths
-from targetdp.targeting._learn import Weights
-from targetdp.targeting._score_noise import ScoreNoise
-from targetdp.targeting._signal import plausible
+from targetdp.targeting._denoise import ScoreNoise, plausible
+from targetdp.targeting._learn import LearnedWeights
 
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
@@ -56,7 +55,7 @@ class BootstrapSample:
     """
 
     program: ScoredProgram
-    learned: Weights
+    learned: LearnedWeights
     weights: Floats = field(repr=False)
     high: Truths = field(repr=False)
     share: float
@@ -65,7 +64,11 @@ class BootstrapSample:
 
     @classmethod
     def of(
-        cls, program: ScoredProgram, learned: Weights, counts: Floats | None = None, at: float | None = None
+        cls,
+        program: ScoredProgram,
+        learned: LearnedWeights,
+        counts: Floats | None = None,
+        at: float | None = None,
     ) -> "BootstrapSample":
         """The sample itself, or one in which people are so many times; ``at``: see `plausible`."""
         weights = program.people.weights if counts is None else counts * program.people.weights
@@ -79,24 +82,20 @@ class BootstrapSample:
 
     def smooth(self, noise: ScoreNoise) -> ErrorShares:
         """Who is wrong if scores are two normal distributions, and get this noise."""
-        low, high = (noise.spread_out(part) for part in self.bells(noise))
-        return self.errors(low, high, noise)
+        return self.errors(*self._released_bells(noise), noise)
 
     def seen(self, first: ScoreNoise) -> ErrorShares:
         """Who is wrong if the scores decide as they are, with the noise of the private rows."""
-        low, high = self.shares_seen(first)
-        return self.errors(low, high, first)
+        return self.errors(*self.shares_seen(first), first)
 
     def shares_seen(self, first: ScoreNoise) -> tuple[Floats, Floats]:
         """Shares of people at each step of released scores: low ones and high ones."""
-        places = first.places(self.learned.scores)
-        low, high = (
-            np.asarray(
-                np.bincount(places[kind], self.weights[kind], minlength=len(first.released)), dtype=np.float64
-            )
-            for kind in (~self.high, self.high)
-        )
-        return low, high
+        places, steps = first.places(self.learned.scores), len(first.released)
+
+        def shares(kind: Truths) -> Floats:
+            return np.asarray(np.bincount(places[kind], self.weights[kind], steps), dtype=np.float64)
+
+        return shares(~self.high), shares(self.high)
 
     def bells(self, noise: ScoreNoise) -> tuple[Floats, Floats]:
         """Shares of people at each step of scores before the noise, under the smooth model."""
@@ -107,14 +106,15 @@ class BootstrapSample:
         )
 
     def errors(self, low: Floats, high: Floats, noise: ScoreNoise) -> ErrorShares:
-        """Who is wrong if so many low and high people have each released score, with this noise on it."""
+        """Who is wrong if so many low and high people have each released score, with this noise on it.
 
-        def expected() -> tuple[Floats, Floats]:
-            """Whoever decides takes scores for two normal distributions, whatever the truth is."""
-            bad, good = (noise.spread_out(part) for part in self.bells(noise))
-            return bad, good
+        Whoever decides takes scores for two normal distributions, whatever the truth is.
+        """
+        return ErrorShares(*self.program.errors(low, high, lambda: self._released_bells(noise)))
 
-        return ErrorShares(*self.program.errors(low, high, expected))
+    def _released_bells(self, noise: ScoreNoise) -> tuple[Floats, Floats]:
+        low, high = self.bells(noise)
+        return noise.spread_out(low), noise.spread_out(high)
 
 
 def counted(draws: Sequence[BootstrapSample], noise: ScoreNoise, first: ScoreNoise) -> list[ErrorShares]:
@@ -138,7 +138,7 @@ def counted(draws: Sequence[BootstrapSample], noise: ScoreNoise, first: ScoreNoi
     ]
 
 
-def _within(learned: Weights, weights: Floats, high: Truths, at: float | None) -> float:
+def _within(learned: LearnedWeights, weights: Floats, high: Truths, at: float | None) -> float:
     """The variance of scores among people of one kind, without the noise of the private rows."""
     squares, error = 0.0, 0.0
     for kind in (high, ~high):
@@ -149,7 +149,7 @@ def _within(learned: Weights, weights: Floats, high: Truths, at: float | None) -
     return plausible(squares - learned.noise_variance, math.sqrt(error), 1.0, learned.usual, at)
 
 
-def _apart(learned: Weights, weights: Floats, high: Truths, variance: float) -> float:
+def _apart(learned: LearnedWeights, weights: Floats, high: Truths, variance: float) -> float:
     """How far apart the two kinds are: by their means, or by √2·Φ⁻¹(AUC) deviations if that is less."""
     above, below = weights[high], weights[~high]
     up, down = learned.scores[high], learned.scores[~high]

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from targetdp._core import check
-from targetdp.tradeoff._grid import Grid
 from targetdp.tradeoff._results import WORST
-from targetdp.tradeoff._simulation import ATTACKS, EVERYBODY
 from targetdp.tradeoff._study import must_agree
+from targetdp.tradeoff._sweep import Grid
 from targetdp.tradeoff._sweep_folder import SUMMARY, read_run
+from targetdp.tradeoff._technology import ATTACKS, EVERYBODY, Cell
 
 PROTECTIONS = ("singling_out", "attribute_inference", "distinguishing")
 """The paper's three."""
@@ -32,7 +32,17 @@ _METRIC_NAMES = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean and its interval; None where undefined, or where one simulation knows no interval."""
+    """A mean and its 95% interval.
+
+    Args:
+        mean: None where undefined.
+        low: The low end; None where one simulation knows no interval.
+        high: The high end.
+
+    Example:
+        >>> Estimate(0.81, low=0.79, high=0.83).at_worst
+        0.79
+    """
 
     mean: float | None = None
     low: float | None = None
@@ -86,26 +96,34 @@ class Constraint:
     @property
     def words(self) -> str:
         """For people."""
-        name = in_words(self.metric)
-        if self.at_least is not None:
-            return f"{name} of at least {shown(self.at_least)}"
-        return f"{name} of at most {shown(self.at_most)}"
+        limit = f"most {shown(self.at_most)}" if self.at_least is None else f"least {shown(self.at_least)}"
+        return f"{in_words(self.metric)} of at {limit}"
 
     def holds(self, estimate: Estimate) -> bool:
         """Whether the safe end of the interval satisfies it; what is undefined does not."""
-        end = estimate.at_best if self.at_least is None else estimate.at_worst
-        if end is None:
-            return False
-        return (self.at_least is None or end >= self.at_least) and (
-            self.at_most is None or end <= self.at_most
-        )
+        if self.at_least is not None:
+            return estimate.at_worst is not None and estimate.at_worst >= self.at_least
+        return estimate.at_best is not None and self.at_most is not None and estimate.at_best <= self.at_most
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A cell, its figures, what excludes it (in words, and the metrics), and if it is on the front."""
+class CellResult:
+    """A cell, its figures, and how it stands to what is asked.
 
-    cell: Mapping[str, Any]
+    Args:
+        cell: The release.
+        figures: An estimate of each metric.
+        excluded_by: What excludes it, in words; empty if nothing does.
+        fails: The metrics that exclude it, in the same order.
+        on_front: Whether it is on the Pareto front.
+
+    Example:
+        >>> from targetdp.tradeoff import Cell
+        >>> CellResult(Cell("mine", "gaussian"), {}, ("it has no guarantee",), ("no guarantee",), False).name
+        'mine'
+    """
+
+    cell: Cell
     figures: Mapping[str, Estimate]
     excluded_by: tuple[str, ...]
     fails: tuple[str, ...]
@@ -114,7 +132,7 @@ class Standing:
     @property
     def name(self) -> str:
         """The cell's name."""
-        return str(self.cell["name"])
+        return self.cell.name
 
 
 def read_figures(folder: Path) -> dict[str, dict[str, Estimate]]:
@@ -129,6 +147,16 @@ def read_figures(folder: Path) -> dict[str, dict[str, Estimate]]:
     Raises:
         ValueError: The sweep has not ended, or was changed by hand: its file and `run.json` do not tell the
             same about where the figures come from.
+
+    Example:
+        >>> import tempfile
+        >>> from targetdp.tradeoff import Grid, find_sweep, run, Sweep
+        >>> grid = Grid(B=(2.0,), epsilon1=(3.0,), epsilon2=(0.5,), mechanisms=("gaussian",), group_sizes=())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     finished = run(Sweep(find_sweep("togo").study, grid, simulations=1), Path(folder) / "sweep")
+        ...     figures = read_figures(finished.folder)
+        >>> figures["status quo"]["singling_out"].mean
+        0.0
     """
     run = read_run(folder)
     try:
@@ -139,23 +167,25 @@ def read_figures(folder: Path) -> dict[str, dict[str, Estimate]]:
         ) from error
     must_agree(run, table.schema.metadata or {}, folder)
     _must_be_its_grid(run, folder)
-    found: dict[str, dict[str, Estimate]] = {}
+    figures: dict[str, dict[str, Estimate]] = {}
     for row in table.to_pylist():
         if row["setting"] == _SETTINGS.get(row["metric"], EVERYBODY):
-            found.setdefault(row["cell"], {})[row["metric"]] = Estimate(row["mean"], row["low"], row["high"])
-    return found
+            estimate = Estimate(row["mean"], row["low"], row["high"])
+            figures.setdefault(row["cell"], {})[row["metric"]] = estimate
+    return figures
 
 
 def _must_be_its_grid(run: Mapping[str, Any], folder: Path) -> None:
     """What a release file is made of must be what was swept: the grid is part of the fingerprint."""
     made_of = run["made_of"]
-    if not {"grid", "release", "scales", "unit", "told"} <= set(made_of):
+    if not {"grid", "release", "scales", "unit", "public_record"} <= set(made_of):
         raise ValueError(
             f"{folder}: run.json was made by another version of targetdp: run the sweep again in a new folder"
         )
     cells = [asdict(cell) for cell in Grid(**made_of["grid"]).cells(run["people"], run["rows"])]
-    stated = {name: run.get(name) for name in made_of["told"]}
-    if run["cells"] != cells or run["release"] != made_of["release"] or stated != made_of["told"]:
+    public_record = made_of["public_record"]
+    stated = {name: run.get(name) for name in public_record}
+    if run["cells"] != cells or run["release"] != made_of["release"] or stated != public_record:
         raise ValueError(
             f"{folder}: the cells, release settings or names of run.json are not those of its sweep: it was "
             "changed by hand; run the sweep again in a new folder"
@@ -163,12 +193,34 @@ def _must_be_its_grid(run: Mapping[str, Any], folder: Path) -> None:
 
 
 def in_words(metric: str) -> str:
-    """A metric's name for people."""
+    """A metric's name for people.
+
+    Args:
+        metric: As results call it.
+
+    Returns:
+        Its name in a sentence.
+
+    Example:
+        >>> in_words("exclusion_errors")
+        'exclusion errors'
+    """
     return _METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 
 def shown(value: float | None) -> str:
-    """A number for people: whole where it is large."""
+    """A number for people: whole where it is large.
+
+    Args:
+        value: The number; None where it is undefined.
+
+    Returns:
+        Its text.
+
+    Example:
+        >>> shown(12345.6), shown(0.68)
+        ('12,346', '0.68')
+    """
     if value is None:
         return "undefined"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -1,6 +1,7 @@
 """From a program's name or file to a sweep."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -25,9 +26,8 @@ from targetdp.programs import (
     load_program,
     read_program_file,
 )
-from targetdp.tradeoff._grid import Grid
 from targetdp.tradeoff._study import Study
-from targetdp.tradeoff._sweep import SIMULATIONS, Sweep
+from targetdp.tradeoff._sweep import SIMULATIONS, Grid, Sweep
 
 QUICK_SIMULATIONS = 5
 
@@ -62,28 +62,27 @@ def find_sweep(
         'status quo'
     """
     if program in BUILT_IN:
-        found = built_in(program, rows=rows or "clip", quota_rule=quota_rule)
+        sweep = built_in(program, rows=rows or "clip", quota_rule=quota_rule)
     elif Path(program).exists():
         path = Path(program)
-        asked = {"rows": rows, "quota_rule": quota_rule}
-        settings = read_program_file(
-            path, {name: value for name, value in asked.items() if value is not None}
-        )
+        given = (("rows", rows), ("quota_rule", quota_rule))
+        settings = read_program_file(path, {name: value for name, value in given if value is not None})
         try:
             grid_of(settings)  # a name that nobody knows is refused before the table is read
         except ValueError as error:
             raise ValueError(f"program file {path}: grid: {error}") from error
-        found = sweep_of(load_program(settings, progress=progress), path.stem)
+        sweep = sweep_of(load_program(settings, progress=progress), path.stem)
     else:
         raise ValueError(
             f"program = {program!r} is neither a file nor one of {', '.join(BUILT_IN)}: check the name, or "
             "write one with targetdp program init"
         )
-    usual = min(QUICK_SIMULATIONS, found.simulations) if quick else found.simulations
-    return Sweep(
-        found.study, found.grid.quick() if quick else found.grid,
-        usual if simulations is None else simulations, found.seed if seed is None else seed,
-    )  # fmt: skip
+    if quick:
+        few = min(QUICK_SIMULATIONS, sweep.simulations)
+        sweep = replace(sweep, grid=sweep.grid.quick(), simulations=few)
+    if simulations is not None:
+        sweep = replace(sweep, simulations=simulations)
+    return sweep if seed is None else replace(sweep, seed=seed)
 
 
 def sweep_of(program: OpenProgram, name: str) -> Sweep:
@@ -123,6 +122,10 @@ def built_in(name: str, *, rows: RowRule = "clip", quota_rule: QuotaRule | None 
 
     Raises:
         ValueError: ``quota_rule`` is given for a program without a quota.
+
+    Example:
+        >>> built_in("nigeria").grid.parts
+        6
     """
     example = draw(name)
     program, parts = BUILT_IN[name](example, quota_rule)

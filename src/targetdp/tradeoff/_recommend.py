@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +11,18 @@ from targetdp._core import check, down
 from targetdp.guarantee import Guarantee
 from targetdp.tradeoff._constraints import (
     PROTECTIONS,
+    CellResult,
     Constraint,
     Estimate,
-    Standing,
     in_words,
     read_figures,
     shown,
 )
-from targetdp.tradeoff._release_file import (
-    format_guarantee,
-    large_delta,
-    promise_of,
-    release_text,
-    why_not,
-)
+from targetdp.tradeoff._release_file import format_guarantee, large_delta, release_text
 from targetdp.tradeoff._rows import larger_by_parts
 from targetdp.tradeoff._study import MARK, SOURCE
 from targetdp.tradeoff._sweep_folder import read_run
-from targetdp.tradeoff._technology import STATUS_QUO, technology_named
+from targetdp.tradeoff._technology import STATUS_QUO, Cell
 
 NO_GUARANTEE = "it has no guarantee"
 
@@ -38,12 +32,26 @@ Objective = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to release, and why; or (no ``chosen``) why nothing satisfies what is asked."""
+    """What to release, and why; or why nothing satisfies what is asked.
+
+    Args:
+        run: The sweep's record.
+        constraints: What is asked.
+        results: Every cell with its figures; of cells equal in distribution one.
+        chosen: The recommended cell; None if there is none.
+        reason: Why, in words.
+        release: The text of its release file.
+
+    Example:
+        >>> none = Recommendation({}, (), (), None, "None satisfies every constraint.", None)
+        >>> none.guarantee is None
+        True
+    """
 
     run: Mapping[str, Any]
     constraints: tuple[Constraint, ...]
-    standings: tuple[Standing, ...]
-    chosen: Standing | None
+    results: tuple[CellResult, ...]
+    chosen: CellResult | None
     reason: str
     release: str | None
 
@@ -55,7 +63,7 @@ class Recommendation:
     @property
     def guarantee(self) -> Guarantee | None:
         """What the recommended release promises, by its release file."""
-        return None if self.chosen is None else promise_of(self.chosen.cell)
+        return None if self.chosen is None else self.chosen.cell.promise
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -74,9 +82,9 @@ class Recommendation:
             "guarantee": None if self.guarantee is None else asdict(self.guarantee),
             "warnings": list(self.warnings),
             "reason": self.reason,
-            "satisfy": [one.name for one in self.standings if not one.excluded_by],
-            "pareto_front": [one.name for one in self.standings if one.on_front],
-            "excluded": {one.name: list(one.excluded_by) for one in self.standings if one.excluded_by},
+            "satisfy": [one.name for one in self.results if not one.excluded_by],
+            "pareto_front": [one.name for one in self.results if one.on_front],
+            "excluded": {one.name: list(one.excluded_by) for one in self.results if one.excluded_by},
             "release": self.release,
         }
 
@@ -119,12 +127,12 @@ def recommend(
         >>> grid = Grid(B=(2.0,), epsilon1=(3.0,), epsilon2=(0.5,), mechanisms=("gaussian",), group_sizes=())
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     finished = run(Sweep(study, grid, simulations=2), Path(folder) / "sweep")
-        ...     found = recommend(finished.folder, [Constraint("distinguishing", at_least=0.1)])
-        >>> found.chosen.name
+        ...     recommendation = recommend(finished.folder, [Constraint("distinguishing", at_least=0.1)])
+        >>> recommendation.chosen.name
         'gaussian B=2 epsilon=3.5'
     """
-    asked = tuple(constraints)
-    if not asked:
+    constraints = tuple(constraints)
+    if not constraints:
         raise ValueError(
             "constraints has 0 entries: say what is needed, such as singling out of at least 0.8"
         )
@@ -134,60 +142,59 @@ def recommend(
             f"{folder}: {run['comparison_only']}; nothing of it can be recommended or released, and "
             "figures can be drawn"
         )
-    known = sorted({metric for found in figures.values() for metric in found})
-    for constraint in asked:
-        check.choice("metric", constraint.metric, known)
-    cells = _one_of_each(run["cells"])
-    objective, front = run["objective"], _front(run["objective"], {name: figures[name] for name in cells})
-    standings = tuple(
-        _standing(cell, figures[name], asked, without_guarantee, name in front)
-        for name, cell in cells.items()
+    measured = sorted({metric for estimates in figures.values() for metric in estimates})
+    for constraint in constraints:
+        check.choice("metric", constraint.metric, measured)
+    cells = _one_of_each(Cell(**record) for record in run["cells"])
+    objective = run["objective"]
+    front = _front(objective, {cell.name: figures[cell.name] for cell in cells})
+    results = tuple(
+        _result(cell, figures[cell.name], constraints, without_guarantee, cell.name in front)
+        for cell in cells
     )
-    fitting = [one for one in standings if not one.excluded_by]
+    fitting = [one for one in results if not one.excluded_by]
     if not fitting:
-        return Recommendation(run, asked, standings, None, _why_none(asked, standings), None)
+        return Recommendation(run, constraints, results, None, _why_none(constraints, results), None)
     chosen, equals = _best(objective, fitting)
     reason = _why(objective, chosen, len(equals), len(fitting), figures[STATUS_QUO])
-    about = technology_named(chosen.cell["mechanism"]).about_attacks
+    about = chosen.cell.technology.about_attacks
     reason += f" {about}" * bool(about) + _what_it_promises(chosen.cell, run["people"])
-    return Recommendation(
-        run, asked, standings, chosen, reason, release_text(run, chosen.cell, recommended=True)
-    )
+    release = release_text(run, chosen.cell, recommended=True)
+    return Recommendation(run, constraints, results, chosen, reason, release)
 
 
-def _one_of_each(cells: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def _one_of_each(cells: Iterable[Cell]) -> list[Cell]:
     """Of cells equal in distribution the one that promises what its release does, or the next less."""
-    alike: dict[str, list[Mapping[str, Any]]] = {}
+    alike: dict[str, list[Cell]] = {}
     for cell in cells:
-        alike.setdefault(cell["same_as"] or cell["name"], []).append(cell)
-    found = (_as_released(equals) for equals in alike.values())
-    return {cell["name"]: {**cell, "same_as": None} for cell in found}
+        alike.setdefault(cell.same_as or cell.name, []).append(cell)
+    return [replace(_as_released(equals), same_as=None) for equals in alike.values()]
 
 
-def _as_released(equals: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    promise = promise_of(equals[0])
+def _as_released(equals: Sequence[Cell]) -> Cell:
+    promise = equals[0].promise
     if promise is None:
         return equals[0]
-    enough = [cell for cell in equals if cell["epsilon"] >= promise.epsilon - 1e-9]
-    if enough:
-        return min(enough, key=lambda cell: float(cell["epsilon"]))
-    return max(equals, key=lambda cell: float(cell["epsilon"]))
+    by_epsilon = sorted(equals, key=lambda cell: cell.epsilon or 0.0)
+    enough = (cell for cell in by_epsilon if (cell.epsilon or 0.0) >= promise.epsilon - 1e-9)
+    return next(enough, by_epsilon[-1])
 
 
-def _standing(
-    cell: Mapping[str, Any],
+def _result(
+    cell: Cell,
     figures: Mapping[str, Estimate],
-    asked: Sequence[Constraint],
+    constraints: Sequence[Constraint],
     without_guarantee: bool,
     on_front: bool,
-) -> Standing:
-    fails = {one.words: one.metric for one in asked if not one.holds(figures.get(one.metric, Estimate()))}
-    is_release, reason = technology_named(cell["mechanism"]).is_release, why_not(cell)
-    if is_release and cell["epsilon"] is None and not without_guarantee:
+) -> CellResult:
+    fails = {
+        one.words: one.metric for one in constraints if not one.holds(figures.get(one.metric, Estimate()))
+    }
+    if cell.technology.is_release and cell.epsilon is None and not without_guarantee:
         fails[NO_GUARANTEE] = "no guarantee"
-    elif reason is not None:
-        fails[reason] = "no release"
-    return Standing(cell, figures, tuple(fails), tuple(fails.values()), on_front)
+    elif cell.why_not is not None:
+        fails[cell.why_not] = "no release"
+    return CellResult(cell, figures, tuple(fails), tuple(fails.values()), on_front)
 
 
 def _goods(objective: Objective, figures: Mapping[str, Estimate]) -> tuple[float, ...]:
@@ -210,69 +217,58 @@ def _front(objective: Objective, cells: Mapping[str, Mapping[str, Estimate]]) ->
     return {name for name, own in goods.items() if not is_beaten(own)}
 
 
-def _best(objective: Objective, fitting: Sequence[Standing]) -> tuple[Standing, list[Standing]]:
+def _best(objective: Objective, fitting: Sequence[CellResult]) -> tuple[CellResult, list[CellResult]]:
     """The recommended cell, and all that are equally good for the program."""
     metric = objective["metric"]
     best = max(fitting, key=lambda one: _goods(objective, one.figures)[0])
     low, high = best.figures[metric].at_worst, best.figures[metric].at_best
 
-    def is_as_good(one: Standing) -> bool:
+    def is_as_good(one: CellResult) -> bool:
         mean = one.figures[metric].mean
         return mean is not None and low is not None and high is not None and low <= mean <= high
 
+    def by_protection(one: CellResult) -> tuple[float, float]:
+        promise = one.cell.promise
+        return one.figures["distinguishing"].mean or 0.0, -math.inf if promise is None else -promise.epsilon
+
     equals = [one for one in fitting if one is best or is_as_good(one)]
-    chosen = max(
-        equals,
-        key=lambda one: (one.figures["distinguishing"].mean or 0.0, -promised_epsilon(one.cell)),
-    )
-    return chosen, equals
-
-
-def promised_epsilon(cell: Mapping[str, Any]) -> float:
-    """The ε that a cell's release promises; infinite without a guarantee."""
-    promise = promise_of(cell)
-    return math.inf if promise is None else promise.epsilon
+    return max(equals, key=by_protection), equals
 
 
 def _why(
-    objective: Objective, chosen: Standing, equals: int, fitting: int, today: Mapping[str, Estimate]
+    objective: Objective, chosen: CellResult, equals: int, fitting: int, today: Mapping[str, Estimate]
 ) -> str:
     metric = objective["metric"]
     figure = chosen.figures[metric]
     interval = "" if figure.low is None else f" (95% interval {shown(figure.low)} to {shown(figure.high)})"
-    said = [
-        f"{chosen.name}: {in_words(metric)} {shown(figure.mean)}{interval}; "
-        f"without privacy {shown(today[metric].mean)}."
-    ]
     if fitting == 1:
-        said.append("It is the only cell that satisfies every constraint.")
+        compared = "It is the only cell that satisfies every constraint."
     elif equals == 1:
-        best = "smallest" if objective["best"] == "smallest" else "largest"
-        said.append(f"That is the {best} among the {fitting} cells that satisfy every constraint.")
+        compared = f"That is the {objective['best']} among the {fitting} cells that satisfy every constraint."
     else:
-        said.append(
+        compared = (
             f"Of the {fitting} cells that satisfy every constraint, {equals} are equally good up to chance "
             "(their means are within the best one's interval); this one has the most distinguishing "
             "protection."
         )
-    scores = [
+    scores = ", ".join(
         f"{in_words(name)} {_protection(chosen.figures[name].mean)}"
-        for name in PROTECTIONS
-        if name in chosen.figures
-    ]
-    said.append(
-        f"It has {', '.join(scores)}. What attacks found is an upper bound: a cleverer one may get more."
+        for name in PROTECTIONS if name in chosen.figures
+    )  # fmt: skip
+    return (
+        f"{chosen.name}: {in_words(metric)} {shown(figure.mean)}{interval}; "
+        f"without privacy {shown(today[metric].mean)}. {compared} It has {scores}. "
+        "What attacks found is an upper bound: a cleverer one may get more."
     )
-    return " ".join(said)
 
 
 def _protection(score: float | None) -> str:
     return "undefined" if score is None else down(score)
 
 
-def _what_it_promises(cell: Mapping[str, Any], people: int) -> str:
+def _what_it_promises(cell: Cell, people: int) -> str:
     """A sentence with the release's own figures: they may be other than the cell's name has them."""
-    promise = promise_of(cell)
+    promise = cell.promise
     if promise is None:
         return " It promises nothing."
     warning = large_delta(promise.delta)
@@ -287,18 +283,17 @@ def _some(names: Sequence[str], shown: int = 3) -> str:
     return ", ".join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _why_none(asked: Sequence[Constraint], standings: Sequence[Standing]) -> str:
-    reasons = {one.name: why_not(one.cell) for one in standings}
-    releases = [one for one in standings if reasons[one.name] is None and NO_GUARANTEE not in one.excluded_by]
-    said = [f"None of the {len(releases)} releases satisfies every constraint."]
+def _why_none(constraints: Sequence[Constraint], results: Sequence[CellResult]) -> str:
+    releases = [one for one in results if one.cell.why_not is None and NO_GUARANTEE not in one.excluded_by]
+    sentences = [f"None of the {len(releases)} releases satisfies every constraint."]
     cannot = Counter(
-        reason for one in standings
-        if (reason := reasons[one.name]) is not None and technology_named(one.cell["mechanism"]).is_release
+        one.cell.why_not for one in results
+        if one.cell.why_not is not None and one.cell.technology.is_release
     )  # fmt: skip
-    said += [f"{many} more cells are no releases ({reason})." for reason, many in cannot.items()]
-    for words in (constraint.words for constraint in asked):
+    sentences += [f"{many} more cells are no releases ({reason})." for reason, many in cannot.items()]
+    for words in (constraint.words for constraint in constraints):
         out = [one for one in releases if words in one.excluded_by]
         alone = [one.name for one in out if len(one.excluded_by) == 1]
         more = f"; nothing else stands against {_some(alone)}" if alone else ""
-        said.append(f"{words[:1].upper()}{words[1:]} excludes {len(out)}{more}.")
-    return " ".join(said) + " Loosen one of them, or sweep a finer grid."
+        sentences.append(f"{words[:1].upper()}{words[1:]} excludes {len(out)}{more}.")
+    return " ".join(sentences) + " Loosen one of them, or sweep a finer grid."

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,48 +11,37 @@ import pyarrow as pa
 from scipy.special import stdtrit
 
 from targetdp.attacks import CONFIDENCE, Protection, Setting, worst, worst_of_means
-from targetdp.tradeoff._simulation import ATTACKS, DERIVED, Figure, Simulated
 from targetdp.tradeoff._sweep import Sweep, Unit
-from targetdp.tradeoff._technology import STATUS_QUO, Cell
+from targetdp.tradeoff._technology import ATTACKS, DERIVED, STATUS_QUO, Cell, Figure, Simulated
 
 _SECONDS = b"targetdp.seconds"
 
-_PART = pa.schema(
-    [
-        ("simulation", pa.int32()),
-        ("metric", pa.string()),
-        ("setting", pa.string()),
-        ("value", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-    ]
+_TEXT, _COUNT, _NUMBER = pa.string(), pa.int32(), pa.float64()
+
+_SIMULATED = pa.schema(
+    {"simulation": _COUNT, "metric": _TEXT, "setting": _TEXT}
+    | dict.fromkeys(("value", "low", "high"), _NUMBER)
+)
+"""Of a part: a row for each figure of a simulation."""
+
+_SUMMARIZED = pa.schema(
+    {"metric": _TEXT, "setting": _TEXT, "simulations": _COUNT}
+    | dict.fromkeys(("mean", "low", "high", "change"), _NUMBER)
+    | {"strongest": _TEXT}
+)
+"""Of the summary: a row for each `Line`."""
+
+_TIMED = pa.schema(
+    {"cell": _TEXT, "part": _TEXT, "simulations": _COUNT}
+    | dict.fromkeys(("seconds", "seconds_per_simulation"), _NUMBER)
 )
 
-CELL_FIELDS: tuple[tuple[str, pa.DataType], ...] = (
-    ("cell", pa.string()),
-    ("mechanism", pa.string()),
-    ("B", pa.float64()),
-    ("epsilon1", pa.float64()),
-    ("epsilon2", pa.float64()),
-    ("epsilon", pa.float64()),
-    ("delta", pa.float64()),
-    ("k", pa.int64()),
-    ("parts", pa.int32()),
-    ("group_size", pa.int32()),
-    ("rows", pa.string()),
-    ("same_as", pa.string()),
+_OF_A_CELL = (
+    {"cell": _TEXT, "mechanism": _TEXT}
+    | dict.fromkeys(("B", "epsilon1", "epsilon2", "epsilon", "delta"), _NUMBER)
+    | {"k": pa.int64(), "parts": _COUNT, "group_size": _COUNT, "rows": _TEXT, "same_as": _TEXT}
 )
 """How every table says which cell a row is about; null where a parameter does not apply."""
-
-_TIMING = pa.schema(
-    [
-        ("cell", pa.string()),
-        ("part", pa.string()),
-        ("simulations", pa.int32()),
-        ("seconds", pa.float64()),
-        ("seconds_per_simulation", pa.float64()),
-    ]
-)
 
 
 def part_of(unit: Unit, simulated: Sequence[Simulated]) -> pa.Table:
@@ -61,18 +50,24 @@ def part_of(unit: Unit, simulated: Sequence[Simulated]) -> pa.Table:
         (number, figure)
         for number, one in zip(range(unit.begin, unit.end), simulated, strict=True) for figure in one.figures
     ]  # fmt: skip
-    seconds: dict[str, float] = {}
-    for one in simulated:
-        for name, spent in one.seconds.items():
-            seconds[name] = seconds.get(name, 0.0) + spent
+    seconds = _total(one.seconds for one in simulated)
     table = _table([number for number, _ in rows], [figure for _, figure in rows])
     return table.replace_schema_metadata({_SECONDS: json.dumps(seconds).encode()})
 
 
+def _total(seconds: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Seconds of each part of the work, added up."""
+    total: dict[str, float] = {}
+    for each in seconds:
+        for name, spent in each.items():
+            total[name] = total.get(name, 0.0) + spent
+    return total
+
+
 def derived(figures: Iterable[Figure]) -> pa.Table:
     """Figures that belong to a cell and not to a simulation of it."""
-    found = list(figures)
-    return _table([None] * len(found), found)
+    known = list(figures)
+    return _table([None] * len(known), known)
 
 
 def figures_of(
@@ -90,26 +85,26 @@ def results(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
 
     ``simulation`` is null for what is derived from the noise alone.
     """
-    tables = [with_cell(cell, figures[cell.name].drop_columns(["low", "high"])) for cell in sweep.cells]
-    return with_source(sweep, pa.concat_tables(tables).combine_chunks())
+    return _tidy(sweep, {name: table.drop_columns(["low", "high"]) for name, table in figures.items()})
 
 
-def with_source(sweep: Sweep, table: pa.Table) -> pa.Table:
-    """A table whose last column says where the rows came from: metadata is lost where a table is exported."""
-    return table.append_column(
-        pa.field("source", pa.string()), pa.repeat(pa.scalar(sweep.study.source), table.num_rows)
-    )
+def _tidy(sweep: Sweep, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """The tables of all cells as one.
+
+    The last column says where the rows came from: metadata is lost where a table is exported.
+    """
+    whole = pa.concat_tables([with_cell(cell, tables[cell.name]) for cell in sweep.cells]).combine_chunks()
+    source = pa.repeat(pa.scalar(sweep.study.source), whole.num_rows)
+    return whole.append_column(pa.field("source", pa.string()), source)
 
 
 def with_cell(cell: Cell, table: pa.Table) -> pa.Table:
     """A table whose first columns say which cell it is about."""
-    given = {field.name: getattr(cell, field.name) for field in fields(cell)} | {"cell": cell.name}
-    columns = [
-        (pa.field(name, kind), pa.repeat(pa.scalar(given[name], kind), table.num_rows))
-        for name, kind in CELL_FIELDS
-    ]
-    columns += [(table.schema.field(name), table.column(name)) for name in table.column_names]
-    return pa.table([values for _, values in columns], schema=pa.schema([kind for kind, _ in columns]))
+    given = asdict(cell) | {"cell": cell.name}
+    columns = {
+        name: pa.repeat(pa.scalar(given[name], kind), table.num_rows) for name, kind in _OF_A_CELL.items()
+    }
+    return pa.table(columns | dict(zip(table.column_names, table.columns, strict=True)))
 
 
 def timing(sweep: Sweep, parts: dict[str, list[pa.Table]]) -> pa.Table:
@@ -117,11 +112,10 @@ def timing(sweep: Sweep, parts: dict[str, list[pa.Table]]) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for cell in sweep.cells:
         if cell.same_as is None:
-            spent: dict[str, float] = {}
-            for table in parts[cell.name]:
-                for name, seconds in json.loads((table.schema.metadata or {}).get(_SECONDS, b"{}")).items():
-                    spent[name] = spent.get(name, 0.0) + seconds
             times = sweep.times(cell)
+            spent = _total(
+                json.loads((table.schema.metadata or {}).get(_SECONDS, b"{}")) for table in parts[cell.name]
+            )
             rows += [
                 {
                     "cell": cell.name, "part": name, "simulations": times, "seconds": seconds,
@@ -129,7 +123,7 @@ def timing(sweep: Sweep, parts: dict[str, list[pa.Table]]) -> pa.Table:
                 }
                 for name, seconds in spent.items()
             ]  # fmt: skip
-    return pa.Table.from_pylist(rows, schema=_TIMING)
+    return pa.Table.from_pylist(rows, schema=_TIMED)
 
 
 def _table(simulations: Sequence[int | None], figures: Sequence[Figure]) -> pa.Table:
@@ -139,7 +133,7 @@ def _table(simulations: Sequence[int | None], figures: Sequence[Figure]) -> pa.T
         for name in ("value", "low", "high")
     }
     words = {name: [getattr(figure, name) for figure in figures] for name in ("metric", "setting")}
-    return pa.table({"simulation": list(simulations)} | words | numbers, schema=_PART)
+    return pa.table({"simulation": list(simulations)} | words | numbers, schema=_SIMULATED)
 
 
 # What simulations say together: means and intervals, and for attacks the worst over settings of the means.
@@ -151,19 +145,6 @@ def _table(simulations: Sequence[int | None], figures: Sequence[Figure]) -> pa.T
 
 WORST = "worst"
 """The setting of an attack's figure over all its settings: the paper's protection score."""
-
-_SCHEMA = pa.schema(
-    [
-        ("metric", pa.string()),
-        ("setting", pa.string()),
-        ("simulations", pa.int32()),
-        ("mean", pa.float64()),
-        ("low", pa.float64()),
-        ("high", pa.float64()),
-        ("change", pa.float64()),
-        ("strongest", pa.string()),
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -192,12 +173,12 @@ def summary(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
     """One row for each cell, metric and setting, in the order of the grid."""
     lines = {cell.name: list(summarize(figures[cell.name])) for cell in sweep.cells}
     today = {(line.metric, line.setting): line.mean for line in lines[STATUS_QUO] if _is_program(line.metric)}
-    tables = []
-    for cell in sweep.cells:
-        rows = [asdict(line) | {"change": _less(line.mean, today.get((line.metric, line.setting)))}
-                for line in lines[cell.name]]  # fmt: skip
-        tables.append(with_cell(cell, pa.Table.from_pylist(rows, schema=_SCHEMA)))
-    return with_source(sweep, pa.concat_tables(tables).combine_chunks())
+    tables = {}
+    for name, own in lines.items():
+        changes = [_less(line.mean, today.get((line.metric, line.setting))) for line in own]
+        rows = [asdict(line) | {"change": change} for line, change in zip(own, changes, strict=True)]
+        tables[name] = pa.Table.from_pylist(rows, schema=_SUMMARIZED)
+    return _tidy(sweep, tables)
 
 
 def summarize(figures: pa.Table) -> Iterator[Line]:
@@ -217,8 +198,8 @@ def summarize(figures: pa.Table) -> Iterator[Line]:
 def _attack_lines(metric: str, settings: dict[str, Any]) -> Iterator[Line]:
     protections = _protections(settings)
     together = worst_of_means(protections)
-    for setting, found in together.settings.items():
-        yield Line(metric, setting, len(protections), found.score, *found.interval)
+    for name, setting in together.settings.items():
+        yield Line(metric, name, len(protections), setting.score, *setting.interval)
     yield Line(
         metric, WORST, len(protections), together.score, *together.interval, strongest=together.strongest
     )
@@ -226,16 +207,10 @@ def _attack_lines(metric: str, settings: dict[str, Any]) -> Iterator[Line]:
 
 def _protections(settings: dict[str, Any]) -> list[Protection]:
     """What the attack handed back in each simulation."""
-    each = zip(*settings.values(), strict=True)
+    simulations = zip(*settings.values(), strict=True)
     return [
-        worst(
-            {
-                name: Setting(value, (low, high))
-                for name, (value, low, high) in zip(settings, scores, strict=True)
-            },
-            "upper",
-        )
-        for scores in each
+        worst({name: Setting(score, tuple(interval)) for name, (score, *interval) in scores}, "upper")
+        for scores in (zip(settings, each, strict=True) for each in simulations)
     ]
 
 
@@ -247,15 +222,16 @@ def _mean(values: np.ndarray[Any, Any]) -> tuple[float | None, float | None, flo
     if len(values) == 1:
         return mean, None, None
     reach = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)) * float(values.std(ddof=1))
-    return mean, mean - reach / math.sqrt(len(values)), mean + reach / math.sqrt(len(values))
+    reach /= math.sqrt(len(values))
+    return mean, mean - reach, mean + reach
 
 
 def _gathered(figures: pa.Table) -> Scores:
-    found: Scores = {}
+    scores: Scores = {}
     columns = (figures.column(name).to_pylist() for name in ("metric", "setting", "value", "low", "high"))
     for metric, setting, value, low, high in zip(*columns, strict=True):
-        found.setdefault(metric, {}).setdefault(setting, []).append((value, low, high))
-    return found
+        scores.setdefault(metric, {}).setdefault(setting, []).append((value, low, high))
+    return scores
 
 
 def _is_program(metric: str) -> bool:

@@ -1,5 +1,6 @@
 """Technologies that release all columns of everybody: as they are, in groups alike, or with noise."""
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +19,35 @@ from targetdp.mechanisms import (
     least_noise,
     noise_mechanisms,
 )
-from targetdp.tradeoff._simulation import Simulated, Trial, attack_figures, program_figures, timed
-from targetdp.tradeoff._technology import STATUS_QUO, Cell, Technology, given
+from targetdp.tradeoff._technology import (
+    STATUS_QUO,
+    Cell,
+    Simulated,
+    Technology,
+    Trial,
+    attack_figures,
+    given,
+    program_figures,
+    timed,
+)
 
 if TYPE_CHECKING:
-    from targetdp.tradeoff._grid import Grid
+    from targetdp.tradeoff._sweep import Grid
 
 PROJECTION = "projection"
+"""The technology that is the paper's Algorithm 1."""
 
 _LARGEST_EPSILON2, _RELEASED_K = 0.9999, 10_000
 
 
 class TableOfRows(Technology):
-    """A table of everybody's rows, whatever was done to them."""
+    """A table of everybody's rows, whatever was done to them: what technologies of rows share.
+
+    Example:
+        >>> from targetdp.tradeoff import technologies
+        >>> isinstance(technologies()["gaussian"], TableOfRows)
+        True
+    """
 
     label = ""
 
@@ -64,10 +81,11 @@ class TableOfRows(Technology):
                 )
                 figures += attack_figures("attribute_inference", protection)
             # An attacker who reads the certificate knows the law of the noise, where it is known beforehand.
-            if isinstance(mechanism, NoiseMechanism) and not mechanism.draws_its_law:
+            noise = None if mechanism is None else mechanism.known_noise
+            if noise is not None:
                 with timed(seconds, "informed_inference"):
                     informed = row_inference(
-                        W, W_priv, mechanism, out, known=[study.dimensions - 1], population=study.X,
+                        W, W_priv, noise, out, known=[study.dimensions - 1], population=study.X,
                         columns=study.features, rng=rng("informed"),
                     )  # fmt: skip
                     figures += attack_figures("informed_inference", informed)
@@ -128,15 +146,7 @@ class KAnonymity(TableOfRows):
 
 
 class NoisyRows(TableOfRows):
-    """Rows with the noise of one mechanism, by the mechanism's own name."""
-
-    def __init__(self, name: str) -> None:
-        self.name = self.label = name
-
-    @classmethod
-    def each(cls) -> Iterable[Technology]:
-        """One for each noise mechanism that is known."""
-        return map(cls, noise_mechanisms())
+    """Rows with noise."""
 
     def cells(self, grid: "Grid", people: int) -> list[Cell]:
         """One for each B and each total ε₁ + ε₂."""
@@ -146,9 +156,9 @@ class NoisyRows(TableOfRows):
             for B in grid.B for total in grid.totals
         ]  # fmt: skip
 
+    @abstractmethod
     def build(self, cell: Cell, dimensions: int) -> NoiseMechanism:
         """The mechanism at the cell's (B, ε, δ)."""
-        return noise_mechanisms()[self.name](cell.calibrated_to)
 
     def noises(self, cell: Cell, dimensions: int) -> tuple[NoiseMechanism, ...]:
         """The mechanism itself."""
@@ -167,18 +177,27 @@ class NoisyRows(TableOfRows):
         )
 
 
-class LeastNoiseRows(NoisyRows):
-    """Rows with the noise of whichever mechanism needs the least."""
+class RowsByMechanism(NoisyRows):
+    """Rows with the noise of one mechanism, by the mechanism's own name."""
 
-    explanation = "The quietest of our mechanisms that keeps the stated guarantee."
-
-    def __init__(self, name: str = LEAST_NOISE) -> None:
-        self.name, self.label = name, "least noise"
+    def __init__(self, name: str) -> None:
+        self.name = self.label = name
 
     @classmethod
     def each(cls) -> Iterable[Technology]:
-        """One."""
-        return (cls(),)
+        """One for each noise mechanism that is known."""
+        return map(cls, noise_mechanisms())
+
+    def build(self, cell: Cell, dimensions: int) -> NoiseMechanism:
+        """The mechanism at the cell's (B, ε, δ)."""
+        return noise_mechanisms()[self.name](cell.calibrated_to)
+
+
+class LeastNoiseRows(NoisyRows):
+    """Rows with the noise of whichever mechanism needs the least."""
+
+    name, label = LEAST_NOISE, "least noise"
+    explanation = "The quietest of our mechanisms that keeps the stated guarantee."
 
     def build(self, cell: Cell, dimensions: int) -> NoiseMechanism:
         """The quietest for so many columns."""
@@ -194,19 +213,12 @@ class LeastNoiseRows(NoisyRows):
 class ProjectedRows(NoisyRows):
     """Rows by the paper's Algorithm 1, with its own parameters ε₁, ε₂, k and random parts."""
 
+    name, label = PROJECTION, "the paper's projection"
     explanation = (
         "The mechanism that the scientific paper prints. It keeps more than it states, and costs the program "
         "more."
     )
     remedy = f"sweep the grid with k = [{_RELEASED_K}]"
-
-    def __init__(self, name: str = PROJECTION) -> None:
-        self.name, self.label = name, "the paper's projection"
-
-    @classmethod
-    def each(cls) -> Iterable[Technology]:
-        """One."""
-        return (cls(),)
 
     def cells(self, grid: "Grid", people: int) -> list[Cell]:
         """One for each B, k, ε₁ and ε₂."""
@@ -282,6 +294,17 @@ def larger_by_parts(delta: float, people: int) -> str:
     """In words, how much larger than usual a δ is that was set from the number of random parts; or nothing.
 
     Cells without parts share it, since all are compared at one (B, ε, δ).
+
+    Args:
+        delta: That of a cell.
+        people: How many people the table has.
+
+    Returns:
+        What can follow the number in a sentence.
+
+    Example:
+        >>> larger_by_parts(1 / 17, people=100)
+        ', 5.94 times the usual 1/(rows + 1)'
     """
     times = delta * (people + 1)
     return f", {times:.3g} times the usual 1/(rows + 1)" if times > 1.001 else ""

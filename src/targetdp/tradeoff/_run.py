@@ -8,13 +8,13 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import joblib
 import numpy as np
@@ -24,14 +24,11 @@ from threadpoolctl import threadpool_limits
 from targetdp._core import Floats, Progress, Silent, at_most, check, processors
 from targetdp.attacks import neighborhood
 from targetdp.tradeoff import _results as results
-from targetdp.tradeoff._results import summary
-from targetdp.tradeoff._simulation import Figure
 from targetdp.tradeoff._sweep import Sweep, Unit, generator, simulate
-from targetdp.tradeoff._sweep_folder import RESULTS, SUMMARY, TIMING, Place
-from targetdp.tradeoff._technology import STATUS_QUO, Cell
+from targetdp.tradeoff._sweep_folder import RESULTS, SUMMARY, TIMING, open_folder, part_name
+from targetdp.tradeoff._technology import STATUS_QUO, Cell, Figure
 
 Backend = Literal["loky", "threading", "dask", "ray", "spark"]
-BACKENDS: tuple[Backend, ...] = ("loky", "threading", "dask", "ray", "spark")
 LOCAL: tuple[Backend, ...] = ("loky", "threading")
 
 Task = TypeVar("Task")
@@ -53,7 +50,7 @@ def as_they_come(
     ``jobs`` is how many tasks run at once (−1: one for each processor). ``address`` is that of a running dask
     scheduler or ray cluster; without it one is started on this machine.
     """
-    check.choice("backend", backend, BACKENDS)
+    check.choice("backend", backend, get_args(Backend))
     if jobs != -1:
         check.integer("jobs", jobs, at_least=1, remedy="or -1 for one for each processor")
     if address is not None and backend not in {"dask", "ray"}:
@@ -151,7 +148,23 @@ def _here() -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class Finished:
-    """A finished sweep. ``computed`` simulations were run now; the others had been run before."""
+    """A finished sweep.
+
+    Args:
+        folder: Where its files are.
+        sweep: What was computed.
+        summary: Means and intervals: one row for each cell, metric and setting.
+        timing: Seconds that each part of the work took.
+        simulations: How many there are in all.
+        computed: How many of them were run now; the others had been run before.
+
+    Example:
+        >>> from targetdp.tradeoff import find_sweep
+        >>> empty = pa.table({})
+        >>> done = Finished(Path("sweep"), find_sweep("togo"), empty, empty, simulations=120, computed=20)
+        >>> done.simulations - done.computed
+        100
+    """
 
     folder: Path
     sweep: Sweep
@@ -206,57 +219,50 @@ def run(
     """
     watch = progress or Silent()
     known = _known(sweep)
-    with Place(out, sweep) as place:
+    with open_folder(out, sweep) as place:
         units = list(sweep.units())
         kept = {unit.name: part for unit in units if (part := place.part(unit)) is not None}
         missing = [unit for unit in units if unit.name not in kept]
-        watch.phase("simulations", sum(unit.end - unit.begin for unit in units))
-        watch.advance(sum(unit.end - unit.begin for unit in units if unit.name in kept))
-        for unit, part in _computed(sweep, missing, jobs, backend, address):
-            place.keep_part(unit, part)
+        simulations, computed = sum(map(len, units)), sum(map(len, missing))
+        watch.phase("simulations", simulations)
+        watch.advance(simulations - computed)
+        work = partial(_simulate_unit, sweep)
+        done = as_they_come(work, missing, jobs=jobs, backend=backend, address=address)
+        for unit, part in done if missing else ():
+            place.keep(part_name(unit), part)
             kept[unit.name] = part
-            watch.advance(unit.end - unit.begin)
+            watch.advance(len(unit))
         parts: dict[str, list[pa.Table]] = {}
         for unit in units:
             parts.setdefault(unit.cell.name, []).append(kept[unit.name].combine_chunks())
         watch.phase("summary", None)
         figures = results.figures_of(sweep, parts, known)
-        finished = Finished(
-            out, sweep, summary(sweep, figures), results.timing(sweep, parts),
-            simulations=sum(unit.end - unit.begin for unit in units),
-            computed=sum(unit.end - unit.begin for unit in missing),
-        )  # fmt: skip
+        timing = results.timing(sweep, parts)
+        finished = Finished(out, sweep, results.summary(sweep, figures), timing, simulations, computed)
         place.keep(RESULTS, results.results(sweep, figures))
         place.keep(TIMING, finished.timing)
         place.keep(SUMMARY, finished.summary)  # last: whoever finds it finds all
     return finished
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What a worker needs beside its unit."""
-
-    sweep: Sweep
-
-    def __call__(self, unit: Unit) -> pa.Table:
-        sweep, study, cell = self.sweep, self.sweep.study, unit.cell
-        mechanism = cell.build(study.dimensions)
-        today = study.run(study.X, generator(sweep.seed, sweep.cells[0], 0, "program"))
-        simulated = [
-            simulate(study, cell, mechanism, today, number, seed=sweep.seed, draws=sweep.draws(cell))
-            for number in range(unit.begin, unit.end)
-        ]
-        return results.part_of(unit, simulated)
+def _simulate_unit(sweep: Sweep, unit: Unit) -> pa.Table:
+    """What a worker does: all simulations of a unit, each compared with the status quo."""
+    study, cell, first = sweep.study, unit.cell, sweep.cells[0]
+    assert first.name == STATUS_QUO  # noqa: S101 (every grid begins with it)
+    mechanism = cell.build(study.dimensions)
+    today = study.run(study.X, generator(sweep.seed, first, 0, "program"))
+    simulated = [
+        simulate(study, cell, mechanism, today, number, seed=sweep.seed, draws=sweep.draws(cell))
+        for number in range(unit.begin, unit.end)
+    ]
+    return results.part_of(unit, simulated)
 
 
 def _known(sweep: Sweep) -> dict[str, pa.Table]:
     """What is known of each cell without a simulation. Cells that cannot be are refused first."""
     noise = {cell.name: _derived(cell, sweep.study.dimensions) for cell in sweep.cells}
-    crowd = crowds(sweep.study.X, (cell.B for cell in sweep.cells if cell.B is not None))
-    return {
-        cell.name: results.derived((*noise[cell.name], *(() if cell.B is None else crowd[cell.B])))
-        for cell in sweep.cells
-    }
+    crowds = {B: _crowd(sweep.study.X, B) for B in dict.fromkeys(cell.B for cell in sweep.cells)}
+    return {cell.name: results.derived((*noise[cell.name], *crowds[cell.B])) for cell in sweep.cells}
 
 
 def _derived(cell: Cell, dimensions: int) -> tuple[Figure, ...]:
@@ -267,32 +273,18 @@ def _derived(cell: Cell, dimensions: int) -> tuple[Figure, ...]:
         raise ValueError(f"cell {cell.name!r} is not possible on {dimensions} columns: {error}") from error
 
 
-def _computed(
-    sweep: Sweep, units: list[Unit], jobs: int, backend: Backend, address: str | None
-) -> Iterator[tuple[Unit, pa.Table]]:
-    assert sweep.cells[0].name == STATUS_QUO  # noqa: S101 (workers compare with it)
-    if units:
-        yield from as_they_come(_Work(sweep), units, jobs=jobs, backend=backend, address=address)
-
-
 CROWD = "crowd"
 """The metric; its settings are ``typical`` (the median number of others within B), ``alone`` (the share of
 people who have nobody there) and ``looked_at`` (of how many people that was counted)."""
-
 
 _LOOKED_AT = 5_000
 """People of a large table for whom others are counted, among everyone."""
 
 
-def crowds(X: Floats, distances: Iterable[float]) -> dict[float, tuple[Figure, ...]]:
-    """For each distance what it means; always the same for the same rows."""
-    found: dict[float, tuple[Figure, ...]] = {}
-    for B in distances:
-        if B not in found:
-            around = neighborhood(X, B, people=min(_LOOKED_AT, len(X)), rng=np.random.default_rng(0))
-            found[B] = (
-                Figure(CROWD, "typical", around.typical),
-                Figure(CROWD, "alone", around.alone),
-                Figure(CROWD, "looked_at", float(len(around.crowd))),
-            )
-    return found
+def _crowd(X: Floats, B: float | None) -> tuple[Figure, ...]:
+    """What a distance means on the table, always the same for the same rows; nothing without a distance."""
+    if B is None:
+        return ()
+    around = neighborhood(X, B, people=min(_LOOKED_AT, len(X)), rng=np.random.default_rng(0))
+    known = {"typical": around.typical, "alone": around.alone, "looked_at": float(len(around.crowd))}
+    return tuple(Figure(CROWD, setting, value) for setting, value in known.items())

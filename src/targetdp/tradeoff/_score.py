@@ -17,11 +17,18 @@ from targetdp.mechanisms import NoiseMechanism
 from targetdp.programs import Program, ScoredProgram
 from targetdp.targeting import FEWEST_TO_DECIDE, SampleAndScores
 from targetdp.tradeoff._rows import LeastNoiseRows
-from targetdp.tradeoff._simulation import Figure, Simulated, Trial, attack_figures, program_figures, timed
-from targetdp.tradeoff._technology import Cell
+from targetdp.tradeoff._technology import (
+    Cell,
+    Figure,
+    Simulated,
+    Trial,
+    attack_figures,
+    program_figures,
+    timed,
+)
 
 if TYPE_CHECKING:
-    from targetdp.tradeoff._grid import Grid
+    from targetdp.tradeoff._sweep import Grid
 
 INSIDE, OUTSIDE = "inside the sample", "outside the sample"
 """Whom a figure of a score is about."""
@@ -34,6 +41,7 @@ class Score(LeastNoiseRows):
     released. Of people in it all columns are. Attackers meet both releases, and the worse of the two counts.
     """
 
+    name = label = "score"
     explanation = (
         "First all columns of a labelled sample are released, with noise. Weights are learned from them and "
         "the labels. Then one number, a weighted sum, is released of everybody else: noise on one number can "
@@ -55,9 +63,6 @@ class Score(LeastNoiseRows):
         "Nobody is in both releases, so that nobody spends more than this promise. Scales that are estimated",
         "privately for step 1 add their price for the sample's people; step 3 then takes --scales sample",
     )
-
-    def __init__(self, name: str = "score") -> None:
-        self.name = self.label = name
 
     def cells(self, grid: "Grid", people: int) -> list[Cell]:
         """As of any noise; none where there are too few people to learn from a part of them."""

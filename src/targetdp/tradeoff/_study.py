@@ -14,11 +14,6 @@ from targetdp.attacks import HOLDOUT
 from targetdp.normalization import ColumnScales, RowRule
 from targetdp.programs import Folds, Program, Result, Source
 
-# What each B of a grid means on the table: how many others look alike there.
-#
-# It is a statistic of the original rows, like everything else of a sweep, and carries the sweep's mark.
-
-
 _OUTSIDE = 1e-9
 """How much longer than 1 a row may be by rounding."""
 
@@ -183,10 +178,22 @@ def _feed(state: Any, value: Any) -> None:
 # The mark of figures that were made from confidential rows; whatever is made from them carries it on.
 
 MARK, SOURCE, FINGERPRINT = "for_the_data_holder_only", "source", "fingerprint"
+"""What `run.json` calls the mark, where the rows came from, and the hash of all that decides the figures."""
 
 
 def mark_of(source: str) -> dict[str, Any]:
-    """The mark, as plain data."""
+    """The mark that figures carry, as plain data.
+
+    Args:
+        source: Where the rows came from.
+
+    Returns:
+        The source, and whether what is made from it is for the data holder only.
+
+    Example:
+        >>> mark_of("public")
+        {'source': 'public', 'for_the_data_holder_only': False}
+    """
     return {SOURCE: source, MARK: source == "confidential"}
 
 
@@ -194,7 +201,7 @@ def metadata(source: str, fingerprint: str) -> dict[str, str]:
     """What the schema of every Parquet file of a sweep carries."""
     return {
         f"targetdp.{SOURCE}": source,
-        f"targetdp.{MARK}": "true" if source == "confidential" else "false",
+        f"targetdp.{MARK}": json.dumps(mark_of(source)[MARK]),
         f"targetdp.{FINGERPRINT}": fingerprint,
     }
 
@@ -204,7 +211,7 @@ def fingerprint_of(made_of: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
 
 
-def must_agree(run: Mapping[str, Any], found: Mapping[bytes, bytes], folder: Path) -> None:
+def must_agree(run: Mapping[str, Any], carried: Mapping[bytes, bytes], folder: Path) -> None:
     """Refuse figures if `run.json` and the file they are in tell another source, mark or sweep.
 
     Does not guarantee: anything against somebody who writes a whole folder anew.
@@ -214,7 +221,7 @@ def must_agree(run: Mapping[str, Any], found: Mapping[bytes, bytes], folder: Pat
     wanted = metadata(str(source), run[FINGERPRINT])
     differs = [
         name.partition(".")[2]
-        for name, value in wanted.items() if found.get(name.encode()) != value.encode()
+        for name, value in wanted.items() if carried.get(name.encode()) != value.encode()
     ]  # fmt: skip
     if stated != mark_of(str(source)) or fingerprint_of(run["made_of"]) != run[FINGERPRINT]:
         differs.append("what run.json itself says")

@@ -9,24 +9,23 @@ import fcntl
 import hashlib
 import json
 import os
-from contextlib import suppress
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from targetdp._files import remove_drafts, write_whole
-from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE, mark_of, metadata
-from targetdp.tradeoff._sweep import Sweep, Unit
+from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE, metadata
+from targetdp.tradeoff._sweep import FORMAT, Sweep, Unit
 
-FORMAT = "targetdp tradeoff 1"
 RUN, PARTS = "run.json", "parts"
 RESULTS, SUMMARY, TIMING = "results.parquet", "summary.parquet", "timing.parquet"
+"""Files of a finished sweep."""
 
-_SAID = {
+_REQUIRED = {
     FINGERPRINT: str, SOURCE: str, MARK: bool, "program": str, "kind": str, "objective": dict, "people": int,
     "rows": str, "features": list, "release": dict, "made_of": dict, "cells": list,
 }  # fmt: skip
@@ -37,8 +36,23 @@ _BEFORE_SEAL = _SEAL.encode() + b"\x18\x40"
 """How a Parquet footer writes that key, and that a text of 64 bytes follows."""
 
 
-class Place:
-    """A folder that belongs to one sweep, locked while a run works in it.
+@contextmanager
+def open_folder(folder: Path, sweep: Sweep) -> Iterator["SweepFolder"]:
+    """The folder of a sweep, made if it has to be, and locked while a run works in it."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"out = {folder} is a file: give the name of a folder")
+    opened = SweepFolder(folder, sweep)
+    folder.mkdir(parents=True, exist_ok=True, mode=opened.mode)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        opened.take(lock)
+        yield opened
+    finally:
+        os.close(lock)
+
+
+class SweepFolder:
+    """A folder that belongs to one sweep.
 
     Figures of confidential rows are for their owner's eyes: nobody else may look into the folder, even if
     it was there before, nor read a file that is copied out of it.
@@ -48,27 +62,9 @@ class Place:
         self.folder, self._sweep = folder, sweep
         self._metadata = metadata(sweep.study.source, sweep.fingerprint)
         self._private = sweep.study.for_the_data_holder_only
-        self._lock: int | None = None
+        self.mode = 0o700 if self._private else 0o777
 
-    def __enter__(self) -> Self:
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"out = {self.folder} is a file: give the name of a folder")
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700 if self._private else 0o777)
-        self._lock = os.open(self.folder, os.O_RDONLY)
-        try:
-            self._take(self._lock)
-        except BaseException:
-            os.close(self._lock)
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-
-    def _take(self, lock: int) -> None:
+    def take(self, lock: int) -> None:
         """Lock the folder, see whose it is, and tidy up after a run that was killed."""
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,17 +75,14 @@ class Place:
         self._must_be_ours()
         if self._private:
             self._close_to_others(lock)
-        (self.folder / PARTS).mkdir(exist_ok=True, mode=0o700 if self._private else 0o777)
-        if (self.folder / RUN).exists():
+        (self.folder / PARTS).mkdir(exist_ok=True, mode=self.mode)
+        record, path = self._sweep.record(), self.folder / RUN
+        if path.exists():  # drafts in a folder that is not known to be ours may be somebody's own
             remove_drafts(self.folder, RUN, RESULTS, SUMMARY, TIMING)
             remove_drafts(self.folder / PARTS)
-            if json.loads((self.folder / RUN).read_bytes()) != self.record():
-                self._write_record()  # it is known to be of this sweep, and something in it was damaged
-        else:  # drafts in a folder that is not known to be ours may be somebody's own
-            self._write_record()
-
-    def _write_record(self) -> None:
-        self._write(self.folder / RUN, (json.dumps(self.record(), indent=2) + "\n").encode())
+        # A record that differs is known to be of this sweep: something in it was damaged.
+        if not path.exists() or json.loads(path.read_bytes()) != record:
+            self._write(path, (json.dumps(record, indent=2) + "\n").encode())
 
     def _close_to_others(self, lock: int) -> None:
         try:
@@ -105,45 +98,21 @@ class Place:
                 "only: choose a folder of your own"
             ) from error
 
-    def record(self) -> dict[str, Any]:
-        """What `run.json` says."""
-        sweep, study = self._sweep, self._sweep.study
-        return {
-            "format": FORMAT,
-            **mark_of(study.source),
-            FINGERPRINT: sweep.fingerprint,
-            **sweep.public_record,
-            "release": dict(study.release),
-            "made_of": sweep.made_of,
-            "cells": [asdict(cell) for cell in sweep.cells],
-        }
-
     def part(self, unit: Unit) -> pa.Table | None:
         """The finished part of a unit; None if it is not there, or not whole."""
-        path = self.folder / PARTS / f"{unit.name}.parquet"
-        if not path.exists():
-            return None
         with suppress(pa.ArrowException, OSError):
-            content = path.read_bytes()
-            if not is_sealed(content):
-                return None
-            table = pq.read_table(pa.BufferReader(content))
-            found = table.schema.metadata or {}
-            if found.get(f"targetdp.{FINGERPRINT}".encode()) == self._sweep.fingerprint.encode():
-                return table
+            content = (self.folder / part_name(unit)).read_bytes()
+            if is_sealed(content):
+                table = pq.read_table(pa.BufferReader(content))
+                carried = table.schema.metadata or {}
+                if carried.get(f"targetdp.{FINGERPRINT}".encode()) == self._sweep.fingerprint.encode():
+                    return table
         return None
 
-    def keep_part(self, unit: Unit, table: pa.Table) -> None:
-        """Write a finished unit."""
-        self._write_table(self.folder / PARTS / f"{unit.name}.parquet", table)
-
     def keep(self, name: str, table: pa.Table) -> None:
-        """Write one of the files at the end."""
-        self._write_table(self.folder / name, table)
-
-    def _write_table(self, path: Path, table: pa.Table) -> None:
+        """Write a finished part, or one of the files at the end."""
         marked = table.replace_schema_metadata({**(table.schema.metadata or {}), **self._metadata})
-        self._write(path, sealed(marked.combine_chunks()))
+        self._write(self.folder / name, sealed(marked.combine_chunks()))
 
     def _write(self, path: Path, content: bytes) -> None:
         write_whole(path, content, private=self._private)
@@ -155,10 +124,10 @@ class Place:
                     f"out = {self.folder} holds other files and no {RUN}: choose a new or an empty folder"
                 )
             return
-        there = _record_of(self.folder)
-        if there[FINGERPRINT] == self._sweep.fingerprint:
+        record = _record_of(self.folder)
+        if record[FINGERPRINT] == self._sweep.fingerprint:
             return
-        theirs, ours = there["made_of"], self._sweep.made_of
+        theirs, ours = record["made_of"], self._sweep.made_of
         differing = [name for name in ours if theirs.get(name) != ours[name]]
         if not differing:
             raise ValueError(
@@ -169,6 +138,11 @@ class Place:
             f"out = {self.folder} holds another sweep: it differs in {_list(differing, theirs, ours)}. "
             "Choose another folder, or go back to the program, table, seed and software it was begun with"
         )
+
+
+def part_name(unit: Unit) -> str:
+    """The file of a unit's figures, in the folder of its sweep."""
+    return f"{PARTS}/{unit.name}.parquet"
 
 
 def sealed(table: pa.Table) -> bytes:
@@ -203,7 +177,25 @@ def _with_seal(content: bytes, seal: str) -> bytes:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """What `run.json` of a sweep's folder says, for whoever reads figures; damaged figures are refused."""
+    """What `run.json` of a sweep's folder says, for whoever reads its figures.
+
+    Args:
+        folder: Of a sweep, finished or not.
+
+    Returns:
+        The record, as `Sweep.record` made it.
+
+    Raises:
+        ValueError: The folder is no sweep's, or its record or its figures are damaged.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     read_run(Path(folder) / "sweep")
+        Traceback (most recent call last):
+        ...
+        ValueError: ...sweep is no folder of a sweep (run.json cannot be read): check the name
+    """
     record, summary = _record_of(folder), folder / SUMMARY
     if summary.is_file() and not is_sealed(summary.read_bytes()):
         raise ValueError(
@@ -227,7 +219,7 @@ def _record_of(folder: Path) -> dict[str, Any]:
         raise ValueError(
             f"{path} is not of the format {FORMAT!r}: it was made by another version, or by hand"
         )
-    lacking = [name for name, kind in _SAID.items() if not isinstance(record.get(name), kind)]
+    lacking = [name for name, kind in _REQUIRED.items() if not isinstance(record.get(name), kind)]
     if "objective" not in lacking and set(record["objective"]) != {"metric", "best"}:
         lacking.append("objective")
     if lacking:

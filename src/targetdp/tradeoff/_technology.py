@@ -8,22 +8,105 @@ finds them all.
 
 import hashlib
 import math
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from inspect import isabstract
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
 
 from targetdp._core import check, import_all
-from targetdp.attacks import distinguishing
+from targetdp.attacks import Protection, distinguishing
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import Mechanism, NoiseMechanism
 from targetdp.normalization import RowRule
-from targetdp.programs import Program
-from targetdp.tradeoff._simulation import Figure, Simulated, Trial
+from targetdp.programs import Program, Result
+from targetdp.tradeoff._study import Study
 
 if TYPE_CHECKING:
-    from targetdp.tradeoff._grid import Grid
+    from targetdp.tradeoff._sweep import Grid
+
+Use = Literal["release", "program", "holdout", "working set", "attack", "scores", "informed"]
+"""What randomness is for: each use has a generator of its own, so that none can shift another's draws. Their
+order must stay: seeds hang on it."""
+
+ATTACKS = ("singling_out", "attribute_inference", "informed_inference")
+"""Run in every simulation: a score for each of their settings. The last one needs noise of a known law."""
+
+DERIVED = ("distinguishing", "exact_epsilon", "crowd")
+"""Known without a simulation, once for each cell: from the noise, or (the crowd within B) from the rows."""
+
+EVERYBODY = ""
+"""The setting of a program's figure about everybody; a group is ``column=group``."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of one simulation. An attack's has an interval, about other people like these."""
+
+    metric: str
+    setting: str
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """All figures of one simulation, and how many seconds each part of it took."""
+
+    figures: tuple[Figure, ...]
+    seconds: dict[str, float] = field(compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What one simulation of a cell is given.
+
+    ``mechanism`` is the cell's own, built for the study's columns; ``status_quo`` what the program achieves
+    without privacy; ``draws`` how often known columns are drawn; ``rng`` gives the generator for each use.
+    """
+
+    study: Study
+    cell: "Cell"
+    mechanism: Mechanism | None
+    status_quo: Result
+    draws: int
+    rng: Callable[[Use], np.random.Generator] = field(repr=False)
+
+
+def program_figures(result: Result, status_quo: Result) -> Iterator[Figure]:
+    """Every figure of a program's result, about everybody and each group."""
+    groups = result.people.groups
+    settings = [EVERYBODY] + [
+        f"{column}={label}"
+        for column, labels in zip(groups.columns, groups.labels, strict=True) for label in labels
+    ]  # fmt: skip
+    yield Figure("ties", EVERYBODY, float(result.ties))
+    for metric, values in (dict(result.figures) | result.against(status_quo)).items():
+        for setting, value in zip(settings, values.tolist(), strict=True):
+            yield Figure(metric, setting, value)
+
+
+def attack_figures(attack: str, protection: Protection) -> Iterator[Figure]:
+    """The score of each of an attack's settings."""
+    for name, setting in protection.settings.items():
+        yield Figure(attack, name, setting.score, *setting.interval)
+
+
+@contextmanager
+def timed(seconds: dict[str, float], part: str) -> Iterator[None]:
+    """Add what this takes to a part's seconds."""
+    begin = time.perf_counter()
+    yield
+    seconds[part] = seconds.get(part, 0.0) + time.perf_counter() - begin
+
+
+NOT_CLIPPED = "its rows are not clipped, as those of a release are"
+"""Why nothing is promised of such a cell, and nothing can be released like it."""
 
 STATUS_QUO = "status quo"
 """The technology that all others are compared with."""
@@ -35,9 +118,20 @@ _FEW_DRAWS = 5
 class Cell:
     """One release of the grid; what does not apply to its technology is None.
 
-    ``mechanism`` is the name of its technology. ``rows`` is how its rows came into the unit ball: a release
-    clips them, and of no other can anything be promised. ``same_as`` names an earlier cell that is equal in
-    distribution: its simulations are this one's too.
+    Args:
+        name: What results and pages call it; no two cells of a grid share one.
+        mechanism: The name of its technology.
+        B: The distance within which people are hidden from each other.
+        epsilon1: ε₁ of the projection.
+        epsilon2: ε₂ of the projection.
+        epsilon: The total ε.
+        delta: The total δ.
+        k: Dimensions of the projection.
+        parts: How many random parts the projection is made in.
+        group_size: Of k-anonymity.
+        rows: How its rows came into the unit ball: a release clips them, and of no other can anything be
+            promised.
+        same_as: An earlier cell that is equal in distribution: its simulations are this one's too.
 
     Example:
         >>> cell = Cell("mine", "gaussian", B=0.25, epsilon=4.0, delta=1e-5)
@@ -79,6 +173,16 @@ class Cell:
     def calibrated_to(self) -> Guarantee:
         """What its noise is for: a promise, if the rows are clipped."""
         return Guarantee(given(self.B), given(self.epsilon), given(self.delta))
+
+    @property
+    def promise(self) -> Guarantee | None:
+        """What a release by the cell's own release file promises; None without a guarantee."""
+        return self.technology.promise(self)
+
+    @property
+    def why_not(self) -> str | None:
+        """Why `targetdp privatize` cannot make a release like this cell, if it cannot."""
+        return self.technology.why_not(self) if self.rows == "clip" else NOT_CLIPPED
 
     @property
     def experiment(self) -> str:
@@ -252,6 +356,20 @@ def technologies() -> dict[str, Technology]:
 
 
 def technology_named(name: str) -> Technology:
-    """The technology of this name, or a ValueError that lists all."""
+    """The technology of a name.
+
+    Args:
+        name: As grids, program files and cells have it.
+
+    Returns:
+        The technology.
+
+    Raises:
+        ValueError: No technology has that name; the message lists all.
+
+    Example:
+        >>> technology_named("mondrian").label
+        'k-anonymity'
+    """
     known = technologies()
     return known[check.choice("mechanism", name, known)]

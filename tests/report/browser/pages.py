@@ -14,9 +14,9 @@ from support.tradeoff import people, study
 from targetdp.normalization import data_scales, normalize
 from targetdp.programs import Aid, Folds, Lending, loans_at_rates
 from targetdp.report import content, page, usual_limits
-from targetdp.tradeoff import SUMMARY, Constraint, Grid, Study, Sweep, run
+from targetdp.tradeoff import SUMMARY, Cell, Constraint, Grid, Study, Sweep, run
 from targetdp.tradeoff._study import metadata
-from targetdp.tradeoff._sweep_folder import RUN, Place, sealed
+from targetdp.tradeoff._sweep_folder import RUN, sealed
 
 GRID = Grid(B=(0.25, 0.5, 2.0), epsilon1=(1.0, 3.0), epsilon2=(0.3, 0.9), group_sizes=(2, 5))
 """Two ε₁ and two ε₂: four ε, and projections that are equal in distribution."""
@@ -50,8 +50,8 @@ class Made:
         return found
 
     @property
-    def cells(self) -> dict[str, Mapping[str, Any]]:
-        return {cell["name"]: cell for cell in self.run["cells"]}
+    def cells(self) -> dict[str, Cell]:
+        return {cell["name"]: Cell(**cell) for cell in self.run["cells"]}
 
 
 def made(shared: Path, name: str) -> Made:
@@ -171,7 +171,7 @@ def thousand(folder: Path) -> list[Constraint]:
 def invent(folder: Path, sweep: Sweep, figures: Callable[[int], Iterator[tuple[str, str, Any]]]) -> None:
     """A finished sweep whose figures are ours: (mean, low, high), or None where undefined."""
     folder.mkdir(parents=True)
-    (folder / RUN).write_text(json.dumps(Place(folder, sweep).record()))
+    (folder / RUN).write_text(json.dumps(sweep.record()))
     rows = []
     for number, cell in enumerate(sweep.cells):
         for metric, setting, told in figures(number):

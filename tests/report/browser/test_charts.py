@@ -1,6 +1,5 @@
 """What charts show: right is more private, up is better, on every panel and for either kind of program."""
 
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -35,15 +34,13 @@ def test_right_is_more_private_and_up_is_better(
     made, page = page_of(name), opened(name, width=width)
     epsilon = float(page.locator("#epsilon").input_value())
     figures = read_figures(made.sweep)
-    cells: list[Mapping[str, Any]] = [
-        cell for cell in made.cells.values() if cell["epsilon"] in {None, epsilon}
-    ]
+    cells = [cell for cell in made.cells.values() if cell.epsilon in {None, epsilon}]
     for protection in PROTECTIONS:
         shown = points(page, protection)
         assert set(shown) == {label(cell) for cell in cells}
         places = np.array([shown[label(cell)][:2] for cell in cells])
-        private = np.array([figures[cell["name"]][protection].mean for cell in cells])
-        good = np.array([sign * (figures[cell["name"]][metric].mean or 0.0) for cell in cells])
+        private = np.array([figures[cell.name][protection].mean for cell in cells])
+        good = np.array([sign * (figures[cell.name][metric].mean or 0.0) for cell in cells])
         # A straight scale in the right direction, up to half a pixel.
         for pixels, values in ((places[:, 0], private), (-places[:, 1], good)):
             slope, begin = np.polyfit(values, pixels, 1)
@@ -100,7 +97,7 @@ def test_the_chosen_setting_has_the_ring_and_the_diamonds(opened: Opened, page_o
         assert abs(box["x"] + box["width"] / 2 - point[0]) < 2
         assert abs(box["y"] + box["height"] / 2 - point[1]) < 3
         for chart in ("guess", "epsilon"):
-            expect(page.locator(f"#chart-{chart} svg")).to_contain_text(f"B = {cell['B']:g}")
+            expect(page.locator(f"#chart-{chart} svg")).to_contain_text(f"B = {cell.B:g}")
         expect(page.locator("#chart-ceiling svg")).to_contain_text("chosen")
 
 

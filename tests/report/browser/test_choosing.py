@@ -1,6 +1,5 @@
 """Controls of the page against `recommend`: the same limits give the same settings, and the same choice."""
 
-import json
 import os
 import tomllib
 from functools import cache
@@ -15,7 +14,6 @@ from targetdp.tradeoff import (
     PROTECTIONS,
     Constraint,
     Recommendation,
-    can_be_made,
     read_figures,
     recommend,
     release_text,
@@ -64,7 +62,7 @@ def chosen(page: Page) -> str | None:
 
 def agree(page: Page, found: Recommendation) -> bool:
     """Whether the page shows what was recommended: in its table, in its words and to tests."""
-    names = [one.name for one in found.standings if not one.excluded_by]
+    names = [one.name for one in found.results if not one.excluded_by]
     assert fitting(page) == names
     assert chosen(page) == (None if found.chosen is None else found.chosen.name)
     assert page.locator("#settings tr.fits").count() == min(len(names), 200)
@@ -206,12 +204,12 @@ def test_another_setting_can_be_taken_and_stays_when_the_charts_change(
     first, others = chosen(page), fitting(page)
     cells = page_of("aid").cells
     assert first is not None
-    other = next(name for name in reversed(others) if cells[name]["epsilon"] != cells[first]["epsilon"])
+    other = next(name for name in reversed(others) if cells[name].epsilon != cells[first].epsilon)
     place = list(cells).index(other)
     page.locator(f'#settings input[value="{place}"]').check()
     assert chosen(page) == other
-    assert page.locator("#epsilon").input_value() == str(cells[other]["epsilon"])  # where its ring is
-    assert f"B\u00a0=\u00a0{cells[other]['B']:g}" in page.locator("#picked").inner_text()
+    assert page.locator("#epsilon").input_value() == str(cells[other].epsilon)  # where its ring is
+    assert f"B\u00a0=\u00a0{cells[other].B:g}" in page.locator("#picked").inner_text()
     assert page.locator("#settings tr.taken").count() == 1
     epsilons = page.locator("#epsilon option").all_inner_texts()
     assert [float(e) for e in epsilons] == [1.3, 1.9, 3.3, 3.9]
@@ -230,7 +228,7 @@ def test_epsilon_changes_the_points(opened: Opened, page_of: Recipe) -> None:
     for epsilon in (1.3, 3.9):
         page.locator("#epsilon").select_option(str(epsilon))
         points = page.locator('#chart-singling_out [aria-roledescription="point"]')
-        shown = sum(cell["epsilon"] in {None, epsilon} for cell in cells)
+        shown = sum(cell.epsilon in {None, epsilon} for cell in cells)
         expect(points).to_have_count(shown)
         labels = tuple(str(one.get_attribute("aria-label")) for one in points.all())
         assert sum(f"ε = {epsilon}" in label for label in labels) == 9
@@ -245,7 +243,7 @@ def test_downloads_are_release_files_byte_for_byte(opened: Opened, page_of: Reci
         for metric in PROTECTIONS:
             page.locator(f"#r-{metric}").fill("0")
         names = fitting(page)
-        assert {made.cells[one]["mechanism"] for one in names} == {"projection", "least-noise", "score"}
+        assert {made.cells[one].mechanism for one in names} == {"projection", "least-noise", "score"}
         cells = list(made.cells)
         for cell in names[:: max(1, len(names) // 4)]:
             page.locator(f'#settings input[value="{cells.index(cell)}"]').check()
@@ -263,9 +261,7 @@ def test_every_setting_that_can_be_released_is_offered_once(opened: Opened, page
     """Of settings that are equal in distribution one is offered; none that privatize cannot make."""
     made, page = page_of("aid"), opened("aid")
     offered = [int(str(one.get_attribute("value"))) for one in page.locator("#settings input").all()]
-    cells = [made.run["cells"][place] for place in offered]
-    assert all(cell["epsilon"] is not None and can_be_made(cell) for cell in cells)
-    noises = [
-        json.dumps([cell["mechanism"], cell["B"], cell["epsilon1"] or cell["epsilon"]]) for cell in cells
-    ]
+    cells = [list(made.cells.values())[place] for place in offered]
+    assert all(cell.epsilon is not None and cell.why_not is None for cell in cells)
+    noises = [(cell.mechanism, cell.B, cell.epsilon1 or cell.epsilon) for cell in cells]
     assert len(set(noises)) == len(noises) == 6 + 12 + 12

@@ -41,7 +41,7 @@ def test_the_formula_is_the_packages(opened: Opened) -> None:
 def test_what_is_shown_is_never_below_the_ceiling(opened: Opened, page_of: Recipe) -> None:
     """Also where the digit after the last one shown is a 0: just above a millionth."""
     page = opened("aid")
-    delta = next(cell["delta"] for cell in page_of("aid").run["cells"] if cell["delta"] is not None)
+    delta = next(cell.delta for cell in page_of("aid").cells.values() if cell.delta is not None)
     near = []
     for B, epsilon, _ in points(np.random.default_rng(2), 20_000):
         above = (accuracy_ceiling(Guarantee(B, epsilon, delta)) * 1e6) % 1
@@ -71,8 +71,8 @@ def test_the_chosen_setting_has_its_own_ceiling(opened: Opened, page_of: Recipe)
         page.locator(f'#settings input[value="{list(cells).index(name)}"]').check()
         said = page.locator("#ceiling-said").inner_text()
         epsilon = float(said.split("ε = ")[1].split(")")[0])
-        assert epsilon == cell["epsilon"] or cell["mechanism"] == "projection"  # its release has another ε
-        truth = accuracy_ceiling(Guarantee(cell["B"], epsilon, cell["delta"]))
+        assert epsilon == cell.epsilon or cell.mechanism == "projection"  # its release has another ε
+        truth = accuracy_ceiling(Guarantee(cell.B or 0.0, epsilon, cell.delta or 0.0))
         shown = float(said.split("γ = ")[1].split(":")[0].rstrip("."))
         assert truth <= shown < truth + 1.001e-6
         assert ("rules out next to nothing" in said) == (truth > 0.999)

@@ -1,4 +1,4 @@
-"""Failed guesses at a value: when a guess fails, and the score that follows, in and outside a release."""
+"""Failed guesses: what is known and what is guessed, when a guess fails, and the score that follows."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,8 +8,108 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from targetdp._core import Floats, check
+from targetdp._core import Floats, Integers, check
 from targetdp.attacks._protection import Setting, ratio_interval, share_interval
+
+# Which columns an adversary knows, and which are then the secrets.
+#
+# One draw for a number h of known columns: the columns are put in random order, as on a circle, and each
+# window of d-h neighbors on it is missing once, one window after the other, until every column has been
+# missing. So ⌈d/(d-h)⌉ searches make every column a secret, where one search for each would need d.
+# If the last window reaches around to columns that were secrets already, they do not count again.
+# The order is uniform, and what a column's own place says about the others is symmetric in them, so each
+# secret's known columns are a uniform h-subset of the other columns.
+
+
+@dataclass(frozen=True)
+class Window:
+    """The ``known`` columns, in ascending order, and the ``secrets`` that they are used to guess."""
+
+    known: tuple[int, ...]
+    secrets: tuple[int, ...]
+
+
+def known_counts(values: Sequence[int] | None, columns: int) -> tuple[int, ...]:
+    """The numbers of known columns: what the caller asks for, or the paper's 1, ⌈d/2⌉ and d-1."""
+    if columns < 2:
+        raise ValueError(
+            f"X has {columns} column: attribute inference needs at least 2, one that the adversary knows "
+            "and one that is guessed"
+        )
+    if values is None:
+        return tuple(sorted({1, -(-columns // 2), columns - 1}))
+    given = check.several("known", values, "give numbers of known columns, such as [1, 5]")
+    counts = [check.integer(f"known[{i}]", h, at_least=1, at_most=columns - 1) for i, h in enumerate(given)]
+    if not counts or len(set(counts)) < len(counts):
+        raise ValueError(f"known = {given!r} is not a list of distinct numbers: give each of them once")
+    return tuple(counts)
+
+
+def one_draw(columns: int, h: int, rng: np.random.Generator) -> Iterator[Window]:
+    """The windows of one draw: each column is a secret in exactly one of them."""
+    missing = columns - h
+    circle = rng.permutation(columns)
+    for begin in range(0, columns, missing):
+        window = circle[np.arange(begin, begin + missing) % columns]
+        known = np.setdiff1d(circle, window)
+        yield Window(tuple(known.tolist()), tuple(window[: columns - begin].tolist()))
+
+
+def plan_searches(columns: int, h: int, draws: int, rng: np.random.Generator) -> list[Window]:
+    """The windows of several draws, those with the same known columns joined: one search serves them all.
+
+    A column that is the secret for the same known columns in several draws is listed as often. With all
+    columns known but one there is nothing to draw: one draw stands for all.
+    """
+    secrets: dict[tuple[int, ...], list[int]] = {}
+    for _ in range(1 if h == columns - 1 else draws):
+        for window in one_draw(columns, h, rng):
+            secrets.setdefault(window.known, []).extend(window.secrets)
+    return [Window(known, tuple(columns)) for known, columns in secrets.items()]
+
+
+@dataclass(frozen=True)
+class GuessingPlan:
+    """Whose values are guessed, and from which known columns.
+
+    ``sample`` has the rows of those who are attacked, ``windows`` the searches for each number of known
+    columns, and ``names`` what the columns are called.
+    """
+
+    sample: Integers
+    windows: Mapping[int, list[Window]]
+    names: list[str]
+    draws: int
+
+    @classmethod
+    def of(
+        cls, shape: tuple[int, ...], known: Any, draws: Any, people: Any, columns: Any,
+        rng: np.random.Generator,
+    ) -> "GuessingPlan":  # fmt: skip
+        """A plan for a table of this shape, from what a caller asks for."""
+        n, d = shape
+        counts, names = known_counts(known, d), column_names(columns, d)
+        draws = check.integer("draws", draws, at_least=1)
+        sample = np.arange(n)
+        if people is not None:
+            people = check.integer("people", people, at_least=1, at_most=n)
+            sample = np.sort(rng.choice(n, people, replace=False))
+        return cls(sample, {h: plan_searches(d, h, draws, rng) for h in counts}, names, draws)
+
+    def draws_of(self, h: int) -> int:
+        """Over how many draws failures were added up: with all columns known but one there is one draw."""
+        return 1 if h == len(self.names) - 1 else self.draws
+
+
+def column_names(columns: Sequence[str] | None, d: int) -> list[str]:
+    """Names for the settings: the caller's, or numbers."""
+    if columns is None:
+        return [f"column {j}" for j in range(d)]
+    names = [] if isinstance(columns, str) or not hasattr(columns, "__iter__") else list(columns)
+    if len(names) != d or not all(isinstance(name, str) for name in names) or len(set(names)) < d:
+        raise ValueError(f"columns = {columns!r} does not name the {d} columns: give {d} different names")
+    return names
+
 
 # When a guess of a number counts as right: our rule, and Anonymeter's for comparisons.
 
@@ -74,10 +174,6 @@ def zero_tolerances(table: Floats, tolerance: float) -> Floats:
     """
     sizes = np.abs(table)
     return np.array([tolerance * float(np.median(size[size > 0])) if size.any() else 0.0 for size in sizes.T])
-
-
-Shares = Mapping[str, tuple[float, float]]
-"""By setting: the shares of guesses that failed for people in the release, and for people outside it."""
 
 
 @dataclass(frozen=True)
@@ -154,19 +250,11 @@ def relative(failed: float, people: int, failed_outside: float, outside: int, er
     return Setting(math.inf if failed > 0 else 1.0, interval)
 
 
-def column_names(columns: Sequence[str] | None, d: int) -> list[str]:
-    """Names for the settings: the caller's, or numbers."""
-    if columns is None:
-        return [f"column {j}" for j in range(d)]
-    names = [] if isinstance(columns, str) or not hasattr(columns, "__iter__") else list(columns)
-    if len(names) != d or not all(isinstance(name, str) for name in names) or len(set(names)) < d:
-        raise ValueError(f"columns = {columns!r} does not name the {d} columns: give {d} different names")
-    return names
-
-
-def notes_on(shares: Shares, outside: int, zeros: dict[str, dict[str, float]]) -> Iterator[str]:
-    """What a reader of the score should know."""
-    if not outside:
+def notes_on(
+    failed: Mapping[str, float], failed_outside: Mapping[str, float] | None, zeros: Mapping[str, Any]
+) -> Iterator[str]:
+    """What a reader should know of a score, by each setting's share of failed guesses in and outside."""
+    if failed_outside is None:
         yield (
             "There is no holdout: the score is the share of failed guesses itself, which is never above the "
             "relative score, and counts what anyone could have guessed against the release."
@@ -177,13 +265,14 @@ def notes_on(shares: Shares, outside: int, zeros: dict[str, dict[str, float]]) -
             f"{total} attacked values are exactly 0, where a relative tolerance has no meaning: guesses of "
             f"them count within an absolute tolerance, given under zeros ({', '.join(zeros)})."
         )
-    opened = [setting for setting, (p, q) in shares.items() if outside and p == q == 0]
+    outside = failed_outside or {}
+    opened = [setting for setting, q in outside.items() if failed[setting] == q == 0]
     if opened:
         yield (
             f"No guess failed, in the release or outside it, for {'; '.join(opened)}: these values are open "
             "to everyone, and being in the release adds nothing (the ratio counts as 1)."
         )
-    endless = [setting for setting, (p, q) in shares.items() if outside and p > 0 == q]
+    endless = [setting for setting, q in outside.items() if failed[setting] > 0 == q]
     if endless:
         yield f"No guess failed outside the release for {'; '.join(endless)}: the ratio is infinite."
 

@@ -1,19 +1,207 @@
-"""Guesses by an adversary who lacks nothing but the secret: how often they fail, in and outside a release."""
+"""Guesses by an adversary who lacks nothing but the secret: how often they fail, in and outside a release.
 
-from collections.abc import Mapping, Sequence
+A release shows z = A·x + noise: A is the identity where the whole row is released, and the weights where it
+is scores. With the mean and covariance of people in general, Gaussian algebra gives the mean and variance of
+what is not known. It first takes the known columns into account, then z. Where only a few values are
+possible, the same belief says which of them is the likeliest.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from targetdp._core import Floats, Progress, check
-from targetdp.attacks._attribute_inference import Window
-from targetdp.attacks._guess._failed_guesses import Rule, notes_on, relative, rule_of, sampled_note
-from targetdp.attacks._guess._linear_guess import Belief, KnownColumns, Moments, Observation
-from targetdp.attacks._linkage import same_people
-from targetdp.attacks._match._known_density import check_in_unit_ball
-from targetdp.attacks._match._units import shared_note
+from targetdp.attacks._guess._failed_guesses import (
+    GuessingPlan,
+    Rule,
+    Window,
+    notes_on,
+    relative,
+    rule_of,
+    sampled_note,
+)
+from targetdp.attacks._match._known_noise import Noise, check_in_unit_ball, check_noise
+from targetdp.attacks._match._pairs import same_people, shared_note
 from targetdp.attacks._protection import Protection, Setting, worst
+from targetdp.mechanisms import NoiseDensity, NormalDensity
+
+_NOTHING = 1e-12
+"""Share of the largest variance (columns in units of their own) below which a direction holds nothing."""
+_EXACT = 1e-6
+"""Deviation, on the scale of the unit ball, that stands for none at all: it leaves room for rounding."""
+_NO_NOISE = NormalDensity(_EXACT)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What somebody knows of people in general: their ``mean`` and their ``covariance``."""
+
+    mean: Floats
+    covariance: Floats
+
+    @classmethod
+    def of(cls, rows: Floats) -> "Moments":
+        """The mean and covariance of a table's rows."""
+        mean = rows.mean(axis=0)
+        apart = rows - mean
+        return cls(mean, apart.T @ apart / len(rows))
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a release shows of a row x: ``map``·x (m×d), and noise of this ``covariance`` and ``density``."""
+
+    map: Floats
+    covariance: Floats
+    density: NoiseDensity = _NO_NOISE
+    note: str = ""
+
+    @classmethod
+    def of(cls, weights: Floats | None, noise: Noise | None, columns: int) -> "Observation":
+        """Scores by their weights or (None) whole rows, with the noise of a mechanism or law; None: as is."""
+        seen = np.eye(columns) if weights is None else weights
+        if noise is None:
+            return cls(seen, np.zeros((len(seen), len(seen))))
+        if getattr(noise, "makes_scores", False):
+            noise = _noise_on_scores(noise, weights, columns)
+        scores = len(seen)
+        noise = check_noise(noise, scores, "noise")
+        density = noise.known_density(scores)
+        return cls(noise.known_map(scores) @ seen, noise.noise_covariance(scores), density, density.note)
+
+    def log_density(self, rows: Floats, released: Floats, secret: int, values: Floats) -> Floats:
+        """How likely each person's released values are for each of some ``values`` of one column (n×K).
+
+        By the noise's own density, up to a constant, for somebody who knows all other columns of ``rows``.
+        """
+        known = [j for j in range(self.map.shape[1]) if j != secret]
+        left = self.density.whitened(released - rows[:, known] @ self.map[:, known].T)
+        step = self.density.whitened(np.ascontiguousarray(self.map[:, [secret]].T))[0]
+        length = float(step @ step)
+        # Along the step and across it: so nothing large cancels where the noise is small.
+        best = left @ step / length if length > 0 else np.zeros(len(left))
+        across = np.square(left - best[:, None] * step).sum(axis=1)
+        return self.density.log_density(across[:, None] + length * np.square(values - best[:, None]))
+
+
+def _noise_on_scores(noise: Noise, weights: Floats | None, columns: int) -> Noise:
+    """The noise on scores, if these are the weights that make them."""
+    if weights is None:
+        raise ValueError("noise is that of scores, and rows are attacked: give the noise of the rows")
+    own = noise.law(columns).kept_directions()
+    if own.shape != weights.shape or not np.allclose(own, weights, rtol=1e-6, atol=1e-9):
+        raise ValueError("weights are not those of the noise's own scores: give noise.weights")
+    return noise.added
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What is believed of the ``columns`` that are not known: ``means`` by person, ``variances`` for all."""
+
+    columns: tuple[int, ...]
+    means: Floats
+    variances: Floats
+
+    def _of(self, column: int) -> tuple[Floats, float]:
+        place = self.columns.index(column)
+        return self.means[:, place], float(self.variances[place])
+
+    def guesses(self, column: int) -> tuple[Floats, Floats]:
+        """Two guesses at one of the columns: its mean, and the mean drawn outward.
+
+        A value a allows for an error in proportion to |a|. So the guess g that is likeliest to be right has
+        the largest |g|·φ(g), φ being the normal density of mean m and variance v: g = (m ± √(m² + 4v))/2,
+        with the sign of m.
+        """
+        m, v = self._of(column)
+        reach = np.sqrt(np.square(m) + 4 * v)
+        return m, np.asarray((m + np.where(m < 0, -reach, reach)) / 2)
+
+    def likeliest(self, column: int, values: Floats, log_odds: Floats | float = 0.0) -> Floats:
+        """For each person the likeliest of a few ``values`` (K, or n×K) of one of the columns.
+
+        ``log_odds`` (the same shape) is what else speaks for each of them. Of several that are equally likely
+        the first is taken.
+        """
+        m, v = self._of(column)
+        likely = log_odds - np.square(values - m[:, None]) / (2 * max(v, _EXACT**2))
+        each = np.broadcast_to(values, likely.shape)
+        return np.asarray(np.take_along_axis(each, likely.argmax(axis=1)[:, None], axis=1)[:, 0])
+
+
+@dataclass(frozen=True)
+class InformedBelief(Belief):
+    """A belief of somebody who has seen a release, and how likely it is for each value of a secret."""
+
+    general: Belief
+    """What was believed before the release."""
+    log_density: Callable[[int, Floats], Floats]
+
+    def likeliest(self, column: int, values: Floats, log_odds: Floats | float = 0.0) -> Floats:
+        """The same; by the noise's own density where nothing is unknown but the secret.
+
+        That density is not normal, and for some laws far from it.
+        """
+        if len(self.columns) > 1:
+            return super().likeliest(column, values, log_odds)
+        return self.general.likeliest(column, values, log_odds + self.log_density(column, values))
+
+
+@dataclass(frozen=True)
+class KnownColumns:
+    """Somebody who knows the ``known`` columns of a person, and what people are like in general."""
+
+    known: tuple[int, ...]
+    rest: tuple[int, ...]
+    center: Floats
+    slopes: Floats
+    """By which the others follow from the known columns; ``left`` is the covariance that this leaves."""
+    left: Floats
+
+    @classmethod
+    def of(cls, moments: Moments, known: Sequence[int]) -> "KnownColumns":
+        """What follows from knowing these columns, by the moments of people in general."""
+        given, C = list(known), moments.covariance
+        rest = [j for j in range(len(C)) if j not in set(given)]
+        slopes = _inverse(C[np.ix_(given, given)]) @ C[np.ix_(given, rest)]
+        left = C[np.ix_(rest, rest)] - C[np.ix_(rest, given)] @ slopes
+        # A column that follows from the known ones leaves a rounding error, which must not be believed in.
+        follows = np.diag(left) <= _NOTHING * np.diag(C)[rest]
+        left[follows, :] = left[:, follows] = 0.0
+        return cls(tuple(given), tuple(rest), moments.mean, slopes, left)
+
+    def alone(self, rows: Floats) -> Belief:
+        """What the known columns of ``rows`` tell of the others."""
+        given = list(self.known)
+        means = self.center[list(self.rest)] + (rows[:, given] - self.center[given]) @ self.slopes
+        return Belief(self.rest, means, np.diag(self.left))
+
+    def with_release(self, rows: Floats, released: Floats, observation: Observation) -> Belief:
+        """What they tell together with the released values."""
+        before, given = self.alone(rows), list(self.known)
+        A = observation.map[:, list(self.rest)]
+        about = A @ self.left
+        gains = _inverse(about @ A.T + observation.covariance) @ about
+        news = released - rows[:, given] @ observation.map[:, given].T - before.means @ A.T
+        variances = np.maximum(0.0, before.variances - np.einsum("ij,ij->j", about, gains))
+        density = partial(observation.log_density, rows, released)
+        return InformedBelief(self.rest, before.means + news @ gains, variances, before, density)
+
+
+def _inverse(covariance: Floats) -> Floats:
+    """The (pseudo-)inverse of a covariance, taken with each column in units of its own."""
+    units = np.sqrt(np.diag(covariance))
+    units = np.where(units > 0, units, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(units, units))
+    kept = values > _NOTHING * max(float(values[-1]), 0.0)
+    own = vectors[:, kept] / units[:, None]
+    return np.asarray((own / values[kept]) @ own.T)
+
+
+# The attack: several guesses at each secret, with what was released and without it.
 
 WITH_RELEASE = ("linear guess", "outward guess", "likeliest of few values", "likelier sign")
 WITHOUT_RELEASE = (*(f"{name} without the release" for name in WITH_RELEASE), "commonest value")
@@ -118,121 +306,83 @@ class InformedAttack:
         for window in windows:
             known = KnownColumns.of(self.moments, window.known)
             informed = known.with_release(self.rows, self.released, self.observation)
-            general, of_others = known.alone(self.rows), known.alone(self.outside)
+            general, of_outsiders = known.alone(self.rows), known.alone(self.outside)
             for secret in window.secrets:
-                place = known.rest.index(secret)
-                alone = self._guesses(general, self.rows, secret, place)
-                guesses = (*self._informed_guesses(informed, general, secret, place), *alone)
+                guesses = [
+                    *self._guesses(informed, self.rows, secret), *self._guesses(general, self.rows, secret)
+                ]  # fmt: skip
                 inside[secret] += self._failed(guesses, self.rows, secret)
-                controls = self._guesses(of_others, self.outside, secret, place)
+                controls = self._guesses(of_outsiders, self.outside, secret)
                 of_holdout[secret] += self._failed(controls, self.outside, secret)
             progress.advance(1)
         return inside, of_holdout
 
-    def _guesses(self, belief: Belief, rows: Floats, secret: int, place: int) -> tuple[Floats, ...]:
-        """The guesses at a column that follow from known columns alone, as `WITH_RELEASE` has them."""
-        linear, drawn = belief.guesses(place)
-        common, signs = self.common[secret], self._signs(belief, rows)
-        value = linear if common is None else belief.likeliest(place, common.values, common.log_odds)
-        return linear, drawn, value, linear if signs is None else belief.likeliest(place, signs)
-
-    def _informed_guesses(
-        self, informed: Belief, general: Belief, secret: int, place: int
-    ) -> tuple[Floats, ...]:
-        """The same with what the release shows of the people in it.
-
-        Where nothing is unknown but the secret, few values are weighed by the noise's own density: it is not
-        normal, and for some laws far from it.
-        """
-        linear, drawn = informed.guesses(place)
-        common, signs = self.common[secret], self._signs(general, self.rows)
+    def _guesses(self, belief: Belief, rows: Floats, secret: int) -> list[Floats]:
+        """The guesses at a column that follow from a belief, as `WITH_RELEASE` has them."""
+        linear, outward = belief.guesses(secret)
         value = sign = linear
-        if common is not None and len(informed.columns) > 1:
-            value = informed.likeliest(place, common.values, common.log_odds)
-        elif common is not None:
-            value = general.likeliest(
-                place, common.values, common.log_odds + self._density(secret, common.values)
-            )
-        if signs is not None:
-            sign = general.likeliest(place, signs, self._density(secret, signs))
-        return linear, drawn, value, sign
-
-    def _signs(self, belief: Belief, rows: Floats) -> Floats | None:
-        """The two values of the one column that is not known with which a row has length 1."""
-        if len(belief.columns) > 1 or not self.on_sphere:
-            return None
-        known = np.delete(rows, belief.columns[0], axis=1)
-        size = np.sqrt(np.maximum(0.0, 1 - np.einsum("ij,ij->i", known, known)))
-        return np.stack([size, -size], axis=1)
-
-    def _density(self, secret: int, values: Floats) -> Floats:
-        return self.observation.log_density(self.rows, self.released, secret, values)
+        common = self.common[secret]
+        if common is not None:
+            value = belief.likeliest(secret, common.values, common.log_odds)
+        if self.on_sphere and len(belief.columns) == 1:  # one of two values gives the row length 1
+            known = np.delete(rows, secret, axis=1)
+            size = np.sqrt(np.maximum(0.0, 1 - np.einsum("ij,ij->i", known, known)))
+            sign = belief.likeliest(secret, np.stack([size, -size], axis=1))
+        return [linear, outward, value, sign]
 
     def _failed(self, guesses: Sequence[Floats], actual: Floats, secret: int) -> list[int]:
         """How many fail, of each of these guesses and of the commonest value."""
         tried = (*guesses, np.full(len(actual), self.commonest[secret]))
         return [len(actual) - int(self.rule.right(g, actual[:, secret], secret).sum()) for g in tried]
 
-    def protection(
-        self, plan: Mapping[int, Sequence[Window]], names: Sequence[str], draws: int, confidence: float,
-        progress: Progress,
-    ) -> Protection:  # fmt: skip
+    def protection(self, plan: GuessingPlan, confidence: float, progress: Progress) -> Protection:
         """The strongest guess at each column, for each number of known columns and its windows."""
-        progress.phase("attribute inference", sum(len(windows) for windows in plan.values()))
-        n, m, d = len(self.rows), len(self.outside), len(names)
+        progress.phase("attribute inference", sum(map(len, plan.windows.values())))
+        n, m = len(self.rows), len(self.outside)
         settings: dict[str, Setting] = {}
-        shares: dict[str, tuple[float, float]] = {}
-        without: dict[str, float] = {}
-        outside: dict[str, float] = {}
-        strongest: dict[str, str] = {}
-        error_rate = (1 - confidence) / (d * len(plan) * len(GUESSES))
-        for h, windows in plan.items():
-            inside, of_holdout = (
-                failed / (1 if h == d - 1 else draws) for failed in self.failures(windows, progress)
-            )
-            for name, tried, others in zip(names, inside, of_holdout, strict=True):
+        figures: dict[str, dict[str, Any]] = {}
+        error_rate = (1 - confidence) / (len(plan.names) * len(plan.windows) * len(GUESSES))
+        for h, windows in plan.windows.items():
+            failed = (part / plan.draws_of(h) for part in self.failures(windows, progress))
+            for name, inside, outside in zip(plan.names, *failed, strict=True):
                 # The control is the guess that is best without the release. It is tried on everybody, in the
                 # release and outside: a few hundred people outside alone leave rare failures to luck, and the
                 # worst of many ratios would then look like a leak where there is none.
-                best = int(tried[-len(WITHOUT_RELEASE) :].argmin())
-                setting, same = f"h={h}, {name}", float(tried[len(WITH_RELEASE) + best])
-                control, total = (same + float(others[best]), n + m) if m else (0.0, 0)
-                settings[setting] = _lowest(
-                    [relative(float(p), n, control, total, error_rate) for p in tried]
-                )
-                shares[setting] = (float(tried.min()) / n, control / max(1, total))
-                without[setting], outside[setting] = same / n, float(others[best]) / max(1, m)
-                strongest[setting] = GUESSES[int(tried.argmin())]
-        zeros = self.rule.zeros(np.concatenate([self.rows, self.outside]), names)
+                best = int(inside[len(WITH_RELEASE) :].argmin())
+                setting, same = f"h={h}, {name}", float(inside[len(WITH_RELEASE) + best])
+                control, total = (same + float(outside[best]), n + m) if m else (0.0, 0)
+                fewest = float(inside.min())  # the strongest guess has the lowest score and interval
+                settings[setting] = relative(fewest, n, control, total, error_rate)
+                figures[setting] = {
+                    "p_release": fewest / n,
+                    "p_without": same / n,
+                    "p_holdout": float(outside[best]) / max(1, m),
+                    "p_control": control / max(1, total),
+                    "guess": GUESSES[int(inside.argmin())],
+                }
+        detail: dict[str, Any] = {
+            figure: {setting: of_setting[figure] for setting, of_setting in figures.items()}
+            for figure in ("p_release", "p_without", "p_holdout", "p_control", "guess")
+        }
+        if not m:
+            detail |= {"p_holdout": None, "p_control": None}
+        zeros = self.rule.zeros(np.concatenate([self.rows, self.outside]), plan.names)
         return worst(
             settings,
             "upper",
             confidence=confidence,
-            p_release={setting: p for setting, (p, _) in shares.items()},
-            p_without=without,
-            p_holdout=outside if m else None,
-            p_control={setting: p for setting, (_, p) in shares.items()} if m else None,
-            guess=strongest,
+            **detail,
             people=n,
             holdout=m,
-            draws=draws,
+            draws=plan.draws,
             tolerance=self.rule.tolerance,
             zeros=zeros,
-            notes=(BY_HINDSIGHT, *self._notes(), *notes_on(shares, m, zeros)),
+            notes=(
+                BY_HINDSIGHT,
+                *([WELL_INFORMED] if self.well_informed else []),
+                *shared_note(self.rows, self.outside),
+                *([self.observation.note] if self.observation.note else []),
+                *sampled_note(n, self.total),
+                *notes_on(detail["p_release"], detail["p_control"], zeros),
+            ),
         )
-
-    def _notes(self) -> list[str]:
-        return [
-            *([WELL_INFORMED] if self.well_informed else []),
-            *(shared_note(self.rows, self.outside) if len(self.outside) else []),
-            *([self.observation.note] if self.observation.note else []),
-            *sampled_note(len(self.rows), self.total),
-        ]
-
-
-def _lowest(tried: list[Setting]) -> Setting:
-    """The lowest of several scores; if all their intervals hold, so does the one of their lowest ends."""
-    return Setting(
-        min(one.score for one in tried),
-        (min(one.interval[0] for one in tried), min(one.interval[1] for one in tried)),
-    )

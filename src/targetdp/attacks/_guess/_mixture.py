@@ -4,11 +4,13 @@ All rows are in units of the noise.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from targetdp._core import Floats, Silent, in_threads, kernel
-from targetdp.attacks._match._units import KnownNoise
+from targetdp.attacks._match._known_noise import KnownNoise
+from targetdp.attacks._match._pairs import sum_by_fours
 
 _FLOOR = 1e-9
 """Variance of a component in any direction, at least: beside noise of 1 it is nothing."""
@@ -29,7 +31,7 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Expectation:
+class ExpectedRows:
     """What rows say under a prior: their mean log-likelihood (up to a constant) and the true rows' ``means``.
 
     Of each component how many rows are its (``weights``), and ``first`` and ``second`` moments of the true
@@ -43,14 +45,29 @@ class Expectation:
     second: Floats
 
 
-def expectation(prior: Mixture, rows: Floats, noise: KnownNoise) -> Expectation:
+class _Turned(NamedTuple):
+    """A mixture's components, each turned to directions in which it varies independently (``vectors``).
+
+    By component, scale of the noise and direction (K×Q×d): ``gains`` is the share of a row's distance from
+    the center that is not noise, ``halves`` 1/2 over the variance with the noise. ``starts`` (K×Q) is the
+    log-likelihood at the center.
+    """
+
+    centers: Floats
+    vectors: Floats
+    halves: Floats
+    gains: Floats
+    starts: Floats
+
+
+def expectation(prior: Mixture, rows: Floats, noise: KnownNoise) -> ExpectedRows:
     """Each component is turned to directions in which it varies independently; noise keeps them."""
     values, vectors = np.linalg.eigh(prior.covariances)
     values = np.maximum(values, _FLOOR)
     totals = values[:, None, :] + noise.scales[:, None]  # K×Q×d: by component, scale of the noise, direction
     gains = values[:, None, :] / totals
     starts = np.log(prior.weights[:, None] * noise.chances) - 0.5 * np.log(totals).sum(axis=2)
-    halves = 0.5 / totals
+    turned = _Turned(prior.means, vectors, 0.5 / totals, gains, starts)
     (k, d), q = prior.means.shape, len(noise.scales)
     pieces, most = -(-len(rows) // _PIECE), min(_STRETCHES, max(1, _MOST_NUMBERS // (k * d * d)))
     length = -(-pieces // most) * _PIECE
@@ -63,10 +80,7 @@ def expectation(prior: Mixture, rows: Floats, noise: KnownNoise) -> Expectation:
         at = begin // length
         for some in range(begin, end, _PIECE):
             here = slice(some, min(some + _PIECE, end))
-            likelihoods[at] += _add_up(
-                rows[here], prior.means, vectors, halves, gains, starts,
-                means[here], weights[at], first[at], second[at],
-            )  # fmt: skip
+            likelihoods[at] += _add_up(rows[here], turned, means[here], weights[at], first[at], second[at])
 
     if stretches == 1:  # threads cost more than they would save
         work(0, len(rows))
@@ -74,26 +88,26 @@ def expectation(prior: Mixture, rows: Floats, noise: KnownNoise) -> Expectation:
         in_threads(work, len(rows), length, Silent())
     by_scale = weights.sum(axis=0)
     left = np.einsum("kq,kqd,q->kd", by_scale, gains, noise.scales)  # what stays unknown of each true row
-    turned = second.sum(axis=0) + np.einsum("kd,de->kde", left, np.eye(d))
-    return Expectation(
+    squares = second.sum(axis=0) + np.einsum("kd,de->kde", left, np.eye(d))
+    return ExpectedRows(
         likelihood=float(likelihoods.sum()) / len(rows),
         means=means,
         weights=by_scale.sum(axis=1),
         first=np.einsum("kj,kij->ki", first.sum(axis=0), vectors),
-        second=vectors @ turned @ vectors.transpose(0, 2, 1),
+        second=vectors @ squares @ vectors.transpose(0, 2, 1),
     )
 
 
 def _add_up(
-    rows: Floats, centers: Floats, vectors: Floats, halves: Floats, gains: Floats, starts: Floats,
-    means: Floats, weights: Floats, first: Floats, second: Floats,
-) -> float:  # fmt: skip
+    rows: Floats, turned: _Turned, means: Floats, weights: Floats, first: Floats, second: Floats
+) -> float:
     """Moments of the true rows, in each component's own directions; the sum of the log-likelihoods."""
-    apart, chances = np.empty((*centers.shape, len(rows))), np.empty((*starts.shape, len(rows)))
-    columns = np.ascontiguousarray(rows.T)
-    _log_densities(columns, centers, vectors, halves, starts, apart, chances)
-    likelihood = _share_out(chances.reshape(-1, len(rows)))
-    _moments(centers, vectors, gains, apart, chances, columns, weights, first, second)
+    n = len(rows)
+    apart, chances = np.empty((*turned.centers.shape, n)), np.empty((*turned.starts.shape, n))
+    columns = np.array(rows.T, order="C")  # a copy, also of a single column: the kernels write into it
+    _log_densities(columns, turned, apart, chances)
+    likelihood = _share_out(chances.reshape(-1, n))
+    _moments(turned, apart, chances, columns, weights, first, second)
     means[:] = columns.T
     return likelihood
 
@@ -102,16 +116,9 @@ def _add_up(
 
 
 @kernel
-def _log_densities(
-    columns: Floats,
-    centers: Floats,
-    vectors: Floats,
-    halves: Floats,
-    starts: Floats,
-    apart: Floats,
-    logs: Floats,
-) -> None:
+def _log_densities(columns: Floats, turned: _Turned, apart: Floats, logs: Floats) -> None:
     """How far rows are from each component's center in its own directions; how likely by each noise."""
+    centers, vectors, halves, starts = turned.centers, turned.vectors, turned.halves, turned.starts
     (k, q), (d, n) = starts.shape, columns.shape
     for c in range(k):
         for j in range(d):
@@ -154,10 +161,11 @@ def _share_out(logs: Floats) -> float:
 
 @kernel
 def _moments(
-    centers: Floats, vectors: Floats, gains: Floats, apart: Floats, chances: Floats,
-    means: Floats, weights: Floats, first: Floats, second: Floats,
+    turned: _Turned, apart: Floats, chances: Floats, means: Floats, weights: Floats, first: Floats,
+    second: Floats,
 ) -> None:  # fmt: skip
     """Sum up the moments of each component's share of the rows; ``means`` becomes the rows' own."""
+    centers, vectors, gains = turned.centers, turned.vectors, turned.gains
     (k, q, n), d = chances.shape, centers.shape[1]
     terms = np.empty(n)
     means[:] = 0.0
@@ -165,7 +173,7 @@ def _moments(
         for s in range(q):
             for t in range(n):
                 terms[t] = chances[c, s, t]
-            share = _sum(terms)
+            share = sum_by_fours(terms)
             weights[c, s] += share
             for i in range(d):
                 for t in range(n):
@@ -174,7 +182,7 @@ def _moments(
             _weighted(chances, gains, c, j, -1, terms)
             for t in range(n):
                 terms[t] *= apart[c, j, t]
-            first[c, j] += _sum(terms)
+            first[c, j] += sum_by_fours(terms)
             for i in range(d):
                 along = vectors[c, i, j]
                 for t in range(n):
@@ -183,7 +191,7 @@ def _moments(
                 _weighted(chances, gains, c, j, i, terms)
                 for t in range(n):
                     terms[t] *= apart[c, i, t] * apart[c, j, t]
-                share = _sum(terms)
+                share = sum_by_fours(terms)
                 second[c, i, j] += share
                 if i < j:
                     second[c, j, i] += share
@@ -197,18 +205,3 @@ def _weighted(chances: Floats, gains: Floats, c: int, j: int, i: int, terms: Flo
         gain = gains[c, s, j] if i < 0 else gains[c, s, j] * gains[c, s, i]
         for t in range(len(terms)):
             terms[t] += chances[c, s, t] * gain
-
-
-@kernel
-def _sum(terms: Floats) -> float:
-    """Four sums at once: each addition waits for the one before it."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    whole = len(terms) - len(terms) % 4
-    for t in range(0, whole, 4):
-        a += terms[t]
-        b += terms[t + 1]
-        c += terms[t + 2]
-        d += terms[t + 3]
-    for t in range(whole, len(terms)):
-        a += terms[t]
-    return (a + b) + (c + d)

@@ -6,13 +6,11 @@ noise's deviations along their columns, so that rows times lengths are in units 
 the unit ball.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from targetdp._core import Floats
 from targetdp.attacks._guess._mixture import Mixture, expectation
-from targetdp.attacks._match._units import KnownNoise
+from targetdp.attacks._match._known_noise import KnownNoise
 
 COMPONENTS = (1, 2, 4, 8, 16)
 MOST_ROWS = 6_000
@@ -25,14 +23,6 @@ _ROUNDS, _SMALL = 30, 1e-9
 """Of fitting one normal distribution; the variance it starts from, at least, in units of the noise."""
 _MOST_WORK = 2e8
 """Products in a round of fitting: wider tables get fewer components, the widest the linear prior only."""
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """What noisy rows say of the true ones: their ``means``; ``spread`` is the mean of their covariances."""
-
-    means: Floats
-    spread: Floats
 
 
 def linear_prior(rows: Floats, lengths: Floats) -> Mixture:
@@ -159,12 +149,14 @@ def _affordable(people: int, noise: KnownNoise) -> tuple[int, ...]:
     return tuple(count for count in COMPONENTS if count * work <= _MOST_WORK)
 
 
-def posterior(prior: Mixture, rows: Floats, noise: KnownNoise) -> Posterior:
-    """Means and mean covariance of the true rows given the noisy ones."""
-    said = expectation(prior, rows, noise)
-    across = said.first.T @ prior.means
-    square = said.second.sum(axis=0) + across + across.T + (prior.means.T * said.weights) @ prior.means
-    return Posterior(said.means, (square - said.means.T @ said.means) / len(rows))
+def posterior_spread(prior: Mixture, rows: Floats, noise: KnownNoise) -> Floats:
+    """The mean of the true rows' covariances given the noisy ones."""
+    expected = expectation(prior, rows, noise)
+    across = expected.first.T @ prior.means
+    square = (
+        expected.second.sum(axis=0) + across + across.T + (prior.means.T * expected.weights) @ prior.means
+    )
+    return np.asarray((square - expected.means.T @ expected.means) / len(rows))
 
 
 def _start(rows: Floats, count: int, noise: KnownNoise, rng: np.random.Generator) -> Mixture:
@@ -205,13 +197,13 @@ def _improved(prior: Mixture, rows: Floats, noise: KnownNoise) -> Mixture:
     target = np.diag(_SHRINK * variance / d / lengths**2)  # the same for all directions of the true rows
     before = -np.inf
     for _ in range(_ITERATIONS):
-        said = expectation(prior, rows, noise)
-        if said.likelihood - before < _ENOUGH:
+        expected = expectation(prior, rows, noise)
+        if expected.likelihood - before < _ENOUGH:
             break
-        before = said.likelihood
-        weights = np.maximum(said.weights, 1e-3)
-        shifts = said.first / weights[:, None]
-        squares = said.second - np.einsum("k,ki,kj->kij", weights, shifts, shifts)
+        before = expected.likelihood
+        weights = np.maximum(expected.weights, 1e-3)
+        shifts = expected.first / weights[:, None]
+        squares = expected.second - np.einsum("k,ki,kj->kij", weights, shifts, shifts)
         covariances = (squares + (d + 2) * target) / (weights + d + 2)[:, None, None]
         covariances = np.stack([_as_in_the_ball(covariance, lengths) for covariance in covariances])
         prior = Mixture(weights / weights.sum(), prior.means + shifts, covariances)

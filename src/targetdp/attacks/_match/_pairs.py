@@ -1,14 +1,94 @@
-"""All pairs of rows from two tables, a block at a time: never more than a block of them is in memory."""
+"""Two tables, row by row and pair by pair: in comparable units, with rows in common, and all their distances.
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+All pairs are gone through a block at a time: never more than a block of them is in memory.
+"""
+
+from collections.abc import Callable
 
 import numpy as np
 
-from targetdp._core import Floats, Integers, Progress, check, in_threads, kernel
-from targetdp.attacks._protection import Interval, Setting, share_interval
-from targetdp.attacks._search._counting import count_within, squared_distances
+from targetdp._core import Floats, Integers, Progress, in_threads, kernel
+from targetdp.mechanisms import NoiseDensity
+
+# Tables in units in which their columns can be compared, and rows that two tables share.
+
+SMALLEST, LARGEST = 1e-140, 1e140
+"""Squares of larger or smaller values leave the range of floats."""
+
+
+def check_squares(*tables: Floats) -> None:
+    """Refuse values whose squares overflow, or underflow altogether."""
+    largest = max(float(np.abs(table).max()) for table in tables)
+    if largest > LARGEST or 0 < largest < SMALLEST:
+        raise ValueError(
+            f"the largest value is {largest:g}, outside {SMALLEST:g} to {LARGEST:g}: distances would leave "
+            "the range of floats; rescale all tables alike"
+        )
+
+
+def units_of(released: Floats) -> Floats:
+    """Deviations of the released columns, 1 for those without any: no column counts for its unit alone."""
+    constant = released.min(axis=0) == released.max(axis=0)
+    return np.where(constant, 1.0, released.std(axis=0))
+
+
+def released_directions(released: Floats) -> Floats | None:
+    """The directions in which released rows lie (d×r), where those are fewer than columns; else None.
+
+    What a truncated mechanism leaves out of a row tells nothing of whose it is, and must not count.
+    """
+    if len(released) <= released.shape[1]:
+        return None
+    _, lengths, directions = np.linalg.svd(released, full_matrices=False)
+    seen = lengths > 1e-9 * lengths[0]
+    return None if seen.all() or not seen.any() else np.ascontiguousarray(directions[seen].T)
+
+
+def group_numbers(rows: Floats) -> Integers:
+    """A number for each row, the same for equal rows."""
+    order = np.lexsort(rows.T)
+    new = (rows[order[1:]] != rows[order[:-1]]).any(axis=1)
+    group = np.zeros(len(rows), dtype=np.int64)
+    group[order[1:]] = np.cumsum(new)
+    return group
+
+
+def rows_in_common(one: Floats, two: Floats) -> tuple[Integers, Integers, Integers]:
+    """Places of rows of one table and of another that may be equal, and a number for each of those rows.
+
+    Numbers are for the places of the first table, then for those of the second; equal rows have equal ones.
+    """
+    mine, theirs = np.arange(len(one)), np.arange(len(two))
+    for j in range(one.shape[1]):  # noise leaves next to nothing of this after one column
+        mine = mine[np.isin(one[mine, j], two[theirs, j])]
+        theirs = theirs[np.isin(two[theirs, j], one[mine, j])]
+    rows = np.concatenate([one[mine], two[theirs]])
+    return mine, theirs, group_numbers(rows) if len(rows) else np.empty(0, dtype=np.int64)
+
+
+def same_people(table: Floats, name: str, other: Floats, other_name: str) -> int:
+    """How many rows both have; row i must be about the same person in both."""
+    if len(table) != len(other):
+        raise ValueError(
+            f"{other_name} has {len(other)} rows, {name} has {len(table)}: row i must be about the same "
+            "person in both; join them by id first"
+        )
+    return len(table)
+
+
+def shared_note(table: Floats, holdout: Floats) -> list[str]:
+    """What to say if people of the holdout have the very rows of people in the release."""
+    mine, _, group = rows_in_common(table, holdout)
+    shared = int(np.isin(group[len(mine) :], group[: len(mine)]).sum())
+    if not shared:
+        return []
+    return [
+        f"{shared} of {len(holdout)} people in the holdout have exactly the row of somebody in the release: "
+        "if they are the same people, protection is overstated."
+    ]
+
+
+# All pairs of rows from two tables.
 
 _QUERIES, _POINTS = 64, 2048
 """Of a block: a megabyte of distances, which stays in the processor's cache."""
@@ -37,26 +117,27 @@ def over_pairs(queries: Floats, points: Floats, reduce: Reduce, progress: Progre
     in_threads(work, len(queries), _QUERIES, progress)
 
 
-class LogSums:
-    """For each query log Σ exp(value) over all points, kept from overflow by a running maximum."""
+def log_sums(
+    queries: Floats, points: Floats, density: NoiseDensity, weights: Floats | None, progress: Progress
+) -> Floats:
+    """For each query log Σ density × weight over all points; rows are whitened, weights are logarithms.
 
-    def __init__(self, queries: int) -> None:
-        self._largest = np.full(queries, -np.inf)
-        self._sums = np.zeros(queries)
+    Sums are kept from overflow by a running maximum.
+    """
+    largest, sums = np.full(len(queries), -np.inf), np.zeros(len(queries))
 
-    def add(self, rows: slice, values: Floats) -> None:
-        """Take a block of values."""
-        largest = np.maximum(self._largest[rows], values.max(axis=1))
-        more = np.empty(len(values))
-        _exponential_sums(values, largest, more)
-        self._sums[rows] *= np.exp(self._largest[rows] - largest)
-        self._sums[rows] += more
-        self._largest[rows] = largest
+    def add(rows: slice, columns: slice, squared: Floats) -> None:
+        values = density.log_density(squared)
+        if weights is not None:
+            values += weights[columns]
+        top, more = np.maximum(largest[rows], values.max(axis=1)), np.empty(len(values))
+        _exponential_sums(values, top, more)
+        sums[rows] *= np.exp(largest[rows] - top)
+        sums[rows] += more
+        largest[rows] = top
 
-    @property
-    def logs(self) -> Floats:
-        """The sums' logarithms."""
-        return np.asarray(self._largest + np.log(self._sums))
+    over_pairs(queries, points, add, progress)
+    return np.asarray(largest + np.log(sums))
 
 
 @kernel
@@ -99,84 +180,25 @@ def _exponential_sums(values: Floats, largest: Floats, sums: Floats) -> None:
             k = shifted - 6755399441055744.0
             r = (x - k * 0.693145751953125) - k * 1.42860682030941723212e-6
             series = r / 39916800 + 1 / 3628800
-            series = series * r + 1 / 362880
-            series = series * r + 1 / 40320
-            series = series * r + 1 / 5040
-            series = series * r + 1 / 720
-            series = series * r + 1 / 120
-            series = series * r + 1 / 24
-            series = series * r + 1 / 6
-            series = series * r + 1 / 2
-            series = series * r + 1.0
+            for k_factorial in (362880.0, 40320.0, 5040.0, 720.0, 120.0, 24.0, 6.0, 2.0, 1.0):
+                series = series * r + 1 / k_factorial
             parts[t] = series * r + 1.0
         for t in range(width):
             bits[t] = (bits[t] << 52) + (1023 << 52)
-        a, b, c, d = 0.0, 0.0, 0.0, 0.0  # four sums at once: each addition waits for the one before it
-        whole = width - width % 4
-        for t in range(0, whole, 4):
-            a += parts[t] * powers[t]
-            b += parts[t + 1] * powers[t + 1]
-            c += parts[t + 2] * powers[t + 2]
-            d += parts[t + 3] * powers[t + 3]
-        for t in range(whole, width):
-            a += parts[t] * powers[t]
-        sums[i] = (a + b) + (c + d)
+            parts[t] *= powers[t]
+        sums[i] = sum_by_fours(parts)
 
 
-# How far down a list of candidates the right one is: a list sorted by distance, ties in random order.
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """For each person how many candidates come ``before`` the right one, and how many are ``tied`` with it.
-
-    The right one is among the tied. Where more come before it than anybody asks for, counting stopped.
-    """
-
-    before: Integers
-    tied: Integers
-
-    def share_within(self, rank: int) -> Floats:
-        """For each person the chance that the right one is among the first so many."""
-        return np.clip((rank - self.before) / self.tied, 0.0, 1.0)
-
-
-def nearest_ranks(queries: Floats, points: Floats, most: int, progress: Progress) -> Ranks:
-    """Ranks by distance, where point i is the right one for query i; counted to ``most``."""
-    squared = squared_distances(points, queries)
-    before, tied = count_within(points, queries, squared, limit=most - 1, progress=progress)
-    return Ranks(before, np.maximum(tied, 1))  # where counting stopped, the right one may not have been met
-
-
-def check_ranks(ranks: Any) -> tuple[int, ...]:
-    """Ranks that somebody asks for, 1 always among them."""
-    given = check.several("ranks", ranks, "give ranks such as (1, 10)")
-    return tuple(sorted({1, *(check.integer("ranks", rank, at_least=1, at_most=10**9) for rank in given)}))
-
-
-def setting_of(shares: Floats, error_rate: float, people_per_match: int = 1) -> Setting:
-    """Protection from being the first of the list.
-
-    In a one-to-one matching people are found or missed in couples: each couple counts once for the interval.
-    """
-    low, high = _interval(shares, error_rate, people_per_match)
-    return Setting(1 - float(shares.mean()), (1 - high, 1 - low))
-
-
-def _interval(shares: Floats, error_rate: float, people_per_match: int) -> Interval:
-    people = max(1, len(shares) // people_per_match)
-    return share_interval(float(shares.mean()) * people, people, error_rate)
-
-
-def describe_shares(
-    shares: Mapping[int, Floats], candidates: int, error_rate: float, people_per_match: int = 1
-) -> dict[str, Any]:
-    """For each rank the share of people found, its interval, and what guessing would find."""
-    return {
-        f"rank_{rank}": {
-            "share": float(each.mean()),
-            "interval": _interval(each, error_rate, people_per_match),
-            "chance": min(1.0, rank / candidates),
-        }
-        for rank, each in shares.items()
-    }
+@kernel
+def sum_by_fours(terms: Floats) -> float:
+    """Four sums at once: each addition waits for the one before it."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = len(terms) - len(terms) % 4
+    for t in range(0, whole, 4):
+        a += terms[t]
+        b += terms[t + 1]
+        c += terms[t + 2]
+        d += terms[t + 3]
+    for t in range(whole, len(terms)):
+        a += terms[t]
+    return (a + b) + (c + d)

@@ -1,4 +1,12 @@
-"""Search kernels: the nearest row in blocks, first in small whole numbers, then exactly.
+"""Rows in blocks of near neighbors, in small whole numbers: most blocks are skipped, the rest read quickly.
+
+Rows come as whole numbers of a ``quantum`` (`ValueGrid`), so that a processor compares sixteen of them at
+once and nothing is rounded after that. What lets blocks be skipped are *marks*: functions of a row that
+change by no more than the row moves in L1. Two kinds are used: the distance from the middle (one row's L1
+norm), and sums of the columns with signs, along which the rows spread most. Blocks are made by halving at
+medians of the marks; a row whose marks are far outside a block's range is at least that far from all of its
+rows. Boxes around the columns themselves would skip next to nothing: with noise on every column they all
+overlap.
 
 A row that is as near as ``best`` in float64, or nearer, is within best/quantum + columns + 1 on the grid: a
 column's rounding adds at most 1, and the last 1 is far more than float64's own rounding. So a block whose
@@ -6,17 +14,112 @@ marks are farther away, or a row whose sum on the grid is greater, cannot be the
 All others are compared in float64, with the sum taken column by column in ascending order.
 """
 
+from typing import Any, NamedTuple, TypeAlias
+
 import numpy as np
+from numpy.typing import NDArray
 
 from targetdp._core import Floats, Integers, kernel
-from targetdp.attacks._search._row_blocks import BLOCK, Smalls
+from targetdp.attacks._search._tree import select
+
+Smalls: TypeAlias = NDArray[Any]
+"""Whole numbers of 16 bits, or of 32 for wide tables."""
+
+BLOCK = 128
+"""Rows in a block: eight registers of sixteen numbers."""
+
+_LANES = 64
+"""Arrays over blocks have a multiple of this length: the processor's loops then have no ragged end."""
+
+
+class Blocks(NamedTuple):
+    """Rows (as d×n small numbers) in blocks: ``values`` is blocks × columns × rows in a block.
+
+    Place i of block b holds row ``order[b·BLOCK + i]``; the last row fills up the last block. ``signs`` has a
+    line for each mark that is a sum with signs. ``low`` and ``high`` are the ranges of the marks in each
+    block, marks × (columns + 1) × blocks: of the marks with a column left out, and last with none left out.
+    """
+
+    values: Smalls
+    order: Integers
+    signs: Smalls
+    low: Smalls
+    high: Smalls
+
+
+def arrange(small: Smalls, signs: Smalls, limit: int, *, leaving_out: bool) -> Blocks:
+    """Put rows in blocks by their marks; ranges with a column left out only if they are wanted."""
+    columns, n = small.shape
+    whole = marks(small, signs)
+    order = np.arange(n)
+    _halve(whole, order)
+    count = -(-n // BLOCK)
+    order = np.append(order, np.repeat(order[-1:], count * BLOCK - n))
+    values = np.ascontiguousarray(small[:, order].reshape(columns, count, BLOCK).transpose(1, 0, 2))
+    low = np.full((len(whole), columns + 1, -(-count // _LANES) * _LANES), limit // 2, dtype=small.dtype)
+    high = low.copy()
+    for f, part in enumerate(parts(small, signs)):
+        for column in range(0 if leaving_out else columns, columns + 1):
+            mark = whole[f] if column == columns else whole[f] - part[column]
+            in_blocks = mark[order].reshape(count, BLOCK)
+            low[f, column, :count], high[f, column, :count] = in_blocks.min(axis=1), in_blocks.max(axis=1)
+    return Blocks(values, order, signs, low, high)
+
+
+def widest_signs(products: Floats, number: int, kind: type[np.signedinteger[Any]]) -> Smalls:
+    """Signs of the columns in the directions of greatest spread; ``products`` are sums over rows."""
+    directions = np.linalg.eigh(products)[1][:, ::-1][:, :number]
+    return np.where(directions.T >= 0, 1, -1).astype(kind)
+
+
+def parts(small: Smalls, signs: Smalls) -> list[Smalls]:
+    """For each mark what each column adds to it (columns × rows)."""
+    return [np.abs(small), *(small * sign[:, None] for sign in signs)]
+
+
+def marks(small: Smalls, signs: Smalls) -> Smalls:
+    """Marks × rows."""
+    return np.stack([part.sum(axis=0, dtype=small.dtype) for part in parts(small, signs)])
+
+
+@kernel
+def _halve(mark: Smalls, order: Integers) -> None:
+    """Reorder rows: halve at the median of the mark that varies most, and each half again, down to a block.
+
+    Halves are whole blocks. Variation is judged by a few hundred rows of each part.
+    """
+    begins, ends = np.empty(64, np.int64), np.empty(64, np.int64)
+    begins[0], ends[0] = 0, len(order)
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        begin, end = begins[waiting], ends[waiting]
+        if end - begin <= BLOCK:
+            continue
+        by, widest = 0, -1.0
+        for f in range(len(mark)):
+            total, squares, count = 0.0, 0.0, 0
+            for i in range(begin, end, max(1, (end - begin) // 256)):
+                x = float(mark[f, order[i]])
+                total += x
+                squares += x * x
+                count += 1
+            spread = squares - total * total / count
+            if spread > widest:
+                by, widest = f, spread
+        middle = begin + (end - begin + BLOCK - 1) // BLOCK // 2 * BLOCK
+        select(mark[by], order, begin, end - 1, middle)
+        begins[waiting], ends[waiting] = begin, middle
+        begins[waiting + 1], ends[waiting + 1] = middle, end
+        waiting += 2
+
+
+# Search kernels: the nearest row in blocks, first in small whole numbers, then exactly.
 
 
 @kernel
 def nearest_rows(
-    people: Floats, released: Floats, known: Integers,
-    small: Smalls, mark: Smalls,
-    values: Smalls, order: Integers, low: Smalls, high: Smalls,
+    people: Floats, released: Floats, known: Integers, small: Smalls, mark: Smalls, blocks: Blocks,
     first_guess: Integers, quantum: float, limit: int, begin: int, end: int, places: Integers,
 ) -> None:  # fmt: skip
     """For people ``begin`` to ``end`` the nearest released row on the known columns, ties to the first row.
@@ -24,6 +127,7 @@ def nearest_rows(
     ``small`` (people × known columns) and ``mark`` (marks × people) are theirs on the grid. ``first_guess``
     is a row that may be near, or -1.
     """
+    values, order, low, high = blocks.values, blocks.order, blocks.low, blocks.high
     count = len(values)
     sums, bound = np.empty(BLOCK, values.dtype), np.empty(low.shape[2], values.dtype)
     waiting = np.empty(count + 1, np.int64)
@@ -61,9 +165,8 @@ def nearest_rows(
 
 @kernel
 def nearest_rows_leaving_out(
-    people: Floats, released: Floats, small: Smalls, signs: Smalls,
-    values: Smalls, order: Integers, low: Smalls, high: Smalls,
-    first_guess: Integers, quantum: float, limit: int, begin: int, end: int, places: Integers,
+    people: Floats, released: Floats, small: Smalls, blocks: Blocks, first_guess: Integers, quantum: float,
+    limit: int, begin: int, end: int, places: Integers,
 ) -> None:  # fmt: skip
     """For people ``begin`` to ``end`` and each column the nearest released row on all the other columns.
 
@@ -71,6 +174,7 @@ def nearest_rows_leaving_out(
     is, if the whole sum is within the greatest of (term + reach). Near blocks come first, since a reach that
     is short early saves most.
     """
+    values, order, low, high = blocks.values, blocks.order, blocks.low, blocks.high
     count, columns = len(values), people.shape[1]
     cap = limit - limit // columns  # of a reach: with one term added it is still within the limit
     sums, room = np.empty(BLOCK, values.dtype), np.empty(BLOCK, values.dtype)
@@ -81,7 +185,7 @@ def nearest_rows_leaving_out(
     mark = np.empty((len(low), columns + 1), values.dtype)
     for p in range(begin, end):
         row = small[p]
-        _marks_leaving_out(row, signs, mark)
+        _marks_leaving_out(row, blocks.signs, mark)
         _gaps(low, high, columns, mark, columns, bound)
         best[:] = np.inf
         at[:] = len(released)

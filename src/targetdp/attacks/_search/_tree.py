@@ -6,13 +6,12 @@ once, and wide columns come first, since they tell the most rows apart. Nodes ar
 node i has children 2i + 1 and 2i + 2, and all leaves lie at one depth.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from targetdp._core import Floats, Integers, kernel
+from targetdp._core import Floats, Integers, Progress, in_threads, kernel
 
 # Bringing the rows below a rank to the front, without sorting.
 
@@ -44,8 +43,7 @@ def select(key: NDArray[Any], order: Integers, left: int, right: int, place: int
             return
 
 
-@dataclass(frozen=True)
-class Tree:
+class Tree(NamedTuple):
     """The rows of a table in the tree's ``order``, leaf after leaf, each leaf column by column.
 
     Node i holds places ``begins[i]`` to ``begins[i] + sizes[i]`` of the order; ``low`` and ``high`` are its
@@ -77,9 +75,8 @@ def grow(points: Floats, leaf: int) -> Tree:
     order = np.arange(n)
     begins, sizes = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
     sizes[0] = n
-    _halve(points, order, begins, sizes)
     low, high = np.full((nodes, d), np.inf), np.full((nodes, d), -np.inf)
-    _boxes(points, order, begins, sizes, low, high)
+    _halve(points, order, begins, sizes, low, high)
     leaves = nodes // 2
     column_order = np.argsort(low[leaves:] - high[leaves:], axis=1, kind="stable")
     values = np.empty(n * d)
@@ -87,53 +84,23 @@ def grow(points: Floats, leaf: int) -> Tree:
     return Tree(order, values, column_order, begins, sizes, low, high)
 
 
-def homes(tree: Tree, queries: Floats) -> Integers:
-    """Queries in an order in which neighbors look into much the same leaves."""
-    at = np.empty(len(queries), dtype=np.int64)
-    _descend(queries, tree.low, tree.high, at)
-    return np.argsort(at, kind="stable")
-
-
 @kernel
-def _halve(points: Floats, order: Integers, begins: Integers, sizes: Integers) -> None:
-    """Cut every inner node at the median of its widest column."""
-    d = points.shape[1]
-    low, high = np.empty(d), np.empty(d)
-    for node in range(len(begins) // 2):
-        begin, size = begins[node], sizes[node]
-        low[:] = np.inf
-        high[:] = -np.inf
-        for i in range(begin, begin + size):
-            for j in range(d):
-                x = points[order[i], j]
-                low[j] = min(low[j], x)
-                high[j] = max(high[j], x)
-        widest = 0
-        for j in range(1, d):
-            if high[j] - low[j] > high[widest] - low[widest]:
-                widest = j
-        half = size // 2
-        select(points[:, widest], order, begin, begin + size - 1, begin + half)
-        begins[2 * node + 1], sizes[2 * node + 1] = begin, half
-        begins[2 * node + 2], sizes[2 * node + 2] = begin + half, size - half
-
-
-@kernel
-def _boxes(
+def _halve(
     points: Floats, order: Integers, begins: Integers, sizes: Integers, low: Floats, high: Floats
 ) -> None:
-    """Corners of leaves from their rows, of inner nodes from their children."""
+    """Find the corners of every node, and cut every inner one at the median of its widest column."""
     first_leaf, d = len(begins) // 2, points.shape[1]
-    for node in range(len(begins) - 1, -1, -1):
-        if node < first_leaf:
+    for node in range(len(begins)):
+        begin, size = begins[node], sizes[node]
+        for i in order[begin : begin + size]:
             for j in range(d):
-                low[node, j] = min(low[2 * node + 1, j], low[2 * node + 2, j])
-                high[node, j] = max(high[2 * node + 1, j], high[2 * node + 2, j])
-        else:
-            for i in order[begins[node] : begins[node] + sizes[node]]:
-                for j in range(d):
-                    low[node, j] = min(low[node, j], points[i, j])
-                    high[node, j] = max(high[node, j], points[i, j])
+                low[node, j] = min(low[node, j], points[i, j])
+                high[node, j] = max(high[node, j], points[i, j])
+        if node < first_leaf:
+            widest, half = np.argmax(high[node] - low[node]), size // 2
+            select(points[:, widest], order, begin, begin + size - 1, begin + half)
+            begins[2 * node + 1], sizes[2 * node + 1] = begin, half
+            begins[2 * node + 2], sizes[2 * node + 2] = begin + half, size - half
 
 
 @kernel
@@ -150,21 +117,140 @@ def _lay_out(
                 values[begin * d + place * size + i] = points[order[begin + i], j]
 
 
+# How many points lie within a given distance of each query, without looking at most of them.
+
+LEAF = 128
+"""Rows in a leaf, at most."""
+
+PIECE = 1_000
+"""Queries that a thread takes at a time."""
+
+_BORDER = 1e-12
+"""Relative, and per thousand columns: squared distances this near a radius are computed again in the stated
+order. Sums of the same terms in other orders differ by 2d·2⁻⁵³ of their value at most, far less."""
+
+
+def count_within(
+    points: Floats, queries: Floats, squared: Floats, *, limit: int | None = None, progress: Progress
+) -> tuple[Integers, Integers]:
+    """For each query the number of points strictly closer than its radius, and of those exactly at it.
+
+    Distances are Euclidean and compared as squares: ``squared`` has one squared radius for each query.
+    A squared distance is the sum of squared differences, added up from the first column to the last in
+    float64, so that a radius computed that way by the caller meets its own point exactly.
+    With a ``limit``, a query stops once more than ``limit`` points are closer: its two counts then say just
+    that.
+    """
+    tree = grow(points, LEAF)
+    order = grow(queries, LEAF).order  # neighbors look into much the same leaves
+    closer, equal = np.empty(len(queries), dtype=np.int64), np.empty(len(queries), dtype=np.int64)
+    most = len(points) if limit is None else limit
+    margin = _BORDER * (1 + points.shape[1] / 1000)
+
+    def work(begin: int, end: int) -> None:
+        sums = np.empty(tree.leaf_rows)
+        _count(points, queries, order[begin:end], tree, squared, most, margin, sums, closer, equal)
+
+    in_threads(work, len(queries), PIECE, progress)
+    return closer, equal
+
+
 @kernel
-def _descend(queries: Floats, low: Floats, high: Floats, at: Integers) -> None:
-    """The leaf that a query reaches by always taking the nearer child."""
-    first_leaf, d = len(low) // 2, queries.shape[1]
-    for q in range(len(queries)):
-        node = 0
-        while node < first_leaf:
-            near, best = 0, np.inf
-            for child in (2 * node + 1, 2 * node + 2):
-                away = 0.0
-                for j in range(d):
-                    x = queries[q, j]
-                    gap = max(low[child, j] - x, x - high[child, j], 0.0)
-                    away += gap * gap
-                if away < best:
-                    near, best = child, away
-            node = near if near else 2 * node + 1
-        at[q] = node
+def squared_distances(a: Floats, b: Floats) -> Floats:
+    """Squared distance of each row of one table to the same row of another, in the stated order."""
+    out = np.empty(len(a))
+    for i in range(len(a)):
+        out[i] = _squared(a[i], b[i])
+    return out
+
+
+@kernel
+def _count(
+    points: Floats, queries: Floats, mine: Integers, tree: Tree, squared: Floats, most: int, margin: float,
+    sums: Floats, closer: Integers, equal: Integers,
+) -> None:  # fmt: skip
+    low, high = tree.low, tree.high
+    d, first_leaf = queries.shape[1], len(low) // 2
+    stack = np.empty(128, dtype=np.int64)
+    for q in mine:
+        query, radius = queries[q], squared[q]
+        surely, hardly = radius * (1 - margin), radius * (1 + margin)
+        inside, border = 0, 0
+        depth = 1
+        stack[0] = 0
+        while depth > 0 and inside <= most:
+            depth -= 1
+            node = stack[depth]
+            nearest, farthest = _reach(query, low[node], high[node])
+            if nearest > hardly:
+                continue
+            if farthest < surely:
+                inside += tree.sizes[node]
+                continue
+            if node < first_leaf:
+                # The child whose middle is nearer is looked at first: it may reach the limit.
+                near = 2 * node + 1
+                if _middle(query, low[near + 1], high[near + 1]) < _middle(query, low[near], high[near]):
+                    near += 1
+                stack[depth], stack[depth + 1] = 4 * node + 3 - near, near
+                depth += 2
+                continue
+            begin, rows = tree.begins[node], sums[: tree.sizes[node]]
+            block = tree.values[begin * d : (begin + len(rows)) * d]
+            _add_up(query, block, tree.column_order[node - first_leaf], rows)
+            below, not_above = 0, 0
+            for i in range(len(rows)):
+                below += rows[i] < surely
+                not_above += rows[i] <= hardly
+            inside += below
+            if below < not_above:
+                for i in range(len(rows)):
+                    if surely <= rows[i] <= hardly:
+                        exact = _squared(points[tree.order[begin + i]], query)
+                        inside += exact < radius
+                        border += exact == radius
+        closer[q], equal[q] = inside, border
+
+
+@kernel
+def _add_up(query: Floats, block: Floats, columns: Integers, sums: Floats) -> None:
+    """Squared distances from a query to the rows of a leaf, up to rounding."""
+    m = len(sums)
+    sums[:] = 0.0
+    for place in range(len(columns)):
+        x, column = query[columns[place]], block[place * m : (place + 1) * m]
+        for i in range(m):
+            gap = column[i] - x
+            sums[i] += gap * gap
+
+
+@kernel
+def _squared(a: Floats, b: Floats) -> float:
+    total = 0.0
+    for j in range(len(a)):
+        gap = a[j] - b[j]
+        total += gap * gap
+    return total
+
+
+@kernel
+def _reach(query: Floats, low: Floats, high: Floats) -> tuple[float, float]:
+    """Squared distances from a query to the nearest and the farthest place of a box."""
+    nearest, farthest = 0.0, 0.0
+    for j in range(len(query)):
+        below, above = low[j] - query[j], query[j] - high[j]
+        away = max(below, above, 0.0)
+        across = max(-below, -above)
+        nearest += away * away
+        farthest += across * across
+    return nearest, farthest
+
+
+@kernel
+def _middle(query: Floats, low: Floats, high: Floats) -> float:
+    """Squared distance from a query to the middle of a box."""
+    total = 0.0
+    for j in range(len(query)):
+        gap = 0.5 * (low[j] + high[j]) - query[j]
+        total += gap * gap
+    return total

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from targetdp._core import up
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import CONDITIONS
-from targetdp.release._certificate._sample_spending import SampleSpending
+from targetdp.release._certificate._charge import SampleSpending
 
 ALWAYS = (
     "Distances are measured between rows as they entered the mechanism: columns scaled as stated, then rows "
@@ -48,13 +48,9 @@ _SPARK = (
     "Each row's noise was keyed by a 96-bit tag of its id: two given people share a tag with probability "
     "2⁻⁹⁶, and then the difference of their rows would show. δ does not include that."
 )
-_ONE_SCORE = (
-    "Released is one weighted sum of the protected columns ({names}), with weights that the data holder "
-    "normalized; whoever chose them chose what is told."
-)
 _SCORES = (
-    "Released are {count} weighted sums of the protected columns ({names}), with weights that the data "
-    "holder normalized; whoever chose them chose what is told."
+    "Released {sums} of the protected columns ({names}), with weights that the data holder normalized; "
+    "whoever chose them chose what is told."
 )
 _NO_ORIGIN = (
     "It is not stated from which release, if any, the weights were learned: for people in it, both add up."
@@ -129,22 +125,17 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
         found.insert(0, NO_GUARANTEE)
     if facts.scores:
         found += _scores(facts)
-    if facts.keeps_order:
-        found.append(_ORDER)
-    if facts.kept:
-        found.append(_KEPT.format(names=", ".join(facts.kept)))
-    if facts.imputed:
-        found.append(_IMPUTED.format(constants=_constants(facts)))
-    if facts.pseudonyms:
-        found.append(_PSEUDONYMS)
-    if facts.part is not None:
-        found.append(_PART.format(part=facts.part))
-    if facts.partitions is not None:
-        found.append(_RANDOM_PARTS.format(parts=facts.partitions))
-    if facts.engine == "spark":
-        found.append(_SPARK)
-    if facts.has_guarantee:
-        found.append(_TUNED[facts.tuned_on])
+    said_if = (
+        (facts.keeps_order, _ORDER),
+        (facts.kept, _KEPT.format(names=", ".join(facts.kept))),
+        (facts.imputed, _IMPUTED.format(constants=_constants(facts))),
+        (facts.pseudonyms, _PSEUDONYMS),
+        (facts.part is not None, _PART.format(part=facts.part)),
+        (facts.partitions is not None, _RANDOM_PARTS.format(parts=facts.partitions)),
+        (facts.engine == "spark", _SPARK),
+        (facts.has_guarantee, _TUNED[facts.tuned_on]),
+    )
+    found += [text for holds, text in said_if if holds]
     found.append(LEDGER if facts.has_ledger else NO_LEDGER)
     return tuple(found)
 
@@ -152,7 +143,8 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
 def _scores(facts: Facts) -> list[str]:
     """What scores are, and who of the people is in the release that their weights were learned from."""
     count, names = len(facts.scores), ", ".join(facts.scores)
-    found = [(_ONE_SCORE if count == 1 else _SCORES).format(count=count, names=names)]
+    sums = "is one weighted sum" if count == 1 else f"are {count} weighted sums"
+    found = [_SCORES.format(sums=sums, names=names)]
     spending = facts.sample_spending
     if spending is None:
         return [*found, _NO_SAMPLE if facts.no_sample else _NO_ORIGIN]

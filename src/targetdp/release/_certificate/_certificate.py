@@ -3,47 +3,24 @@
 It holds nothing that the release itself does not reveal: no statistic of the data that was not paid for.
 """
 
-import hashlib
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from targetdp.accounting import PrivacyLoss, compose
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LinearLaw, NoiseLaw
-from targetdp.normalization import ColumnScales
+from targetdp.mechanisms import NoiseLaw, law_of
+from targetdp.normalization import ColumnScales, ReleaseSource
 from targetdp.release._certificate._caveats import Facts
-from targetdp.release._certificate._charge import Charge
-from targetdp.release._certificate._parts import (
-    NO_CLASSIC,
-    AtDistance,
-    Classic,
-    File,
-    LedgerMark,
-    Mechanism,
-    Output,
-    Part,
-    Sample,
-    Scale,
-    Scales,
-    Signature,
-    Stated,
-)
-from targetdp.release._certificate._sample_spending import SampleSpending
+from targetdp.release._certificate._charge import Charge, SampleRelease, SampleSpending
 from targetdp.release._keys import SigningKey
-from targetdp.release._settings import Settings, TunedOn
-from targetdp.release._terms import Terms
-from targetdp.table import Written
-
-__all__ = [
-    "NO_CLASSIC", "AtDistance", "Certificate", "Classic", "File", "LedgerMark", "Mechanism", "Output",
-    "Sample", "Scale", "Scales", "Signature", "Stated",
-]  # fmt: skip
+from targetdp.release._ledger._entries import Head
+from targetdp.release._settings import EngineName, Settings, TunedOn
+from targetdp.release._terms import ReleaseTerms
 
 SUFFIX = ".certificate.json"
 PAGE_SUFFIX = ".certificate.md"
@@ -54,7 +31,145 @@ _LATER = {"scales": frozenset({"estimated_here"}), "sample": frozenset({"scales"
 """Fields of parts that older certificates do not have."""
 
 
-class Certificate(Part):
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+_Chance = Annotated[float, Field(ge=0, le=1)]
+_Sha = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class CertificatePart(BaseModel):
+    """Frozen, and of no other fields than these."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Stated(CertificatePart):
+    """A guarantee as plain data."""
+
+    B: Annotated[float, Field(gt=0, le=2)]
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    delta: _Chance
+
+    def value(self) -> Guarantee:
+        """The guarantee itself."""
+        return Guarantee(self.B, self.epsilon, self.delta)
+
+
+class AtDistance(CertificatePart):
+    """What holds for two people at a distance. ε is null where no finite ε holds at the stated δ."""
+
+    distance: Annotated[float, Field(gt=0, le=2)]
+    epsilon: _Finite | None
+    best_guess: Annotated[float, Field(ge=0.5, le=1)] = Field(
+        description="probability that the best guess between two equally likely rows is right, at most"
+    )
+
+
+class Classic(CertificatePart):
+    """The classic differential privacy (B = 2) that the release has; null where there is none."""
+
+    switch_lemma: Stated | None
+    exact: Stated | None
+
+
+NO_CLASSIC = Classic(switch_lemma=None, exact=None)
+"""Where there is no guarantee, or one that holds given the scales only."""
+
+
+class MechanismRecord(CertificatePart):
+    """The mechanism and, for noise, its law: numbers from which the guarantee can be derived again."""
+
+    name: str
+    law: dict[str, Any] | None
+    deviation_per_column: _Finite | None
+    noise_length: _Finite | None = Field(description="typical length on a row; rows have length at most 1")
+    group_size: int | None
+    partitions: int | None
+
+
+class Scale(CertificatePart):
+    """What was subtracted from a column and what it was divided by."""
+
+    center: _Finite
+    scale: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Scales(CertificatePart):
+    """Where column scales came from; their values only if they are public or were paid for."""
+
+    source: ReleaseSource
+    spent: Stated | None
+    values: dict[str, Scale] | None
+    estimated_here: bool = Field(
+        False, description="whether this release estimated private scales itself, from its own rows alone"
+    )
+
+
+class File(CertificatePart):
+    """A file of the release."""
+
+    name: str
+    size: int
+    sha256: _Sha
+
+
+class Output(CertificatePart):
+    """What was released. ``sha256`` is the file's own, or that of the list of parts or of the frame."""
+
+    format: Literal["parquet", "csv", "frame"]
+    files: tuple[File, ...]
+    sha256: _Sha
+
+
+class LedgerMark(CertificatePart):
+    """Where the ledger stood when this release was reserved in it."""
+
+    population: str
+    part: str | None
+    ledger_id: str
+    number: int
+    hash: _Sha
+    override: str | None
+
+    def head(self) -> Head:
+        """The ledger's head."""
+        return Head(self.ledger_id, self.number, self.hash)
+
+
+class Sample(CertificatePart):
+    """The release that the weights of scores were learned from, and what holds for the people in it.
+
+    ``law`` and ``spent`` (for its scales) are its own, so that ``inside`` can be derived again.
+    """
+
+    release: str
+    sha256: _Sha
+    rows: Annotated[int, Field(ge=1)]
+    guarantee: Stated
+    law: dict[str, Any]
+    spent: Stated | None
+    scored: bool = Field(description="whether its people are in this release, too")
+    some_have_left: bool
+    same_scales: bool = Field(description="whether both releases scale the same columns alike")
+    inside: Stated = Field(description="what holds for its people, by both releases together")
+    scales: ReleaseSource | None = Field(None, description="where its own column scales came from")
+
+    def first(self) -> SampleRelease:
+        """The earlier release."""
+        spent = None if self.spent is None else self.spent.value()
+        charge = Charge(law=law_of(self.law), scales=spent)
+        return SampleRelease(
+            self.release, self.sha256, self.rows, self.guarantee.value(), charge, source=self.scales
+        )
+
+
+class Signature(CertificatePart):
+    """Ed25519 over everything else in the certificate."""
+
+    key: str
+    value: str
+
+
+class Certificate(CertificatePart):
     """What a data holder hands over with a private table."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, title="targetdp certificate")
@@ -67,7 +182,7 @@ class Certificate(Part):
     conditions: tuple[str, ...]
     distances: tuple[AtDistance, ...]
     classic: Classic
-    mechanism: Mechanism
+    mechanism: MechanismRecord
     scales: Scales
     rows: Annotated[int, Field(ge=1)]
     id: str
@@ -83,7 +198,7 @@ class Certificate(Part):
     imputed: dict[str, float]
     made_for: Literal["cider"] | None
     tuned_on: TunedOn | None
-    engine: Literal["local", "spark"]
+    engine: EngineName
     output: Output
     ledger: LedgerMark | None
     signature: Signature | None = None
@@ -135,7 +250,7 @@ class Certificate(Part):
         return self.model_copy(update={"signature": signature})
 
 
-def _without_silent(part: Part, plain: dict[str, Any], later: frozenset[str]) -> dict[str, Any]:
+def _without_silent(part: CertificatePart, plain: dict[str, Any], later: frozenset[str]) -> dict[str, Any]:
     """A part as plain data, without those of some fields that are at their defaults."""
     fields = type(part).model_fields
     return {
@@ -148,7 +263,7 @@ def _without_silent(part: Part, plain: dict[str, Any], later: frozenset[str]) ->
 def make_certificate(
     release: str,
     settings: Settings,
-    terms: Terms,
+    terms: ReleaseTerms,
     scales: ColumnScales,
     rows: int,
     output: Output,
@@ -174,7 +289,7 @@ def make_certificate(
         conditions=terms.conditions,
         distances=() if g is None else at_distances(terms.charge, g),
         classic=NO_CLASSIC if g is None or not scales.may_be_published else classic(terms.charge, g),
-        mechanism=Mechanism(
+        mechanism=MechanismRecord(
             name=terms.name,
             law=None if law is None else law.record(),
             deviation_per_column=None if law is None else law.deviation_per_column,
@@ -215,12 +330,7 @@ def stated(guarantee: Guarantee) -> Stated:
 
 def noise_length(law: NoiseLaw) -> float:
     """Root mean square length of the noise on a row, or on its scores."""
-    return law.deviation_per_column * math.sqrt(noise_of(law).dimensions)
-
-
-def noise_of(law: NoiseLaw) -> NoiseLaw:
-    """The law of the noise on the released columns: of scores, that behind their weights."""
-    return law.noise if isinstance(law, LinearLaw) else law
+    return law.deviation_per_column * math.sqrt(law.added.dimensions)
 
 
 def _sample(spending: SampleSpending) -> Sample:
@@ -258,17 +368,6 @@ def classic(charge: Charge, guarantee: Guarantee) -> Classic:
     epsilon = _loss(charge, 2.0).epsilon(guarantee.delta)
     exact = Stated(B=2, epsilon=epsilon, delta=guarantee.delta) if 0 < epsilon < math.inf else None
     return Classic(switch_lemma=None if switched.is_vacuous else stated(switched), exact=exact)
-
-
-def output_of(kind: Literal["parquet", "csv"], files: Sequence[Written], name: str | None) -> Output:
-    """What was written: one file that will have a name, or (None) parts, hashed by their list."""
-    listed = tuple(File(name=name or f.name, size=f.size, sha256=f.sha256) for f in files)
-    return Output(format=kind, files=listed, sha256=listed[0].sha256 if name else list_hash(listed))
-
-
-def list_hash(files: Sequence[File]) -> str:
-    """SHA-256 of the lines "hash  name" of all parts."""
-    return hashlib.sha256("".join(f"{f.sha256}  {f.name}\n" for f in files).encode()).hexdigest()
 
 
 def _loss(charge: Charge, distance: float) -> PrivacyLoss:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from targetdp._core import Floats
 from targetdp.mechanisms import law_of
 from targetdp.normalization import ColumnMoments
-from targetdp.release._certificate._certificate import Certificate, list_hash, noise_of
-from targetdp.table import batch_rows, open_source
+from targetdp.release._certificate._certificate import Certificate, File, Output
+from targetdp.table import Written, batch_rows, open_source
 
 # What a check found.
 
@@ -63,16 +63,12 @@ def _one_file(output: Path, c: Certificate) -> Iterator[Check]:
         yield Check("file", False, f"one file is there, and {len(c.output.files)} are certified")
         return
     (file,) = c.output.files
-    digest, size = _hash(output)
-    same = (digest, size) == (file.sha256, file.size) and file.sha256 == c.output.sha256
-    yield Check(f"file {output.name}", same, f"SHA-256 {digest}" if same else "is not the one certified")
+    yield _same(output.name, output, file, file.sha256 == c.output.sha256)
 
 
 def _parts(output: Path, c: Certificate) -> Iterator[Check]:
     for file in c.output.files:
-        digest, size = _hash(output / file.name)
-        same = (digest, size) == (file.sha256, file.size)
-        yield Check(f"file {file.name}", same, f"SHA-256 {digest}" if same else "is not the one certified")
+        yield _same(file.name, output / file.name, file)
     present = {path.name for path in output.iterdir() if path.is_file() and not path.is_symlink()}
     others = sorted({path.name for path in output.iterdir()} - present)
     extra = sorted(present - {file.name for file in c.output.files}) + others
@@ -123,20 +119,30 @@ def _content(output: Path, c: Certificate) -> Iterator[Check]:
 
 def _grid_test(c: Certificate) -> Callable[[Floats], bool]:
     """Noise on a grid leaves values on it; other laws and shapes leave any finite number."""
-    law = noise_of(law_of(c.mechanism.law)) if c.mechanism.law else None
+    law = law_of(c.mechanism.law).added if c.mechanism.law else None
     if law is None or not law.steps or c.made_for is not None:
         return lambda values: bool(np.isfinite(values).all())
     grid = law.steps
     return lambda values: bool((np.isfinite(values) & (np.rint(values / grid) * grid == values)).all())
 
 
-def _hash(path: Path) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while piece := file.read(1 << 22):
-            digest.update(piece)
-            size += len(piece)
-    return digest.hexdigest(), size
+def _same(name: str, path: Path, file: File, known: bool = True) -> Check:
+    """Whether a file has the content that is certified."""
+    with path.open("rb") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        good = known and (digest, opened.tell()) == (file.sha256, file.size)
+    return Check(f"file {name}", good, f"SHA-256 {digest}" if good else "is not the one certified")
+
+
+def output_of(kind: Literal["parquet", "csv"], files: Sequence[Written], name: str | None) -> Output:
+    """What was written: one file that will have a name, or (None) parts, hashed by their list."""
+    listed = tuple(File(name=name or f.name, size=f.size, sha256=f.sha256) for f in files)
+    return Output(format=kind, files=listed, sha256=listed[0].sha256 if name else list_hash(listed))
+
+
+def list_hash(files: Sequence[File]) -> str:
+    """SHA-256 of the lines "hash  name" of all parts."""
+    return hashlib.sha256("".join(f"{f.sha256}  {f.name}\n" for f in files).encode()).hexdigest()
 
 
 def frame_hash(table: pa.Table, id_column: str, released: Sequence[str]) -> str:

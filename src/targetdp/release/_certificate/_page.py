@@ -8,7 +8,7 @@ from targetdp._core import percent_up, up
 from targetdp.release._certificate._caveats import told
 from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._keys import fingerprint_of
-from targetdp.release._weights_review import in_words
+from targetdp.release._weights_file import in_words
 
 _ORIGINS = {
     "declared": "declared public",

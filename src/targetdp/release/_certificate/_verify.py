@@ -1,7 +1,7 @@
 """Checking a release: the file against its certificate, and the certificate against its own noise."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,17 +15,16 @@ from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of, unit_map
 from targetdp.normalization import PUBLISHED
 from targetdp.release._certificate._caveats import conditions_of, told
 from targetdp.release._certificate._certificate import (
+    NO_CLASSIC,
     Certificate,
+    Sample,
     at_distances,
     classic,
     noise_length,
-    noise_of,
 )
-from targetdp.release._certificate._charge import Charge
+from targetdp.release._certificate._charge import Charge, spending_of
 from targetdp.release._certificate._contents import Check, file_checks
 from targetdp.release._certificate._page import page
-from targetdp.release._certificate._parts import NO_CLASSIC, Sample
-from targetdp.release._certificate._sample_spending import spending_of
 from targetdp.release._keys import fingerprint_of, is_signed
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._staging import page_path
@@ -41,12 +40,13 @@ def score_checks(
     c: Certificate, stated: Guarantee, law: NoiseLaw, spent: Guarantee | None
 ) -> Iterator[Check]:
     """Whether what is said of scores, weights and the sample can be true."""
-    if not isinstance(law, LinearLaw):
+    linear = law.linear
+    if linear is None:
         if c.scores is not None or c.sample is not None or c.no_sample:
             yield Check("scores", False, "no weights are on record that would make them")
         return
-    yield _names(c, law)
-    yield _weights(law, stated.B)
+    yield _names(c, linear)
+    yield _weights(linear, stated.B)
     if c.sample is None:
         return
     nobody = not c.no_sample and not (c.sample.scored and c.sample.some_have_left)
@@ -126,7 +126,7 @@ def keeps(what: str, law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) 
     return Check(
         what,
         epsilon > 0 and true <= delta * (1 + SLACK),
-        f"{stated} derived again from {noise_of(law).family} noise: δ = {true:.3g} at its ε",
+        f"{stated} derived again from {law.added.family} noise: δ = {true:.3g} at its ε",
     )
 
 
@@ -224,7 +224,7 @@ def verify_guarantee(c: Certificate) -> Iterator[Check]:
 def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check]:
     spent = None if c.scales.spent is None else c.scales.spent.value()
     yield keeps("guarantee", law, spent, stated)
-    m, noise = c.mechanism, noise_of(law)
+    m, noise = c.mechanism, law.added
     same = (
         m.group_size is None
         and law.dimensions == len(c.features)
@@ -240,20 +240,14 @@ def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check
     yield from score_checks(c, stated, law, spent)
     charge = Charge(law=law, scales=spent)
     again = at_distances(charge, stated)
-    yield _no_better(
-        "ε at other distances",
-        [(a.epsilon, a.best_guess) for a in c.distances],
-        [(a.epsilon, a.best_guess) for a in again],
-        [a.distance for a in c.distances] == [a.distance for a in again],
-    )
+    comparable = [a.distance for a in c.distances] == [a.distance for a in again]
+    names = ("epsilon", "best_guess")
+    yield _no_better("ε at other distances", c.distances, again, names, comparable)
     exact = classic(charge, stated) if c.scales.source in PUBLISHED else NO_CLASSIC
-    pairs = [(c.classic.exact, exact.exact), (c.classic.switch_lemma, exact.switch_lemma)]
-    yield _no_better(
-        "classic differential privacy",
-        [(p.B, p.epsilon, p.delta) if p else (None,) * 3 for p, _ in pairs],
-        [(p.B, p.epsilon, p.delta) if p else (None,) * 3 for _, p in pairs],
-        all(p is None or p.B == 2 for p, _ in pairs),
-    )
+    claimed = (c.classic.exact, c.classic.switch_lemma)
+    true = (exact.exact, exact.switch_lemma)
+    comparable = all(one is None or one.B == 2 for one in claimed)
+    yield _no_better("classic differential privacy", claimed, true, ("B", "epsilon", "delta"), comparable)
 
 
 def _conditions(c: Certificate) -> Check:
@@ -268,35 +262,30 @@ def _conditions(c: Certificate) -> Check:
 
 def _scales(c: Certificate) -> Iterator[Check]:
     """Private scales, and no others, were paid for, at B = 2; values are there exactly if they may be."""
-    source, sample = c.scales.source, c.sample
-    paid = c.scales.spent is not None
-    good = paid == (c.scales.source == "private") and (c.scales.spent is None or c.scales.spent.B == 2)
-    shown = c.scales.values is not None
-    good &= shown == (c.scales.source in PUBLISHED)
-    good &= c.scales.values is None or tuple(c.scales.values) == c.features
+    source, spent, values, sample = c.scales.source, c.scales.spent, c.scales.values, c.sample
+    good = (spent is not None) == (source == "private") and (spent is None or spent.B == 2)
+    good &= (values is not None) == (source in PUBLISHED)
+    good &= values is None or tuple(values) == c.features
     good &= source == "private" or not c.scales.estimated_here
+    paid_for = "not paid for" if spent is None else "paid for, on the data holder's word"
     if source in {"sample", "sample-declared"}:  # its own certificate says which, and that it has paid
         good &= sample is not None and sample.same_scales
     if source == "sample":
         good &= sample is not None and sample.spent is not None and sample.scales in {None, "private"}
+        paid_for = "paid for there"
     if source == "sample-declared":
         good &= sample is not None and sample.spent is None and sample.scales == "declared"
-    paid_for = "paid for, on the data holder's word" if paid else "not paid for"
-    if source == "sample":
-        paid_for = "paid for there"
-    yield Check("column scales", good, f"{c.scales.source}, {paid_for}")
+    yield Check("column scales", good, f"{source}, {paid_for}")
 
 
 def _no_better(
-    what: str,
-    stated: list[tuple[float | None, ...]],
-    again: list[tuple[float | None, ...]],
-    comparable: bool,
+    what: str, stated: Sequence[object], again: Sequence[object], names: Sequence[str], comparable: bool
 ) -> Check:
     """Stated numbers must be at least those derived again (None: nothing is promised)."""
     good = comparable and len(stated) == len(again)
     for one, two in zip(stated, again, strict=False):
-        for claimed, true in zip(one, two, strict=True):
+        for name in names:
+            claimed, true = getattr(one, name, None), getattr(two, name, None)
             good &= claimed is None or (true is not None and claimed >= true * (1 - SLACK))
     return Check(what, good, "derived again" if good else "stated better than the noise allows")
 

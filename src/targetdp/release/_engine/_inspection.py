@@ -1,15 +1,27 @@
-"""A first look at a table: how many rows, where to cut its ids, and what its scales need."""
+"""A first look at a table: how many rows, where to cut its ids, and what scales need, learned or private."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
-from targetdp._core import Floats, Integers, Progress
-from targetdp.normalization import Bounds, ColumnMoments
+from targetdp._core import Floats, Integers, Progress, check
+from targetdp.normalization import Bounds, ColumnMoments, ColumnScales, scales_of
 from targetdp.release._settings import Settings
-from targetdp.table import MAX_BUCKETS, Splitters, Tally, batch_rows, ids_of, numbers_of
+from targetdp.table import (
+    MAX_BUCKETS,
+    Source,
+    Splitters,
+    Tally,
+    batch_rows,
+    check_columns,
+    ids_of,
+    numbers_of,
+    open_source,
+)
 
 GROUP_CELLS = 2_500_000
 """Values in a range of ids, about, and exactly in a row group of the output."""
@@ -47,40 +59,48 @@ def inspect(source: Batches, settings: Settings, bounds: Bounds | None, progress
     """Count rows, find where to cut the ids into even ranges, and sum up what scales need."""
     needs_numbers = settings.scales in {"private", "data"}
     rows = source.count()
-    at_once = batch_rows(len(settings.features))
     pseudonymous = settings.pseudonymize is not None
     if rows == 0:
         raise nobody_left(settings)
     if rows is not None and pseudonymous and not needs_numbers:
-        return Inspection(rows, _hash_splitters(_buckets(rows, len(settings.released))), None, None)
+        return Inspection(rows, _hash_splitters(ranges_of(rows, len(settings.released))), None, None)
     progress.phase("reading", rows)
     tally, splitters = Tally(), Splitters()
     seen, moments, sums = 0, None, None
     columns = [settings.id, *(settings.features if needs_numbers else ())]
-    constants = settings.constants()
-    for batch in source.batches(columns, dict.fromkeys(settings.features, pa.float64()), at_once):
-        if batch.num_rows == 0:
-            continue
-        splitters.add(ids_of(batch.column(settings.id), settings.id, tally, seen))
+    for offset, batch in numbered(source, columns, settings.features):
+        splitters.add(ids_of(batch.column(settings.id), settings.id, tally, offset))
         if needs_numbers:
-            block = numbers_of(batch, settings.features, constants, tally, seen)
+            block = numbers_of(batch, settings.features, settings.constants(), tally, offset)
             if not tally.counts:
-                found = ColumnMoments.of(block)
-                moments = found if moments is None else moments + found
-                if bounds is not None:
-                    more = bounds.sums(block.T)
-                    sums = more if sums is None else sums + more
-        seen += batch.num_rows
+                moments = joined(moments, ColumnMoments.of(block))
+                sums = sums if bounds is None else joined(sums, bounds.sums(block.T))
+        seen = offset + batch.num_rows
         progress.advance(batch.num_rows)
     tally.raise_if_any(rows_are_numbered=not settings.leaves_sample_out)
     if seen == 0:
         raise nobody_left(settings)
     if moments is not None:
         refuse_constants(settings.features, moments.lowest, moments.highest)
-    buckets = _buckets(seen, len(settings.released))
-    return Inspection(
-        seen, _hash_splitters(buckets) if pseudonymous else splitters.cut(buckets), moments, sums
-    )
+    ranges = ranges_of(seen, len(settings.released))
+    return Inspection(seen, _hash_splitters(ranges) if pseudonymous else splitters.cut(ranges), moments, sums)
+
+
+def numbered(
+    source: Batches, columns: list[str], features: Sequence[str]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches that have rows, each behind the number of rows before it."""
+    offset = 0
+    types = dict.fromkeys(features, pa.float64())
+    for batch in source.batches(columns, types, batch_rows(len(features))):
+        if batch.num_rows:
+            yield offset, batch
+            offset += batch.num_rows
+
+
+def joined(total: Any, more: Any) -> Any:
+    """The sum of two parts of a table, either of which may be None: nothing."""
+    return more if total is None else total if more is None else total + more
 
 
 def group_rows(released: int) -> int:
@@ -91,7 +111,8 @@ def group_rows(released: int) -> int:
     return max(64, GROUP_CELLS // max(released, FEWEST_GROUPED))
 
 
-def _buckets(rows: int, released: int) -> int:
+def ranges_of(rows: int, released: int) -> int:
+    """Into how many ranges of ids a table is cut."""
     return max(1, min(MAX_BUCKETS, -(-rows // group_rows(released))))
 
 
@@ -114,3 +135,57 @@ def refuse_constants(features: Sequence[str], lowest: Floats, highest: Floats) -
             f"constant columns among the features: {', '.join(map(repr, constant))}: leave them out; the "
             "same value in every row tells nothing and costs the others noise"
         )
+
+
+def learn_scales(
+    table: Path,
+    features: Sequence[str],
+    *,
+    id_column: str | None,
+    impute: float | dict[str, float] | None,
+    fit: float | None,
+    progress: Progress,
+) -> ColumnScales:
+    """Means and deviations of a table's columns.
+
+    With ``fit`` all scales are multiplied by one number, so that this share of the table's rows fits in the
+    unit ball; without, as in the paper, most rows of several columns are longer than 1 and will be clipped.
+
+    Does not guarantee: any privacy. Whoever uses them must say whose data they are from.
+    """
+    if not features:
+        raise ValueError("features must be given: name the columns to scale")
+    if fit is not None:
+        check.number("fit", fit, above=0, at_most=1, remedy="give the share of rows to fit, such as 0.9")
+    source = open_source(table)
+    check_columns(source.columns, f"input {table}", id=[id_column] if id_column else [], features=features)
+    constants = (
+        impute if isinstance(impute, dict) else {} if impute is None else dict.fromkeys(features, impute)
+    )
+    moments = None
+    for block in _blocks(source, features, constants, progress):
+        moments = joined(moments, ColumnMoments.of(block))
+    if moments is None:
+        raise ValueError(f"input {table} has no rows: there is nothing to learn from")
+    refuse_constants(features, moments.lowest, moments.highest)
+    scales = scales_of(moments, "data", features)
+    if fit is None:
+        return scales
+    lengths = [
+        np.linalg.norm((block - scales.center[:, None]) / scales.scale[:, None], axis=0)
+        for block in _blocks(source, features, constants, progress)
+    ]
+    longest = float(np.quantile(np.concatenate(lengths), fit, method="higher"))
+    return ColumnScales(scales.center, scales.scale * longest, "data")
+
+
+def _blocks(
+    source: Source, features: Sequence[str], constants: dict[str, float], progress: Progress
+) -> Iterator[Floats]:
+    """The table's numbers, column by column, in batches; a table with gaps is refused at its end."""
+    progress.phase("reading", source.count())
+    tally = Tally()
+    for offset, batch in numbered(source, list(features), features):
+        yield numbers_of(batch, features, constants, tally, offset)
+        progress.advance(batch.num_rows)
+    tally.raise_if_any()

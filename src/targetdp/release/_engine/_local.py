@@ -3,7 +3,6 @@
 Memory does not grow with the number of rows: at most a few batches are held at once.
 """
 
-import hmac
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,30 +12,67 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats, Progress
-from targetdp.mechanisms import LinearLaw, NoiseLaw
+from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import SecretWords, WordSource
 from targetdp.normalization import ColumnScales, rows_in_ball, scores_in_ball
+from targetdp.release._engine._base import (
+    Done,
+    Outcome,
+    RowWriter,
+    Target,
+    check_ids,
+    named,
+    output_schema,
+    table_of,
+    write_in_order,
+)
 from targetdp.release._engine._inspection import (
     Batches,
-    Inspection,
     group_rows,
+    inspect,
     nobody_left,
+    numbered,
     refuse_constants,
 )
-from targetdp.release._engine._ordered import Output, check_ids, output_schema, table_of, write_in_order
+from targetdp.release._holder import Holder, Prepared
+from targetdp.release._keys import pseudonyms
 from targetdp.release._settings import Settings
-from targetdp.release._terms import Terms
 from targetdp.table import (
+    Sink,
+    Source,
     Spill,
     Tally,
-    batch_rows,
     columns_in_order,
     ids_of,
     kept_column,
     numbers_of,
     overlapped,
+    refuse_formulas,
     regrouped,
 )
+
+
+@named("local")
+def run(table: Source, target: Target, holder: Holder, progress: Progress) -> Done:
+    """The engine: from a table of files to a written one, not yet published."""
+    settings = holder.settings
+    kept = table.types(settings.keep)
+    schema = output_schema(settings, kept)
+    if target.kind == "csv":
+        _must_fit_in_text(kept)
+        refuse_formulas(schema.names)
+    people = holder.people(table)
+    prepared = holder.prepare(inspect(people, settings, holder.bounds, progress))
+    with Sink(target.table, target.kind, schema, ids=settings.id, parts=target.parts) as sink:
+        outcome = privatize_table(people, sink, target.folder, holder, prepared, kept, progress)
+        return Done(outcome, prepared, sink.finish())
+
+
+def _must_fit_in_text(kept: dict[str, pa.DataType]) -> None:
+    for name, kind in kept.items():
+        if pa.types.is_nested(kind):
+            raise ValueError(f"kept column {name!r} has type {kind}, which a CSV cannot hold: use Parquet")
+
 
 # From columns, as tables are stored, to private rows or scores: where noise is added, for every engine.
 
@@ -46,35 +82,25 @@ def noisy_rows(columns: Floats, scales: ColumnScales, law: NoiseLaw, words: Word
 
     Scores are summed up on the way, so that rows of all columns are never held.
     """
-    if isinstance(law, LinearLaw):
-        scores, clipped = scores_in_ball(columns, scales, np.array(law.weights))
-        return law.noise_on(scores, words), clipped
+    if law.linear is not None:
+        scores, clipped = scores_in_ball(columns, scales, np.array(law.linear.weights))
+        return law.linear.noise_on(scores, words), clipped
     rows, clipped = rows_in_ball(columns, scales)
     return law.add_to(rows, words), clipped
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What was done, for the data holder's own eyes."""
-
-    rows: int
-    clipped: int
-
-
 def privatize_table(
     source: Batches,
-    output: Output,
+    output: RowWriter,
     folder: Path | None,
-    settings: Settings,
-    scales: ColumnScales,
-    terms: Terms,
-    inspection: Inspection,
+    holder: Holder,
+    prepared: Prepared,
     kept: dict[str, pa.DataType],
-    pseudonym_key: bytes | None,
     progress: Progress,
 ) -> Outcome:
     """Privatize all rows and write them; refuse, after looking at all rows, what must not be released."""
-    work = _Work(settings, scales, terms, kept, pseudonym_key)
+    settings, inspection = holder.settings, prepared.inspection
+    work = _BatchWork(settings, prepared, kept, holder.pseudonym_key)
     schema, keep_order = output_schema(settings, kept), settings.keep_order
     spill = Spill(
         folder, inspection.splitters, 0 if keep_order else len(settings.released), {} if keep_order else kept
@@ -92,7 +118,7 @@ def privatize_table(
         return rows, table_of(schema, done.ids, columns_in_order(done.rows, every), others)
 
     def private() -> Iterator[pa.Table]:
-        for rows, table in _privatized(source, settings, terms, work, put):
+        for rows, table in _privatized(source, work, put):
             yield table
             progress.advance(rows)
 
@@ -121,21 +147,20 @@ class _Private:
     others: dict[str, pa.Array]
 
 
-class _Work:
+class _BatchWork:
     """What a thread does to a batch. Each thread draws words of its own."""
 
     def __init__(
         self,
         settings: Settings,
-        scales: ColumnScales,
-        terms: Terms,
+        prepared: Prepared,
         kept: dict[str, pa.DataType],
         pseudonym_key: bytes | None,
     ) -> None:
-        self._kept = kept
-        self._settings, self._scales, self._terms, self._key = settings, scales, terms, pseudonym_key
+        self.settings, self.terms = settings, prepared.terms
+        self._scales, self._kept, self._key = prepared.scales, kept, pseudonym_key
         self._constants = settings.constants()
-        self._own = threading.local()
+        self._own = _ThreadsOwn()
         self._lock = threading.Lock()
         self._tally = Tally()
         self._lowest: Floats | None = None
@@ -146,15 +171,15 @@ class _Work:
     def __call__(self, item: tuple[int, pa.RecordBatch]) -> _Private:
         """Ids, noisy rows or scores (rows of the unit ball for k-anonymity, which follows), kept columns."""
         offset, batch = item
-        settings, tally = self._settings, Tally()
+        settings, tally = self.settings, Tally()
         ids = ids_of(batch.column(settings.id), settings.id, tally, offset)
         block = numbers_of(
             batch, settings.features, self._constants, tally, offset, self._room(batch.num_rows)
         )
         extremes = self._constants_are_possible and (block.min(axis=1), block.max(axis=1))
         clipped, rows = 0, np.zeros((len(ids), len(settings.released)))
-        if not tally.counts and self._terms.law is not None:
-            rows, clipped = noisy_rows(block, self._scales, self._terms.law, self._words())
+        if not tally.counts and self.terms.law is not None:
+            rows, clipped = noisy_rows(block, self._scales, self.terms.law, self._own.words)
         elif not tally.counts:
             rows, clipped = rows_in_ball(block, self._scales)
         with self._lock:
@@ -173,15 +198,15 @@ class _Work:
 
     def finish(self, expected: int) -> None:
         """All rows were seen: refuse what is wrong with them."""
-        self._tally.raise_if_any(rows_are_numbered=not self._settings.leaves_sample_out)
+        self._tally.raise_if_any(rows_are_numbered=not self.settings.leaves_sample_out)
         if self.rows == 0 or self._lowest is None or self._highest is None:
-            raise nobody_left(self._settings)
+            raise nobody_left(self.settings)
         if self.rows != expected:
             raise ValueError(
                 f"the table had {expected:,} rows at first and {self.rows:,} then: it changed meanwhile; "
                 "try again when nobody writes to it"
             )
-        refuse_constants(self._settings.features, self._lowest, self._highest)
+        refuse_constants(self.settings.features, self._lowest, self._highest)
 
     def _widen(self, lowest: Floats, highest: Floats) -> None:
         """Note a batch's extremes; once every column has two different values, more tell nothing new."""
@@ -191,52 +216,36 @@ class _Work:
 
     def _room(self, rows: int) -> Floats:
         """Memory for a batch, used again by each thread: new pages each time cost as much as the sums."""
-        size = rows * len(self._settings.features)
-        if getattr(self._own, "room", np.empty(0)).size < size:
+        size = rows * len(self.settings.features)
+        if self._own.room.size < size:
             self._own.room = np.empty(size)
-        room: Floats = self._own.room
-        return room[:size].reshape(len(self._settings.features), rows)
-
-    def _words(self) -> SecretWords:
-        if not hasattr(self._own, "words"):
-            self._own.words = SecretWords()
-        words: SecretWords = self._own.words
-        return words
+        return self._own.room[:size].reshape(len(self.settings.features), rows)
 
 
-def pseudonyms(ids: pa.StringArray, key: bytes) -> pa.StringArray:
-    """HMAC-SHA-256 of every id, in hexadecimal digits."""
-    return pa.array([hmac.digest(key, name.encode(), "sha256").hex() for name in ids.to_pylist()])
+class _ThreadsOwn(threading.local):
+    """What each thread has for itself: words to draw noise from, and room for a batch."""
+
+    def __init__(self) -> None:
+        self.words = SecretWords()
+        self.room: Floats = np.empty(0)
 
 
 def _privatized(
-    source: Batches,
-    settings: Settings,
-    terms: Terms,
-    work: _Work,
-    put: Callable[[_Private], tuple[int, pa.Table]],
+    source: Batches, work: _BatchWork, put: Callable[[_Private], tuple[int, pa.Table]]
 ) -> Iterator[tuple[int, pa.Table]]:
-    batches = _numbered(source, settings)
-    if terms.mondrian is None:
+    settings = work.settings
+    columns = [settings.id, *settings.features, *settings.keep]
+    batches = numbered(source, columns, settings.features)
+    if work.terms.mondrian is None:
         yield from overlapped(lambda item: put(work(item)), batches)
         return
     # k-anonymity looks at all rows at once: the one mechanism whose memory grows with the table.
     parts = list(overlapped(work, batches))
     if not parts or work.found_problems:
         return
-    rows = terms.mondrian.privatize(np.concatenate([part.rows for part in parts]))
+    rows = work.terms.mondrian.privatize(np.concatenate([part.rows for part in parts]))
     start = 0
     for part in parts:
         end = start + len(part.ids)
         yield put(_Private(part.ids, rows[start:end], part.others))
         start = end
-
-
-def _numbered(source: Batches, settings: Settings) -> Iterator[tuple[int, pa.RecordBatch]]:
-    offset = 0
-    columns = [settings.id, *settings.features, *settings.keep]
-    types = dict.fromkeys(settings.features, pa.float64())
-    for batch in source.batches(columns, types, batch_rows(len(settings.features))):
-        if batch.num_rows:
-            yield offset, batch
-            offset += batch.num_rows

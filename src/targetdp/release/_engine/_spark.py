@@ -26,14 +26,14 @@ import pyarrow.csv as pacsv
 
 from targetdp._core import Progress, Silent, check
 from targetdp.normalization import ColumnScales
-from targetdp.release._engine._inspection import Inspection, group_rows, nobody_left, refuse_constants
-from targetdp.release._engine._local import Outcome, pseudonyms
-from targetdp.release._engine._ordered import output_schema, write_in_order
+from targetdp.release._engine._base import Done, Outcome, Target, named, output_schema, write_in_order
+from targetdp.release._engine._inspection import Inspection, nobody_left, ranges_of, refuse_constants
 from targetdp.release._engine._spark_tasks import REPORT, Gathered, Measure, Privatize, Report, draw_secret
 from targetdp.release._holder import Holder
-from targetdp.release._job import Done, Released, Target, publish
-from targetdp.release._settings import Settings, make_settings
-from targetdp.table import MAX_BUCKETS, Sink, Source, Splitters, Tally, check_columns, ids_of, numbers_of
+from targetdp.release._job import Released, holder_in_python, publish
+from targetdp.release._keys import pseudonyms
+from targetdp.release._settings import Settings
+from targetdp.table import Sink, Source, Splitters, Tally, check_columns, ids_of, numbers_of
 
 try:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -75,20 +75,21 @@ def privatize(
     workers): persist it if that is slow. Each call is a release of its own. The output is a path that the
     driver and all workers share.
     """
-    given = scales if isinstance(scales, ColumnScales) else None
-    made = make_settings(
-        {"engine": "spark"} | settings | {"scales": scales if isinstance(scales, str) else "given in Python"}
+    holder = holder_in_python(
+        settings, scales, engine="spark", remedy="a Spark frame is privatized by Spark; leave it out"
     )
-    if made.engine != "spark":
-        raise ValueError(f"engine = {made.engine!r}: a Spark frame is privatized by Spark; leave it out")
-    return publish(
-        Path(output), Holder(made, given), force=force,
-        work=lambda target, holder: run(frame, target, holder, progress or Silent()),
-    )  # fmt: skip
+    bar = progress or Silent()
+    return publish(Path(output), holder, force=force, work=lambda target: run(frame, target, holder, bar))
+
+
+@named("spark")
+def run_on_files(table: Source, target: Target, holder: Holder, progress: Progress) -> Done:
+    """The engine: from a table of files to a written one, not yet published."""
+    return run(read(table, holder.settings), target, holder, progress)
 
 
 def run(frame: DataFrame, target: Target, holder: Holder, progress: Progress) -> Done:
-    """The engine: from a frame to a written table, not yet published.
+    """From a frame to a written table, not yet published.
 
     Edges: a table is refused, with what is wrong, before anything is published; so is a failed task.
     """
@@ -103,17 +104,16 @@ def run(frame: DataFrame, target: Target, holder: Holder, progress: Progress) ->
         with _explained():
             frame = frame.localCheckpoint(eager=True)
     inspection = _inspect(frame, holder, progress)
-    scales = holder.scales(inspection)
-    terms = holder.terms(scales, inspection.rows)
-    holder.check(terms, scales)
-    if terms.law is None:
-        raise ValueError(f"{terms.name} looks at all rows at once: use the local engine")
+    prepared = holder.prepare(inspection)
+    law = prepared.terms.law
+    if law is None:
+        raise ValueError(f"{prepared.terms.name} looks at all rows at once: use the local engine")
     folder = target.folder.absolute() / "spark"
     folder.mkdir(mode=0o700)
     try:
         progress.phase("adding noise", inspection.rows)
         task = Privatize(
-            settings, scales, terms.law, inspection.splitters, folder, draw_secret(), holder.pseudonym_key
+            settings, prepared.scales, law, inspection.splitters, folder, draw_secret(), holder.pseudonym_key
         )
         report = _run(frame, task)
         _refuse(report, inspection.rows, settings)
@@ -126,7 +126,7 @@ def run(frame: DataFrame, target: Target, holder: Holder, progress: Progress) ->
             written = sink.finish()
     finally:
         _remove(folder)
-    return Done(Outcome(report.rows, report.clipped), scales, terms, written)
+    return Done(Outcome(report.rows, report.clipped), prepared, written)
 
 
 def session() -> SparkSession:
@@ -223,9 +223,8 @@ def _without_sample(frame: DataFrame, holder: Holder) -> DataFrame:
     plain = "person of the sample"
     name = functions.col(_quoted(settings.id)).cast("string")
     with _explained(), warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", ResourceWarning
-        )  # PySpark leaves the socket for the ids to be collected
+        # PySpark leaves the socket for the ids to be collected.
+        warnings.simplefilter("ignore", ResourceWarning)
         people = frame.sparkSession.createDataFrame(pa.table({plain: sample.ids}))
         known = functions.broadcast(people)
         found = frame.join(known, name == people[plain], "inner").select(people[plain]).distinct().count()
@@ -252,7 +251,7 @@ def _inspect(frame: DataFrame, holder: Holder, progress: Progress) -> Inspection
 def _splitters(frame: DataFrame, rows: int, holder: Holder) -> pa.StringArray:
     """Where to cut the ids, as they will be published, into even ranges: from a sample of them."""
     settings = holder.settings
-    ranges = max(1, min(MAX_BUCKETS, -(-rows // group_rows(len(settings.released)))))
+    ranges = ranges_of(rows, len(settings.released))
     if ranges == 1:
         return pa.array([], pa.string())
     name = functions.col(_quoted(settings.id)).cast("string")

@@ -16,13 +16,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.cmac import CMAC
+from numpy.typing import NDArray
 
 from targetdp._core import Floats, Integers
 from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import RowWords, fresh_keys
 from targetdp.normalization import Bounds, ColumnMoments, ColumnScales
-from targetdp.release._engine._local import noisy_rows, pseudonyms
-from targetdp.release._engine._row_tags import tags_of
+from targetdp.release._engine._inspection import joined
+from targetdp.release._engine._local import noisy_rows
+from targetdp.release._keys import pseudonyms
 from targetdp.release._settings import Settings
 from targetdp.table import (
     SortedIds,
@@ -32,9 +36,14 @@ from targetdp.table import (
     columns_in_order,
     ids_of,
     numbers_of,
-    rows_in_order,
     sort_ids,
 )
+
+Bytes = NDArray[np.uint8]
+
+_BLOCK = 16
+_LONGEST = 8 * _BLOCK
+"""Bytes of an id that is worked on together with others; one giant must not make room for all."""
 
 REPORT = "report"
 """The one column that a task hands to Spark: a pickled `Report`, one for each partition."""
@@ -90,7 +99,7 @@ class Report:
         tally.merge(other.tally)
         return Report(
             self.rows + other.rows, self.clipped + other.clipped, tally,
-            _joined(self.raw, other.raw), _joined(self.sums, other.sums), self.pieces | other.pieces,
+            joined(self.raw, other.raw), joined(self.sums, other.sums), self.pieces | other.pieces,
         )  # fmt: skip
 
     def packed(self) -> pa.RecordBatch:
@@ -182,7 +191,7 @@ class _Pieces:
     def write(self, ids: pa.StringArray, rows: Floats, others: dict[str, pa.Array], ranges: Any) -> None:
         """Append rows, those of one range after those of another."""
         order = np.argsort(ranges, kind="stable")
-        where, values = pa.array(order), pa.array(rows_in_order(rows, order).ravel())
+        where, values = pa.array(order), pa.array(rows.take(order, axis=0).ravel())
         batch = pa.RecordBatch.from_pydict(
             {"id": ids.take(where), "row": pa.FixedSizeListArray.from_arrays(values, rows.shape[1])}
             | {name: other.take(where) for name, other in others.items()}
@@ -262,5 +271,64 @@ def _gathered(batches: Iterator[pa.RecordBatch], names: Sequence[str], rows: int
         yield from together()
 
 
-def _joined(a: Any, b: Any) -> Any:
-    return b if a is None else a if b is None else a + b
+def tags_of(ids: pa.StringArray, key: bytes) -> bytes:
+    """The keyed tags of some ids, none of them null, one after the other: what stands for a row in its noise.
+
+    A tag is AES-256-CMAC (RFC 4493) of the id's bytes, so that what a release rests on stays one assumption:
+    AES-256 holds. All ids are worked on at once.
+
+    Guarantees: without the key, tags look like independent random bytes, the same for the same id; two
+    different ids share one with probability 2⁻⁹⁶.
+    """
+    column = ids.cast(pa.binary())
+    lengths = np.diff(_starts(column)).astype(np.int64)
+    tags = np.empty((len(ids), _BLOCK), dtype=np.uint8)
+    short = lengths <= _LONGEST
+    if short.any():
+        tags[short] = _together(
+            column if short.all() else column.filter(pa.array(short)), lengths[short], key
+        )
+    for place in np.flatnonzero(~short):
+        tags[place] = np.frombuffer(_one(column[int(place)].as_py(), key), dtype=np.uint8)
+    return tags[:, : RowWords.TAG_BYTES].tobytes()
+
+
+def _starts(column: pa.BinaryArray) -> NDArray[np.int32]:
+    """Where each text begins, and where the last one ends."""
+    return np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset :][: len(column) + 1]
+
+
+def _together(texts: pa.BinaryArray, lengths: Integers, key: bytes) -> Bytes:
+    """CMAC of many texts: of all first blocks, then of all second blocks, and so on."""
+    blocks = np.maximum(1, -(-lengths // _BLOCK))
+    width = _BLOCK * int(blocks.max())
+    messages = np.zeros((len(lengths), width), dtype=np.uint8)
+    starts = _starts(texts)
+    data = np.frombuffer(texts.buffers()[2] or b"", dtype=np.uint8)
+    messages[np.arange(width) < lengths[:, None]] = data[starts[0] : starts[-1]]
+    padded = lengths != _BLOCK * blocks
+    messages[padded, lengths[padded]] = 0x80
+    # One block at a time is what chaining over many messages at once needs.
+    encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
+    whole = _doubled(encryptor.update(bytes(_BLOCK)))
+    ends = np.stack([np.frombuffer(subkey, dtype=np.uint8) for subkey in (whole, _doubled(whole))])
+    by_block = messages.reshape(len(lengths), -1, _BLOCK)
+    by_block[np.arange(len(lengths)), blocks - 1] ^= ends[padded.astype(np.int64)]
+    state = np.zeros((len(lengths), _BLOCK), dtype=np.uint8)
+    for number in range(by_block.shape[1]):
+        going = np.flatnonzero(blocks > number)
+        mixed = encryptor.update((state[going] ^ by_block[going, number]).tobytes())
+        state[going] = np.frombuffer(mixed, dtype=np.uint8).reshape(-1, _BLOCK)
+    return state
+
+
+def _one(text: bytes, key: bytes) -> bytes:
+    tag = CMAC(algorithms.AES(key))
+    tag.update(text)
+    return tag.finalize()
+
+
+def _doubled(block: bytes) -> bytes:
+    """Twice a number of GF(2¹²⁸): how RFC 4493 makes its subkeys."""
+    value = int.from_bytes(block, "big") << 1
+    return ((value ^ 0x87 if value >> 128 else value) & ((1 << 128) - 1)).to_bytes(_BLOCK, "big")

@@ -11,10 +11,9 @@ from targetdp._core import check
 from targetdp.guarantee import Guarantee
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey, fingerprint_of
-from targetdp.release._ledger._chain import Chain, LedgerDamaged, Pen
+from targetdp.release._ledger._chain import Chain, LedgerDamaged
 from targetdp.release._ledger._entries import LONGEST_NAME, LONGEST_REASON, Head, Reading
-from targetdp.release._ledger._history import History, ReleaseRow, history_of
-from targetdp.release._ledger._spending import LimitExceeded, Spending, measure
+from targetdp.release._ledger._spending import History, LimitExceeded, ReleaseRow, Spending, measure
 
 
 class Ledger:
@@ -139,7 +138,7 @@ class Ledger:
         if not isinstance(sha256, str) or not re.fullmatch(r"[0-9a-f]{64}", sha256):
             raise ValueError(f"sha256 = {sha256!r} is not a SHA-256: give 64 hex digits (lowercase)")
         with self._chain.writing() as pen:
-            row = self._row(pen, release_id)
+            row = _found(self._history(pen.reading), release_id)
             if row.state == "published":
                 if row.sha256 != sha256:
                     raise ValueError(
@@ -209,7 +208,7 @@ class Ledger:
         for head in certificate_heads:
             check.instance("certificate_heads", head, Head)
             found += reading.head_problems(head, f"a certificate (entry {head.number})")
-        return found + history_of(reading.entries).problems
+        return found + History.of(reading.entries).problems
 
     def resume(self, reason: str) -> Head:
         """Go on although the mark is lost or contradicts the ledger; reason and findings stay on record.
@@ -228,14 +227,11 @@ class Ledger:
 
     def _history(self, reading: Reading) -> History:
         """The history that a reading tells, if it can be believed."""
-        history = history_of(reading.entries)
+        history = History.of(reading.entries)
         problems = reading.chain_problems + reading.mark_problems() + history.problems
         if problems:
             raise LedgerDamaged(self.path, problems)
         return history
-
-    def _row(self, pen: Pen, release_id: str) -> ReleaseRow:
-        return _found(self._history(pen.reading), release_id)
 
 
 def check_first(population: str, charge: Charge, *, part: str | None, override: str | None) -> Spending:

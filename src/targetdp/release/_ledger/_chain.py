@@ -13,18 +13,7 @@ from typing import Any
 
 from targetdp._files import remove_drafts, write_whole
 from targetdp.release._keys import SigningKey, fingerprint_of
-from targetdp.release._ledger._entries import (
-    GENESIS,
-    OPENED,
-    Entry,
-    Head,
-    Reading,
-    canonical,
-    entry_message,
-    mark_fields,
-    mark_message,
-    mark_path,
-)
+from targetdp.release._ledger._entries import GENESIS, OPENED, Entry, Head, Reading, canonical, mark_path
 
 _APPLICATION = 0x74647031
 _BUSY_SECONDS = 60.0
@@ -79,9 +68,8 @@ class Pen:
             previous=GENESIS if last is None else last.hash,
             key=self._key.public,
         )
-        digest = draft.digest()
-        signature = self._key.sign(entry_message(digest))
-        entry = replace(draft, hash=digest, signature=signature)
+        unsigned = replace(draft, hash=draft.digest())
+        entry = replace(unsigned, signature=self._key.sign(unsigned.message()))
         self._connection.execute(
             f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 (constants)
             astuple(entry),
@@ -122,7 +110,7 @@ class Chain:
         # appear in between; then once more.
         for _ in range(2):
             mark = self._read_mark()
-            with self._connection("rw") as connection:
+            with self._connection() as connection:
                 entries = self._entries(connection)
             if mark is not None or len(entries) <= 1:
                 break
@@ -157,7 +145,7 @@ class Chain:
             raise ValueError(f"a new ledger at {self.path} needs the data holder's signing key: give key=")
         # What was released about whom is nobody else's business, and SQLite alone would let others read.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
-        with self._connection("rw") as connection:
+        with self._connection() as connection:
             # Asked of the database, not of the file's size: a killed process may have left half of a start.
             if not _is_empty(connection):
                 return
@@ -176,9 +164,9 @@ class Chain:
             connection.execute("COMMIT")
 
     @contextmanager
-    def _locked(self, mode: str = "rw") -> Iterator[sqlite3.Connection]:
+    def _locked(self) -> Iterator[sqlite3.Connection]:
         """A transaction that no other process writes in; what was not committed in it is undone."""
-        with self._connection(mode) as connection:
+        with self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -187,9 +175,9 @@ class Chain:
                     connection.execute("ROLLBACK")
 
     @contextmanager
-    def _connection(self, mode: str) -> Iterator[sqlite3.Connection]:
+    def _connection(self) -> Iterator[sqlite3.Connection]:
         # Readers open "rw", too: whoever comes first after a crash rolls back what was left half-written.
-        address = f"{self.path.absolute().as_uri()}?mode={mode}"
+        address = f"{self.path.absolute().as_uri()}?mode=rw"
         try:
             with closing(
                 sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
@@ -231,7 +219,7 @@ class Chain:
     def _write_mark(self, head: Head, key: SigningKey) -> None:
         """Replace the mark whole."""
         place = mark_path(self.path)
-        fields = mark_fields(head) | {"signature": key.sign(mark_message(head))}
+        fields = head.fields() | {"signature": key.sign(head.message())}
         remove_drafts(place.parent, place.name)  # the caller holds the lock
         # Whoever may read the ledger may read its mark.
         mode = stat.S_IMODE(self.path.stat().st_mode)

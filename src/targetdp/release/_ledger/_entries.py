@@ -29,6 +29,14 @@ class Head:
     number: int
     hash: str
 
+    def fields(self) -> dict[str, Any]:
+        """What a mark says of it."""
+        return {"ledger": self.ledger_id, "number": self.number, "hash": self.hash}
+
+    def message(self) -> bytes:
+        """What is signed of a mark. The words keep a signature from passing for one of something else."""
+        return f"targetdp ledger head {canonical(self.fields())}".encode()
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -48,6 +56,10 @@ class Entry:
     def digest(self) -> str:
         """SHA-256 of everything but hash and signature; the key is in it, so that nobody can sign anew."""
         return hashlib.sha256(canonical([*astuple(self)[:7], self.key]).encode()).hexdigest()
+
+    def message(self) -> bytes:
+        """What is signed of an entry."""
+        return f"targetdp ledger entry {self.hash}".encode()
 
     def is_well_formed(self) -> bool:
         """Whether every field has its type: another program may have written others."""
@@ -103,7 +115,7 @@ class Reading:
                     f"entry {entry.number} names another key than entry 1: a ledger has one key, "
                     "changes are not supported"
                 )
-            elif not is_signed(entry.key, entry.signature, entry_message(entry.hash)):
+            elif not is_signed(entry.key, entry.signature, entry.message()):
                 found.append(f"entry {entry.number} is not signed by the key of entry 1")
             before, number = entry.hash, entry.number
         if self.entries[0].kind != OPENED or not self.ledger_id:
@@ -123,7 +135,7 @@ class Reading:
             signature = fields["signature"]
         except (KeyError, TypeError, ValueError):
             return [f"{name} is malformed"]
-        if not is_signed(self.key, signature, mark_message(head)):
+        if not is_signed(self.key, signature, head.message()):
             return [f"{name} is not signed by the key of entry 1"]
         return self.head_problems(head, name)
 
@@ -150,18 +162,3 @@ def canonical(value: Any) -> str:
 def mark_path(path: Path) -> Path:
     """Where the mark of a ledger is."""
     return path.with_name(f"{path.name}.head")
-
-
-def entry_message(digest: str) -> bytes:
-    """What is signed of an entry. The words keep a signature from passing for one of something else."""
-    return f"targetdp ledger entry {digest}".encode()
-
-
-def mark_message(head: Head) -> bytes:
-    """What is signed of a mark."""
-    return f"targetdp ledger head {canonical(mark_fields(head))}".encode()
-
-
-def mark_fields(head: Head) -> dict[str, Any]:
-    """What a mark says."""
-    return {"ledger": head.ledger_id, "number": head.number, "hash": head.hash}

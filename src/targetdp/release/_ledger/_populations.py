@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._certificate._verify import verify_in_ledger
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._history import ReleaseRow
+from targetdp.release._ledger._spending import ReleaseRow
 from targetdp.release._settings import Settings
 
 _MOST_NAMED = 8

@@ -9,27 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from targetdp.report._figures import _caption as caption
-from targetdp.report._figures._choice import Chosen, Release
-from targetdp.report._figures._sheet import Sheet, finish, new_sheet, shortened
-from targetdp.report._figures._style import (
-    ALIKE,
-    BLACK,
-    CLASSIC,
-    DOUBLE,
-    NORMAL,
-    SINGLE,
-    SMALL,
-    STATUS_QUO,
-    TARGETED,
-    Star,
-    bar_colors,
-    look,
-    printable,
-    short,
-    style,
-    whole,
-)
+from targetdp.report._figures import _choice as choice
+from targetdp.report._figures import _style as style
+from targetdp.report._figures._choice import Release, ShownCells
+from targetdp.report._figures._drawing import figure
 from targetdp.tradeoff import in_words
 
 _HEIGHT = 2.9
@@ -45,27 +28,29 @@ _HEAD = 1.22
 
 @dataclass(frozen=True)
 class _Group:
-    technology: Star
+    technology: style.Star
     below: str
     bars: tuple[tuple[str | None, Release], ...]
     """A mechanism, where there is one, and its release."""
 
 
-def accuracy_figure(shown: Sequence[Chosen]) -> Figure:
+@figure("figure2_accuracy", title="Figure 2: accuracy by technology", place=1)
+def accuracy_figure(shown: Sequence[ShownCells]) -> Figure:
     """Bars for one or two programs, side by side or below each other.
 
     Above each bar stands the accuracy, and under it what the release costs in the program's own units.
     """
-    with style():
+    with style.applied():
         # Three bars in a group need the width of a page, with the programs below each other.
         wide = any(len(one.curves) > _NARROW for one in shown)
         rows, columns = (len(shown), 1) if wide else (1, len(shown))
-        sheet = new_sheet(DOUBLE if wide or len(shown) > 1 else SINGLE, [_HEIGHT] * rows, columns)
+        width = style.DOUBLE if wide or len(shown) > 1 else style.SINGLE
+        sheet = style.new_sheet(width, [_HEIGHT] * rows, columns)
         panels = [panel for row in sheet.panels for panel in row]
         for panel, letter, one in zip(panels, "AB", shown, strict=False):
             _bars(panel, one)
-            name = f"{letter}  {caption.heading(one)}" if len(shown) > 1 else caption.heading(one)
-            panel.set_title(shortened(sheet, name, NORMAL), loc="left", fontweight="bold")
+            name = f"{letter}  {choice.heading(one)}" if len(shown) > 1 else choice.heading(one)
+            panel.set_title(style.shortened(sheet, name, style.NORMAL), loc="left", fontweight="bold")
         _same_height(panels)
         for row in sheet.panels:
             row[0].set_ylabel("Accuracy (share of people decided rightly)")
@@ -75,7 +60,7 @@ def accuracy_figure(shown: Sequence[Chosen]) -> Figure:
         return sheet.figure
 
 
-def _bars(panel: Axes, one: Chosen) -> None:
+def _bars(panel: Axes, one: ShownCells) -> None:
     at, ticks, names, tallest = 0.0, [], [], one.program.chance or 0.0
     for group in _groups(one):
         first = at
@@ -92,7 +77,7 @@ def _bars(panel: Axes, one: Chosen) -> None:
     panel.tick_params(axis="x", length=0)
     panel.grid(visible=False, axis="x")
     if one.program.chance is not None:
-        panel.axhline(one.program.chance, color=BLACK, lw=0.9, ls=(0, (2, 2)), zorder=3)
+        panel.axhline(one.program.chance, color=style.BLACK, lw=0.9, ls=(0, (2, 2)), zorder=3)
 
 
 def _same_height(panels: Sequence[Axes]) -> None:
@@ -102,7 +87,7 @@ def _same_height(panels: Sequence[Axes]) -> None:
         panel.set_ylim(0, top)
 
 
-def _prices(panel: Axes, one: Chosen) -> None:
+def _prices(panel: Axes, one: ShownCells) -> None:
     at = 0.0
     for group in _groups(one):
         for _, release in group.bars:
@@ -111,77 +96,79 @@ def _prices(panel: Axes, one: Chosen) -> None:
         at += _GAP
 
 
-def _groups(one: Chosen) -> list[_Group]:
-    found = [_Group(STATUS_QUO, "Status\nquo", ((None, one.status_quo),))]
+def _groups(one: ShownCells) -> list[_Group]:
+    groups = [_Group(style.STATUS_QUO, "Status\nquo", ((None, one.status_quo),))]
     if one.alike is not None:
-        found.append(_Group(ALIKE, f"k-anonymity\ngroups of {one.alike.group_size}", ((None, one.alike),)))
+        below = f"k-anonymity\ngroups of {one.alike.group_size}"
+        groups.append(_Group(style.ALIKE, below, ((None, one.alike),)))
     # Without a guarantee, B only names the noise.
     clipped = one.program.rows == "clip"
     classic, targeted = ("Classic DP", "Targeted DP") if clipped else ("no guarantee", "no guarantee")
     for technology, below, at in (
-        (CLASSIC, f"{classic}\nB = 2", one.classic),
-        (TARGETED, f"{targeted}\nB = {one.B:g}" if one.B is not None else "", one.targeted),
+        (style.CLASSIC, f"{classic}\nB = 2", one.classic),
+        (style.TARGETED, f"{targeted}\nB = {one.B:g}" if one.B is not None else "", one.targeted),
     ):
         bars = [(name, release) for name in one.curves if (release := at(name)) is not None]
         if bars:
-            found.append(_Group(technology, below, tuple(bars)))
-    return found
+            groups.append(_Group(technology, below, tuple(bars)))
+    return groups
 
 
-def _bar(panel: Axes, at: float, technology: Star, mechanism: str | None, release: Release) -> float:
+def _bar(panel: Axes, at: float, technology: style.Star, mechanism: str | None, release: Release) -> float:
     """Draw a bar with its interval; how high it reaches."""
-    found = release.figure("accuracy")
-    if found.mean is None:
+    accuracy = release.figure("accuracy")
+    mean, low, high = accuracy.mean, accuracy.low, accuracy.high
+    if mean is None:
         return 0.0
-    panel.bar(at, found.mean, _BAR, linewidth=0.8, zorder=2, **bar_colors(mechanism, technology.color))
-    if found.low is not None and found.high is not None:
+    panel.bar(at, mean, _BAR, linewidth=0.8, zorder=2, **style.bar_colors(mechanism, technology.color))
+    if low is not None and high is not None:
         panel.errorbar(
-            at, found.mean, [[max(0.0, found.mean - found.low)], [max(0.0, found.high - found.mean)]],
-            fmt="none", ecolor=BLACK, elinewidth=0.8, capsize=2, capthick=0.8, zorder=4,
+            at, mean, [[max(0.0, mean - low)], [max(0.0, high - mean)]],
+            fmt="none", ecolor=style.BLACK, elinewidth=0.8, capsize=2, capthick=0.8, zorder=4,
         )  # fmt: skip
-    return found.mean if found.high is None else found.high
+    return mean if high is None else high
 
 
-def _price(panel: Axes, at: float, release: Release, one: Chosen) -> None:
+def _price(panel: Axes, at: float, release: Release, one: ShownCells) -> None:
     """Two lines above a bar: the accuracy, and what it means to the program."""
-    found = release.figure("accuracy")
-    top = found.at_best or 0.0
+    accuracy = release.figure("accuracy")
+    top = accuracy.at_best or 0.0
     low, high = panel.get_ylim()
     chance = one.program.chance
     if chance is not None and top <= chance <= top + (high - low) * 0.1:
         top = chance  # the line does not cross the words
-    words = "not\ndefined" if found.mean is None else f"{found.mean:.3f}"
+    words = "not\ndefined" if accuracy.mean is None else f"{accuracy.mean:.3f}"
     price = _cost(release, one)
     panel.annotate(
-        words if price is None else f"{words}\n{price}", (at, top), xytext=(0, 2.5), fontsize=SMALL,
+        words if price is None else f"{words}\n{price}", (at, top), xytext=(0, 2.5), fontsize=style.SMALL,
         textcoords="offset points", ha="center", va="bottom", zorder=5, linespacing=1.15,
     )  # fmt: skip
 
 
-def _cost(release: Release, one: Chosen) -> str | None:
+def _cost(release: Release, one: ShownCells) -> str | None:
     objective = one.program.objective
     if objective.drawn is not None and release is one.status_quo:
         return "±0"
     if objective.drawn is None and not objective.is_money:
         return None
     cost = release.figure(objective.drawn or objective.metric).mean
-    return None if cost is None else short(cost, signed=objective.drawn is not None)
+    return None if cost is None else style.short(cost, signed=objective.drawn is not None)
 
 
-def _told(one: Chosen) -> str:
+def _second_line(one: ShownCells) -> str:
     """What the second line above a bar is."""
     objective, more = one.program.objective, ""
     if objective.drawn is None and not objective.is_money:
         return ""
     if objective.is_money and one.program.unit not in {"", "people"}:
-        more = f" in {printable(one.program.unit, 12)}"
+        more = f" in {style.printable(one.program.unit, 12)}"
     if objective.drawn is not None and (today := one.status_quo.figure(objective.metric).mean) is not None:
-        more = f" beyond today's {whole(today)}"
+        more = f" beyond today's {style.whole(today)}"
     counted = objective.noun or in_words(objective.metric)
     return f"{one.program.label}: below the accuracy, {counted}{more}."
 
 
-def _chance(shown: Sequence[Chosen]) -> str:
+def _chance(shown: Sequence[ShownCells]) -> str:
     known = [
         (f"{letter} " if len(shown) > 1 else "") + f"{one.program.chance:.3f}"
         for letter, one in zip("AB", shown, strict=False) if one.program.chance is not None
@@ -189,28 +176,19 @@ def _chance(shown: Sequence[Chosen]) -> str:
     return f"deciding without looking at anyone ({', '.join(known)})" if known else ""
 
 
-def _finish(sheet: Sheet, shown: Sequence[Chosen]) -> None:
+def _finish(sheet: style.Sheet, shown: Sequence[ShownCells]) -> None:
     mechanisms = dict.fromkeys(name for one in shown for name in one.curves)
     handles: list[Artist] = [
-        Patch(linewidth=0.8, label=f"DP by {look(name).words}", **bar_colors(name, _ANY))
+        Patch(linewidth=0.8, label=f"DP by {style.of(name).words}", **style.bar_colors(name, _ANY))
         for name in mechanisms
     ]  # fmt: skip
     if chance := _chance(shown):
-        handles.append(
-            Line2D(
-                [],
-                [],
-                color=BLACK,
-                lw=0.9,
-                ls=(0, (2, 2)),
-                label=chance,
-            )
-        )
+        handles.append(Line2D([], [], color=style.BLACK, lw=0.9, ls=(0, (2, 2)), label=chance))
     note = " ".join(
         part for part in (
-            *map(_told, shown), caption.whose(shown), caption.guarantees(shown),
-            caption.without_guarantee(shown), caption.intervals(shown, attacks=False),
+            *map(_second_line, shown), choice.whose(shown), choice.guarantees(shown),
+            choice.without_guarantee(shown), choice.intervals(shown, attacks=False),
         ) if part
     )  # fmt: skip
     marked = any(one.program.for_the_data_holder_only for one in shown)
-    finish(sheet, legend=handles, note=note, marked=marked)
+    style.finish(sheet, legend=handles, note=note, marked=marked)

@@ -1,18 +1,20 @@
-"""What the figures need of a finished sweep, read from its folder."""
+"""What figures show of a finished sweep: its releases, which of them are drawn, and the words below."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from targetdp.normalization import CONDITIONS, RowRule
 from targetdp.programs import Objective, objective_of
-from targetdp.report._figures._style import printable
+from targetdp.report._figures._style import delta_words, epsilon_words, printable
 from targetdp.tradeoff import (
     CLASSIC,
     MARK,
+    PROJECTION,
     SOURCE,
     STATUS_QUO,
+    Cell,
     Estimate,
     Grid,
     read_figures,
@@ -24,17 +26,10 @@ _UNDEFINED = Estimate()
 
 
 @dataclass(frozen=True)
-class Release:
-    """One release of the grid with its figures; what does not apply to its mechanism is None."""
+class Release(Cell):
+    """A cell of the grid with its figures."""
 
-    mechanism: str
-    figures: Mapping[str, Estimate]
-    B: float | None = None
-    epsilon: float | None = None
-    delta: float | None = None
-    epsilon2: float | None = None
-    k: int | None = None
-    group_size: int | None = None
+    figures: Mapping[str, Estimate] = field(default_factory=dict)
 
     def figure(self, metric: str) -> Estimate:
         """A figure; undefined if the sweep did not measure it."""
@@ -114,18 +109,13 @@ def read_program(folder: Path) -> SweptProgram:
             "new folder"
         ) from error
     made_of = run["made_of"]
-    releases = tuple(
-        Release(
-            cell["mechanism"], figures.get(cell["name"], {}), B=cell["B"], epsilon=cell["epsilon"],
-            delta=cell["delta"], epsilon2=cell["epsilon2"], k=cell["k"], group_size=cell["group_size"],
-        )
-        for cell in run["cells"]
-    )  # fmt: skip
+    releases = (Release(**cell, figures=figures.get(cell["name"], {})) for cell in run["cells"])
     return SweptProgram(
         name=run["program"], metric=run["objective"]["metric"], best=run["objective"]["best"],
         unit=str(made_of.get("unit", "")), people=run["people"], simulations=int(made_of["simulations"]),
-        source=run[SOURCE], for_the_data_holder_only=run[MARK], releases=releases, chance=run.get("chance"),
-        kind=run.get("kind"), scales=(made_of.get("scales") or {}).get("source"), rows=run["rows"],
+        source=run[SOURCE], for_the_data_holder_only=run[MARK], releases=tuple(releases),
+        chance=run.get("chance"), kind=run.get("kind"), rows=run["rows"],
+        scales=(made_of.get("scales") or {}).get("source"),
     )  # fmt: skip
 
 
@@ -147,7 +137,7 @@ _FIRST, _MOST = Grid.mechanisms, 3
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ShownCells:
     """What is drawn of a sweep. ``curves`` has for each mechanism its releases by B, all at one ε and δ."""
 
     program: SweptProgram
@@ -174,26 +164,26 @@ class Chosen:
     def notes(self) -> tuple[str, ...]:
         """Where the sweep did not have the paper's own points, in words."""
         B, epsilon = PAPER.get(self.program.metric, _OTHER)
-        found = []
+        notes = []
         if self.B is not None and self.B != B:
-            found.append(
+            notes.append(
                 f"{self.program.name}: targeted DP is shown at B = {self.B:g}, nearest to the paper's {B:g}"
             )
         if self.epsilon is not None and self.epsilon != epsilon:
-            found.append(
+            notes.append(
                 f"{self.program.name}: ε = {self.epsilon:g} is shown, the nearest to the paper's {epsilon:g}"
             )
         if self.alike is not None and self.alike.group_size != 2:
-            found.append(f"{self.program.name}: the smallest groups alike are of {self.alike.group_size}")
+            notes.append(f"{self.program.name}: the smallest groups alike are of {self.alike.group_size}")
         if self.left_out:
-            found.append(f"{self.program.name}: not drawn are {', '.join(self.left_out)}")
-        return tuple(found)
+            notes.append(f"{self.program.name}: not drawn are {', '.join(self.left_out)}")
+        return tuple(notes)
 
     def _at(self, mechanism: str, B: float) -> Release | None:
         return next((one for one in self.curves.get(mechanism, ()) if one.B == B), None)
 
 
-def choose(program: SweptProgram) -> Chosen:
+def choose(program: SweptProgram) -> ShownCells:
     """Choose by the rules above."""
     B, epsilon = PAPER.get(program.metric, _OTHER)
     noisy = program.noisy
@@ -202,7 +192,7 @@ def choose(program: SweptProgram) -> Chosen:
     shown = _nearest(epsilon, [one.epsilon for one in noisy if one.epsilon is not None], smaller=True)
     curves = {name: _curve(name, noisy, shown) for name in drawn}
     below = [one.B for curve in curves.values() for one in curve if one.B is not None and one.B < CLASSIC]
-    return Chosen(
+    return ShownCells(
         program=program, curves=curves, epsilon=shown, B=_nearest(B, below, smaller=False),
         delta=max((one.delta for one in noisy if one.delta is not None), default=None),
         alike=min(program.alike, key=lambda one: one.group_size or 0, default=None),
@@ -229,3 +219,61 @@ def _nearest(wanted: float, values: list[float], *, smaller: bool) -> float | No
         key=lambda x: (round(abs(math.log(x / wanted)), 9), x if smaller else -x),
         default=None,
     )
+
+
+# The words under a figure: what was compared, on whom, and on which conditions a guarantee stands.
+
+_HOLDS = "A guarantee (B, ε, δ) is for a release, one row per person, between people within B of each other."
+
+
+def guarantees(shown: Sequence[ShownCells]) -> str:
+    """The ε and δ of each program, what the printed noise truly gives, and the conditions."""
+    noisy = [one for one in shown if one.epsilon is not None and one.delta is not None]
+    parts = [_claim(one) for one in noisy if one.program.rows == "clip"]
+    claimed = [f"Claimed: {'; '.join(parts)}.", _HOLDS] if parts else []
+    conditions = dict.fromkeys(one.program.condition for one in noisy)
+    return " ".join([*claimed, *(text for text in conditions if text)])
+
+
+def without_guarantee(shown: Sequence[ShownCells]) -> str:
+    """What of a figure promises nothing."""
+    if all(one.program.rows != "clip" for one in shown):
+        return "Nothing that is drawn here has a guarantee."
+    more = any(one.program.rows != "clip" for one in shown)
+    which = (
+        "The status quo, k-anonymity and rows that are not clipped"
+        if more
+        else "The status quo and k-anonymity"
+    )
+    return f"{which} have no guarantee."
+
+
+def intervals(shown: Sequence[ShownCells], *, attacks: bool) -> str:
+    """What the intervals know; an attack on a release that was tried once has its own."""
+    counts = list(dict.fromkeys(one.program.simulations for one in shown))
+    if counts == [1]:
+        once = "Every release was tried once: how others would vary is not known"
+        return f"{once}, and whiskers are the attacks' own 95% intervals." if attacks else f"{once}."
+    many = " and ".join(f"{count:,}" for count in counts)
+    means = f"Whiskers: 95% intervals for the mean over {many} simulations (other noise, not other people)"
+    return f"{means}; those of releases tried once are the attacks' own." if attacks else f"{means}."
+
+
+def heading(one: ShownCells) -> str:
+    """A program and its kind."""
+    kind = f": {printable(one.program.kind, 16)} program" if one.program.kind else ""
+    return f"{one.program.label}{kind}"
+
+
+def whose(shown: Sequence[ShownCells]) -> str:
+    """How many people each program has, and whose rows they are."""
+    return "; ".join(f"{one.program.label}: {one.program.whom}" for one in shown) + "."
+
+
+def _claim(one: ShownCells) -> str:
+    assert one.epsilon is not None  # noqa: S101 (the caller looked)
+    assert one.delta is not None  # noqa: S101
+    claim = f"{one.program.label} {epsilon_words(one.epsilon)}, {delta_words(one.delta)}"
+    true = [release.figure("exact_epsilon").mean for release in one.curves.get(PROJECTION, ())]
+    known = [epsilon for epsilon in true if epsilon is not None]
+    return f"{claim} (the noise as printed truly gives {epsilon_words(max(known))})" if known else claim

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -9,17 +10,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import COMPARED_COLUMNS, LEAST_NOISE, least_noise, noise_mechanisms
-from targetdp.report._figures._sheet import finish, new_sheet
-from targetdp.report._figures._style import (
-    BLACK,
-    DOUBLE,
-    SINGLE,
-    SMALL,
-    delta_words,
-    epsilon_words,
-    look,
-    style,
-)
+from targetdp.report._figures import _style as style
+from targetdp.report._figures._drawing import figure
 from targetdp.tradeoff import PROJECTION
 
 # How loud each mechanism is for one guarantee, by the number of columns. No data are looked at.
@@ -28,6 +20,7 @@ TOGO = Guarantee(0.25, 4.0, 1 / 4202)
 """The paper's claim for its aid program (Figures 2 and 3)."""
 COLUMNS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 400, 1000)
 COMPARED = (PROJECTION, "gaussian", "spherical-laplace")
+_BAND: dict[str, Any] = {"color": "#C9C9C9", "lw": 6, "ls": "-", "zorder": 2}
 
 
 @dataclass(frozen=True)
@@ -58,23 +51,24 @@ def compare_noise(guarantee: Guarantee = TOGO, columns: Sequence[int] = COLUMNS)
     )
 
 
+@figure(
+    "noise_by_columns",
+    title="Noise by number of columns, for one guarantee",
+    place=3,
+    data=compare_noise,
+)
 def noise_figure(compared: NoiseComparison, *, marked: bool = False) -> Figure:
     """Both axes are logarithmic; lower is quieter."""
-    with style():
-        sheet = new_sheet(SINGLE, [2.7], 1)
+    with style.applied():
+        sheet = style.new_sheet(style.SINGLE, [2.7], 1)
         panel = sheet.panels[0][0]
-        handles = []
+        handles: list[Line2D] = []
         for name, values in compared.noise.items():
-            least, drawn = name == LEAST_NOISE, look(name)
-            # The least noise is one of the others: a broad band behind it.
-            (line,) = panel.plot(
-                compared.columns, values, color="#C9C9C9" if least else drawn.color, lw=6 if least else 1.2,
-                ls="-" if least else drawn.line, marker=None if least else drawn.mark, ms=3.4, mew=0.8,
-                mfc=drawn.color if drawn.filled else "white", zorder=2 if least else 3,
-                solid_capstyle="round",
-                label="least noise: the quietest registered" if least else drawn.words,
-            )  # fmt: skip
-            handles.append(line)
+            if name == LEAST_NOISE:  # it is one of the others: a broad band behind it
+                drawn = _BAND | {"label": "least noise: the quietest registered"}
+            else:
+                drawn = style.of(name).curve(1.2, 3.4, 0.8) | {"label": style.of(name).words, "zorder": 3}
+            handles += panel.plot(compared.columns, values, solid_capstyle="round", **drawn)
         panel.set_xscale("log")
         panel.set_yscale("log")
         panel.yaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
@@ -85,9 +79,9 @@ def noise_figure(compared: NoiseComparison, *, marked: bool = False) -> Figure:
         panel.set_ylabel("Noise on each coordinate\n(deviation, in units of B)")
         panel.text(
             0.98, 0.03, "lower: less noise, for the same guarantee", transform=panel.transAxes, ha="right",
-            fontsize=SMALL,
+            fontsize=style.SMALL,
         )  # fmt: skip
-        finish(sheet, legend=handles, note=_noise_note(compared), marked=marked)
+        style.finish(sheet, legend=handles, note=_noise_note(compared), marked=marked)
         return sheet.figure
 
 
@@ -95,11 +89,11 @@ def _noise_note(compared: NoiseComparison) -> str:
     g = compared.guarantee
     runs: list[str] = []
     for d, name in zip(compared.columns, compared.quietest, strict=True):
-        if not runs or not runs[-1].startswith(look(name).words):
-            runs.append(f"{look(name).words} from d = {d:,}")
+        if not runs or not runs[-1].startswith(style.of(name).words):
+            runs.append(f"{style.of(name).words} from d = {d:,}")
     return (
-        f"For {epsilon_words(g.epsilon)}, {delta_words(g.delta)} between rows within B, at any B; "
-        f"computed at B = {g.B:g}. Rows have length at most 1. Least noise is {', '.join(runs)}."
+        f"For {style.epsilon_words(g.epsilon)}, {style.delta_words(g.delta)} between rows within B, at any "
+        f"B; computed at B = {g.B:g}. Rows have length at most 1. Least noise is {', '.join(runs)}."
     )
 
 
@@ -125,20 +119,26 @@ def epsilon_curves(
     guarantee: Guarantee = TOGO, dimensions: int = DIMENSIONS, distances: Sequence[float] = DISTANCES
 ) -> EpsilonCurves:
     """Ask the mechanisms themselves."""
-    found = {
-        name: tuple(
+    epsilon = {}
+    for name in COMPARED:
+        mechanism = noise_mechanisms()[name](guarantee)
+        epsilon[name] = tuple(
             mechanism.epsilon(distance=r, delta=guarantee.delta, dimensions=dimensions) for r in distances
         )
-        for name, mechanism in ((name, noise_mechanisms()[name](guarantee)) for name in COMPARED)
-    }
     quietest = least_noise(guarantee, dimensions).name
-    return EpsilonCurves(guarantee, dimensions, tuple(distances), found, quietest)
+    return EpsilonCurves(guarantee, dimensions, tuple(distances), epsilon, quietest)
 
 
+@figure(
+    "epsilon_by_distance",
+    title="Exact epsilon by distance, for one guarantee",
+    place=4,
+    data=epsilon_curves,
+)
 def epsilon_figure(curves: EpsilonCurves, *, marked: bool = False) -> Figure:
     """All distances on the left, those up to 2B on the right."""
-    with style():
-        sheet = new_sheet(DOUBLE, [2.6], 2)
+    with style.applied():
+        sheet = style.new_sheet(style.DOUBLE, [2.6], 2)
         g = curves.guarantee
         near = [i for i, r in enumerate(curves.distances) if r <= 2 * g.B]
         for panel, letter, shown in zip(
@@ -148,11 +148,10 @@ def epsilon_figure(curves: EpsilonCurves, *, marked: bool = False) -> Figure:
                 panel.plot(
                     # Rows that do not differ cannot be told apart: every curve begins at 0.
                     [0.0, *(curves.distances[i] for i in shown)], [0.0, *(values[i] for i in shown)],
-                    color=look(name).color, ls=look(name).line, lw=1.3, marker=look(name).mark, ms=3.6,
-                    mew=0.8, mfc=look(name).color if look(name).filled else "white", zorder=3,
-                    markevery=(1 + "AB".index(letter), max(1, len(shown) // 7)),
+                    markevery=(1 + "AB".index(letter), max(1, len(shown) // 7)), zorder=3,
+                    **style.of(name).curve(1.3, 3.6, 0.8),
                 )  # fmt: skip
-            panel.axvline(g.B, color=BLACK, lw=0.8, ls=(0, (2, 2)), zorder=2)
+            panel.axvline(g.B, color=style.BLACK, lw=0.8, ls=(0, (2, 2)), zorder=2)
             panel.set_xlim(0, curves.distances[shown[-1]] * 1.02)
             panel.set_ylim(0, None)
             panel.set_xlabel("Distance r between two people's rows")
@@ -160,36 +159,33 @@ def epsilon_figure(curves: EpsilonCurves, *, marked: bool = False) -> Figure:
         left.set_title("A  All distances", loc="left", fontweight="bold")
         right.set_title("B  Up to 2B", loc="left", fontweight="bold")
         left.set_ylabel("Exact ε\n← more private     less private →", linespacing=1.35)
-        right.axhline(g.epsilon, color=BLACK, lw=0.8, ls=(0, (2, 2)), zorder=2)
+        right.axhline(g.epsilon, color=style.BLACK, lw=0.8, ls=(0, (2, 2)), zorder=2)
         for panel in (left, right):
             panel.annotate(
                 f"B = {g.B:g}", (g.B, 1), xytext=(3, -2), xycoords=("data", "axes fraction"), ha="left",
-                textcoords="offset points", va="top", fontsize=SMALL,
+                textcoords="offset points", va="top", fontsize=style.SMALL,
             )  # fmt: skip
         right.annotate(
-            f"claimed {epsilon_words(g.epsilon)}", (0, g.epsilon), xytext=(4, 3), fontsize=SMALL,
+            f"claimed {style.epsilon_words(g.epsilon)}", (0, g.epsilon), xytext=(4, 3), fontsize=style.SMALL,
             textcoords="offset points", ha="left", va="bottom",
         )  # fmt: skip
-        finish(sheet, legend=_key(curves), note=_epsilon_note(curves), marked=marked)
+        style.finish(sheet, legend=_key(curves), note=_epsilon_note(curves), marked=marked)
         return sheet.figure
 
 
 def _key(curves: EpsilonCurves) -> list[Line2D]:
+    least = {curves.quietest: " (least noise)"}
     return [
-        Line2D(
-            [], [], color=look(name).color, ls=look(name).line, lw=1.3, marker=look(name).mark, ms=3.6,
-            mew=0.8, mfc=look(name).color if look(name).filled else "white",
-            label=look(name).words + (" (least noise)" if name == curves.quietest else ""),
-        )
-        for name in curves.epsilon
-    ]  # fmt: skip
+        Line2D([], [], label=drawn.words + least.get(name, ""), **drawn.curve(1.3, 3.6, 0.8))
+        for name, drawn in ((name, style.of(name)) for name in curves.epsilon)
+    ]
 
 
 def _epsilon_note(curves: EpsilonCurves) -> str:
     g = curves.guarantee
     return (
-        f"Every mechanism is calibrated to one claim: B = {g.B:g}, {epsilon_words(g.epsilon)}, "
-        f"{delta_words(g.delta)}, on {curves.dimensions:,} columns. Shown is the smallest ε that holds at "
-        "that δ for one release, with one row per person, between two people at distance r; rows have length "
-        "at most 1, so nobody is farther apart than 2."
+        f"Every mechanism is calibrated to one claim: B = {g.B:g}, {style.epsilon_words(g.epsilon)}, "
+        f"{style.delta_words(g.delta)}, on {curves.dimensions:,} columns. Shown is the smallest ε that "
+        "holds at that δ for one release, with one row per person, between two people at distance r; "
+        "rows have length at most 1, so nobody is farther apart than 2."
     )

@@ -1,40 +1,69 @@
-"""Figures as files, in three formats: all of them or none, and the same bytes every time."""
+"""Figures as files, in three formats: all of them or none, and the same bytes every time.
+
+A figure is a function in one file of this folder that declares its name and what it needs with `figure`.
+There is no list of them to keep in step: `figures` finds them all.
+"""
 
 import io
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from matplotlib.figure import Figure
 
-from targetdp._core import __version__
+from targetdp._core import __version__, import_all
 from targetdp._files import sync_folder, write_new
 from targetdp.programs import MARK
-from targetdp.report._figures._accuracy import accuracy_figure
 from targetdp.report._figures._choice import SweptProgram, choose
-from targetdp.report._figures._curves import (
-    EpsilonCurves,
-    NoiseComparison,
-    compare_noise,
-    epsilon_curves,
-    epsilon_figure,
-    noise_figure,
-)
-from targetdp.report._figures._style import style
-from targetdp.report._figures._tradeoff import tradeoff_figure
+from targetdp.report._figures._style import applied
 
-# All figures of one or two sweeps.
+_Draw = TypeVar("_Draw", bound=Callable[..., Figure])
 
-TITLES = {
-    "figure2_accuracy": "Figure 2: accuracy by technology",
-    "figure3_tradeoff": "Figure 3: the program against each protection",
-    "noise_by_columns": "Noise by number of columns, for one guarantee",
-    "epsilon_by_distance": "Exact epsilon by distance, for one guarantee",
-}
-"""Every figure, by the name of its files."""
+
+@dataclass(frozen=True)
+class FigureDeclaration:
+    """What a file declares of its figure; see `figure` for the parts."""
+
+    name: str
+    title: str
+    place: int
+    data: Callable[[], Any] | None
+    draw: Callable[..., Figure]
+
+
+_FIGURES: dict[str, FigureDeclaration] = {}
+
+
+def figure(
+    name: str, *, title: str, place: int, data: Callable[[], Any] | None = None
+) -> Callable[[_Draw], _Draw]:
+    """Declare a figure: the decorated function is drawn with all others from then on.
+
+    Args:
+        name: That of its files.
+        title: What the files and the command line call it.
+        place: Where it stands among the figures.
+        data: What computes the figure's data, if it is not drawn from sweeps. The function is handed these
+            data and ``marked=``; without it, what `choose` makes of each sweep.
+
+    Returns:
+        A decorator that leaves the function as it is.
+    """
+
+    def declare(draw: _Draw) -> _Draw:
+        _FIGURES[name] = FigureDeclaration(name, title, place, data, draw)
+        return draw
+
+    return declare
+
+
+def figures() -> dict[str, FigureDeclaration]:
+    """Every figure by its name, in the order of their places."""
+    import_all("targetdp.report._figures")
+    return {one.name: one for one in sorted(_FIGURES.values(), key=lambda one: one.place)}
 
 
 @dataclass(frozen=True)
@@ -47,11 +76,7 @@ class Drawn:
     marked: bool
 
 
-def draw_all(
-    programs: Sequence[SweptProgram],
-    noise: NoiseComparison | None = None,
-    curves: EpsilonCurves | None = None,
-) -> tuple[Drawn, ...]:
+def draw_all(programs: Sequence[SweptProgram]) -> tuple[Drawn, ...]:
     """Draw every figure. Once one sweep is for the data holder only, all figures beside it are marked."""
     if not 1 <= len(programs) <= 2:
         raise ValueError(
@@ -60,13 +85,13 @@ def draw_all(
         )
     marked = any(program.for_the_data_holder_only for program in programs)
     shown = [choose(program) for program in programs]
-    figures = {
-        "figure2_accuracy": accuracy_figure(shown),
-        "figure3_tradeoff": tradeoff_figure(shown),
-        "noise_by_columns": noise_figure(noise or compare_noise(), marked=marked),
-        "epsilon_by_distance": epsilon_figure(curves or epsilon_curves(), marked=marked),
-    }
-    return tuple(Drawn(name, TITLES[name], figure, marked) for name, figure in figures.items())
+    return tuple(
+        Drawn(
+            one.name, one.title, one.draw(shown) if one.data is None else one.draw(one.data(), marked=marked),
+            marked,
+        )
+        for one in figures().values()
+    )  # fmt: skip
 
 
 FORMATS = ("png", "svg", "pdf")
@@ -78,7 +103,7 @@ def must_be_free(folder: Path, *, force: bool) -> None:
         raise ValueError(f"out = {folder} is a file: give the name of a folder")
     if not folder.absolute().parent.is_dir():
         raise ValueError(f"out = {folder}: its folder does not exist; create it first")
-    for name in (f"{name}.{kind}" for name in TITLES for kind in FORMATS):
+    for name in (f"{name}.{kind}" for name in figures() for kind in FORMATS):
         path = folder / name
         if path.is_dir():
             raise ValueError(f"{path} is a folder: move it away, or choose another --out")
@@ -117,7 +142,7 @@ def save_figures(drawn: Sequence[Drawn], folder: Path, *, force: bool = False) -
 def rendered(one: Drawn, kind: str) -> bytes:
     """A figure's file. It tells no time and no machine, so that two runs give the same bytes."""
     sink = io.BytesIO()
-    with style():
+    with applied():
         one.figure.savefig(sink, format=kind, metadata=_metadata(one, kind))
     return sink.getvalue()
 

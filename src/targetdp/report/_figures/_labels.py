@@ -12,8 +12,7 @@ from matplotlib.text import Annotation
 from numpy.typing import NDArray
 
 from targetdp._core import Floats
-from targetdp.report._figures._sheet import renderer_of
-from targetdp.report._figures._style import GRAY, SMALL, WHITE
+from targetdp.report._figures import _style as style
 
 Truths = NDArray[np.bool_]
 
@@ -50,7 +49,7 @@ def place_labels(
     """
     figure = panel.get_figure(root=True)
     assert figure is not None  # noqa: S101 (a panel is in a figure)
-    renderer, pixels = renderer_of(figure), figure.dpi / 72
+    renderer, pixels = style.renderer_of(figure), figure.dpi / 72
     sizes = np.array([[one.size * pixels / 2] for one in labels])
     spots = panel.transData.transform([(one.x, one.y) for one in labels]) if labels else np.empty((0, 2))
     marks = np.hstack([spots - sizes, spots + sizes]) if labels else np.empty((0, 4))
@@ -66,11 +65,11 @@ def place_labels(
             continue
         label = panel.annotate(
             one.words, (one.x, one.y), xytext=(0, 0), textcoords="offset points", ha="center", va="center",
-            fontsize=SMALL, color=one.color, fontweight="normal" if one.minor else "bold", zorder=6,
-            arrowprops={"arrowstyle": "-", "color": GRAY, "lw": 0.4, "shrinkA": 0, "shrinkB": 2},
+            fontsize=style.SMALL, color=one.color, fontweight="normal" if one.minor else "bold", zorder=6,
+            arrowprops={"arrowstyle": "-", "color": style.GRAY, "lw": 0.4, "shrinkA": 0, "shrinkB": 2},
         )  # fmt: skip
         label.set_in_layout(False)
-        label.set_path_effects([Stroke(linewidth=1.6, foreground=WHITE), Normal()])
+        label.set_path_effects([Stroke(linewidth=1.6, foreground=style.WHITE), Normal()])
         box = label.get_window_extent(renderer)
         place = room.find(i, (box.width / 2 + 0.8 * pixels, box.height / 2 + 0.3 * pixels))
         if place is None or (one.minor and place.crossed > _STRUCK):
@@ -133,14 +132,14 @@ class _Room:
         if (box[:2] < low).any() or (box[2:] > high).any() or self._is_taken(box):
             return None
         # A mark that lies on this one cannot be told from it by where a label is.
-        others = self._marks[~_overlap(self._marks[point], self._marks)]
+        apart = self._marks[~_overlap(self._marks[point], self._marks)]
         own = float(_distances(box, spot[None])[0])
         lead = np.empty((0, 2))
         if own > radius + _LEADER * self._pixels:
             lead = _lead(spot, middle, box)
-            if any(_inside(dot, boxes).any() for dot in lead for boxes in (self._labels, others)):
+            if any(_inside(dot, boxes).any() for dot in lead for boxes in (self._labels, apart)):
                 return None
-        elif (_distances(box, (others[:, :2] + others[:, 2:]) / 2) < own).any():
+        elif (_distances(box, (apart[:, :2] + apart[:, 2:]) / 2) < own).any():
             return None
         crossed = int(((self._dots >= box[:2]) & (self._dots <= box[2:])).all(1).sum())
         return _Place(box, across, up, lead, crossed, crossed * 6 + away)
@@ -169,12 +168,12 @@ def _lead(spot: Floats, middle: Floats, box: Floats) -> Floats:
 
 def _dotted(panel: Axes, lines: Iterable[Sequence[tuple[float, float]]], apart: float) -> Floats:
     """Dots along lines, so many pixels apart."""
-    found = [np.empty((0, 2))]
+    dots = [np.empty((0, 2))]
     for line in lines:
         for begin, end in pairwise(panel.transData.transform(line) if len(line) else ()):
             steps = max(2, math.ceil(math.dist(begin, end) / apart))
-            found.append(begin + (end - begin) * np.linspace(0, 1, steps + 1)[:, None])
-    return np.vstack(found)
+            dots.append(begin + (end - begin) * np.linspace(0, 1, steps + 1)[:, None])
+    return np.vstack(dots)
 
 
 def _overlap(box: Floats, boxes: Floats) -> Truths:

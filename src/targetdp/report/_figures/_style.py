@@ -2,19 +2,30 @@
 
 Nothing is told by color alone. A technology has a color and a star with its own number of points; a mechanism
 has a line style, open or filled marks and a hatch.
+
+A sheet for print has panels in rows and columns, and around them the mark, a legend and a note. The panels
+keep their size: the sheet grows by as much as the words around them need, so that none is cut off.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 import matplotlib as mpl
-from matplotlib.font_manager import findfont, get_font
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend import Legend
+from matplotlib.text import Text
 
 from targetdp.mechanisms import LEAST_NOISE
+from targetdp.programs import MARK
 from targetdp.tradeoff import PROJECTION, technologies
 
 # Numbers as they are printed in a figure. What a guarantee says is rounded to the safe side only.
@@ -107,7 +118,7 @@ _SETTINGS: dict[Any, Any] = {
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def applied() -> Iterator[None]:
     """These settings and no others, whatever the user's own file says; afterwards all is as before."""
     with mpl.rc_context():
         mpl.rcdefaults()
@@ -136,7 +147,7 @@ TARGETED = Star("Targeted DP", GREEN, 6)
 
 
 @dataclass(frozen=True)
-class Look:
+class MarkStyle:
     """How a mechanism's curves, marks and bars are drawn; ``filled`` marks or open ones."""
 
     words: str
@@ -146,21 +157,28 @@ class Look:
     filled: bool
     hatch: str
 
+    def curve(self, width: float, size: float, edge: float) -> dict[str, Any]:
+        """As matplotlib draws a curve of this width, with marks of this size and edge."""
+        return {
+            "color": self.color, "ls": self.line, "lw": width, "marker": self.mark, "ms": size, "mew": edge,
+            "mfc": self.color if self.filled else WHITE,
+        }  # fmt: skip
 
-_LOOKS = {
-    PROJECTION: Look("projection as printed", GRAY, (0, (4, 2)), "o", False, "/////"),
-    LEAST_NOISE: Look("least noise", BLACK, "-", "o", True, ""),
-    "score": Look("score", PURPLE, (0, (6, 1.5)), "D", True, "----"),
-    "gaussian": Look("Gaussian", BLUE, (0, (6, 1.5, 1, 1.5)), "s", False, "....."),
-    "spherical-laplace": Look("spherical Laplace", VERMILLION, (0, (1, 1)), "^", True, "xxxxx"),
-    "staircase": Look("staircase", ORANGE, (0, (3, 1, 1, 1, 1, 1)), "D", False, "+++++"),
-    "projection-exact": Look("projection, exact scale", PURPLE, (0, (8, 2)), "v", False, "\\\\\\\\\\"),
+
+_MARK_STYLES = {
+    PROJECTION: MarkStyle("projection as printed", GRAY, (0, (4, 2)), "o", False, "/////"),
+    LEAST_NOISE: MarkStyle("least noise", BLACK, "-", "o", True, ""),
+    "score": MarkStyle("score", PURPLE, (0, (6, 1.5)), "D", True, "----"),
+    "gaussian": MarkStyle("Gaussian", BLUE, (0, (6, 1.5, 1, 1.5)), "s", False, "....."),
+    "spherical-laplace": MarkStyle("spherical Laplace", VERMILLION, (0, (1, 1)), "^", True, "xxxxx"),
+    "staircase": MarkStyle("staircase", ORANGE, (0, (3, 1, 1, 1, 1, 1)), "D", False, "+++++"),
+    "projection-exact": MarkStyle("projection, exact scale", PURPLE, (0, (8, 2)), "v", False, "\\\\\\\\\\"),
 }
 
 
 def bar_colors(mechanism: str | None, color: str) -> dict[str, Any]:
     """Of a bar in a technology's color: filled, or open; a hatch on a filled one is white, to be seen."""
-    drawn = None if mechanism is None else look(mechanism)
+    drawn = None if mechanism is None else of(mechanism)
     if drawn is not None and not drawn.filled:
         return {"facecolor": WHITE, "edgecolor": color, "hatch": drawn.hatch}
     if drawn is None or not drawn.hatch:
@@ -168,11 +186,11 @@ def bar_colors(mechanism: str | None, color: str) -> dict[str, Any]:
     return {"facecolor": color, "edgecolor": WHITE, "hatch": drawn.hatch}
 
 
-def look(mechanism: str) -> Look:
-    """The look of a mechanism; one that is new gets a plain one under its technology's label."""
+def of(mechanism: str) -> MarkStyle:
+    """How a mechanism is drawn; one that is new gets a plain one under its technology's label."""
     known = technologies().get(mechanism)
     words = printable(mechanism if known is None else known.label)
-    return _LOOKS.get(mechanism) or Look(words, SKY, (0, (2, 2)), "p", False, "|||||")
+    return _MARK_STYLES.get(mechanism) or MarkStyle(words, SKY, (0, (2, 2)), "p", False, "|||||")
 
 
 def printable(text: str, longest: int = 30) -> str:
@@ -185,3 +203,117 @@ def printable(text: str, longest: int = 30) -> str:
 @cache
 def _drawn() -> frozenset[int]:
     return frozenset(get_font(findfont(FONT)).get_charmap())
+
+
+# A sheet for print.
+
+_EDGE, _GAP = 0.06, 0.08
+_LINES = 1.3
+"""Inches around the sheet and between its bands; the distance of lines, in letters."""
+_MARGIN = 0.75
+"""Inches of a panel's width that its tick labels and the gap to the next may take."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A figure and its panels, by row and column."""
+
+    figure: Figure
+    panels: tuple[tuple[Axes, ...], ...]
+
+    @property
+    def width(self) -> float:
+        """Inches."""
+        return float(self.figure.get_figwidth())
+
+
+def new_sheet(width: float, heights: Sequence[float], columns: int) -> Sheet:
+    """Empty panels: a height in inches for each row, tick labels included."""
+    figure = Figure(figsize=(width, sum(heights)), dpi=DOTS)
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(heights), columns, squeeze=False, height_ratios=list(heights))
+    return Sheet(figure, tuple(tuple(row) for row in panels))
+
+
+def finish(sheet: Sheet, *, legend: Sequence[Artist], note: str, marked: bool) -> None:
+    """Put legend and note below the panels and the mark above, then fix where everything is."""
+    figure, inner = sheet.figure, sheet.width - 2 * _EDGE
+    panels = float(figure.get_figheight())
+    noted = _wrapped(figure, note, inner)
+    mark = _wrapped(figure, MARK, inner - 0.1, weight="bold") if marked else None
+    key = _legend(figure, legend, inner)
+    heights = {part: 0.0 if part is None else _height(figure, part) + _GAP for part in (noted, mark, key)}
+    above, below = heights[mark] + _EDGE, heights[noted] + heights[key] + _EDGE
+    total = panels + above + below
+    figure.set_size_inches(sheet.width, total)
+    noted.set_position((_EDGE / sheet.width, _EDGE / total))
+    if key is not None:
+        key.set_bbox_to_anchor((0.5, (_EDGE + heights[noted]) / total), figure.transFigure)
+    if mark is not None:
+        mark.set_position((0.5, 1 - (_EDGE + 0.03) / total))
+        mark.set(ha="center", va="top")
+        mark.set_bbox({"boxstyle": "square,pad=0.3", "fc": WHITE, "ec": VERMILLION, "lw": 1.0})
+    engine = ConstrainedLayoutEngine(
+        w_pad=_EDGE, h_pad=_EDGE, wspace=0.03, hspace=0.03, rect=(0, below / total, 1, panels / total)
+    )
+    figure.set_layout_engine(engine)
+    engine.execute(figure)
+    figure.set_layout_engine("none")
+
+
+def shortened(sheet: Sheet, words: str, size: float) -> str:
+    """A bold heading that is no wider than its panel; what is too long ends in an ellipsis."""
+    room = (sheet.width / len(sheet.panels[0]) - _MARGIN) * sheet.figure.dpi
+    font = FontProperties(family=FONT, size=size, weight="bold")
+    kept = words
+    while len(kept) > 1 and _extent(sheet.figure, kept, font) > room:
+        kept = kept[:-2].rstrip() + "…"
+    return kept
+
+
+def renderer_of(figure: Figure) -> Any:
+    """What measures words, at the figure's own resolution; `new_sheet` gave the figure such a canvas."""
+    canvas: Any = figure.canvas
+    return canvas.get_renderer()
+
+
+def _wrapped(figure: Figure, words: str, width: float, weight: str = "normal") -> Text:
+    """Words at the foot of the figure in lines that are no wider than ``width`` inches."""
+    font = FontProperties(family=FONT, size=SMALL, weight=weight)
+    room, lines = width * figure.dpi, [""]
+    for word in words.split(" "):  # never at a space that must not break
+        longer = f"{lines[-1]} {word}".lstrip()
+        if lines[-1] and _extent(figure, longer, font) > room:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return figure.text(
+        0, 0, "\n".join(lines), fontproperties=font, linespacing=_LINES, ha="left", va="bottom",
+        in_layout=False,
+    )  # fmt: skip
+
+
+def _extent(figure: Figure, words: str, font: FontProperties) -> float:
+    """The width of a line in pixels."""
+    return float(renderer_of(figure).get_text_width_height_descent(words, font, ismath=False)[0])
+
+
+def _legend(figure: Figure, handles: Sequence[Artist], width: float) -> Legend | None:
+    """The legend with as many columns as there is room for."""
+    for columns in range(len(handles), 0, -1):
+        legend = figure.legend(
+            handles=list(handles), ncols=columns, loc="lower center", borderpad=0.0, borderaxespad=0.0
+        )
+        legend.set_in_layout(False)
+        rows = -(-len(handles) // columns)
+        even = len(handles) > (columns - 1) * rows  # no column is left empty
+        fits = legend.get_window_extent(renderer_of(figure)).width <= width * figure.dpi
+        if (fits and even) or columns == 1:
+            return legend
+        legend.remove()
+    return None
+
+
+def _height(figure: Figure, part: Text | Legend) -> float:
+    """Inches."""
+    return float(part.get_window_extent(renderer_of(figure)).height) / float(figure.dpi)

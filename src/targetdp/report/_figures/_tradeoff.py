@@ -8,27 +8,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from targetdp.report._figures import _caption as caption
-from targetdp.report._figures._choice import Chosen, Release
+from targetdp.report._figures import _choice as choice
+from targetdp.report._figures import _style as style
+from targetdp.report._figures._choice import Release, ShownCells
+from targetdp.report._figures._drawing import figure
 from targetdp.report._figures._labels import Label, place_labels
-from targetdp.report._figures._sheet import finish, new_sheet, shortened
-from targetdp.report._figures._style import (
-    ALIKE,
-    BLACK,
-    CLASSIC,
-    DOUBLE,
-    GRAY,
-    NORMAL,
-    SINGLE,
-    STATUS_QUO,
-    TARGETED,
-    WHITE,
-    Star,
-    look,
-    printable,
-    style,
-    whole,
-)
 from targetdp.tradeoff import PROTECTIONS, Estimate, in_words, technologies
 
 _HEIGHT = 2.3
@@ -42,21 +26,23 @@ _ROOM = 0.1
 """Around the outermost points of a panel, as a share of their spread."""
 
 
-def tradeoff_figure(shown: Sequence[Chosen]) -> Figure:
+@figure("figure3_tradeoff", title="Figure 3: the program against each protection", place=2)
+def tradeoff_figure(shown: Sequence[ShownCells]) -> Figure:
     """Six panels, three for each program, as in the paper: the right end is private, the upper accurate."""
-    with style():
-        sheet = new_sheet(DOUBLE if len(shown) > 1 else SINGLE, [_HEIGHT] * len(PROTECTIONS), len(shown))
+    with style.applied():
+        width, size = style.DOUBLE if len(shown) > 1 else style.SINGLE, style.NORMAL + 1
+        sheet = style.new_sheet(width, [_HEIGHT] * len(PROTECTIONS), len(shown))
         for column, one in enumerate(shown):
             for row, protection in enumerate(PROTECTIONS):
                 panel, letter = sheet.panels[row][column], "ABCDEF"[column * len(PROTECTIONS) + row]
                 _draw(panel, one, protection)
                 panel.set_title(f"{letter}  {_TITLES[protection]}", loc="left", fontweight="bold")
             sheet.panels[0][column].annotate(
-                shortened(sheet, caption.heading(one), NORMAL + 1), (0.5, 1), xytext=(0, 18), ha="center",
-                va="bottom", xycoords="axes fraction", textcoords="offset points", fontsize=NORMAL + 1,
+                style.shortened(sheet, choice.heading(one), size), (0.5, 1), xytext=(0, 18), ha="center",
+                va="bottom", xycoords="axes fraction", textcoords="offset points", fontsize=size,
                 fontweight="bold",
             )  # fmt: skip
-        finish(
+        style.finish(
             sheet, legend=list(_key(shown)), note=_note(shown),
             marked=any(one.program.for_the_data_holder_only for one in shown),
         )  # fmt: skip
@@ -66,16 +52,15 @@ def tradeoff_figure(shown: Sequence[Chosen]) -> Figure:
         return sheet.figure
 
 
-def _draw(panel: Axes, one: Chosen, protection: str) -> None:
+def _draw(panel: Axes, one: ShownCells, protection: str) -> None:
     metric = one.program.metric
     for name, curve in one.curves.items():
         points = [release for release in curve if _spot(release, protection, metric) is not None]
         for release in points:
-            _whiskers(panel, release, protection, metric, look(name).color)
+            _whiskers(panel, release, protection, metric, style.of(name).color)
         panel.plot(
-            *_columns([_spot(release, protection, metric) for release in points]), color=look(name).color,
-            ls=look(name).line, lw=1.1, marker=look(name).mark, ms=_DOT, mew=0.9,
-            mfc=look(name).color if look(name).filled else WHITE, zorder=3,
+            *_columns([_spot(release, protection, metric) for release in points]), zorder=3,
+            **style.of(name).curve(1.1, _DOT, 0.9),
         )  # fmt: skip
     for technology, release, filled in _stars(one):
         if (spot := _spot(release, protection, metric)) is not None:
@@ -83,12 +68,12 @@ def _draw(panel: Axes, one: Chosen, protection: str) -> None:
                 _whiskers(panel, release, protection, metric, technology.color)
             panel.plot(
                 *spot, marker=technology.star, ms=_STAR, mew=0.9, mec=technology.color, ls="none", zorder=5,
-                mfc=technology.color if filled else WHITE,
+                mfc=technology.color if filled else style.WHITE,
             )  # fmt: skip
     _axes(panel, one, protection)
 
 
-def _axes(panel: Axes, one: Chosen, protection: str) -> None:
+def _axes(panel: Axes, one: ShownCells, protection: str) -> None:
     drawn = [one.status_quo, *(release for _, release, _ in _stars(one))]
     drawn += [release for curve in one.curves.values() for release in curve]
     spots = [
@@ -105,7 +90,7 @@ def _axes(panel: Axes, one: Chosen, protection: str) -> None:
     panel.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
     panel.yaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     if high - low >= 10:
-        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: whole(value)))
+        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.whole(value)))
     panel.set_xlabel(f"{in_words(protection).capitalize()} (more private →)")
     panel.set_ylabel(f"{_measured(one)}\n(more accurate →)", linespacing=1.35)
     if not spots:
@@ -113,33 +98,33 @@ def _axes(panel: Axes, one: Chosen, protection: str) -> None:
         panel.text(0.5, 0.5, "not measured in this sweep", transform=panel.transAxes, ha="center")
 
 
-def _measured(one: Chosen) -> str:
-    metric, unit = one.program.metric, printable(one.program.unit, 12)
+def _measured(one: ShownCells) -> str:
+    metric, unit = one.program.metric, style.printable(one.program.unit, 12)
     words = in_words(metric).capitalize()
     objective = one.program.objective
     counted = objective.people is not None or (objective.is_money and unit not in {"", "people"})
     return f"{words} ({unit or 'people'})" if counted else words
 
 
-def _stars(one: Chosen) -> Iterator[tuple[Star, Release, bool]]:
+def _stars(one: ShownCells) -> Iterator[tuple[style.Star, Release, bool]]:
     """What is marked with a star, and whether it is filled."""
-    yield STATUS_QUO, one.status_quo, True
+    yield style.STATUS_QUO, one.status_quo, True
     if one.alike is not None:
-        yield ALIKE, one.alike, True
-    for technology, at in ((CLASSIC, one.classic), (TARGETED, one.targeted)):
+        yield style.ALIKE, one.alike, True
+    for technology, at in ((style.CLASSIC, one.classic), (style.TARGETED, one.targeted)):
         for name in one.curves:
             if (release := at(name)) is not None:
-                yield technology, release, look(name).filled
+                yield technology, release, style.of(name).filled
 
 
-def _label(panel: Axes, one: Chosen, protection: str) -> None:
+def _label(panel: Axes, one: ShownCells, protection: str) -> None:
     """Names of stars first, so that they find the best places; then B at the other points."""
     metric, labels, lines = one.program.metric, [], []
     starred = {id(release): technology for technology, release, _ in _stars(one)}
     every = [release for _, release, _ in _stars(one)]
     every += [release for curve in one.curves.values() for release in curve if id(release) not in starred]
     colors = {
-        id(release): BLACK if look(name).filled else GRAY
+        id(release): style.BLACK if style.of(name).filled else style.GRAY
         for name, curve in one.curves.items() for release in curve
     }  # fmt: skip
     for release in every:
@@ -175,12 +160,12 @@ def _crosses(release: Release, protection: str, metric: str) -> list[list[tuple[
     spot, across, upright = (
         _spot(release, protection, metric), release.figure(protection), release.figure(metric),
     )  # fmt: skip
-    found = []
+    lines = []
     if spot is not None and across.low is not None and across.high is not None:
-        found.append([(max(0.0, across.low), spot[1]), (min(1.0, across.high), spot[1])])
+        lines.append([(max(0.0, across.low), spot[1]), (min(1.0, across.high), spot[1])])
     if spot is not None and upright.low is not None and upright.high is not None:
-        found.append([(spot[0], upright.low), (spot[0], upright.high)])
-    return found
+        lines.append([(spot[0], upright.low), (spot[0], upright.high)])
+    return lines
 
 
 def _spot(release: Release, protection: str, metric: str) -> tuple[float, float] | None:
@@ -188,8 +173,8 @@ def _spot(release: Release, protection: str, metric: str) -> tuple[float, float]
     return None if across is None or upright is None else (across, upright)
 
 
-def _ends(found: Estimate) -> list[float]:
-    return [end for end in (found.mean, found.low, found.high) if end is not None]
+def _ends(estimate: Estimate) -> list[float]:
+    return [end for end in (estimate.mean, estimate.low, estimate.high) if end is not None]
 
 
 def _columns(spots: Sequence[tuple[float, float] | None]) -> tuple[list[float], list[float]]:
@@ -197,45 +182,43 @@ def _columns(spots: Sequence[tuple[float, float] | None]) -> tuple[list[float], 
     return [x for x, _ in there], [y for _, y in there]
 
 
-def _key(shown: Sequence[Chosen]) -> Iterator[Artist]:
-    for technology in (STATUS_QUO, ALIKE, CLASSIC, TARGETED):
+def _key(shown: Sequence[ShownCells]) -> Iterator[Artist]:
+    for technology in (style.STATUS_QUO, style.ALIKE, style.CLASSIC, style.TARGETED):
         if any(technology is there for one in shown for there, _, _ in _stars(one)):
             yield Line2D(
                 [], [], marker=technology.star, ms=_STAR, mec=technology.color, mfc=technology.color,
                 ls="none", label=_named(technology, shown),
             )  # fmt: skip
     for name in dict.fromkeys(name for one in shown for name in one.curves):
-        yield Line2D(
-            [], [], color=look(name).color, ls=look(name).line, lw=1.1, marker=look(name).mark, ms=_DOT,
-            mew=0.9, mfc=look(name).color if look(name).filled else WHITE,
-            label=f"{look(name).words} ({'filled' if look(name).filled else 'open'})",
-        )  # fmt: skip
+        drawn = style.of(name)
+        label = f"{drawn.words} ({'filled' if drawn.filled else 'open'})"
+        yield Line2D([], [], label=label, **drawn.curve(1.1, _DOT, 0.9))
 
 
-def _named(technology: Star, shown: Sequence[Chosen]) -> str:
-    if technology is CLASSIC:
+def _named(technology: style.Star, shown: Sequence[ShownCells]) -> str:
+    if technology is style.CLASSIC:
         return f"{technology.words} (B = 2)"
-    if technology is TARGETED:
+    if technology is style.TARGETED:
         at = " and ".join(dict.fromkeys(f"{one.B:g}" for one in shown if one.B is not None))
         return f"{technology.words} (B = {at})"
     return technology.words
 
 
-def _about(shown: Sequence[Chosen]) -> str:
+def _about(shown: Sequence[ShownCells]) -> str:
     """What the technologies that are drawn say of their figures."""
     drawn = {name for one in shown for name in one.curves}
-    said = (one.about_figure for name, one in technologies().items() if name in drawn)
-    return " ".join(note for note in said if note)
+    notes = (one.about_figure for name, one in technologies().items() if name in drawn)
+    return " ".join(filter(None, notes))
 
 
-def _note(shown: Sequence[Chosen]) -> str:
+def _note(shown: Sequence[ShownCells]) -> str:
     return " ".join(
         part for part in (
-            "Numbers at points are B. Upper right is best: private and accurate.", caption.whose(shown),
-            caption.guarantees(shown), caption.without_guarantee(shown),
+            "Numbers at points are B. Upper right is best: private and accurate.", choice.whose(shown),
+            choice.guarantees(shown), choice.without_guarantee(shown),
             "Protection from singling out and attribute inference is against the attacks that were run, and "
             "so an upper bound; distinguishing protection follows from the noise.",
             _about(shown),
-            caption.intervals(shown, attacks=True),
+            choice.intervals(shown, attacks=True),
         ) if part
     )  # fmt: skip

@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import altair as alt
 
-from targetdp.report._page._answer import Subject
 from targetdp.report._page._promise import SMALLEST
-from targetdp.report._page._words import PROTECTIONS
+from targetdp.report._page._words import PROTECTIONS, Subject
 from targetdp.tradeoff import STATUS_QUO, technology_named
 
 Spec = dict[str, Any]
@@ -48,7 +47,7 @@ def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
     legend = alt.Legend(title=None, orient="top", columns=1, symbolSize=90, symbolOpacity=1, labelLimit=240)
     color = alt.Color("kind:N").scale(colors).legend(legend)
     shape = alt.Shape("kind:N").scale(shapes).legend(legend)
-    bright = alt.when("datum.fits").then(alt.value(1)).otherwise(alt.value(0.45))
+    bright = _either("datum.fits", 1, 0.45)
     base = alt.Chart(alt.NamedData("points"))
     tooltip = [
         alt.Tooltip("label:N", title="setting"),
@@ -69,10 +68,8 @@ def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
     # Hollow says the same as pale, also on a bad printer.
     points = base.mark_point(size=90, strokeWidth=1.5).encode(
         x=x, y=y, color=color, fill=alt.Fill("kind:N").scale(colors).legend(legend), shape=shape,
-        opacity=alt.when("datum.fits").then(alt.value(1)).otherwise(alt.value(0.65)), tooltip=tooltip,
-        description="said:N",
-        fillOpacity=alt.when("datum.fits").then(alt.value(1)).otherwise(alt.value(0)),
-        size=alt.when("datum.chosen").then(alt.value(320)).otherwise(alt.value(90)),
+        opacity=_either("datum.fits", 1, 0.65), fillOpacity=_either("datum.fits", 1, 0),
+        size=_either("datum.chosen", 320, 90), tooltip=tooltip, description="said:N",
     )  # fmt: skip
     ring = (
         base.transform_filter("datum.chosen")
@@ -88,7 +85,7 @@ def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
         )
         .encode(
             x=x, y=y, text="text:N", color=alt.value("currentColor"),
-            opacity=alt.when("datum.fits").then(alt.value(1)).otherwise(alt.value(_PALE_TEXT)),
+            opacity=_either("datum.fits", 1, _PALE_TEXT),
         )
         for side in (True, False)
     )  # fmt: skip
@@ -123,10 +120,10 @@ def ceiling_chart(smallest: float = SMALLEST) -> Spec:
         tooltip=[alt.Tooltip("label:N", title="chosen setting"),
                  alt.Tooltip("told:N", title="γ at most")],
     )  # fmt: skip
-    said = mark.mark_text(dy=18, fontSize=12, fontWeight="bold").encode(
+    name = mark.mark_text(dy=18, fontSize=12, fontWeight="bold").encode(
         text="name:N", color=alt.value("currentColor")
     )
-    return _spec(curves + names + dot + said, "Theorem 1: highest possible agreement over B")
+    return _spec(curves + names + dot + name, "Theorem 1: highest possible agreement over B")
 
 
 def distance_chart(
@@ -146,9 +143,9 @@ def distance_chart(
     line = base.mark_line(strokeWidth=1.5, color=_BLUE, interpolate=shape).encode(x=x, y=y)
     dots = base.mark_point(filled=True, size=60, opacity=1).encode(
         x=x, y=y,
-        color=alt.when("datum.is_B").then(alt.value(_ORANGE)).otherwise(alt.value(_BLUE)),
-        shape=alt.when("datum.is_B").then(alt.value("diamond")).otherwise(alt.value("circle")),
-        size=alt.when("datum.is_B").then(alt.value(200)).otherwise(alt.value(30)),
+        color=_either("datum.is_B", _ORANGE, _BLUE),
+        shape=_either("datum.is_B", "diamond", "circle"),
+        size=_either("datum.is_B", 200, 30),
         tooltip=[alt.Tooltip("r:Q", title="distance"), alt.Tooltip(f"{field}:Q", title=title, format=".5~g")],
     )  # fmt: skip
     name = base.transform_filter("datum.is_B").mark_text(
@@ -182,7 +179,7 @@ def _spec(chart: Any, description: str, height: Any = _HEIGHT, better: str | Non
         chart = chart.properties(
             title=alt.Title(better, anchor="start", fontSize=12, fontWeight="normal", color="currentColor")
         )
-    made: Spec = (
+    spec: Spec = (
         chart.properties(
             width="container", height=height, description=description, background="transparent",
             # `resize`: names of points that come later need room, too.
@@ -198,8 +195,13 @@ def _spec(chart: Any, description: str, height: Any = _HEIGHT, better: str | Non
         .configure_legend(labelColor="currentColor", titleColor="currentColor", labelFontSize=12)
         .to_dict()
     )  # fmt: skip
-    made.pop("$schema", None)  # the page carries its own Vega-Lite, and no address of any host
-    return made
+    spec.pop("$schema", None)  # the page carries its own Vega-Lite, and no address of any host
+    return spec
+
+
+def _either(test: str, yes: Any, no: Any) -> Any:
+    """One value where a test of the data holds, another where it does not."""
+    return alt.when(test).then(alt.value(yes)).otherwise(alt.value(no))
 
 
 def _color(kind: str, at: int) -> str:

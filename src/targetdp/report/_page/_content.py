@@ -5,41 +5,124 @@ rounded by the same code as what stands at the top.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from targetdp._core import Progress, Silent, up
+from targetdp.attacks import in_a_sentence
 from targetdp.programs import MARK as FOR_THE_HOLDER
-from targetdp.report._page import _answer as answer
-from targetdp.report._page._answer import Subject, subject_of
-from targetdp.report._page._promise import AtDistance, at_distances, profiles
-from targetdp.report._page._who import ByGroup, by_group
-from targetdp.report._page._words import PROTECTIONS, label
+from targetdp.report._page._promise import at_distances, profiles
+from targetdp.report._page._words import PROTECTIONS, Subject, cost, derived, exchange, label, subject_of
 from targetdp.theorem1 import accuracy_ceiling
 from targetdp.tradeoff import (
+    CROWD,
     STATUS_QUO,
+    SUMMARY,
     Cell,
     Constraint,
-    Estimate,
     Recommendation,
-    can_be_made,
     format_guarantee,
-    promise_of,
-    promised_epsilon,
     read_figures,
     recommend,
     release_text,
 )
 
+_MOST = 10_000
+"""Groups times settings that a page carries at most (about half a megabyte): it must fit into an e-mail."""
+
+Values = tuple[float | None, float | None, float | None]
+
+
+@dataclass(frozen=True)
+class ByGroup:
+    """What a sweep says of groups: changes for every cell, and how many people look alike at each B.
+
+    ``groups`` are the column that divides people, the group's name, and how many people it stands for.
+    """
+
+    subject: Subject
+    groups: tuple[tuple[str, str, float], ...]
+    changes: Mapping[str, Mapping[str, Mapping[str, Values]]]
+    crowds: Mapping[float, Mapping[str, float]]
+    people: int
+
+    @property
+    def too_many(self) -> bool:
+        """Whether a page cannot carry them all."""
+        return len(self.groups) * len(self.changes) > _MOST
+
+    def crowd(self, B: float) -> str:
+        """What B means on the table, in a sentence."""
+        known = self.crowds.get(B, {})
+        if not {"typical", "alone", "looked_at"} <= set(known):
+            return "How many people look alike at this B was not counted in this sweep."
+        return in_a_sentence(B, known["typical"], known["alone"], round(known["looked_at"]), self.people)
+
+    def of(self, cell: str) -> list[list[list[float | None]]]:
+        """For each group and figure of the subject: mean change, low and high end."""
+        if self.too_many:
+            return []
+        known = self.changes.get(cell, {})
+        return [
+            [
+                _rounded(known.get(metric, {}).get(f"{column}={name}", (None, None, None)))
+                for metric, _ in self.subject.by_group
+            ]
+            for column, name, _ in self.groups
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """The groups and what the figures are called."""
+        headings = [heading for _, heading in self.subject.by_group]
+        return {"headings": headings, "of": list(map(list, self.groups)), "too_many": self.too_many}
+
+
+def by_group(folder: Path, subject: Subject, people: int) -> ByGroup:
+    """Read the changes by group from a sweep's summary."""
+    table = pq.read_table(
+        folder / SUMMARY, columns=["cell", "B", "metric", "setting", "mean", "low", "high", "change"],
+        memory_map=False,
+    )  # fmt: skip
+    wanted = {metric for metric, _ in subject.by_group}
+    changes: dict[str, dict[str, dict[str, Values]]] = {}
+    groups: list[tuple[str, str, float]] = []
+    crowds: dict[float, dict[str, float]] = {}
+    for row in table.to_pylist():
+        if row["metric"] == CROWD:
+            crowds.setdefault(row["B"], {})[row["setting"]] = row["mean"]
+        column, split, name = row["setting"].partition("=")
+        if not split:
+            continue
+        if row["metric"] == "population" and row["cell"] == STATUS_QUO:
+            groups.append((column, name, row["mean"] or 0.0))
+        if row["metric"] in wanted:
+            changes.setdefault(row["cell"], {}).setdefault(row["metric"], {})[row["setting"]] = _change(row)
+    return ByGroup(subject, tuple(groups), changes, crowds, people)
+
+
+def _change(row: Mapping[str, Any]) -> Values:
+    """The change against today; the interval is that of the figure, moved by the same amount."""
+    if row["change"] is None or row["mean"] is None:
+        return (None, None, None)
+    before = row["mean"] - row["change"]
+    low, high = (None if row[end] is None else row[end] - before for end in ("low", "high"))
+    return row["change"], low, high
+
+
+def _rounded(values: Values) -> list[float | None]:
+    return [None if value is None else float(f"{value:.5g}") for value in values]
+
+
+# The content.
+
 Data = dict[str, Any]
 
 USUAL = {"singling_out": 0.8, "attribute_inference": 0.7}
 """Protection that a page asks for unless told otherwise."""
-
-FEATURES_LINE = "@features@"
-"""Stands in a release file for its list of features, which all of them share."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +131,14 @@ class Content:
 
     run: Mapping[str, Any]
     subject: Subject
-    found: Recommendation
+    recommendation: Recommendation
     population: float
     data: Data
 
     @property
     def marked(self) -> bool:
         """Whether the page is for the data holder only."""
-        return self.found.for_the_data_holder_only
+        return self.recommendation.for_the_data_holder_only
 
     @property
     def mark(self) -> str | None:
@@ -77,131 +160,80 @@ def usual_limits(folder: Path) -> tuple[Constraint, ...]:
 
 def content(folder: Path, constraints: Iterable[Constraint], *, progress: Progress | None = None) -> Content:
     """Read a finished sweep, recommend a setting, and work out all that its page says."""
-    found = recommend(folder, constraints)
-    run, figures = found.run, read_figures(folder)
-    subject = subject_of(run)
-    today = figures[STATUS_QUO]
+    recommendation = recommend(folder, constraints)
+    run, figures = recommendation.run, read_figures(folder)
+    subject, today = subject_of(run), figures[STATUS_QUO]
     population = today["population"].mean or float(run["people"])
     groups = by_group(folder, subject, run["people"])
-    aim = run["objective"]["metric"]
-    wanted = (subject.metric, aim, "accuracy", *PROTECTIONS, *(one.metric for one in found.constraints))
-    choosable = {one.name for one in found.standings if _choosable(one.cell)}
-    numbers = {cell["name"]: number for number, cell in enumerate(run["cells"])}
-    releases = _releases(run["cells"], choosable)
-    features = _features_line(run)
+    aim, asked = run["objective"]["metric"], recommendation.constraints
+    metrics = (subject.metric, aim, "accuracy", *PROTECTIONS, *(one.metric for one in asked))
+    cells = [Cell(**record) for record in run["cells"]]
+    numbers = {cell.name: number for number, cell in enumerate(cells)}
+    # What may be handed over: a release with a guarantee that `targetdp privatize` can make.
+    choosable = {
+        one.cell.experiment: one.name for one in recommendation.results
+        if one.cell.epsilon is not None and one.cell.why_not is None
+    }  # fmt: skip
     watch = progress or Silent()
-    watch.phase("settings", len(run["cells"]))
-    curves: dict[str, tuple[AtDistance, ...]] = {}
-    cells = []
-    for number, cell in enumerate(run["cells"]):
-        known = _shared_curve(curves, cell, len(run["features"]))
-        figure = figures[cell["name"]]
-        cells.append(
-            {
-                "i": number,
-                "name": cell["name"],
-                "label": label(cell),
-                "mechanism": cell["mechanism"],
-                "B": cell["B"],
-                "epsilon": cell["epsilon"],
-                "group_size": cell["group_size"],
-                "choosable": cell["name"] in choosable,
-                "release": releases.get(Cell(**cell).experiment),
-                "figures": _figures(figure, wanted),
+    watch.phase("settings", len(cells))
+    settings = []
+    for number, cell in enumerate(cells):
+        estimates, release = figures[cell.name], choosable.get(cell.experiment)
+        setting = {
+            "i": number, "name": cell.name, "label": label(cell), "mechanism": cell.mechanism, "B": cell.B,
+            "epsilon": cell.epsilon, "group_size": cell.group_size, "choosable": cell.name == release,
+            "release": None if release is None else numbers[release],
+            "figures": {
+                name: [_finite(end) for end in astuple(estimates[name])]
+                for name in dict.fromkeys(metrics) if name in estimates
+            },
+        }  # fmt: skip
+        if setting["choosable"]:
+            setting |= _promise(run, cell) | {
+                "cost": cost(subject, estimates, today, population),
+                "exchange": [*exchange(estimates, today), *filter(None, [cell.technology.about_attacks])],
+                "crowd": groups.crowd(cell.calibrated_to.B),
+                "groups": groups.of(cell.name),
             }
-        )
-        if cell["name"] in choosable:
-            cells[-1] |= _told(run, cell, figure, today, subject, population, known, groups)
-            cells[-1]["toml"] = release_text(run, cell).replace(f"\n{features}\n", f"\n{FEATURES_LINE}\n")
-            cells[-1]["groups"] = groups.of(cell["name"])
+        settings.append(setting)
         watch.advance(1)
-    chosen = None if found.chosen is None else numbers[found.chosen.name]
+    chosen = recommendation.chosen
     data = {
         "program": run["program"], "kind": run["kind"], "unit": subject.unit, "metric": subject.metric,
         "objective": aim, "better": subject.better, "axis": subject.axis, "source": run["source"],
         "protections": [name for name in PROTECTIONS if any(name in f for f in figures.values())],
-        "delta": next((cell["delta"] for cell in run["cells"] if cell["delta"] is not None), None),
-        "groups": groups.record(), "features": list(run["features"]), "features_line": features,
-        "asked": [_limit(one) for one in found.constraints], "chosen": chosen, "cells": cells,
-        "why_none": None if found.chosen is not None else found.reason,
+        "delta": next((cell.delta for cell in cells if cell.delta is not None), None),
+        "groups": groups.record(), "features": list(run["features"]),
+        "asked": [asdict(one) for one in asked], "cells": settings,
+        "chosen": None if chosen is None else numbers[chosen.name],
+        "why_none": None if chosen is not None else recommendation.reason,
     }  # fmt: skip
-    return Content(run, subject, found, population, data)
-
-
-def _choosable(cell: Mapping[str, Any]) -> bool:
-    """What may be handed over: a release with a guarantee that `targetdp privatize` can make."""
-    return cell["epsilon"] is not None and can_be_made(cell)
-
-
-def _releases(cells: Sequence[Mapping[str, Any]], choosable: set[str]) -> dict[str, int]:
-    """By experiment, the number of the cell that can be chosen: of those equal in distribution it is one."""
-    return {Cell(**cell).experiment: i for i, cell in enumerate(cells) if cell["name"] in choosable}
-
-
-def _figures(figures: Mapping[str, Estimate], wanted: Iterable[str]) -> dict[str, list[float | None]]:
-    return {
-        name: [_finite(end) for end in (figures[name].mean, figures[name].low, figures[name].high)]
-        for name in dict.fromkeys(wanted) if name in figures
-    }  # fmt: skip
+    return Content(run, subject, recommendation, population, data)
 
 
 def _finite(value: float | None) -> float | None:
     return value if value is None or math.isfinite(value) else None
 
 
-def _shared_curve(
-    known: dict[str, tuple[AtDistance, ...]], cell: Mapping[str, Any], dimensions: int
-) -> tuple[AtDistance, ...]:
-    """Cells equal in distribution have one curve."""
-    made = Cell(**cell)
-    if not _choosable(cell):
-        return ()
-    if made.experiment not in known:
-        known[made.experiment] = at_distances(made, dimensions)
-    return known[made.experiment]
-
-
-def _told(
-    run: Mapping[str, Any], cell: Mapping[str, Any], figure: Mapping[str, Estimate],
-    today: Mapping[str, Estimate], subject: Subject, population: float, curve: Sequence[AtDistance],
-    groups: ByGroup,
-) -> Data:  # fmt: skip
-    """What a page says of a setting that can be chosen."""
-    promise = promise_of(cell)
+def _promise(run: Mapping[str, Any], cell: Cell) -> Data:
+    """What a page says of the promise of a setting that can be chosen."""
+    promise = cell.promise
     assert promise is not None  # noqa: S101 (choosable settings have one)
+    curve = at_distances(cell, len(run["features"]))
     guesses = {at.distance: at.guess for at in curve}
-    about = Cell(**cell).technology.about_attacks
-    told = profiles(run["features"], run["made_of"].get("scales"), promise.B)
+    traits = profiles(run["features"], run["made_of"].get("scales"), promise.B)
     return {
-        "promise": {"B": promise.B, "epsilon": promise.epsilon, "delta": promise.delta},
+        "promise": asdict(promise),
         "promise_told": format_guarantee(promise),
-        "promised_epsilon": promised_epsilon(cell),
+        "promised_epsilon": promise.epsilon,
         "ceiling": accuracy_ceiling(promise),
-        "cost": answer.cost(subject, figure, today, population),
-        "exchange": [*answer.exchange(figure, today), *([about] if about else [])],
-        "derived": answer.derived(guesses[promise.B], guesses.get(2.0), promise.B),
+        "derived": derived(guesses[promise.B], guesses.get(2.0), promise.B),
         "curve": [[at.distance, _up(at.epsilon), _up(at.guess)] for at in curve],
-        "crowd": groups.crowd(promise.B),
-        "profiles": None if told is None else [[t.one, t.other, t.alone] for t in told],
+        "profiles": None if traits is None else [[t.one, t.other, t.alone] for t in traits],
+        "toml": release_text(run, cell),
     }
 
 
 def _up(value: float | None) -> float | None:
     """Five digits are enough for a curve; never less than was computed."""
     return None if value is None else float(up(value, 5))
-
-
-def _features_line(run: Mapping[str, Any]) -> str:
-    """The line of a release file that names the features: the same in all."""
-    cell = next((cell for cell in run["cells"] if _can_be_written(cell)), None)
-    if cell is None:
-        return ""
-    return next(line for line in release_text(run, cell).split("\n") if line.startswith("features = "))
-
-
-def _can_be_written(cell: Mapping[str, Any]) -> bool:
-    return can_be_made(cell)
-
-
-def _limit(constraint: Constraint) -> Data:
-    return {"metric": constraint.metric, "at_least": constraint.at_least, "at_most": constraint.at_most}

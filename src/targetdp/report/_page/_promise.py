@@ -18,7 +18,7 @@ higher end: the curve rises, so that it never shows less than an attacker can do
 
 
 @dataclass(frozen=True)
-class AtDistance:
+class CurvePoint:
     """What the noise means for two people this far apart.
 
     ``epsilon`` is exact at the release's δ, None where no finite one holds or none was computed. ``guess`` is
@@ -30,7 +30,7 @@ class AtDistance:
     guess: float
 
 
-def at_distances(cell: Cell, dimensions: int) -> tuple[AtDistance, ...]:
+def at_distances(cell: Cell, dimensions: int) -> tuple[CurvePoint, ...]:
     """The curve of a cell with noise, B among its distances; empty for a cell without a guarantee.
 
     Where people get different noises (a score's do), the worse counts at each distance.
@@ -44,13 +44,13 @@ def at_distances(cell: Cell, dimensions: int) -> tuple[AtDistance, ...]:
 
 def _curve(
     noises: Iterable[NoiseMechanism], dimensions: int, delta: float, B: float, *, in_steps: bool
-) -> Iterable[AtDistance]:
+) -> Iterable[CurvePoint]:
     whole = {*DISTANCES, B, *(_up_to(B) if in_steps else ())}
-    yield AtDistance(0.0, 0.0, 0.5)  # the same row: nobody can tell
+    yield CurvePoint(0.0, 0.0, 0.5)  # the same row: nobody can tell
     for distance in sorted({*whole, *_BETWEEN, *_up_to(B)} - {0.0}):
         losses = [noise.privacy_loss(distance=distance, dimensions=dimensions) for noise in noises]
         epsilon = max(loss.epsilon(delta) for loss in losses) if distance in whole else None
-        yield AtDistance(
+        yield CurvePoint(
             distance,
             epsilon if epsilon is None or math.isfinite(epsilon) else None,
             min(1.0, (1 + max(loss.delta(0.0) for loss in losses)) / 2),

@@ -1,9 +1,17 @@
-"""From content to one HTML file that needs nothing else: charts, controls and styles are inside it."""
+"""The page as one HTML file that needs nothing else: charts, controls and styles are inside it.
 
+Also what the guarantee of a setting rests on, in plain words and as a certificate would state it, and who may
+read a page.
+"""
+
+import base64
+import gzip
+import hashlib
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -11,67 +19,112 @@ import vl_convert
 from markupsafe import Markup
 
 from targetdp._core import __version__, up
+from targetdp._files import append_line
+from targetdp.programs import MARK as FOR_THE_HOLDER
+from targetdp.release import Facts, conditions_of
 from targetdp.report._page import _charts as charts
-from targetdp.report._page._conditions import plain_conditions, stated_conditions
 from targetdp.report._page._content import Content
 from targetdp.report._page._promise import EPSILONS, SMALLEST, ceiling_curves
 from targetdp.report._page._words import EXPLAINED, PROTECTIONS, glossary, safe_share, whole
-from targetdp.tradeoff import large_delta, technology_named
+from targetdp.tradeoff import MARK, TUNED_ON, large_delta, read_run, technology_named
 
-# A page's data made small: what settings share is written once. `templates/unfold.js` is the inverse.
-#
-# A thousand settings must still fit into an e-mail. Their sentences and release files differ in numbers
-# only, so that each is kept as its pattern and the numbers that go into it; what depends on B alone is kept
-# once for each B; and of curves, which share most of their distances, the heights are kept.
+_SCALES = {
+    "data": (
+        "Each column was measured in units of the table's own spread, which nobody paid for with privacy. "
+        "The guarantee then holds only between tables that have the same spread. Better: scales from public "
+        "knowledge, or private ones."
+    ),
+    "declared": "Each column is measured in units that were declared public, not learned from these people.",
+    "private": "Each column is measured in units that were estimated privately; their price adds to ε and δ.",
+    "confidential": (
+        "Each column was measured in units learned from other data about the same people. The guarantee "
+        "holds given these units, and says nothing about what they tell."
+    ),
+}
 
-Data = dict[str, Any]
-
-_NUMBER = re.compile(r"([0-9][0-9.,]*)")
-_TEXTS = ("cost", "derived", "promise_told", "toml")
-_BY_B = ("crowd", "profiles")
-
-
-def packed(data: Mapping[str, Any]) -> Data:
-    """The data as a page carries them."""
-    choosable = [cell for cell in data["cells"] if cell["choosable"]]
-    patterns: dict[tuple[str, ...], int] = {}
-    places: dict[float, int] = {}
-    by_B: list[Data] = []
-    for cell in choosable:
-        if cell["B"] not in places:
-            places[cell["B"]] = len(by_B)
-            by_B.append({name: cell[name] for name in _BY_B})
-    everywhere = [{at[0] for at in cell["curve"]} for cell in choosable]
-    shared = sorted(set.intersection(*everywhere)) if everywhere else []
-    cells = []
-    for cell in data["cells"]:
-        small = cell | {"label": _text(cell["label"], patterns)}
-        if cell["choosable"]:
-            small |= {name: _text(cell[name], patterns) for name in _TEXTS}
-            small |= {
-                "exchange": [_text(line, patterns) for line in cell["exchange"]],
-                "curve": _curve(cell["curve"], shared),
-                "by_B": places[cell["B"]],
-            }
-        cells.append({name: value for name, value in small.items() if name not in _BY_B})
-    return {**data, "cells": cells, "patterns": list(patterns), "by_B": by_B, "distances": shared}
+PLAIN = (
+    "It protects a person's row, among rows that are similar. It does not hide who is in the table, nor how "
+    "many people there are.",
+    "People who are clearly different stay different: that is what targeting needs, and it can be seen.",
+    "It is about one release. Every further release about the same people adds up; the data holder's ledger "
+    "counts them.",
+    "One row for each person. Someone with several rows is protected less.",
+    "What is true of a whole group can still be learned, also about people who are not in the table.",
+    "Columns that the data holder passes on unchanged (the id, and whatever is named so) are not protected.",
+    "Attacks that we ran show what they found. They do not show what a cleverer attacker would find: only "
+    "the guarantee speaks of all attackers.",
+    "Figures of the program come from simulations on the people of this sweep. Intervals tell how much the "
+    "noise would change them, not how much other people would.",
+)
 
 
-def _text(text: str, patterns: dict[tuple[str, ...], int]) -> tuple[int, str]:
-    """The number of the text's pattern (all that is no number), and its numbers."""
-    pieces = _NUMBER.split(text)
-    return patterns.setdefault(tuple(pieces[::2]), len(patterns)), " ".join(pieces[1::2])
+def plain_conditions(run: Mapping[str, Any]) -> tuple[str, ...]:
+    """For an official, the most important first."""
+    parts = run["made_of"]["grid"].get("parts")
+    more = () if parts is None else (
+        f"δ is the paper's for {parts} random parts of the table: about {parts} times the usual, a weaker "
+        "promise to each person.",
+    )  # fmt: skip
+    return (_SCALES[_scales_source(run)], *more, *PLAIN)
 
 
-def _curve(curve: Sequence[Sequence[float | None]], shared: Sequence[float]) -> Data:
-    """At shared distances the best guess, and ε where it is known; all of the others."""
-    known = {at[0]: at for at in curve}
-    return {
-        "guess": [known[r][2] for r in shared],
-        "epsilon": {i: known[r][1] for i, r in enumerate(shared) if known[r][1] is not None},
-        "own": [at for at in curve if at[0] not in set(shared)],
+def stated_conditions(run: Mapping[str, Any]) -> tuple[str, ...]:
+    """As a certificate of a release with a guarantee and a ledger would state them."""
+    impute = run["release"].get("impute")
+    features = run["features"]
+    imputed = dict(impute) if isinstance(impute, Mapping) else (
+        {} if impute is None else dict.fromkeys(features, float(impute))
+    )  # fmt: skip
+    return conditions_of(
+        Facts(
+            scales=_scales_source(run), has_guarantee=True, keeps_order=False, kept=(),
+            features=len(features), imputed=imputed, pseudonyms=False,
+            partitions=None, tuned_on=TUNED_ON[run["source"]], engine="local",
+            has_ledger=True, part=None,
+        )
+    )  # fmt: skip
+
+
+def _scales_source(run: Mapping[str, Any]) -> str:
+    """Where the scales came from; a sweep that does not say used the table's own."""
+    known = run["made_of"].get("scales")
+    return "data" if known is None else str(known["source"])
+
+
+# Who may read a page: figures of confidential rows are for the data holder, unless it decides otherwise.
+
+OVERRIDES = "overrides.jsonl"
+"""In the folder of a sweep: every page of confidential rows that was made for others, with the reason."""
+
+
+def check_audience(folder: Path, audience: str | None, override: str | None) -> None:
+    """Refuse a page that its reader must not see, before any work is done."""
+    marked = bool(read_run(folder)[MARK])
+    if override is not None and not marked:
+        raise ValueError("show-confidential was given, but these rows are not confidential: leave it out")
+    if override is not None and not override.strip():
+        raise ValueError("show-confidential = '' gives no reason: say who decided, and why")
+    if override is not None and audience == "data-holder":
+        raise ValueError("show-confidential is for a page that others see: leave it out for the data holder")
+    if audience == "official" and marked and override is None:
+        raise ValueError(
+            f"for = official: {FOR_THE_HOLDER[0].lower()}{FOR_THE_HOLDER[1:]} Run the sweep on a public or "
+            "older survey, an invented population or people who agreed; or, if the data holder decides to "
+            "show them all the same, give the reason with --show-confidential"
+        )
+
+
+def record_override(folder: Path, reason: str, page: str) -> None:
+    """Put on record that a page of confidential rows was made for others: when, why, and which."""
+    line = {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "reason": reason,
+        "sha256": hashlib.sha256(page.encode()).hexdigest(),
     }
+    append_line(folder / OVERRIDES, json.dumps(line, ensure_ascii=False))
 
+
+# The HTML.
 
 LARGEST = 3_000_000
 """Bytes of a page at most: it goes out as an attachment."""
@@ -83,14 +136,9 @@ def page(content: Content, *, override: str | None = None) -> str:
         loader=jinja2.PackageLoader("targetdp.report._page"), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"whole": whole, "up": up, "safe": safe_share, "json": _script_json}
+    environment.filters |= {"whole": whole, "up": up, "safe": safe_share, "packed": _packed}
     text = environment.get_template("page.html").render(
         c=content,
-        run=content.run,
-        subject=content.subject,
-        data=content.data,
-        small=packed(content.data),
-        chosen=content.chosen,
         specs=_specs(content),
         protections={name: PROTECTIONS[name] for name in content.data["protections"]},
         headings=PROTECTIONS,
@@ -99,9 +147,7 @@ def page(content: Content, *, override: str | None = None) -> str:
         conditions=plain_conditions(content.run),
         stated=stated_conditions(content.run),
         warning=large_delta(content.data["delta"]),
-        mark=content.mark,
         override=override,
-        data_population=content.population,
         library=_library(),
         version=__version__,
         scales=content.run["made_of"].get("scales"),
@@ -147,12 +193,14 @@ def _named(curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _script_json(value: Any) -> Markup:
-    """JSON that can stand inside a script element, whatever names are in it."""
+def _packed(value: Any) -> str:
+    """JSON as base64 of gzip, which the page's script unpacks.
+
+    A thousand settings must fit into an e-mail, and their sentences and release files differ in numbers only.
+    Whatever names are in it, it cannot end the element that holds it.
+    """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for odd in "<>&\u2028\u2029":
-        text = text.replace(odd, f"\\u{ord(odd):04x}")
-    return Markup(text)  # noqa: S704 (escaped above)
+    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
 @cache

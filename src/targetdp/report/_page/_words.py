@@ -1,11 +1,13 @@
-"""What settings and protections are called on a page."""
+"""What a page says in plain words: numbers, names, and what a setting costs the program and gives people."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from targetdp._core import exact, up
-from targetdp.tradeoff import CLASSIC, promise_of, technologies, technology_named
+from targetdp.programs import Objective, objective_of
+from targetdp.tradeoff import CLASSIC, Cell, Estimate, technologies
 
 # Numbers for people: thousands separated, no more digits than mean something, rounded to the safe side.
 
@@ -77,15 +79,14 @@ EXPLAINED = {
 }
 
 
-def label(cell: Mapping[str, Any]) -> str:
+def label(cell: Cell) -> str:
     """A setting's name on the page, with the ε that its release promises."""
-    kind = technology_named(cell["mechanism"]).label
-    if cell["group_size"] is not None:
-        return f"{kind}, groups of {cell['group_size']}"
-    if cell["B"] is None:
+    kind, promise = cell.technology.label, cell.promise
+    if cell.group_size is not None:
+        return f"{kind}, groups of {cell.group_size}"
+    if cell.B is None:
         return kind
-    classic = " (classic differential privacy)" if cell["B"] == CLASSIC else ""
-    promise = promise_of(cell)
+    classic = " (classic differential privacy)" if cell.B == CLASSIC else ""
     assert promise is not None  # noqa: S101 (whatever has a B has one)
     return f"{kind}, B = {exact(promise.B)}, ε = {up(promise.epsilon, 6)}{classic}"
 
@@ -123,3 +124,156 @@ def glossary() -> dict[str, str]:
     before = list(_GLOSSARY).index("Status quo, today") + 1
     items = list(_GLOSSARY.items())
     return dict(items[:before]) | explained | dict(items[before:])
+
+
+# The answer: what a setting costs the program, and what people get in exchange.
+
+# What a page is about: how a program's figure is called, in which units, and which way is better.
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The figure that a program is for, as a page speaks of it.
+
+    ``metric`` is what is plotted and limited; today's figure is told in that of the ``objective``.
+    ``by_group`` are the figures of "who bears it", each with its heading; the first is drawn.
+    """
+
+    objective: Objective
+    metric: str
+    axis: str
+    limit: str
+    unit: str
+    by_group: tuple[tuple[str, str], ...]
+
+    @property
+    def better(self) -> Literal["smallest", "largest"]:
+        """Which values of the figure are better."""
+        return self.objective.best
+
+    def in_words(self, value: float) -> str:
+        """A value of the figure, for people."""
+        return self.amount(value) if self.objective.people is None else people(value)
+
+    def amount(self, value: float) -> str:
+        """An amount in the program's unit, or a plain number where it has none."""
+        return f"{value:.4g}" if self.unit == "people" else money(value, self.unit)
+
+
+def subject_of(run: Mapping[str, Any]) -> Subject:
+    """The subject of a sweep's page."""
+    unit, objective = str(run["made_of"].get("unit", "people")), objective_of(run)
+    name = objective.metric.replace("_", " ")
+    at = "least" if objective.best == "largest" else "most"
+    return Subject(
+        objective=objective, metric=objective.drawn or objective.metric,
+        axis=objective.axis or (f"{name} ({unit})" if objective.is_money else name),
+        limit=objective.limit or f"{name.capitalize()} of at {at}",
+        unit=unit, by_group=objective.by_group or ((objective.metric, name),),
+    )  # fmt: skip
+
+
+Figures = Mapping[str, Estimate]
+
+
+def cost(subject: Subject, chosen: Figures, today: Figures, population: float) -> str:
+    """What the setting costs the program, with its interval, beside today's figure."""
+    objective = subject.objective
+    if objective.people is not None:
+        return _people_more(subject, *objective.people, chosen, today, population)
+    value, before = chosen[subject.metric], today[subject.metric].mean
+    if value.mean is None:
+        return f"What it would make of {subject.axis} is undefined."
+    start = objective.subject or subject.axis.capitalize()
+    today_is = "undefined" if before is None else subject.in_words(before)
+    share = _share_of(objective.metric, value.mean, before) if objective.is_money else ""
+    would_be = f"{subject.in_words(value.mean)}{_interval(subject, value)}"
+    return f"{start} would be {would_be}; today it is {today_is}.{share}"
+
+
+def _people_more(
+    subject: Subject, whom: str, verb: str, chosen: Figures, today: Figures, population: float
+) -> str:
+    """How many more people something would happen to: more poor people would be missed."""
+    more, before = chosen[subject.metric], today[subject.objective.metric].mean
+    if more.mean is None or before is None:
+        return f"How many more {whom} would be {verb} is undefined."
+    mean = more.mean
+    interval = "" if more.low is None or more.high is None else (
+        f" (95% interval: {_signed(more.low)} to {_signed(more.high)})"
+    )  # fmt: skip
+    direction = "more" if mean >= 0 else "fewer"
+    return (
+        f"About {people(abs(mean))} {direction} {whom} would be {verb}{interval} out of "
+        f"{whole(population)} people; today {people(before)} are {verb}."
+    )
+
+
+def _signed(value: float) -> str:
+    return people(value) if value >= 0 else f"{people(-value)} fewer"
+
+
+def _interval(subject: Subject, value: Estimate) -> str:
+    if value.low is None or value.high is None:
+        return ""
+    return f" (95% interval: {subject.in_words(value.low)} to {subject.in_words(value.high)})"
+
+
+def _share_of(metric: str, value: float, before: float | None) -> str:
+    if before is None:
+        return ""
+    if before <= 0:
+        return f" Today's {metric} is not positive, so that a share of it says nothing."
+    if value < 0:
+        return " That is a loss."
+    return f" That is {100 * value / before:.0f}% of today's."
+
+
+def exchange(chosen: Figures, today: Figures) -> list[str]:
+    """What people get, one sentence for each protection that was measured; rounded to the safe side."""
+    sentences = {
+        "singling_out": (of_100, "{} people were not singled out by the attacks we ran"),
+        "attribute_inference": (
+            _often, "Guesses at a hidden value failed {} for people in the table as for people outside it"
+        ),
+    }  # fmt: skip
+    return [
+        f"{sentence.format(format_score(score))}{_low(chosen[metric], format_score)} "
+        f"(today: {'not known' if (before := _score(today, metric)) is None else format_score(before)})."
+        for metric, (format_score, sentence) in sentences.items()
+        if (score := _score(chosen, metric)) is not None
+    ]
+
+
+def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None) -> str:
+    """What no attacker can beat, from the noise alone."""
+    if guess_at_B is None or B is None:
+        return "This setting guarantees nothing: no limit can be derived on what an attacker may learn."
+    sentence = (
+        "An attacker who knows everybody else's rows, and that a person's row is one of two at distance B = "
+        f"{exact(B)}, can tell which of them it is at most {_times(guess_at_B)} times in 100; a coin is "
+        "right 50 times."
+    )
+    if B < 2 and guess_at_2 is not None:
+        sentence += f" If the two are as different as can be, it is {_times(guess_at_2)} times in 100."
+    return sentence
+
+
+def _times(guess: float) -> str:
+    """Times in 100, rounded up: what an attacker can do at most."""
+    return up(100 * guess, 3) if guess < 0.999 else "100"
+
+
+def _score(figures: Figures, metric: str) -> float | None:
+    return figures[metric].mean if metric in figures else None
+
+
+def _low(estimate: Estimate, format_score: Callable[[float], str]) -> str:
+    low = estimate.low
+    return "" if low is None else f"; at least {format_score(max(0.0, low))} by the 95% interval"
+
+
+def _often(score: float) -> str:
+    if score >= 1:
+        return "at least as often"
+    return f"{math.floor(1000 * score + 1e-9) / 10:g}% as often"

@@ -1,4 +1,4 @@
-"""Who comes first by a score, with ties broken at random, and how well a score puts people in order."""
+"""Who comes first by a score, how well it puts people in order, and how much good a transfer does."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from targetdp._core import Floats, Integers, check, kernel
-from targetdp.programs._people import People
+from targetdp.programs._people import People, set_fields
 
 _SAME_BITS = 40
 """Scores that agree to 2⁻⁴⁰ of the farthest one's distance from the middle are one score: the order in which
@@ -128,14 +128,10 @@ def rank_agreement(
     _walk(order, scores, truth, people.weights, groups.codes, ranks, totals, sums)
     area, cross, square, spread, ours = sums.T
     # Weights add up with rounding, so whether there is anybody on a side is counted in people.
-    pairs = np.where(_on_both_sides(truth, people), ours * (totals - ours), np.nan)
+    counted = groups.sums(truth.astype(np.float64))
+    pairs = np.where((counted > 0) & (counted < people.counts), ours * (totals - ours), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(area / pairs), np.asarray(cross / np.sqrt(square * spread))
-
-
-def _on_both_sides(truth: Truths, people: People) -> Truths:
-    ours = people.groups.sums(truth.astype(np.float64))
-    return np.asarray((ours > 0) & (ours < people.counts))
 
 
 @kernel
@@ -173,3 +169,61 @@ def _walk(
                 state[g, 5] += w * ranks[c, i]
                 sums[g, 3] += w * ranks[c, i] * ranks[c, i]
                 sums[g, 4] += w if truth[i] else 0.0
+
+
+# How much good a transfer does to whom: utility with constant relative risk aversion.
+
+
+@dataclass(frozen=True)
+class Welfare:
+    """How much good a transfer does: constant relative risk aversion (CRRA).
+
+    Someone who consumes c has utility u(c) = c^(1−ρ)/(1−ρ), or ln c for ρ = 1.
+
+    Args:
+        transfer: What everyone who is eligible gets, in the units of consumption; above 0.
+        aversion: ρ, from 0 to 20. It says how fast an additional unit loses its value to richer people: at
+            ρ = 3, common in studies of targeting, it is worth 8 times less to someone with twice the
+            consumption; at ρ = 0 it is worth the same to all.
+
+    Raises:
+        ValueError: ``transfer`` or ``aversion`` is outside its range.
+
+    Example:
+        >>> Welfare(transfer=1.0, aversion=0.0).gains(np.array([1.0, 5.0]))
+        array([1., 1.])
+        >>> Welfare(transfer=1.0, aversion=1.0).gains(np.array([1.0, 5.0])).round(2)
+        array([0.69, 0.18])
+    """
+
+    transfer: float
+    aversion: float = 3.0
+
+    def __post_init__(self) -> None:
+        transfer = check.number("transfer", self.transfer, above=0, remedy="in the units of consumption")
+        aversion = check.number("aversion", self.aversion, at_least=0, at_most=20)
+        set_fields(self, transfer=transfer, aversion=aversion)
+
+    def gains(self, consumption: Floats) -> Floats:
+        """u(c + transfer) − u(c) of each person."""
+        if not (consumption > 0).all():
+            raise ValueError(
+                f"consumption has {int((consumption <= 0).sum()):,} values that are not above 0: CRRA "
+                "utility needs positive consumption; leave welfare out, or correct them"
+            )
+        power = 1 - self.aversion
+        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond all floats is refused below
+            ratio = self.transfer / consumption
+            far = math.log(self.transfer) - np.log(consumption)  # ln(1 + ratio), where ratio is no float
+            grown = np.where(np.isinf(ratio), far, np.log1p(ratio))
+            # In units of the poorest person's: c^(1−ρ) alone may be larger than any float.
+            size = np.exp(power * (np.log(consumption) - math.log(consumption.min())))
+            gains = grown if power == 0 else size * np.expm1(power * grown) / power
+            countable = np.isfinite(gains.max() * len(gains) ** 2)  # weighted sums stay finite, too
+        if not countable:
+            raise ValueError(
+                f"transfer = {self.transfer!r} is too large for aversion = {self.aversion!r}: with such "
+                "consumption the gain in utility is larger than any number here; give what one person gets, "
+                "in the units of consumption"
+            )
+        return np.asarray(gains)

@@ -26,6 +26,7 @@ def test_every_metric_by_hand() -> None:
     expected = {
         "people": 10, "population": 1_000, "poor": 300, "eligible": 300,
         "accuracy": 0.8, "false_positive_rate": 1 / 7, "precision": 2 / 3, "recall": 2 / 3,
+            "exclusion_rate": 1 / 3,
         # Of 21 pairs of a poor and another person, three are the wrong way round: 0 with 4, 5 and 6.
         "auc": 18 / 21,
         # Ranks of the scores are 6 1 2 7 3 4 5 8 9 10, of consumption 3 1 2 4 5 6 7 8 9 10.
@@ -77,6 +78,7 @@ def test_every_metric_by_group_is_that_of_the_group_alone() -> None:
         {
             "people": 5, "population": 500, "poor": 200, "eligible": 200,
             "accuracy": 3 / 5, "false_positive_rate": 1 / 3, "precision": 1 / 2, "recall": 1 / 2,
+            "exclusion_rate": 1 / 2,
             "auc": 4 / 6, "spearman": 1 - 6 * (4 + 1 + 1) / 120,
             "exclusion_errors": 100, "inclusion_errors": 100,
         }
@@ -125,7 +127,7 @@ def test_people_with_the_same_row_are_tied() -> None:
 @pytest.mark.parametrize(
     ("quota", "eligible", "nan"),
     [
-        (0.01, 0, {"precision", "recall", "auc"}),
+        (0.01, 0, {"precision", "recall", "exclusion_rate", "auc"}),
         (0.99, 10, {"false_positive_rate", "auc"}),
     ],
 )

@@ -32,7 +32,7 @@ def test_every_metric_by_hand() -> None:
     result = four(population=400).judge(np.array([0.2, 0.9, 0.8, 0.7]))
     expected = {
         "people": 4, "population": 400, "low_risk": 200, "approvals": 300,
-        "accuracy": 0.75, "false_positive_rate": 0.5, "precision": 2 / 3, "recall": 1.0,
+        "accuracy": 0.75, "false_positive_rate": 0.5, "precision": 2 / 3, "recall": 1.0, "refusal_rate": 0.0,
         "auc": 0.75, "wrong_approvals": 100, "wrong_refusals": 0, "lent": 90_000,
         "profit": 100 * (20 - 303 + 40), "cash": 100 * (20 - 300 + 40), "break_even_revenue": 0.505,
     }  # fmt: skip

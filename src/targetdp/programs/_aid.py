@@ -12,11 +12,13 @@ from targetdp.programs._base import (
     Contribution,
     DecisionWords,
     ExpectedShares,
+    MissedRate,
     Model,
     Objective,
     Result,
     ScoredProgram,
     decision_figures,
+    decision_rates,
     named,
     ones,
     share,
@@ -45,6 +47,10 @@ QuotaRule = Literal["once", "per fold"]
 _COUNTS = ("people", "population", "poor", "eligible", "exclusion_errors", "inclusion_errors")
 """Metrics that add up over parts of the people; all others are shares and ranks."""
 
+_CALLED = ("poor", "eligible", "exclusion_rate")
+_COMPARED = ("exclusion_errors", "exclusion_rate", "eligible")
+"""Figures whose difference from the status quo is a figure, too."""
+
 
 @dataclass(frozen=True, eq=False)
 class AidResult(Result):
@@ -53,11 +59,11 @@ class AidResult(Result):
     Metrics: ``people`` of the table; ``population`` that they stand for; ``poor`` and ``eligible`` among
     those; ``accuracy``; ``false_positive_rate`` (of those who are not poor, the share that gets aid);
     ``precision`` (of those who get it, the share that is poor); ``recall`` (of the poor, the share that gets
-    it); ``auc`` (the chance that a poor person is predicted to consume less than another); ``spearman`` (of
-    predicted with actual consumption); ``exclusion_errors`` (poor people without aid) and
-    ``inclusion_errors`` (others with it); and, if it was asked for, ``welfare``: the gain in utility as a
-    share of what giving the same aid to the poorest would gain (a group may get more than that, at the cost
-    of others).
+    it) and ``exclusion_rate`` (the share that does not); ``auc`` (the chance that a poor person is predicted
+    to consume less than another); ``spearman`` (of predicted with actual consumption); ``exclusion_errors``
+    (poor people without aid) and ``inclusion_errors`` (others with it); and, if it was asked for,
+    ``welfare``: the gain in utility as a share of what giving the same aid to the poorest would gain (a group
+    may get more than that, at the cost of others).
 
     Args:
         people: As in every `Result`.
@@ -69,6 +75,7 @@ class AidResult(Result):
         parts: What each person adds to those that are counts.
         quota: The share of people who get aid.
         chance: The accuracy of a lottery with this quota.
+        wanted: Who is poor.
 
     Example:
         >>> result = Aid([1.0, 2.0, 3.0, 4.0], quota=0.25).judge([1.5, 1.0, 3.0, 4.0])
@@ -91,10 +98,16 @@ class AidResult(Result):
             f"{self.chance:.3f}{drawn})."
         )
 
-    def against(self, status_quo: Result) -> dict[str, Floats]:
-        """``extra_exclusion_errors``: poor people who are left out beyond those of the status quo."""
-        before, after = status_quo.figures["exclusion_errors"], self.figures["exclusion_errors"]
-        return {"extra_exclusion_errors": np.asarray(after - before)}
+    @staticmethod
+    def compare(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> dict[str, Floats]:
+        """``extra_exclusion_errors``, ``extra_exclusion_rate``, ``extra_eligible``: beyond today's."""
+        return {f"extra_{name}": after[name] - before[name] for name in _COMPARED}
+
+    @staticmethod
+    def rates(parts: Mapping[str, Floats], wanted: Floats, population: Floats) -> dict[str, Floats]:
+        """Accuracy, recall, and who is left out or let in, as shares."""
+        missed, wrong = parts["exclusion_errors"], parts["inclusion_errors"]
+        return decision_rates(population, wanted, missed, wrong, missed_rate=_CALLED[2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +137,7 @@ class _Poverty:
         people, poor = self.people, self.poor
         left_out, let_in = people.weight_of(poor & ~eligible), people.weight_of(eligible & ~poor)
         richer_first, spearman = rank_agreement(scores, order, poor, self.ranks, people)
-        return decision_figures(people, self.weight, left_out, let_in, called=("poor", "eligible")) | {
+        return decision_figures(people, self.weight, left_out, let_in, called=_CALLED) | {
             "auc": 1 - richer_first,
             "spearman": spearman,
             "exclusion_errors": left_out * people.each,
@@ -157,6 +170,8 @@ class Aid(ScoredProgram):
             line and quota, as in the code that the paper's authors published. Counts are summed over the
             parts, shares and ranks are means over them. It is for comparisons with that code: a program has
             one budget, not five.
+        clusters: Whom the survey drew together, a value for every person: intervals know it.
+        strata: Within which it drew them, a value for every person.
 
     Raises:
         ValueError: A number is outside its range, or columns are of different lengths.
@@ -178,7 +193,10 @@ class Aid(ScoredProgram):
         "exclusion_errors", "smallest", drawn="extra_exclusion_errors", people=("poor people", "missed"),
         noun="poor people left out",
         axis="more poor people missed than today", limit="At most so many more poor people missed",
-        by_group=(("extra_exclusion_errors", "more poor people missed"), ("eligible", "people who get aid")),
+        by_group=(
+            ("extra_exclusion_errors", "more poor people missed"), ("extra_eligible", "people who get aid"),
+        ),
+        rate=MissedRate("exclusion_rate", "exclusion_errors", "of the poor are missed"),
     )  # fmt: skip
     task = "regression"
     words = DecisionWords(
@@ -194,6 +212,8 @@ class Aid(ScoredProgram):
     model: Model = field(default_factory=Ridge)
     welfare: Welfare | None = None
     quota_rule: QuotaRule = "once"
+    clusters: Sequence[Any] | None = field(default=None, repr=False)
+    strata: Sequence[Any] | None = field(default=None, repr=False)
     people: People = field(init=False, repr=False)
     poor: Truths = field(init=False, repr=False)
     chance: float = field(init=False)
@@ -204,7 +224,10 @@ class Aid(ScoredProgram):
         y = values_of("consumption", self.consumption)
         quota = check.number("quota", self.quota, above=0, below=1, remedy="the share of people who get aid")
         check.choice("quota_rule", self.quota_rule, get_args(QuotaRule))
-        people = people_of(len(y), groups=self.groups, weights=self.weights, population=self.population)
+        people = people_of(
+            len(y), groups=self.groups, weights=self.weights, population=self.population,
+            clusters=self.clusters, strata=self.strata,
+        )  # fmt: skip
         gains = np.zeros(len(y)) if self.welfare is None else self.welfare.gains(y)
         poverty = _Poverty.among(people, y, gains, quota)
         p = float(poverty.weight[0] / people.totals[0])
@@ -254,7 +277,9 @@ class Aid(ScoredProgram):
             "exclusion_errors": Contribution(ones(out), -ones(poor)),
             "inclusion_errors": Contribution(ones(wrong), ones(~poor)),
         }
-        return AidResult(people, scores, eligible, ties, near, figures, parts, self.quota, self.chance)
+        return AidResult(
+            people, scores, eligible, ties, near, figures, parts, self.quota, self.chance, wanted=poor
+        )
 
     @property
     def comparison_only(self) -> str | None:

@@ -57,7 +57,10 @@ class AidSettings(ProgramSettings):
         y, model = columns.numbers[self.target], self.model()
         weights = None if self.weights is None else columns.numbers[self.weights]
         welfare = None if self.welfare is None else Welfare(self.welfare.transfer, self.welfare.aversion)
-        return Aid(y, self.quota, self.population, weights, groups, model, welfare, self.quota_rule)
+        return Aid(
+            y, self.quota, self.population, weights, groups, model, welfare, self.quota_rule,
+            **self.survey_design(columns),
+        )  # fmt: skip
 
 
 _TARGETS = ("y", "target", "consumption", "expenditure", "income", "wealth", "welfare")

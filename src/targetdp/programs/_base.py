@@ -71,6 +71,7 @@ class Result(ABC):
         figures: For every metric the value of everybody and of each group, in the order of ``people.groups``;
             what is undefined (a share of nobody) is NaN.
         parts: Those figures that are sums over people, so that two results can be compared person by person.
+        wanted: Whom the program is for (the poor; those who would repay), if it is for somebody.
 
     Example:
         >>> from targetdp.programs import Aid
@@ -86,6 +87,7 @@ class Result(ABC):
     near: Integers | None = field(repr=False)
     figures: Mapping[str, Floats] = field(repr=False)
     parts: Mapping[str, Contribution] = field(repr=False)
+    wanted: Truths | None = field(default=None, kw_only=True, repr=False)
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -109,9 +111,28 @@ class Result(ABC):
     def summary(self) -> str:
         """One sentence for people."""
 
-    @abstractmethod
     def against(self, status_quo: "Result") -> dict[str, Floats]:
         """Figures that need the status quo beside them, for everybody and each group."""
+        return self.compare(status_quo.figures, self.figures)
+
+    @staticmethod
+    def compare(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> dict[str, Floats]:  # noqa: ARG004
+        """What `against` says, from the figures of both; nothing, unless a kind has something to say."""
+        return {}
+
+    @staticmethod
+    def rates(parts: Mapping[str, Floats], wanted: Floats, population: Floats) -> dict[str, Floats]:  # noqa: ARG004
+        """Figures that follow from sums over people; none unless a kind has some.
+
+        Args:
+            parts: Sums of the result's ``parts``, for everybody and each group.
+            wanted: How many people there are whom the program is for.
+            population: How many people there are.
+
+        Returns:
+            Each figure by its name, equal to that of ``figures``.
+        """
+        return {}
 
     def record(self) -> dict[str, Any]:
         """Plain data, ready for JSON: what is undefined comes as null. No person is in it."""
@@ -137,6 +158,7 @@ class Objective:
             does not count people.
         is_money: Whether it is an amount of money, in the unit of the program.
         by_group: Figures that say who bears the cost, each with its heading; the first is drawn.
+        rate: Of the people whom the program is for, the share that it misses; None if it is for nobody.
 
     Example:
         >>> Objective("accuracy", "largest").drawn is None
@@ -153,6 +175,26 @@ class Objective:
     people: tuple[str, str] | None = None
     is_money: bool = False
     by_group: tuple[tuple[str, str], ...] = ()
+    rate: "MissedRate | None" = None
+
+
+@dataclass(frozen=True)
+class MissedRate:
+    """Of the people whom a program is for, the share that it misses.
+
+    Args:
+        metric: The figure.
+        part: The count of people who are missed, one of the result's ``parts``.
+        words: What happens to them: ``"of the poor are missed"``.
+
+    Example:
+        >>> program_kinds()["aid"].objective.rate.words
+        'of the poor are missed'
+    """
+
+    metric: str
+    part: str
+    words: str
 
 
 class Program(ABC):
@@ -357,12 +399,13 @@ def share(part: Floats, whole: Floats) -> Floats:
 
 
 def decision_figures(
-    people: People, wanted: Floats, missed: Floats, wrong: Floats, *, called: tuple[str, str]
+    people: People, wanted: Floats, missed: Floats, wrong: Floats, *, called: tuple[str, str, str]
 ) -> dict[str, Floats]:
     """What can be said of every decision between yes and no, for everybody and each group.
 
     ``wanted`` is the weight of people whom the program is for, ``missed`` that of those among them who are
-    not chosen, ``wrong`` that of others who are. ``called`` are the names of the first, and of the chosen.
+    not chosen, ``wrong`` that of others who are. ``called`` are the names of the first, of the chosen, and
+    of the share that is missed.
     """
     everyone, each = people.totals, people.each
     right = np.maximum(wanted - missed, 0.0)
@@ -371,10 +414,20 @@ def decision_figures(
         "population": everyone * each,
         called[0]: wanted * each,
         called[1]: (right + wrong) * each,
+        **decision_rates(everyone, wanted, missed, wrong, missed_rate=called[2]),
+        "precision": share(right, right + wrong),
+    }
+
+
+def decision_rates(
+    everyone: Floats, wanted: Floats, missed: Floats, wrong: Floats, *, missed_rate: str
+) -> dict[str, Floats]:
+    """Shares of people that follow from how many there are, are missed, and are chosen wrongly."""
+    return {
         "accuracy": share(everyone - missed - wrong, everyone),
         "false_positive_rate": share(wrong, everyone - wanted),
-        "precision": share(right, right + wrong),
-        "recall": share(right, wanted),
+        "recall": share(np.maximum(wanted - missed, 0.0), wanted),
+        missed_rate: share(missed, wanted),
     }
 
 

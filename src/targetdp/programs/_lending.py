@@ -11,11 +11,13 @@ from targetdp.programs._base import (
     Contribution,
     DecisionWords,
     ExpectedShares,
+    MissedRate,
     Model,
     Objective,
     Result,
     ScoredProgram,
     decision_figures,
+    decision_rates,
     named,
     ones,
     share,
@@ -91,16 +93,22 @@ def loans_at_rates(amount: Any, *, revenue: Any, interest: Any) -> Loans:
     return Loans(lent, money("revenue", revenue), money("interest", interest))
 
 
+_CALLED = ("low_risk", "approvals", "refusal_rate")
+_COMPARED = ("profit", "refusal_rate", "approvals")
+"""Figures whose difference from the status quo is a figure, too."""
+
+
 class LendingResult(Result):
     """Who would get a loan, and what the lender would make.
 
-    Metrics: ``people`` of the table; ``population`` that they stand for; ``low_risk`` among those (they
-    would repay); ``approvals``; ``accuracy``; ``false_positive_rate`` (of those who would not repay, the
-    share that gets a loan); ``precision`` (of those who get one, the share that repays); ``recall`` (of those
-    who would repay, the share that gets one); ``auc``; ``wrong_approvals`` and ``wrong_refusals``; ``lent``;
-    ``profit`` as in the paper; ``cash``, the same without what was only missed (no interest, no lost
-    revenue); and ``break_even_revenue``, the revenue for each unit of amount from which on there would be a
-    profit, NaN if there is none: where as much revenue is turned away as is let in, no revenue is enough.
+    Metrics: ``people`` of the table; ``population`` that they stand for; ``low_risk`` among those (they would
+    repay); ``approvals``; ``accuracy``; ``false_positive_rate`` (of those who would not repay, the share that
+    gets a loan); ``precision`` (of those who get one, the share that repays); ``recall`` (of those who would
+    repay, the share that gets one) and ``refusal_rate`` (the share that does not); ``auc``;
+    ``wrong_approvals`` and ``wrong_refusals``; ``lent``; ``profit`` as in the paper; ``cash``, the same
+    without what was only missed (no interest, no lost revenue); and ``break_even_revenue``, the revenue for
+    each unit of amount from which on there would be a profit, NaN if there is none: where as much revenue is
+    turned away as is let in, no revenue is enough.
 
     Example:
         >>> program = Lending([1, 0], loans_at_rates([100.0, 100.0], revenue=0.2, interest=0.02))
@@ -121,13 +129,20 @@ class LendingResult(Result):
             f"would repay get none (accuracy {self['accuracy']:.3f}); profit {self['profit']:,.0f}, {needs}."
         )
 
-    def against(self, status_quo: Result) -> dict[str, Floats]:
-        """``extra_profit``, and ``relative_profit``: 1 is the status quo's; NaN where that is 0 or less.
+    @staticmethod
+    def compare(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> dict[str, Floats]:
+        """``extra_profit``, ``extra_refusal_rate``, ``extra_approvals``, ``relative_profit`` (1: the same).
 
-        A share of a loss, or of nothing, says nothing: see the profits themselves.
+        That is NaN where the status quo's is 0 or less: a share of a loss, or of nothing, says nothing.
         """
-        before, after = status_quo.figures["profit"], self.figures["profit"]
-        return {"extra_profit": np.asarray(after - before), "relative_profit": share(after, before)}
+        extra = {f"extra_{name}": after[name] - before[name] for name in _COMPARED}
+        return extra | {"relative_profit": share(after["profit"], before["profit"])}
+
+    @staticmethod
+    def rates(parts: Mapping[str, Floats], wanted: Floats, population: Floats) -> dict[str, Floats]:
+        """Accuracy, recall, and who is refused or let in wrongly, as shares."""
+        missed, wrong = parts["wrong_refusals"], parts["wrong_approvals"]
+        return decision_rates(population, wanted, missed, wrong, missed_rate=_CALLED[2])
 
 
 @named("lending")
@@ -152,6 +167,8 @@ class Lending(ScoredProgram):
         population: How many people the table stands for; by default its own.
         groups: Columns by which every figure is also given, each with a value for every person.
         model: What predicts who repays.
+        clusters: Whom a survey drew together, a value for every person: intervals know it.
+        strata: Within which it drew them, a value for every person.
 
     Raises:
         ValueError: ``repaid`` has other values, a number is outside its range, or there are not as many loans
@@ -166,7 +183,8 @@ class Lending(ScoredProgram):
 
     objective = Objective(
         "profit", "largest", subject="The lender's profit", is_money=True,
-        by_group=(("extra_profit", "change of profit"), ("approvals", "loans")),
+        by_group=(("extra_profit", "change of profit"), ("extra_approvals", "loans")),
+        rate=MissedRate("refusal_rate", "wrong_refusals", "of those who would repay are refused"),
     )  # fmt: skip
     task = "classification"
     words = DecisionWords(
@@ -180,6 +198,8 @@ class Lending(ScoredProgram):
     population: float | None = None
     groups: Mapping[str, Sequence[Any]] | None = field(default=None, repr=False)
     model: Model = field(default_factory=Logistic)
+    clusters: Sequence[Any] | None = field(default=None, repr=False)
+    strata: Sequence[Any] | None = field(default=None, repr=False)
     people: People = field(init=False, repr=False)
     low_risk: Truths = field(init=False, repr=False)
     chance: float = field(init=False)
@@ -196,7 +216,9 @@ class Lending(ScoredProgram):
         check.instance("loans", self.loans, Loans)
         if len(self.loans.amount) != len(y):
             raise ValueError(f"loans has {len(self.loans.amount):,} entries: repaid has {len(y):,} people")
-        people = people_of(len(y), groups=self.groups, population=self.population)
+        people = people_of(
+            len(y), groups=self.groups, population=self.population, clusters=self.clusters, strata=self.strata
+        )
         weight = people.weight_of(y == 1)
         good = float(weight[0] / people.count)
         set_fields(
@@ -239,9 +261,7 @@ class Lending(ScoredProgram):
         wrong, refused = people.weight_of(bad_loan), people.weight_of(missed)
         auc, _ = rank_agreement(scores, np.argsort(scores), good, self._ranks, people)
         sums, each = people.groups.sums, people.each
-        figures = decision_figures(
-            people, self._good_weight, refused, wrong, called=("low_risk", "approvals")
-        ) | {
+        figures = decision_figures(people, self._good_weight, refused, wrong, called=_CALLED) | {
             "auc": auc,
             "wrong_approvals": wrong * each,
             "wrong_refusals": refused * each,
@@ -255,10 +275,12 @@ class Lending(ScoredProgram):
             "approvals": Contribution(ones(approved), np.ones(people.count)),
             "wrong_approvals": Contribution(ones(bad_loan), ones(~good)),
             "wrong_refusals": Contribution(ones(missed), -ones(good)),
+            "lent": Contribution(loans.amount * approved, loans.amount),
             "profit": Contribution(profit, at_stake),
+            "cash": Contribution(cash, np.where(good, loans.revenue, -loans.amount)),
         }
         ties = int((scores == self.threshold).sum())
-        return LendingResult(people, scores, approved, ties, None, figures, parts)
+        return LendingResult(people, scores, approved, ties, None, figures, parts, wanted=good)
 
     def part(self, places: Integers, population: float) -> "Lending":
         """Loans for some of its people, with the same threshold."""

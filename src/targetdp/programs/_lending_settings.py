@@ -85,7 +85,7 @@ class LendingSettings(ProgramSettings):
             )
         return Lending(
             repaid.astype(np.float64), self._loans(columns.numbers, len(repaid)), self.threshold,
-            self.population, groups, self.model(),
+            self.population, groups, self.model(), **self.survey_design(columns),
         )  # fmt: skip
 
     def _loans(self, numbers: Mapping[str, Floats], count: int) -> Loans:

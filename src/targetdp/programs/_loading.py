@@ -164,12 +164,13 @@ def read_columns(settings: ProgramSettings, progress: Progress) -> ProgramColumn
     source = open_source(settings.table)
     own_numbers, own_texts = settings.own_columns()
     numbers = list(dict.fromkeys([*settings.features, *own_numbers]))
-    texts = list(dict.fromkeys([*settings.groups, *own_texts]))
+    texts = list(dict.fromkeys([*settings.groups, *settings.survey_columns, *own_texts]))
     wanted = {
         "id": [] if settings.id is None else [settings.id],
         "features": settings.features,
         "target": [settings.target],
         "groups": settings.groups,
+        "clusters and strata": settings.survey_columns,
         "weights or loans": numbers,
     }
     check_columns(source.columns, f"table {settings.table}", **wanted)

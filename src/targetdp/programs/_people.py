@@ -58,13 +58,16 @@ class People:
     """The people of a table. Results are compared person by person, so they must be of the same people.
 
     ``weights`` (of mean 1) say how many each stands for, relative to the others; one of weight 1 stands for
-    ``each`` people of the population. ``totals`` are the weights of everybody and each group.
+    ``each`` people of the population. ``totals`` are the weights of everybody and each group. A survey may
+    have drawn people in ``clusters``, within ``strata``: everybody's number of each, None if it did not.
     """
 
     groups: Groups
     weights: Floats = field(repr=False)
     population: float
     weighted: bool
+    clusters: Integers | None = field(default=None, repr=False)
+    strata: Integers | None = field(default=None, repr=False)
     totals: Floats = field(init=False, repr=False)
     counts: Floats = field(init=False, repr=False)
 
@@ -96,6 +99,8 @@ class People:
             (self.population, ours.columns, ours.labels) == (other.population, theirs.columns, theirs.labels)
             and np.array_equal(self.weights, other.weights)
             and np.array_equal(ours.codes, theirs.codes)
+            and _same(self.clusters, other.clusters)
+            and _same(self.strata, other.strata)
         )
 
     def subset(self, members: Integers) -> "People":
@@ -103,7 +108,10 @@ class People:
         weights = self.weights[members]
         share, mean = float(weights.sum() / self.weights.sum()), float(weights.mean())
         groups = replace(self.groups, codes=self.groups.codes[:, members])
-        return People(groups, _fixed(weights / mean), self.population * share, self.weighted)
+        clusters, strata = (None if c is None else _fixed(c[members]) for c in (self.clusters, self.strata))
+        return People(
+            groups, _fixed(weights / mean), self.population * share, self.weighted, clusters, strata
+        )
 
     def weight_of(self, chosen: NDArray[np.bool_]) -> Floats:
         """The weight of some people, among everybody and in each group."""
@@ -116,6 +124,8 @@ def people_of(
     groups: Mapping[str, Sequence[Any]] | None = None,
     weights: Any = None,
     population: float | None = None,
+    clusters: Sequence[Any] | None = None,
+    strata: Sequence[Any] | None = None,
 ) -> People:
     """The people of a table.
 
@@ -124,9 +134,12 @@ def people_of(
         groups: Columns by which figures are given, each with a value for every person.
         weights: How many people each one stands for, relative to the others; by default all alike.
         population: How many people the table stands for; by default its own.
+        clusters: Whom the survey drew together (a village, a household), a value for every person; by default
+            everybody was drawn alone.
+        strata: Within which people or clusters were drawn (a region), a value for every person.
 
     Returns:
-        The people, their groups and weights.
+        The people, their groups, weights, clusters and strata.
 
     Raises:
         ValueError: A number is outside its range, columns are of different lengths, or a column has more than
@@ -149,7 +162,8 @@ def people_of(
             )
         share = share / share.mean() if share.min() < share.max() else np.ones(count)
     unequal = bool(share.min() < share.max())  # weights that are all alike say nothing
-    return People(_groups(groups or {}, count), _fixed(share), size, unequal)
+    drawn = [_numbered(name, given, count) for name, given in (("clusters", clusters), ("strata", strata))]
+    return People(_groups(groups or {}, count), _fixed(share), size, unequal, *drawn)
 
 
 def values_of(name: str, values: Any, count: int | None = None) -> Floats:
@@ -184,7 +198,12 @@ def values_of(name: str, values: Any, count: int | None = None) -> Floats:
 
 def groups_of(groups: Mapping[str, Sequence[Any]] | None, places: Integers) -> dict[str, list[Any]] | None:
     """The groups of some of the people."""
-    return None if groups is None else {name: [values[i] for i in places] for name, values in groups.items()}
+    return None if groups is None else {name: some_of(values, places) for name, values in groups.items()}
+
+
+def some_of(values: Sequence[Any], places: Integers) -> list[Any]:
+    """The values of some of the people."""
+    return [values[i] for i in places]
 
 
 def _groups(columns: Mapping[str, Sequence[Any]], count: int) -> Groups:
@@ -206,6 +225,21 @@ def _groups(columns: Mapping[str, Sequence[Any]], count: int) -> Groups:
         codes.append(numbers.astype(np.int64) + place)
         place += len(different)
     return Groups(tuple(columns), tuple(labels), _fixed(np.stack(codes)))
+
+
+def _numbered(name: str, values: Sequence[Any] | None, count: int) -> Integers | None:
+    """People with equal values have equal numbers."""
+    if values is None:
+        return None
+    if len(values) != count:
+        raise ValueError(f"{name} has {len(values):,} entries: there are {count:,} people, one for each")
+    return _fixed(
+        np.unique(np.array([str(value) for value in values]), return_inverse=True)[1].astype(np.int64)
+    )
+
+
+def _same(ours: Integers | None, theirs: Integers | None) -> bool:
+    return ours is theirs or (ours is not None and theirs is not None and np.array_equal(ours, theirs))
 
 
 def _fixed(values: Numbers) -> Numbers:

@@ -126,6 +126,10 @@ class ProgramSettings(ProgramSection):
     features: _Columns = Field(description="the columns that a release would privatize")
     target: Name = Field(description="the column that is predicted")
     groups: _Names = Field((), description="columns by which every figure is also given")
+    clusters: Name | None = Field(
+        None, description="the column of what a survey drew together: villages, households"
+    )
+    strata: Name | None = Field(None, description="the column of what it drew them within: regions")
     population: Annotated[float, Field(ge=1)] | None = Field(
         None, description="how many people the table stands for; default: its own"
     )
@@ -193,6 +197,18 @@ class ProgramSettings(ProgramSection):
     def own_columns(self) -> tuple[list[str], list[str]]:
         """Columns that it needs beside features and groups: those read as numbers, and those read as text."""
         return [self.target], []
+
+    @property
+    def survey_columns(self) -> list[str]:
+        """Columns that say how people were drawn, read as text."""
+        return [name for name in (self.clusters, self.strata) if name is not None]
+
+    def survey_design(self, columns: ProgramColumns) -> dict[str, list[str] | None]:
+        """Everybody's cluster and stratum, as programs take them."""
+        return {
+            part: None if name is None else columns.texts[name].to_pylist()
+            for part, name in (("clusters", self.clusters), ("strata", self.strata))
+        }
 
     def program(self, columns: ProgramColumns, groups: Mapping[str, Sequence[str]]) -> Program:
         """The program of columns that were read."""

@@ -53,7 +53,7 @@ def _curve(
         yield CurvePoint(
             distance,
             epsilon if epsilon is None or math.isfinite(epsilon) else None,
-            min(1.0, (1 + max(loss.delta(0.0) for loss in losses)) / 2),
+            max(loss.best_guess() for loss in losses),
         )
 
 

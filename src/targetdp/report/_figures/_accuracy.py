@@ -191,4 +191,4 @@ def _finish(sheet: style.Sheet, shown: Sequence[ShownCells]) -> None:
         ) if part
     )  # fmt: skip
     marked = any(one.program.for_the_data_holder_only for one in shown)
-    style.finish(sheet, legend=handles, note=note, marked=marked)
+    style.finish(sheet, legend=handles, note=note, marked=marked, first_look=choice.first_look(shown))

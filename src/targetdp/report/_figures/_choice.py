@@ -43,6 +43,7 @@ class SweptProgram:
     ``metric`` is what the program is for, ``best`` says which of its values is, and ``unit`` what it is
     counted in. ``chance`` is the accuracy of deciding without looking at anyone, if known. ``scales`` names
     where column scales came from, if known. Of rows that are not clipped (``rows``) nothing is promised.
+    ``first_look`` says why the sweep is a quick look; empty if it is none.
     """
 
     name: str
@@ -58,6 +59,7 @@ class SweptProgram:
     kind: str | None = None
     scales: str | None = None
     rows: RowRule = "clip"
+    first_look: tuple[str, ...] = ()
 
     @property
     def objective(self) -> Objective:
@@ -115,7 +117,7 @@ def read_program(folder: Path) -> SweptProgram:
         unit=str(made_of.get("unit", "")), people=run["people"], simulations=int(made_of["simulations"]),
         source=run[SOURCE], for_the_data_holder_only=run[MARK], releases=tuple(releases),
         chance=run.get("chance"), kind=run.get("kind"), rows=run["rows"],
-        scales=(made_of.get("scales") or {}).get("source"),
+        scales=(made_of.get("scales") or {}).get("source"), first_look=tuple(run["first_look"]),
     )  # fmt: skip
 
 
@@ -255,8 +257,17 @@ def intervals(shown: Sequence[ShownCells], *, attacks: bool) -> str:
         once = "Every release was tried once: how others would vary is not known"
         return f"{once}, and whiskers are the attacks' own 95% intervals." if attacks else f"{once}."
     many = " and ".join(f"{count:,}" for count in counts)
-    means = f"Whiskers: 95% intervals for the mean over {many} simulations (other noise, not other people)"
+    means = f"Whiskers: 95% intervals over {many} simulations (other noise and other samples of people)"
     return f"{means}; those of releases tried once are the attacks' own." if attacks else f"{means}."
+
+
+def first_look(shown: Sequence[ShownCells]) -> tuple[str, ...]:
+    """Why what is drawn is a quick look, with the program's name where there are two."""
+    named = len(shown) > 1
+    return tuple(
+        f"{one.program.label}: {reason}" if named else reason
+        for one in shown for reason in one.program.first_look
+    )  # fmt: skip
 
 
 def heading(one: ShownCells) -> str:

@@ -235,12 +235,18 @@ def new_sheet(width: float, heights: Sequence[float], columns: int) -> Sheet:
     return Sheet(figure, tuple(tuple(row) for row in panels))
 
 
-def finish(sheet: Sheet, *, legend: Sequence[Artist], note: str, marked: bool) -> None:
-    """Put legend and note below the panels and the mark above, then fix where everything is."""
+def finish(
+    sheet: Sheet, *, legend: Sequence[Artist], note: str, marked: bool, first_look: Sequence[str] = ()
+) -> None:
+    """Put legend and note below the panels and marks above, then fix where everything is.
+
+    ``first_look`` says why what is drawn is a quick look; empty if it is none.
+    """
     figure, inner = sheet.figure, sheet.width - 2 * _EDGE
     panels = float(figure.get_figheight())
     noted = _wrapped(figure, note, inner)
-    mark = _wrapped(figure, MARK, inner - 0.1, weight="bold") if marked else None
+    above_all = [MARK] * marked + [quick_look(first_look)] * bool(first_look)
+    mark = _wrapped(figure, " ".join(above_all), inner - 0.1, weight="bold") if above_all else None
     key = _legend(figure, legend, inner)
     heights = {part: 0.0 if part is None else _height(figure, part) + _GAP for part in (noted, mark, key)}
     above, below = heights[mark] + _EDGE, heights[noted] + heights[key] + _EDGE
@@ -259,6 +265,11 @@ def finish(sheet: Sheet, *, legend: Sequence[Artist], note: str, marked: bool) -
     figure.set_layout_engine(engine)
     engine.execute(figure)
     figure.set_layout_engine("none")
+
+
+def quick_look(reasons: Sequence[str]) -> str:
+    """What a figure of a quick look says above it and in its caption."""
+    return f"A quick look, not a basis for a decision: {'; '.join(reasons)}."
 
 
 def shortened(sheet: Sheet, words: str, size: float) -> str:

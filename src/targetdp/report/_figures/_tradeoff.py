@@ -1,5 +1,6 @@
 """Figure 3: what the program achieves against each protection, one point for each B."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from matplotlib.artist import Artist
@@ -13,13 +14,14 @@ from targetdp.report._figures import _style as style
 from targetdp.report._figures._choice import Release, ShownCells
 from targetdp.report._figures._drawing import figure
 from targetdp.report._figures._labels import Label, place_labels
-from targetdp.tradeoff import PROTECTIONS, Estimate, in_words, technologies
+from targetdp.report._page._words import INSIDER, STRANGER
+from targetdp.tradeoff import AS_IN_THE_PAPER, PROTECTIONS, Estimate, in_words, technologies
 
 _HEIGHT = 2.3
 _STAR, _DOT = 8.5, 4.0
 _TITLES = {
     "singling_out": "Singling out",
-    "attribute_inference": "Attribute inference",
+    "inference": "Inference (best attacker)",
     "distinguishing": "Distinguishing (exact)",
 }
 _ROOM = 0.1
@@ -45,6 +47,7 @@ def tradeoff_figure(shown: Sequence[ShownCells]) -> Figure:
         style.finish(
             sheet, legend=list(_key(shown)), note=_note(shown),
             marked=any(one.program.for_the_data_holder_only for one in shown),
+            first_look=choice.first_look(shown),
         )  # fmt: skip
         for column, one in enumerate(shown):
             for row, protection in enumerate(PROTECTIONS):
@@ -211,14 +214,33 @@ def _about(shown: Sequence[ShownCells]) -> str:
     return " ".join(filter(None, notes))
 
 
+def _whose(shown: Sequence[ShownCells]) -> str:
+    """Whose guesses are drawn, and what the paper's own attack found of the same releases."""
+    found = [
+        f"{one.program.label}, {technology.words} by {style.of(release.mechanism).words} "
+        f"{_safe(release, 'inference')}, as in the paper {_safe(release, own)}"
+        for one in shown for technology, release, _ in _stars(one)
+        for own in (AS_IN_THE_PAPER["inference"],)
+        if release.B is not None and {"inference", own} <= set(release.figures)
+    ]  # fmt: skip
+    insider = "Inference: the best of the guesses of an insider and of a stranger counts."
+    return f"{insider} {INSIDER} {STRANGER} Beside the paper's own (a stranger): {'; '.join(found)}." if found else ""
+
+
+def _safe(release: Release, metric: str) -> str:
+    """Protection with three digits, rounded down."""
+    mean = release.figure(metric).mean
+    return "undefined" if mean is None else f"{math.floor(mean * 1000 + 1e-9) / 1000:.3f}"
+
+
 def _note(shown: Sequence[ShownCells]) -> str:
     return " ".join(
         part for part in (
             "Numbers at points are B. Upper right is best: private and accurate.", choice.whose(shown),
             choice.guarantees(shown), choice.without_guarantee(shown),
-            "Protection from singling out and attribute inference is against the attacks that were run, and "
-            "so an upper bound; distinguishing protection follows from the noise.",
-            _about(shown),
+            "Protection from singling out and inference is against the attacks that were run, and so an upper "
+            "bound; distinguishing protection follows from the noise.",
+            _whose(shown), _about(shown),
             choice.intervals(shown, attacks=True),
         ) if part
     )  # fmt: skip

@@ -76,7 +76,7 @@ def programs() -> list[tuple[Any, Floats]]:
     weights = rng.uniform(0.5, 3, n)
     aid = Aid(rng.random(n), 0.3, population=9_000, weights=weights, groups=groups)
     loans = loans_at_rates(rng.exponential(100, n), revenue=0.2, interest=0.02)
-    lending = Lending(rng.random(n) < 0.7, loans, population=9_000, groups=groups)
+    lending = Lending((rng.random(n) < 0.7).astype(np.float64), loans, population=9_000, groups=groups)
     return [(aid, rng.random(n)), (lending, rng.random(n))]
 
 

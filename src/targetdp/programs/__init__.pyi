@@ -4,6 +4,7 @@ from targetdp.programs._aid import QUOTA as QUOTA
 from targetdp.programs._aid import QuotaRule as QuotaRule
 from targetdp.programs._aid import TOGO_ADULTS as TOGO_ADULTS
 from targetdp.programs._base import Contribution as Contribution
+from targetdp.programs._base import MissedRate as MissedRate
 from targetdp.programs._base import Model as Model
 from targetdp.programs._base import Objective as Objective
 from targetdp.programs._base import Program as Program
@@ -41,7 +42,6 @@ from targetdp.programs._proposal import table_as_named as table_as_named
 from targetdp.programs._measures import Truths as Truths
 from targetdp.programs._resampling import Resamples as Resamples
 from targetdp.programs._resampling import half_widths as half_widths
-from targetdp.programs._resampling import next_in as next_in
 from targetdp.programs._resampling import one_person as one_person
 from targetdp.programs._settings import MARK as MARK
 from targetdp.programs._settings import ProgramColumns as ProgramColumns

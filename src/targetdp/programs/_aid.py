@@ -12,6 +12,7 @@ from targetdp.programs._base import (
     Contribution,
     DecisionWords,
     ExpectedShares,
+    MissedRate,
     Model,
     Objective,
     Result,
@@ -47,6 +48,8 @@ _COUNTS = ("people", "population", "poor", "eligible", "exclusion_errors", "incl
 """Metrics that add up over parts of the people; all others are shares and ranks."""
 
 _CALLED = ("poor", "eligible", "exclusion_rate")
+_COMPARED = ("exclusion_errors", "exclusion_rate", "eligible")
+"""Figures whose difference from the status quo is a figure, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,7 @@ class AidResult(Result):
         parts: What each person adds to those that are counts.
         quota: The share of people who get aid.
         chance: The accuracy of a lottery with this quota.
+        wanted: Who is poor.
 
     Example:
         >>> result = Aid([1.0, 2.0, 3.0, 4.0], quota=0.25).judge([1.5, 1.0, 3.0, 4.0])
@@ -96,10 +100,8 @@ class AidResult(Result):
 
     @staticmethod
     def compare(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Poor people who are left out beyond those of the status quo, and how much larger their share is."""
-        return {
-            f"extra_{name}": after[name] - before[name] for name in ("exclusion_errors", "exclusion_rate")
-        }
+        """``extra_exclusion_errors``, ``extra_exclusion_rate``, ``extra_eligible``: beyond today's."""
+        return {f"extra_{name}": after[name] - before[name] for name in _COMPARED}
 
     @staticmethod
     def rates(parts: Mapping[str, Floats], wanted: Floats, population: Floats) -> dict[str, Floats]:
@@ -191,8 +193,10 @@ class Aid(ScoredProgram):
         "exclusion_errors", "smallest", drawn="extra_exclusion_errors", people=("poor people", "missed"),
         noun="poor people left out",
         axis="more poor people missed than today", limit="At most so many more poor people missed",
-        by_group=(("extra_exclusion_errors", "more poor people missed"), ("eligible", "people who get aid")),
-        rate=("exclusion_rate", "of the poor are missed"),
+        by_group=(
+            ("extra_exclusion_errors", "more poor people missed"), ("extra_eligible", "people who get aid"),
+        ),
+        rate=MissedRate("exclusion_rate", "exclusion_errors", "of the poor are missed"),
     )  # fmt: skip
     task = "regression"
     words = DecisionWords(

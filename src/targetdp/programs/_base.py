@@ -158,8 +158,7 @@ class Objective:
             does not count people.
         is_money: Whether it is an amount of money, in the unit of the program.
         by_group: Figures that say who bears the cost, each with its heading; the first is drawn.
-        rate: The figure that says of the people whom the program is for how many it misses, and what that is
-            in words, such as ``("exclusion_rate", "of the poor are missed")``; None if it has none.
+        rate: Of the people whom the program is for, the share that it misses; None if it is for nobody.
 
     Example:
         >>> Objective("accuracy", "largest").drawn is None
@@ -176,7 +175,26 @@ class Objective:
     people: tuple[str, str] | None = None
     is_money: bool = False
     by_group: tuple[tuple[str, str], ...] = ()
-    rate: tuple[str, str] | None = None
+    rate: "MissedRate | None" = None
+
+
+@dataclass(frozen=True)
+class MissedRate:
+    """Of the people whom a program is for, the share that it misses.
+
+    Args:
+        metric: The figure.
+        part: The count of people who are missed, one of the result's ``parts``.
+        words: What happens to them: ``"of the poor are missed"``.
+
+    Example:
+        >>> program_kinds()["aid"].objective.rate.words
+        'of the poor are missed'
+    """
+
+    metric: str
+    part: str
+    words: str
 
 
 class Program(ABC):

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from targetdp._core import Floats, check
+from targetdp._core import check
 from targetdp.programs._base import Result, plain
-from targetdp.programs._resampling import Resamples, half_widths, next_in, one_person
+from targetdp.programs._resampling import Resamples, half_widths, one_person
 
 CONFIDENCE = 0.95
 """Of an interval, unless the caller says otherwise."""
@@ -119,28 +119,13 @@ def changes(
         )
     resamples = Resamples.of(people, seed)
     today, sums = resamples.sums(status_quo), [resamples.sums(result) for result in simulations]
+    widened, weight = one_person(status_quo, simulations), people.weights * people.each
     by_group: list[dict[str, Change]] = [{} for _ in range(people.groups.count)]
-    for name in status_quo.parts:
-        resampled = np.mean([one[name] for one in sums], axis=0) - today[name]
-        for place, change in enumerate(_of_groups(name, status_quo, simulations, resampled, 1 - confidence)):
-            by_group[place][name] = change
+    for name, part in status_quo.parts.items():
+        start = people.groups.sums(weight * part.values)
+        ends = np.array([people.groups.sums(weight * one.parts[name].values) for one in simulations])
+        moved = np.mean([one[name] for one in sums], axis=0) - today[name]
+        reach = half_widths(people, moved, 1 - confidence, noise=ends, one_person=widened[name])
+        for place, (a, b, r) in enumerate(zip(start, ends.mean(axis=0), reach, strict=True)):
+            by_group[place][name] = Change(float(a), float(b), (float(b - a - r), float(b - a + r)))
     return Changes(by_group[0], people.groups.nested(by_group), confidence)
-
-
-def _of_groups(
-    name: str, before: Result, after: Sequence[Result], resampled: Floats, error_rate: float
-) -> list[Change]:
-    """The change of one count or sum, for everybody and each group."""
-    people, part = before.people, before.parts[name]
-    weight = people.weights * people.each
-    totals = np.array([people.groups.sums(weight * result.parts[name].values) for result in after])
-    start = people.groups.sums(weight * part.values)
-    at_cut = np.mean([next_in(part, result) for result in after], axis=0)
-    reach = half_widths(
-        people, resampled, error_rate, noise=totals, one_person=one_person(part, people, at_cut)
-    )
-    difference = totals.mean(axis=0) - start
-    return [
-        Change(float(a), float(a + d), (float(d - r), float(d + r)))
-        for a, d, r in zip(start, difference, reach, strict=True)
-    ]

@@ -11,6 +11,7 @@ from targetdp.programs._base import (
     Contribution,
     DecisionWords,
     ExpectedShares,
+    MissedRate,
     Model,
     Objective,
     Result,
@@ -93,6 +94,8 @@ def loans_at_rates(amount: Any, *, revenue: Any, interest: Any) -> Loans:
 
 
 _CALLED = ("low_risk", "approvals", "refusal_rate")
+_COMPARED = ("profit", "refusal_rate", "approvals")
+"""Figures whose difference from the status quo is a figure, too."""
 
 
 class LendingResult(Result):
@@ -128,11 +131,11 @@ class LendingResult(Result):
 
     @staticmethod
     def compare(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> dict[str, Floats]:
-        """``extra_profit``, ``extra_refusal_rate``, and ``relative_profit``: 1 is the status quo's.
+        """``extra_profit``, ``extra_refusal_rate``, ``extra_approvals``, ``relative_profit`` (1: the same).
 
         That is NaN where the status quo's is 0 or less: a share of a loss, or of nothing, says nothing.
         """
-        extra = {f"extra_{name}": after[name] - before[name] for name in ("profit", "refusal_rate")}
+        extra = {f"extra_{name}": after[name] - before[name] for name in _COMPARED}
         return extra | {"relative_profit": share(after["profit"], before["profit"])}
 
     @staticmethod
@@ -180,8 +183,8 @@ class Lending(ScoredProgram):
 
     objective = Objective(
         "profit", "largest", subject="The lender's profit", is_money=True,
-        by_group=(("extra_profit", "change of profit"), ("approvals", "loans")),
-        rate=("refusal_rate", "of those who would repay are refused"),
+        by_group=(("extra_profit", "change of profit"), ("extra_approvals", "loans")),
+        rate=MissedRate("refusal_rate", "wrong_refusals", "of those who would repay are refused"),
     )  # fmt: skip
     task = "classification"
     words = DecisionWords(
@@ -272,7 +275,9 @@ class Lending(ScoredProgram):
             "approvals": Contribution(ones(approved), np.ones(people.count)),
             "wrong_approvals": Contribution(ones(bad_loan), ones(~good)),
             "wrong_refusals": Contribution(ones(missed), -ones(good)),
+            "lent": Contribution(loans.amount * approved, loans.amount),
             "profit": Contribution(profit, at_stake),
+            "cash": Contribution(cash, np.where(good, loans.revenue, -loans.amount)),
         }
         ties = int((scores == self.threshold).sum())
         return LendingResult(people, scores, approved, ties, None, figures, parts, wanted=good)

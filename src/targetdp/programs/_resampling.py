@@ -14,6 +14,7 @@ what it would take to meet the quota there, with the people next to the cut as t
 of a quantile), as `changes` does it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,7 +37,19 @@ MOST_CLUSTERS = 20_000
 class Resamples:
     """How often each cluster counts in each resample (rows of ``times``), and whose cluster is which.
 
-    Everybody together weighs the same in all resamples.
+    Everybody together weighs the same in all resamples. `Resamples.of` draws them.
+
+    Args:
+        people: Whom they are of.
+        clusters: The number of everybody's cluster.
+        times: How often each cluster (columns) counts in each resample (rows).
+
+    Example:
+        >>> from targetdp.programs import Aid
+        >>> program = Aid([1.0, 2.0, 3.0, 4.0], quota=0.25)
+        >>> resamples = Resamples.of(program.people, seed=0, count=100)
+        >>> resamples.sums(program.judge([2.0, 1.0, 3.0, 4.0]))["exclusion_errors"].shape
+        (100, 1)
     """
 
     people: People = field(repr=False)
@@ -86,7 +99,7 @@ class Resamples:
         chosen = np.bincount(self.clusters, weights=people.weights * result.decisions)
         more_in = people.each * (self.times @ chosen - chosen.sum())
         return {
-            name: self._sums(part.values) - np.outer(more_in, next_in(part, result))
+            name: self._sums(part.values) - np.outer(more_in, _next_in(part, result))
             for name, part in result.parts.items()
         }
 
@@ -140,16 +153,18 @@ def _cluster_counts(stratum: Integers, sizes: Integers, count: int, rng: np.rand
     if len(stratum) < 2:
         raise ValueError("people has 1 cluster: how figures vary with the sample needs two or more")
     times = np.empty((count, len(stratum)))
+    rows = np.arange(count)[:, None]
     for number, m in enumerate(sizes):
-        chances = np.full(m, 1 / m)
-        times[:, stratum == number] = rng.multinomial(m - 1, chances, size=count) * (m / (m - 1))
+        drawn = rng.integers(m, size=(count, m - 1)) + m * rows
+        counts = np.bincount(drawn.ravel(), minlength=count * m).reshape(count, m)
+        times[:, stratum == number] = counts * (m / (m - 1))
     return times
 
 
 # How wide an interval is.
 
 
-def next_in(part: Contribution, result: Result) -> Floats:
+def _next_in(part: Contribution, result: Result) -> Floats:
     """What one more place would do, in each group: the mean effect on people next to the cut."""
     groups = result.people.groups
     if result.near is None or not len(result.near):
@@ -160,20 +175,38 @@ def next_in(part: Contribution, result: Result) -> Floats:
     return groups.sums(effect)
 
 
-def one_person(part: Contribution, people: People, at_cut: Floats) -> Floats:
+def one_person(before: Result, after: Sequence[Result]) -> dict[str, Floats]:
     """The mean square of what it does to a group to choose one person and let go the next at the cut.
 
     That person is someone of the group who could change anything, or, if it does more, anyone outside. In a
     group where nobody could, another sample of people may have someone: it is as one of everybody who could.
+
+    Args:
+        before: The status quo.
+        after: Results in whose order people come next at the cut.
+
+    Returns:
+        For each part of the result the square, for everybody and each group.
+
+    Example:
+        >>> from targetdp.programs import Lending, loans_at_rates
+        >>> program = Lending([1, 0], loans_at_rates([100.0, 100.0], revenue=0.2, interest=0.02))
+        >>> result = program.judge([0.9, 0.4])
+        >>> one_person(result, [result])["wrong_refusals"]
+        array([1.])
     """
+    people, squares = before.people, {}
     sums, weight = people.groups.sums, people.weights * people.each
-    could = part.effect != 0
-    square = sums((weight * part.effect) ** 2) - 2 * at_cut * sums(weight * weight * part.effect)
-    square = np.maximum(square + at_cut**2 * sums(weight * weight * could), 0.0)
-    outside = np.where(people.counts < people.count, (at_cut * people.each) ** 2, 0.0)
-    able = sums(ones(could))
-    of_all = sums((weight * part.effect) ** 2)[0] / max(able[0], 1.0)
-    return np.where(able > 0, np.maximum(square / np.maximum(able, 1.0), outside), of_all)
+    for name, part in before.parts.items():
+        at_cut = np.mean([_next_in(part, result) for result in after], axis=0)
+        could = part.effect != 0
+        square = sums((weight * part.effect) ** 2) - 2 * at_cut * sums(weight * weight * part.effect)
+        square = np.maximum(square + at_cut**2 * sums(weight * weight * could), 0.0)
+        outside = np.where(people.counts < people.count, (at_cut * people.each) ** 2, 0.0)
+        able = sums(ones(could))
+        of_all = sums((weight * part.effect) ** 2)[0] / max(able[0], 1.0)
+        squares[name] = np.where(able > 0, np.maximum(square / np.maximum(able, 1.0), outside), of_all)
+    return squares
 
 
 def half_widths(
@@ -192,10 +225,20 @@ def half_widths(
 
     Returns:
         NaN where the figure is undefined.
+
+    Example:
+        >>> from targetdp.programs import Aid
+        >>> people = Aid([1.0, 2.0, 3.0, 4.0], quota=0.25).people
+        >>> float(half_widths(people, np.array([[1.0], [3.0]]), 0.05, noise=np.zeros((1, 1)))[0].round(2))
+        2.77
     """
     shared = np.array([1, *(len(labels) for labels in people.groups.labels for _ in labels)])
     tail = error_rate / 2 / shared
-    square = ndtri(tail) ** 2 * (resampled.var(axis=0, ddof=1) + one_person)
+    # A share of nobody is undefined; where many resamples have nobody, nothing can be said.
+    known = np.isfinite(resampled)
+    few = known.sum(axis=0) < max(2, len(resampled) // 2)
+    variance = np.var(resampled, axis=0, ddof=1, where=known | few) if known.any() else np.nan
+    square = ndtri(tail) ** 2 * (variance + one_person)
     if len(noise) > 1:
         square = square + stdtrit(len(noise) - 1, tail) ** 2 * noise.var(axis=0, ddof=1) / len(noise)
     return np.asarray(np.sqrt(square))

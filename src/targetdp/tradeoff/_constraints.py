@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 
 from targetdp._core import check
 from targetdp.tradeoff._results import WORST
-from targetdp.tradeoff._study import must_agree
+from targetdp.tradeoff._study import EVERYBODY, must_agree
 from targetdp.tradeoff._sweep import Grid
 from targetdp.tradeoff._sweep_folder import SUMMARY, read_run
-from targetdp.tradeoff._technology import ATTACKS, EVERYBODY, Cell
+from targetdp.tradeoff._technology import ATTACKS, Cell
 
 PROTECTIONS = ("singling_out", "attribute_inference", "distinguishing")
 """The paper's three."""

@@ -3,14 +3,16 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from scipy.special import stdtrit
 
+from targetdp._core import Floats
 from targetdp.attacks import CONFIDENCE, Protection, Setting, worst, worst_of_means
+from targetdp.tradeoff._intervals import RESAMPLED, Line, Reaches, Sampling
 from targetdp.tradeoff._sweep import Sweep, Unit
 from targetdp.tradeoff._technology import ATTACKS, DERIVED, STATUS_QUO, Cell, Figure, Simulated
 
@@ -21,8 +23,10 @@ _TEXT, _COUNT, _NUMBER = pa.string(), pa.int32(), pa.float64()
 _SIMULATED = pa.schema(
     {"simulation": _COUNT, "metric": _TEXT, "setting": _TEXT}
     | dict.fromkeys(("value", "low", "high"), _NUMBER)
+    | {RESAMPLED: pa.list_(pa.float32())}
 )
-"""Of a part: a row for each figure of a simulation."""
+"""Of a part: a row for each figure of a simulation. In its first simulation a sum over people also has what
+it adds up to in all simulations of the part, in each resample: no person is in it."""
 
 _SUMMARIZED = pa.schema(
     {"metric": _TEXT, "setting": _TEXT, "simulations": _COUNT}
@@ -51,7 +55,12 @@ def part_of(unit: Unit, simulated: Sequence[Simulated]) -> pa.Table:
         for number, one in zip(range(unit.begin, unit.end), simulated, strict=True) for figure in one.figures
     ]  # fmt: skip
     seconds = _total(one.seconds for one in simulated)
-    table = _table([number for number, _ in rows], [figure for _, figure in rows])
+    resampled: dict[tuple[str, str], Floats] = {}
+    for _, figure in rows:
+        if figure.resampled is not None:
+            name = figure.metric, figure.setting
+            resampled[name] = resampled.get(name, 0.0) + figure.resampled
+    table = _table([number for number, _ in rows], [figure for _, figure in rows], resampled)
     return table.replace_schema_metadata({_SECONDS: json.dumps(seconds).encode()})
 
 
@@ -85,7 +94,8 @@ def results(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
 
     ``simulation`` is null for what is derived from the noise alone.
     """
-    return _tidy(sweep, {name: table.drop_columns(["low", "high"]) for name, table in figures.items()})
+    inner = ["low", "high", RESAMPLED]
+    return _tidy(sweep, {name: table.drop_columns(inner) for name, table in figures.items()})
 
 
 def _tidy(sweep: Sweep, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -126,43 +136,31 @@ def timing(sweep: Sweep, parts: dict[str, list[pa.Table]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_TIMED)
 
 
-def _table(simulations: Sequence[int | None], figures: Sequence[Figure]) -> pa.Table:
+def _table(
+    simulations: Sequence[int | None],
+    figures: Sequence[Figure],
+    resampled: Mapping[tuple[str, str], Floats] | None = None,
+) -> pa.Table:
     """What is undefined is null; what is infinite stays so."""
+    left = dict(resampled or {})  # each is taken by the first figure of its name
     numbers = {
         name: [None if math.isnan(x := getattr(figure, name)) else x for figure in figures]
         for name in ("value", "low", "high")
     }
     words = {name: [getattr(figure, name) for figure in figures] for name in ("metric", "setting")}
-    return pa.table({"simulation": list(simulations)} | words | numbers, schema=_SIMULATED)
+    sums = {RESAMPLED: [left.pop((figure.metric, figure.setting), None) for figure in figures]}
+    return pa.table({"simulation": list(simulations)} | words | numbers | sums, schema=_SIMULATED)
 
 
 # What simulations say together: means and intervals, and for attacks the worst over settings of the means.
 #
 # Aggregation is the paper's: first the mean of each setting (a net size; a column and h) over simulations,
-# then the worst of them. Intervals are Student's, for the mean over simulations: they know how noise
-# varies, not how another sample of people would. An attack on a cell with a single simulation keeps its own
-# interval, which is about other people like these.
+# then the worst of them. Intervals of attacks are Student's, for the mean over simulations; an attack on a
+# cell with a single simulation keeps its own, which is about other people like these. Intervals of the
+# program's figures know noise and sampling (`_intervals.py`).
 
 WORST = "worst"
 """The setting of an attack's figure over all its settings: the paper's protection score."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of the summary. ``change`` is against the status quo, for figures of the program only.
-
-    ``low`` and ``high`` are None where one simulation says nothing of how others would be; ``simulations``
-    is 0 for what is derived. ``strongest`` names the setting that an attack's worst figure comes from.
-    """
-
-    metric: str
-    setting: str
-    simulations: int
-    mean: float | None
-    low: float | None = None
-    high: float | None = None
-    change: float | None = None
-    strongest: str | None = None
 
 
 Scores = dict[str, dict[str, list[tuple[float | None, float | None, float | None]]]]
@@ -171,7 +169,13 @@ Scores = dict[str, dict[str, list[tuple[float | None, float | None, float | None
 
 def summary(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
     """One row for each cell, metric and setting, in the order of the grid."""
-    lines = {cell.name: list(summarize(figures[cell.name])) for cell in sweep.cells}
+    sampling = Sampling.of(sweep, figures[STATUS_QUO])
+    lines = {
+        name: list(summarize(table, sampling.reaches(table, is_today=name == STATUS_QUO)))
+        for name, table in figures.items()
+    }
+    for own in lines.values():
+        own.extend(sampling.worst_groups(own))
     today = {(line.metric, line.setting): line.mean for line in lines[STATUS_QUO] if _is_program(line.metric)}
     tables = {}
     for name, own in lines.items():
@@ -181,8 +185,8 @@ def summary(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
     return _tidy(sweep, tables)
 
 
-def summarize(figures: pa.Table) -> Iterator[Line]:
-    """The lines of one cell."""
+def summarize(figures: pa.Table, reaches: Reaches | None = None) -> Iterator[Line]:
+    """The lines of one cell; ``reaches`` are half-widths of intervals that know sampling, where there are."""
     for metric, settings in _gathered(figures).items():
         if metric in DERIVED:
             for setting, ((value, _, _),) in settings.items():
@@ -192,7 +196,8 @@ def summarize(figures: pa.Table) -> Iterator[Line]:
         else:
             for setting, scores in settings.items():
                 values = np.array([math.nan if x is None else x for x, _, _ in scores])
-                yield Line(metric, setting, len(values), *_mean(values))
+                reach = (reaches or {}).get((metric, setting))
+                yield Line(metric, setting, len(values), *_mean(values, reach))
 
 
 def _attack_lines(metric: str, settings: dict[str, Any]) -> Iterator[Line]:
@@ -214,16 +219,18 @@ def _protections(settings: dict[str, Any]) -> list[Protection]:
     ]
 
 
-def _mean(values: np.ndarray[Any, Any]) -> tuple[float | None, float | None, float | None]:
-    """Mean and interval; None where undefined: a metric that has no value in some simulation has no mean."""
+def _mean(values: Floats, reach: float | None) -> tuple[float | None, float | None, float | None]:
+    """Mean and interval; None where undefined: a metric that has no value in some simulation has no mean.
+
+    Without a given ``reach`` the interval is Student's, of noise alone.
+    """
     mean = float(values.mean())
     if not math.isfinite(mean):
         return (None if math.isnan(mean) else mean), None, None
-    if len(values) == 1:
-        return mean, None, None
-    reach = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)) * float(values.std(ddof=1))
-    reach /= math.sqrt(len(values))
-    return mean, mean - reach, mean + reach
+    if reach is None and len(values) > 1:
+        reach = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)) * float(values.std(ddof=1))
+        reach /= math.sqrt(len(values))
+    return (mean, None, None) if reach is None else (mean, mean - reach, mean + reach)
 
 
 def _gathered(figures: pa.Table) -> Scores:

@@ -67,7 +67,7 @@ class TableOfRows(Technology):
             X_priv = self.release(mechanism, study.X, rng("release"))
         with timed(seconds, "program"):
             result = study.run(X_priv, rng("program"))
-            figures = list(program_figures(result, trial.status_quo))
+            figures = list(program_figures(result, trial))
         with timed(seconds, "singling_out"):
             figures += attack_figures("singling_out", singling_out(study.X, X_priv))
         if study.dimensions > 1:  # one column leaves nothing to be guessed from

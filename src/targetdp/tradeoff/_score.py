@@ -118,7 +118,7 @@ class Score(LeastNoiseRows):
         with timed(seconds, "program"):
             predicted = releases.predict(program, study.X, Z, study.folds, rng("scores"))
             result = program.judge(predicted, rng("program"), study.folds)
-            figures = list(program_figures(result, trial.status_quo))
+            figures = list(program_figures(result, trial))
             learned = releases.learn(Z, program)
         with timed(seconds, "privatize"):
             scores = releases.release(study.X, learned, release)[:, None]

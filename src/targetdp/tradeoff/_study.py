@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,7 +13,10 @@ import numpy as np
 from targetdp._core import Floats, check
 from targetdp.attacks import HOLDOUT
 from targetdp.normalization import ColumnScales, RowRule
-from targetdp.programs import Folds, Program, Result, Source
+from targetdp.programs import Folds, Program, Resamples, Result, Source
+
+EVERYBODY = ""
+"""The setting of a program's figure about everybody; a group is ``column=group``."""
 
 _OUTSIDE = 1e-9
 """How much longer than 1 a row may be by rounding."""
@@ -126,6 +130,22 @@ class Study:
     def run(self, X: Floats, rng: np.random.Generator) -> Result:
         """The program on a table of features, original or private."""
         return self.program.evaluate(X, self.folds, rng)
+
+    @cached_property
+    def resamples(self) -> Resamples:
+        """Other samples of the same people, the same for every cell: how figures would vary with them."""
+        return Resamples.of(self.program.people, seed=0)
+
+    @cached_property
+    def settings(self) -> tuple[str, ...]:
+        """What figures of the program are about: everybody, then each group."""
+        groups = self.program.people.groups
+        named = zip(groups.columns, groups.labels, strict=True)
+        return (EVERYBODY, *(f"{column}={label}" for column, labels in named for label in labels))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What goes to another process: resamples are drawn there anew, which is quicker."""
+        return {name: value for name, value in vars(self).items() if name != "resamples"}
 
     def scales_record(self) -> dict[str, Any] | None:
         """The scales as plain data; the values only where they may be published.

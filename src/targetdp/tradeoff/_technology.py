@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from targetdp._core import check, import_all
+from targetdp._core import Floats, check, import_all
 from targetdp.attacks import Protection, distinguishing
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import Mechanism, NoiseMechanism
 from targetdp.normalization import RowRule
 from targetdp.programs import Program, Result
-from targetdp.tradeoff._study import Study
+from targetdp.tradeoff._study import EVERYBODY, Study
 
 if TYPE_CHECKING:
     from targetdp.tradeoff._sweep import Grid
@@ -39,19 +39,21 @@ ATTACKS = ("singling_out", "attribute_inference", "informed_inference")
 DERIVED = ("distinguishing", "exact_epsilon", "crowd")
 """Known without a simulation, once for each cell: from the noise, or (the crowd within B) from the rows."""
 
-EVERYBODY = ""
-"""The setting of a program's figure about everybody; a group is ``column=group``."""
-
 
 @dataclass(frozen=True)
 class Figure:
-    """One number of one simulation. An attack's has an interval, about other people like these."""
+    """One number of one simulation.
+
+    An attack's has an interval, about other people like these. A sum over people has its value in every
+    resample of them (`targetdp.programs.Resamples`).
+    """
 
     metric: str
     setting: str
     value: float
     low: float = math.nan
     high: float = math.nan
+    resampled: Floats | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -78,17 +80,14 @@ class Trial:
     rng: Callable[[Use], np.random.Generator] = field(repr=False)
 
 
-def program_figures(result: Result, status_quo: Result) -> Iterator[Figure]:
+def program_figures(result: Result, trial: Trial) -> Iterator[Figure]:
     """Every figure of a program's result, about everybody and each group."""
-    groups = result.people.groups
-    settings = [EVERYBODY] + [
-        f"{column}={label}"
-        for column, labels in zip(groups.columns, groups.labels, strict=True) for label in labels
-    ]  # fmt: skip
+    resampled = trial.study.resamples.sums(result)
     yield Figure("ties", EVERYBODY, float(result.ties))
-    for metric, values in (dict(result.figures) | result.against(status_quo)).items():
-        for setting, value in zip(settings, values.tolist(), strict=True):
-            yield Figure(metric, setting, value)
+    for metric, values in (dict(result.figures) | result.against(trial.status_quo)).items():
+        for place, setting in enumerate(trial.study.settings):
+            sums = resampled[metric][:, place] if metric in resampled else None
+            yield Figure(metric, setting, float(values[place]), resampled=sums)
 
 
 def attack_figures(attack: str, protection: Protection) -> Iterator[Figure]:

@@ -178,7 +178,7 @@ def noises() -> tuple[str, ...]:
 
 def attack_names() -> tuple[str, ...]:
     """The attacks on a release: those that declare a place."""
-    return declared("targetdp.attacks", r'^@attack\(\s*"([^"]+)",\s*place=')
+    return declared("targetdp.attacks", r"(?s)^@attack\((?:(?!^def ).)*?\bplace=(?:(?!^def ).)*?^def (\w+)\(")
 
 
 PROGRAMS = ("togo", "nigeria")

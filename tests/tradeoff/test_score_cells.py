@@ -77,12 +77,12 @@ def test_a_simulation_by_hand(lending: bool) -> None:
     assert {k: v for (m, k), v in found.items() if m == "attribute_inference"} == _told(
         "inside the sample", searched
     )
-    rng = generator(11, CELL, 2, "informed")
+    rng = generator(11, CELL, 2, "insider")
     known: dict[str, Any] = {"known": [3], "population": s.X, "columns": FEATURES, "rng": rng}
     rows = row_inference(W, W_priv, releases.row_mechanism, out, **known)
     guessed = score_inference(W, scores[working], learned.w, releases.score_mechanism, out, **known)
     expected = _told("inside the sample", rows) | _told("outside the sample", guessed)
-    assert {k: v for (m, k), v in found.items() if m == "informed_inference"} == expected
+    assert {k: v for (m, k), v in found.items() if m == "insider_inference"} == expected
 
 
 def _told(who: str, protection: Protection) -> dict[str, float]:

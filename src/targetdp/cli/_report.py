@@ -14,12 +14,14 @@ from targetdp.cli._console import Bar, cells, emit, must_be_free, option, out, s
 
 LIMITS = {
     "singling_out": option(float, "protection of at least so much, 0 to 1"),
-    "attribute_inference": option(float, "protection of at least so much"),
+    "inference": option(float, "protection of at least so much from the strongest attack on hidden values"),
+    "attribute_inference": option(float, "the same from the paper's own attack, by a stranger"),
     "distinguishing": option(float, "protection of at least so much"),
+    "best_guess": option(float, "an attacker's best guess at distance B right at most so often, 0.5 to 1"),
     "max_exclusion_errors": option(float, "poor people left out beyond those of the status quo, at most"),
     "min_profit": option(float, "the lender's profit, at least"),
     "at_least": option(list[str], "any metric: accuracy=0.68; may be given several times"),
-    "at_most": option(list[str], "any metric: exclusion_errors=800000; several times"),
+    "at_most": option(list[str], "any metric: worst_group_rate=0.4; several times"),
 }
 
 
@@ -27,11 +29,15 @@ def constraints(limits: dict[str, Any]) -> list[Any]:
     """The constraints that were given."""
     from targetdp.tradeoff import Constraint
 
-    at_least = [(name, limits[name]) for name in ("singling_out", "attribute_inference", "distinguishing")]
+    protections = ("singling_out", "inference", "attribute_inference", "distinguishing")
+    at_least = [(name, limits[name]) for name in protections]
     at_least += [("profit", limits["min_profit"])]
     asked = [Constraint(metric, at_least=value) for metric, value in at_least if value is not None]
-    if limits["max_exclusion_errors"] is not None:
-        asked.append(Constraint("extra_exclusion_errors", at_most=limits["max_exclusion_errors"]))
+    at_most = [
+        ("best_guess", limits["best_guess"]),
+        ("extra_exclusion_errors", limits["max_exclusion_errors"]),
+    ]
+    asked += [Constraint(metric, at_most=value) for metric, value in at_most if value is not None]
     asked += [Constraint(metric, at_least=value) for metric, value in map(_limit, limits["at_least"] or ())]
     return asked + [
         Constraint(metric, at_most=value) for metric, value in map(_limit, limits["at_most"] or ())

@@ -10,7 +10,7 @@ from targetdp._core import exact, up
 from targetdp.guarantee import Guarantee
 from targetdp.programs import MARK as FOR_THE_HOLDER
 from targetdp.release import LARGE_DELTA, make_settings
-from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE, fingerprint_of
+from targetdp.tradeoff._study import FINGERPRINT, FIRST_LOOK, MARK, SOURCE, fingerprint_of
 from targetdp.tradeoff._technology import NOT_CLIPPED, Cell
 
 TUNED_ON = {"public": "public", "synthetic": "synthetic", "confidential": "this-data"}
@@ -113,6 +113,8 @@ def release_text(run: Mapping[str, Any], cell: Cell, *, recommended: bool = Fals
         f"Program {_one_line(run['program'])}, {run['people']:,} people ({run[SOURCE]}), "
         f"sweep {run[FINGERPRINT][:16]}",
     ]
+    if run[FIRST_LOOK]:
+        head.append(f"Made from a quick look: {'; '.join(run[FIRST_LOOK])}")
     if cell.promise is not None:
         condition = ", on conditions (see scales)" if conditional else ""
         head.append(f"It promises {format_guarantee(cell.promise)} on a table of this size{condition}")

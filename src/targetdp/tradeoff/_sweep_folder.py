@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from targetdp._files import remove_drafts, write_whole
-from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE, metadata
+from targetdp.tradeoff._study import FINGERPRINT, FIRST_LOOK, MARK, SOURCE, metadata
 from targetdp.tradeoff._sweep import FORMAT, Sweep, Unit
 
 RUN, PARTS = "run.json", "parts"
@@ -27,7 +27,7 @@ RESULTS, SUMMARY, TIMING = "results.parquet", "summary.parquet", "timing.parquet
 
 _REQUIRED = {
     FINGERPRINT: str, SOURCE: str, MARK: bool, "program": str, "kind": str, "objective": dict, "people": int,
-    "rows": str, "features": list, "release": dict, "made_of": dict, "cells": list,
+    "rows": str, "features": list, FIRST_LOOK: list, "release": dict, "made_of": dict, "cells": list,
 }  # fmt: skip
 """What a run's record must say, for whoever reads it."""
 

@@ -77,16 +77,17 @@ def report(
 ) -> None:
     """Write one HTML page that opens offline: what each setting costs the program, and what it protects.
 
-    Without limits it asks for protection from singling out of 0.8 and from attribute inference of 0.7.
+    Without limits the defaults hold: protection of 0.8 from singling out, and of 0.7 from the strongest
+    attack on hidden values.
     """
-    from targetdp.report import check_audience, content, record_override, usual_limits
+    from targetdp.report import check_audience, content, record_override
     from targetdp.report import page as rendered
 
     must_be_free("out", page, force=force)
     check_audience(folder, audience, override)
     asked = constraints(limits)
     with Bar(quiet=quiet, unit="settings") as bar:
-        made = content(folder, asked or usual_limits(folder), progress=bar)
+        made = content(folder, asked, progress=bar)
         text = rendered(made, override=override)
     if override is not None:
         record_override(folder, override, text)
@@ -97,6 +98,8 @@ def report(
         tell(f"page ({len(text.encode()) / 1e6:.1f} MB, opens offline) → {page}")
         if made.marked:
             tell(f"warning: {made.mark}", style="yellow")
+        if made.first_look is not None:
+            tell(f"warning: {made.first_look}", style="yellow")
 
 
 def figures(
@@ -108,7 +111,15 @@ def figures(
 ) -> None:
     """Draw the paper's Figures 2 and 3 for one or two sweeps, and two about the noise: PNG, SVG, PDF."""
     try:
-        from targetdp.report import choose, draw_all, must_be_free, read_program, save_figures
+        from targetdp.report import (
+            choose,
+            draw_all,
+            first_look,
+            must_be_free,
+            quick_look,
+            read_program,
+            save_figures,
+        )
     except ImportError as error:
         raise RuntimeError(
             f"figures cannot be drawn ({error}): install what they need with pip install 'targetdp[report]'"
@@ -121,12 +132,15 @@ def figures(
     drawn = draw_all(programs)
     sizes = save_figures(drawn, out_folder, force=force)
     marked = any(one.marked for one in drawn)
+    quick = first_look([choose(program) for program in programs])
     if as_json:
-        emit(_record(out_folder, drawn, sizes, marked))
+        emit(_record(out_folder, drawn, sizes, marked) | {"first_look": list(quick)})
     else:
         _show(drawn, sizes, marked=marked)
     if marked:
         warn((_mark(),))
+    if quick:
+        warn((quick_look(quick),))
     if not quiet:
         for program in programs:
             for note in choose(program).notes():

@@ -26,6 +26,7 @@ from matplotlib.text import Text
 
 from targetdp.mechanisms import LEAST_NOISE
 from targetdp.programs import MARK
+from targetdp.report._first_look import quick_look
 from targetdp.tradeoff import PROJECTION, technologies
 
 # Numbers as they are printed in a figure. What a guarantee says is rounded to the safe side only.
@@ -265,11 +266,6 @@ def finish(
     figure.set_layout_engine(engine)
     engine.execute(figure)
     figure.set_layout_engine("none")
-
-
-def quick_look(reasons: Sequence[str]) -> str:
-    """What a figure of a quick look says above it and in its caption."""
-    return f"A quick look, not a basis for a decision: {'; '.join(reasons)}."
 
 
 def shortened(sheet: Sheet, words: str, size: float) -> str:

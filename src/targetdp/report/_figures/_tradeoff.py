@@ -1,6 +1,5 @@
 """Figure 3: what the program achieves against each protection, one point for each B."""
 
-import math
 from collections.abc import Iterator, Sequence
 
 from matplotlib.artist import Artist
@@ -14,8 +13,16 @@ from targetdp.report._figures import _style as style
 from targetdp.report._figures._choice import Release, ShownCells
 from targetdp.report._figures._drawing import figure
 from targetdp.report._figures._labels import Label, place_labels
-from targetdp.report._page._words import INSIDER, STRANGER
-from targetdp.tradeoff import AS_IN_THE_PAPER, PROTECTIONS, Estimate, in_words, technologies
+from targetdp.tradeoff import (
+    AS_IN_THE_PAPER,
+    INSIDER,
+    PROTECTIONS,
+    STRANGER,
+    Estimate,
+    in_words,
+    technologies,
+)
+from targetdp.tradeoff import shown as told
 
 _HEIGHT = 2.3
 _STAR, _DOT = 8.5, 4.0
@@ -216,21 +223,19 @@ def _about(shown: Sequence[ShownCells]) -> str:
 
 def _whose(shown: Sequence[ShownCells]) -> str:
     """Whose guesses are drawn, and what the paper's own attack found of the same releases."""
+    own = AS_IN_THE_PAPER["inference"]
     found = [
-        f"{one.program.label}, {technology.words} by {style.of(release.mechanism).words} "
-        f"{_safe(release, 'inference')}, as in the paper {_safe(release, own)}"
+        f"{choice.named(one, shown)}{technology.words} by {style.of(release.mechanism).words} "
+        + ", the paper's ".join(told(release.figure(name).mean, name) for name in ("inference", own))
         for one in shown for technology, release, _ in _stars(one)
-        for own in (AS_IN_THE_PAPER["inference"],)
         if release.B is not None and {"inference", own} <= set(release.figures)
     ]  # fmt: skip
-    insider = "Inference: the best of the guesses of an insider and of a stranger counts."
-    return f"{insider} {INSIDER} {STRANGER} Beside the paper's own (a stranger): {'; '.join(found)}." if found else ""
-
-
-def _safe(release: Release, metric: str) -> str:
-    """Protection with three digits, rounded down."""
-    mean = release.figure(metric).mean
-    return "undefined" if mean is None else f"{math.floor(mean * 1000 + 1e-9) / 1000:.3f}"
+    if not found:
+        return ""
+    return (
+        f"Inference is by an insider or a stranger, whoever guesses best. {INSIDER} {STRANGER} Beside what "
+        f"is drawn, the attack as in the paper (a stranger): {'; '.join(found)}."
+    )
 
 
 def _note(shown: Sequence[ShownCells]) -> str:
@@ -238,9 +243,9 @@ def _note(shown: Sequence[ShownCells]) -> str:
         part for part in (
             "Numbers at points are B. Upper right is best: private and accurate.", choice.whose(shown),
             choice.guarantees(shown), choice.without_guarantee(shown),
-            "Protection from singling out and inference is against the attacks that were run, and so an upper "
-            "bound; distinguishing protection follows from the noise.",
-            _whose(shown), _about(shown),
+            "Protection from singling out and inference is against the attacks that were run, and so an "
+            "upper bound; distinguishing protection follows from the noise.",
+            _whose(shown), choice.best_guesses(shown), _about(shown),
             choice.intervals(shown, attacks=True),
         ) if part
     )  # fmt: skip

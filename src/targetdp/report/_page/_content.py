@@ -6,15 +6,17 @@ rounded by the same code as what stands at the top.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from targetdp._core import Progress, Silent, up
+from targetdp._core import Progress, Silent, percent_up, up
 from targetdp.attacks import in_a_sentence
 from targetdp.programs import MARK as FOR_THE_HOLDER
+from targetdp.report._first_look import quick_look
 from targetdp.report._page._promise import at_distances, profiles
 from targetdp.report._page._words import (
     PROTECTIONS,
@@ -24,8 +26,6 @@ from targetdp.report._page._words import (
     derived,
     exchange,
     label,
-    percent_up,
-    plus,
     points_up,
     subject_of,
     whole,
@@ -98,12 +98,12 @@ class ByGroup:
     def _told(self, cell: str, group: str) -> list[str]:
         """The rate today and then, and its change, where the program has one; then every change."""
         told = [
-            with_interval(self._change(cell, metric, group), lambda x: plus(self.subject.counted(metric, x)))
+            with_interval(self._change(cell, metric, group), partial(self.subject.changed, metric))
             for metric, _ in self.subject.by_group
         ]
         if self.subject.objective.rate is None:
             return told
-        rate, _ = self.subject.objective.rate
+        rate = self.subject.objective.rate.metric
         today, then = (
             with_interval(self.figures.get(name, {}).get(rate, {}).get(group, Estimate()), percent_up)
             for name in (STATUS_QUO, cell)
@@ -116,7 +116,7 @@ class ByGroup:
     def record(self) -> dict[str, Any]:
         """The groups, and what the columns of their table are called."""
         rate = self.subject.objective.rate
-        rates = [] if rate is None else [f"{rate[1]}, today", f"{rate[1]}, then", "change in percentage points"]
+        rates = [] if rate is None else [f"{rate.words}, today", f"{rate.words}, then", "change, in points"]
         changes = [f"{heading}, against today" for _, heading in self.subject.by_group]
         groups = [[column, name, whole(many)] for column, name, many in self.groups]
         return {
@@ -130,7 +130,7 @@ def by_group(folder: Path, subject: Subject, people: int) -> ByGroup:
         folder / SUMMARY, columns=["cell", "B", "metric", "setting", "mean", "low", "high", "change"],
         memory_map=False,
     )  # fmt: skip
-    rate = () if subject.objective.rate is None else (subject.objective.rate[0],)
+    rate = () if subject.objective.rate is None else (subject.objective.rate.metric,)
     wanted = {*(metric for metric, _ in subject.by_group), *rate, *(f"extra_{name}" for name in rate)}
     figures: dict[str, dict[str, dict[str, Estimate]]] = {}
     changes: dict[str, dict[str, dict[str, Estimate]]] = {}
@@ -161,7 +161,9 @@ def _change(row: Mapping[str, Any]) -> Estimate:
 
 
 def _rounded(values: Estimate) -> list[float | None]:
-    return [None if value is None else float(f"{value:.5g}") for value in astuple(values)]
+    return [
+        None if value is None else float(f"{value:.5g}") for value in (values.mean, values.low, values.high)
+    ]
 
 
 # The content.
@@ -187,6 +189,11 @@ class Content:
     def mark(self) -> str | None:
         """What a page of confidential rows says on every section."""
         return FOR_THE_HOLDER if self.marked else None
+
+    @property
+    def first_look(self) -> str | None:
+        """What a page of a quick look says at its top."""
+        return quick_look(reasons) if (reasons := self.recommendation.first_look) else None
 
     @property
     def chosen(self) -> Data | None:
@@ -230,8 +237,8 @@ def content(
             "epsilon": cell.epsilon, "group_size": cell.group_size, "choosable": cell.name == release,
             "release": None if release is None else numbers[release],
             "figures": {
-                name: [_finite(end) for end in astuple(estimates[name])]
-                for name in sorted(metrics) if name in estimates
+                name: [_finite(end) for end in (value.mean, value.low, value.high)]
+                for name, value in estimates.items() if name in metrics
             },
             "told": {
                 column.metric: with_interval(estimates.get(column.metric, Estimate()), column.told)
@@ -257,7 +264,7 @@ def content(
         "delta": next((cell.delta for cell in cells if cell.delta is not None), None),
         "groups": groups.record(), "features": list(run["features"]),
         "asked": [asdict(one) | {"words": one.words, "name": in_words(one.metric)} for one in asked],
-        "first_look": list(run.get("first_look", ())), "cells": settings,
+        "first_look": list(recommendation.first_look), "cells": settings,
         "chosen": None if chosen is None else numbers[chosen.name],
         "why_none": None if chosen is not None else recommendation.reason,
     }  # fmt: skip

@@ -103,8 +103,9 @@ def _many_steps(smallest: float) -> list[int]:
 # Two invented people whose released rows lie B apart, in the columns' own units. Never a real row.
 #
 # The first is as far from the center as people usually are: one unit of scale above it in every column. A row
-# like hers is longer than 1 and is shortened to length 1 before noise is added. The second differs from her in as few columns as will do, by so much that the two rows *after clipping* are
-# exactly B apart: that is the distance of which the guarantee speaks.
+# like hers is longer than 1 and is shortened to length 1 before noise is added. The second differs from her
+# in as few columns as will do, by so much that the two rows *after clipping* are exactly B apart: that is the
+# distance of which the guarantee speaks.
 
 _DIFFERING = 3
 """Columns in which the second person differs: a few are easier to read than all."""

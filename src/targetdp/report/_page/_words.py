@@ -2,34 +2,18 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
-from targetdp._core import exact, up
+from targetdp._core import down, exact, percent_up, up
 from targetdp.programs import Objective, objective_of
-from targetdp.tradeoff import CLASSIC, Cell, Estimate, technologies
+from targetdp.tradeoff import CLASSIC, INSIDER, STRANGER, Cell, Estimate, shown, technologies
 
 # Numbers for people: thousands separated, no more digits than mean something, rounded to the safe side.
 
 MONEY = {"$", "€", "£", "¥", "₦"}
 """Signs that stand before an amount; other currencies stand behind it."""
-
-
-def about(value: float) -> str:
-    """A count or an amount with three digits that mean something: 29,929 is "29,900"."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:,.0f}"
-    if abs(value) < 100:
-        return f"{value:.3g}" if abs(value) >= 1e-4 else f"{value:.1e}"
-    digits = max(0, math.floor(math.log10(abs(value))) - 2)
-    return f"{round(value / 10**digits) * 10**digits:,.0f}"
-
-
-def people(value: float) -> str:
-    """A number of people, as `about` has it; nobody is cut in parts, but for the few of a small table."""
-    if abs(value) < 1e-6:
-        return "0"  # what sums of weights leave over
-    return about(round(value)) if abs(value) >= 10 and math.isfinite(value) else about(value)
 
 
 def whole(value: float) -> str:
@@ -39,44 +23,29 @@ def whole(value: float) -> str:
 
 def money(value: float, unit: str) -> str:
     """An amount in its currency, with a proper minus sign."""
-    sign, amount = ("−" if value < 0 else ""), about(abs(value))
+    sign, amount = ("−" if value < 0 else ""), shown(abs(value))
     return f"{sign}{unit}{amount}" if unit in MONEY else f"{sign}{amount} {unit}"
 
 
 def of_1000(share: float) -> str:
-    """Protection as people of 1,000, rounded down: the same three digits as `safe_share`."""
+    """Protection as people of 1,000, rounded down: the same three digits as in a table."""
     return f"{_thousandths(share):,} of 1,000"
-
-
-def safe_share(share: float) -> str:
-    """Protection from 0 to 1 with three digits, rounded down."""
-    return f"{_thousandths(share) / 1000:.3f}"
 
 
 def _thousandths(share: float) -> int:
     return math.floor(share * 1000 + 1e-9)
 
 
-def percent_up(share: float) -> str:
-    """What an attacker achieves, or what goes wrong: percent with one digit, rounded up."""
-    return f"{math.ceil(share * 1000 - 1e-9) / 10:.1f}%".replace("-0.0", "0.0")
-
-
 def points_up(rise: float) -> str:
     """The rise of a share in percentage points with one digit, rounded up."""
     points = math.ceil(rise * 1000 - 1e-9) / 10
-    return f"{'+' if points > 0 else '−' if points < 0 else ''}{abs(points):.1f} points"
-
-
-def plus(text: str) -> str:
-    """A change with its sign, from the text of a number."""
-    signed = text.replace("-", "−")
-    return signed if signed.startswith("−") or not any(c in "123456789" for c in signed) else f"+{signed}"
+    return f"{'+' if points > 0 else '−' if points < 0 else ''}{abs(points):.1f}"
 
 
 def with_interval(value: Estimate, told: Callable[[float], str]) -> str:
     """A figure and its interval as text: "0.835 (0.831 to 0.839)"."""
-    mean, low, high = (None if x is None or not math.isfinite(x) else told(x) for x in astuple(value))
+    ends = (value.mean, value.low, value.high)
+    mean, low, high = (None if x is None or not math.isfinite(x) else told(x).replace("-", "−") for x in ends)
     if mean is None:
         return "–"
     return mean if low is None or high is None or value.low == value.high else f"{mean} ({low} to {high})"
@@ -84,8 +53,6 @@ def with_interval(value: Estimate, told: Callable[[float], str]) -> str:
 
 # What stands in tables and has limits: figures of a setting beside the program's own.
 
-INSIDER = "An insider knows whose row or score it is, the noise, and all columns but one."
-STRANGER = "A stranger gets the released table without ids."
 AT_MOST = "People are at most so well protected: a cleverer attacker may do better."
 
 PROTECTIONS = {
@@ -100,8 +67,6 @@ AXES = PROTECTIONS | {"inference": "Hidden values not guessed"}
 
 PAPERS_OWN = {"attribute_inference": "Hidden values not guessed, as in the paper (a stranger)"}
 """What stands beside the worst attack of its kind."""
-
-GUESSES = {"best_guess": "Best guess of anyone, at B", "best_guess_at_2": "Best guess of anyone, at distance 2"}
 
 EXPLAINED = {
     "singling_out": (
@@ -149,34 +114,35 @@ class Column:
 
 def columns_of(subject: "Subject") -> tuple[Column, ...]:
     """Every figure that tables show, in their order; a sweep may lack some."""
-    shares = [
-        Column(name, heading, safe_share, f"{heading}: at least") for name, heading in PROTECTIONS.items()
+    protections = [
+        Column(name, heading, partial(shown, metric=name), f"{heading}: at least")
+        for name, heading in PROTECTIONS.items()
     ]
-    own = [Column(name, heading, safe_share) for name, heading in PAPERS_OWN.items()]
-    guesses = [
-        Column(
-            "best_guess", GUESSES["best_guess"], percent_up,
-            "The best guess of anyone is right at most so often", at_most=True, low=0.5,
-        ),
-        Column("best_guess_at_2", GUESSES["best_guess_at_2"], percent_up),
-    ]  # fmt: skip
+    own = [Column(name, heading, partial(shown, metric=name)) for name, heading in PAPERS_OWN.items()]
+    best_guess, at_2 = (
+        Column(name, heading, partial(shown, metric=name), limit, at_most=True, low=0.5)
+        for name, heading, limit in (
+            (
+                "best_guess",
+                "Best guess, at B",
+                "The best guess of anyone is right at most so often",
+            ),
+            ("best_guess_at_2", "Best guess, at distance 2", None),
+        )
+    )
     groups = []
-    if subject.objective.rate is not None:
-        words = subject.objective.rate[1]
+    if (rate := subject.objective.rate) is not None:
+        share = f"In the worst-hit group at most so large a share {rate.words}"
+        rise = "In no group does that share rise by more than (0.1: ten points)"
         groups = [
-            Column(
-                "worst_group_rate", f"Worst-hit group: {words}", percent_up,
-                f"In the worst-hit group at most so large a share {words}", at_most=True,
-            ),
-            Column(
-                "worst_group_rise", "Largest rise in a group", points_up,
-                "In no group does that share rise by more than (0.1: ten points)", at_most=True,
-            ),
-        ]  # fmt: skip
+            Column("worst_group_rate", f"Worst-hit group: {rate.words}", percent_up, share, at_most=True),
+            Column("worst_group_rise", "Largest rise in a group, in points", points_up, rise, at_most=True),
+        ]
     main = Column(
         subject.metric, subject.axis, subject.in_words, subject.limit, at_most=subject.better == "smallest"
     )
-    return (main, Column("accuracy", "accuracy", safe_share), *shares[:2], *own, *shares[2:], *guesses, *groups)
+    accuracy = Column("accuracy", "accuracy", down)
+    return (main, accuracy, *protections[:2], *own, *protections[2:], best_guess, at_2, *groups)
 
 
 def label(cell: Cell) -> str:
@@ -205,14 +171,15 @@ _GLOSSARY = {
     "likely: the largest chance, with any method, of being right about which. A coin is right half of "
     "the time.",
     "Status quo, today": "The program on the table as it is, without privacy.",
-    "Protection": "From 0 (none) to 1 (safe), for one kind of attack: that of the attack of this kind which did "
+    "Protection": "From 0 (none) to 1 (safe), for one kind of attack: against the one of this kind that did "
     f"best. Attacks show what attackers achieve at the least. {AT_MOST}",
     "Not singled out": "The share of people whom the attack could not pick out of the released table.",
     "Exclusion errors": "Poor people who should get aid and do not.",
     "γ (gamma)": "For every possible table, how often a decision made on the private table agrees with the "
     "one made on the original table, at the least. Not the program's accuracy.",
-    "95% interval": "If other people were sampled in the same way and the noise were drawn again, many times, "
-    "95 of 100 such intervals would hold the true figure. Limits are held against its unfavorable end.",
+    "95% interval": "If the noise were drawn again, and for figures of the program other people sampled in "
+    "the same way, many times, 95 of 100 such intervals would hold the true figure. Those of attacks "
+    "know the noise only. Limits are held against the unfavorable end.",
     "Insider": INSIDER,
     "Stranger": STRANGER,
     "Default limit": "A limit that nobody asked for: the page takes it where nothing else was said.",
@@ -257,15 +224,16 @@ class Subject:
 
     def in_words(self, value: float) -> str:
         """A value of the figure, for people."""
-        return self.amount(value) if self.objective.people is None else people(value)
+        return self.amount(value) if self.objective.people is None else shown(value)
 
     def amount(self, value: float) -> str:
         """An amount in the program's unit, or a plain number where it has none."""
         return f"{value:.4g}" if self.unit == "people" else money(value, self.unit)
 
-    def counted(self, metric: str, value: float) -> str:
-        """A figure of a group: money where the program is about money, else people."""
-        return self.amount(value) if "profit" in metric else people(value)
+    def changed(self, metric: str, value: float) -> str:
+        """The change of a figure of a group with its sign: money where it is about money, else people."""
+        text = self.amount(value) if "profit" in metric else shown(value if abs(value) > 1e-6 else 0.0)
+        return f"+{text}" if value > 0 and any(digit in "123456789" for digit in text) else text
 
 
 def subject_of(run: Mapping[str, Any]) -> Subject:
@@ -312,13 +280,13 @@ def _people_more(
     )  # fmt: skip
     direction = "more" if mean >= 0 else "fewer"
     return (
-        f"About {people(abs(mean))} {direction} {whom} would be {verb}{interval} out of "
-        f"{whole(population)} people; today {people(before)} are {verb}."
+        f"About {shown(abs(mean))} {direction} {whom} would be {verb}{interval} out of "
+        f"{whole(population)} people; today {shown(before)} are {verb}."
     )
 
 
 def _signed(value: float) -> str:
-    return people(value) if value >= 0 else f"{people(-value)} fewer"
+    return shown(value) if value >= 0 else f"{shown(-value)} fewer"
 
 
 def _interval(subject: Subject, value: Estimate) -> str:
@@ -346,11 +314,11 @@ def exchange(chosen: Figures, today: Figures) -> list[str]:
             f"{_beside('singling_out', chosen, today, of_1000)}."
         )
     if (score := _score(chosen, "inference")) is not None:
-        stranger = _score(chosen, "attribute_inference")
-        whose = "a stranger" if stranger is not None and stranger <= score else "an insider"
+        stranger, strongest = _score(chosen, "attribute_inference"), chosen["inference"].strongest or ""
+        whose = "a stranger" if strongest.startswith("attribute_inference") else "an insider"
         sentences.append(
-            f"Guesses at a hidden value by {whose}, the best that we ran, failed {_often(score)} for people in "
-            f"the table as for people outside it{_beside('inference', chosen, today, _often)}."
+            f"Guesses at a hidden value by {whose}, the best that we ran, failed {_often(score)} for people "
+            f"in the table as for people outside it{_beside('inference', chosen, today, _often)}."
             + ("" if stranger is None else f" As in the paper (a stranger): {_often(stranger)}.")
         )
     return [*sentences, AT_MOST] if sentences else []

@@ -19,6 +19,7 @@ _PRIVACY = (
     "singling_out", "inference", "attribute_inference", "distinguishing", "best_guess", "best_guess_at_2"
 )  # fmt: skip
 _HEADINGS = {
+    "singling_out": "singling\nout",
     "inference": "infer-\nence",
     "attribute_inference": "as in\npaper",
     "exact_epsilon": "true ε",
@@ -30,9 +31,10 @@ _HEADINGS = {
 
 
 _CAPTION = (
-    "Protection: 1 is safe, 0 is none; attacks give upper bounds on it. Inference: from the strongest attack, "
-    "a stranger's (as in the paper) or an insider's, who knows whose row or score it is, the noise, and all "
-    "columns but one. Best guess: how often any attacker can be right, which of two rows a person has."
+    "Protection: 1 is safe, 0 is none; attacks give upper bounds on it. Inference: from the strongest "
+    "attack, a stranger's (as in the paper) or an insider's, who knows whose row or score it is, the noise, "
+    "and all columns but one. Best guess: how often any attacker can be right, which of two rows B apart a "
+    "person has."
 )
 
 
@@ -212,7 +214,7 @@ def _show_recommendation(found: Any) -> None:
     metric = found.run["objective"]["metric"]
     asked = [constraint.metric for constraint in found.constraints]
     measured = {name for one in found.results for name in one.figures}
-    names = list(dict.fromkeys([metric, *asked, *(name for name in _PRIVACY if name in measured)]))
+    names = list(dict.fromkeys([metric, *asked, *(name for name in _PRIVACY[:-1] if name in measured)]))
     rows = [
         [
             *_label(one.cell),

@@ -16,6 +16,7 @@ from targetdp.tradeoff._metrics import PROTECTIONS, in_words, is_share, shown, s
 from targetdp.tradeoff._release_file import format_guarantee, large_delta, release_text
 from targetdp.tradeoff._rows import larger_by_parts
 from targetdp.tradeoff._study import FIRST_LOOK, MARK, SOURCE
+from targetdp.tradeoff._sweep import CLASSIC
 from targetdp.tradeoff._sweep_folder import read_run
 from targetdp.tradeoff._technology import STATUS_QUO, Cell
 
@@ -281,11 +282,10 @@ def _best_guess(chosen: CellResult) -> str:
     guess, far = (chosen.figures.get(name) for name in ("best_guess", "best_guess_at_2"))
     if guess is None or far is None or chosen.cell.B is None:
         return ""
-    return (
-        f" The best guess of any attacker, which of two rows a person has, is right in "
-        f"{shown(guess.mean, 'best_guess')} of cases if they are B apart, and in "
-        f"{shown(far.mean, 'best_guess_at_2')} if they are as far apart as can be."
-    )
+    near = f"{shown(guess.mean, 'best_guess')} of cases if they are B apart"
+    if chosen.cell.B < CLASSIC:
+        near += f", and in {shown(far.mean, 'best_guess_at_2')} if they are as far apart as can be"
+    return f" The best guess of any attacker, which of two rows a person has, is right in {near}."
 
 
 def _what_it_promises(cell: Cell, people: int) -> str:

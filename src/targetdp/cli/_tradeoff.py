@@ -211,14 +211,17 @@ def _tell_time(done: Any) -> None:
 
 
 def _show_recommendation(found: Any) -> None:
+    from targetdp.tradeoff import PROTECTIONS
+
     metric = found.run["objective"]["metric"]
     asked = [constraint.metric for constraint in found.constraints]
     measured = {name for one in found.results for name in one.figures}
-    names = list(dict.fromkeys([metric, *asked, *(name for name in _PRIVACY[:-1] if name in measured)]))
+    beside = (name for name in (*PROTECTIONS, "best_guess") if name in measured)
+    names = list(dict.fromkeys([metric, *asked, *beside]))
     rows = [
         [
             *_label(one.cell),
-            *(f"{mean} {'✗' if name in one.fails else ' '}"
+            *(f"{mean}{'✗' if name in one.fails else ' '}"
               for name, mean in zip(names, _means(one.figures, names), strict=True)),
             "yes" if one.on_front else "",
             "best" if one is found.chosen else "no" if one.excluded_by else "yes",

@@ -12,7 +12,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.programs import Objective as Goal
 from targetdp.programs import objective_of
 from targetdp.tradeoff._constraints import CellResult, Constraint, Estimate, read_figures
-from targetdp.tradeoff._metrics import PROTECTIONS, in_words, is_share, shown, shown_limit
+from targetdp.tradeoff._metrics import AS_IN_THE_PAPER, PROTECTIONS, in_words, is_share, shown, shown_limit
 from targetdp.tradeoff._release_file import format_guarantee, large_delta, release_text
 from targetdp.tradeoff._rows import larger_by_parts
 from targetdp.tradeoff._study import FIRST_LOOK, MARK, SOURCE
@@ -266,7 +266,7 @@ def _why(
             "protection."
         )
     scores = ", ".join(
-        f"{in_words(name)} {shown(chosen.figures[name].mean, name)}"
+        f"{in_words(name)} {shown(chosen.figures[name].mean, name)}{_as_in_the_paper(chosen, name)}"
         for name in PROTECTIONS if name in chosen.figures
     )  # fmt: skip
     return (
@@ -275,6 +275,12 @@ def _why(
         "What attacks found is an upper bound on protection: a cleverer attacker may get more."
         f"{_best_guess(chosen)}"
     )
+
+
+def _as_in_the_paper(chosen: CellResult, name: str) -> str:
+    """The paper's own figure beside the worst that was measured, named as such."""
+    own = chosen.figures.get(AS_IN_THE_PAPER.get(name, ""))
+    return "" if own is None else f" (as in the paper {shown(own.mean, AS_IN_THE_PAPER[name])})"
 
 
 def _best_guess(chosen: CellResult) -> str:

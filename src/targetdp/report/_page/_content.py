@@ -6,7 +6,7 @@ rounded by the same code as what stands at the top.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +184,7 @@ def content(folder: Path, constraints: Iterable[Constraint], *, progress: Progre
             "epsilon": cell.epsilon, "group_size": cell.group_size, "choosable": cell.name == release,
             "release": None if release is None else numbers[release],
             "figures": {
-                name: [_finite(end) for end in astuple(estimates[name])]
+                name: [_finite(getattr(estimates[name], end)) for end in ("mean", "low", "high")]
                 for name in dict.fromkeys(metrics) if name in estimates
             },
         }  # fmt: skip

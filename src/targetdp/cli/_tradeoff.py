@@ -19,6 +19,7 @@ _PRIVACY = (
     "singling_out", "inference", "attribute_inference", "distinguishing", "best_guess", "best_guess_at_2"
 )  # fmt: skip
 _HEADINGS = {
+    "singling_out": "singling\nout",
     "inference": "infer-\nence",
     "attribute_inference": "as in\npaper",
     "exact_epsilon": "true ε",
@@ -30,9 +31,10 @@ _HEADINGS = {
 
 
 _CAPTION = (
-    "Protection: 1 is safe, 0 is none; attacks give upper bounds on it. Inference: from the strongest attack, "
-    "a stranger's (as in the paper) or an insider's, who knows whose row or score it is, the noise, and all "
-    "columns but one. Best guess: how often any attacker can be right, which of two rows a person has."
+    "Protection: 1 is safe, 0 is none; attacks give upper bounds on it. Inference: from the strongest "
+    "attack, a stranger's (as in the paper) or an insider's, who knows whose row or score it is, the noise, "
+    "and all columns but one. Best guess: how often any attacker can be right, which of two rows B apart a "
+    "person has."
 )
 
 
@@ -209,14 +211,17 @@ def _tell_time(done: Any) -> None:
 
 
 def _show_recommendation(found: Any) -> None:
+    from targetdp.tradeoff import PROTECTIONS
+
     metric = found.run["objective"]["metric"]
     asked = [constraint.metric for constraint in found.constraints]
     measured = {name for one in found.results for name in one.figures}
-    names = list(dict.fromkeys([metric, *asked, *(name for name in _PRIVACY if name in measured)]))
+    beside = (name for name in (*PROTECTIONS, "best_guess") if name in measured)
+    names = list(dict.fromkeys([metric, *asked, *beside]))
     rows = [
         [
             *_label(one.cell),
-            *(f"{mean} {'✗' if name in one.fails else ' '}"
+            *(f"{mean}{'✗' if name in one.fails else ' '}"
               for name, mean in zip(names, _means(one.figures, names), strict=True)),
             "yes" if one.on_front else "",
             "best" if one is found.chosen else "no" if one.excluded_by else "yes",

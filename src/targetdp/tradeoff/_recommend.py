@@ -12,10 +12,11 @@ from targetdp.guarantee import Guarantee
 from targetdp.programs import Objective as Goal
 from targetdp.programs import objective_of
 from targetdp.tradeoff._constraints import CellResult, Constraint, Estimate, read_figures
-from targetdp.tradeoff._metrics import PROTECTIONS, in_words, is_share, shown, shown_limit
+from targetdp.tradeoff._metrics import AS_IN_THE_PAPER, PROTECTIONS, in_words, is_share, shown, shown_limit
 from targetdp.tradeoff._release_file import format_guarantee, large_delta, release_text
 from targetdp.tradeoff._rows import larger_by_parts
 from targetdp.tradeoff._study import FIRST_LOOK, MARK, SOURCE
+from targetdp.tradeoff._sweep import CLASSIC
 from targetdp.tradeoff._sweep_folder import read_run
 from targetdp.tradeoff._technology import STATUS_QUO, Cell
 
@@ -265,7 +266,7 @@ def _why(
             "protection."
         )
     scores = ", ".join(
-        f"{in_words(name)} {shown(chosen.figures[name].mean, name)}"
+        f"{in_words(name)} {shown(chosen.figures[name].mean, name)}{_as_in_the_paper(chosen, name)}"
         for name in PROTECTIONS if name in chosen.figures
     )  # fmt: skip
     return (
@@ -276,16 +277,21 @@ def _why(
     )
 
 
+def _as_in_the_paper(chosen: CellResult, name: str) -> str:
+    """The paper's own figure beside the worst that was measured, named as such."""
+    own = chosen.figures.get(AS_IN_THE_PAPER.get(name, ""))
+    return "" if own is None else f" (as in the paper {shown(own.mean, AS_IN_THE_PAPER[name])})"
+
+
 def _best_guess(chosen: CellResult) -> str:
     """What no attacker can beat, in a sentence; nothing where it was not derived."""
     guess, far = (chosen.figures.get(name) for name in ("best_guess", "best_guess_at_2"))
     if guess is None or far is None or chosen.cell.B is None:
         return ""
-    return (
-        f" The best guess of any attacker, which of two rows a person has, is right in "
-        f"{shown(guess.mean, 'best_guess')} of cases if they are B apart, and in "
-        f"{shown(far.mean, 'best_guess_at_2')} if they are as far apart as can be."
-    )
+    near = f"{shown(guess.mean, 'best_guess')} of cases if they are B apart"
+    if chosen.cell.B < CLASSIC:
+        near += f", and in {shown(far.mean, 'best_guess_at_2')} if they are as far apart as can be"
+    return f" The best guess of any attacker, which of two rows a person has, is right in {near}."
 
 
 def _what_it_promises(cell: Cell, people: int) -> str:

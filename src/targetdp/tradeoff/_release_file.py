@@ -113,11 +113,11 @@ def release_text(run: Mapping[str, Any], cell: Cell, *, recommended: bool = Fals
         f"Program {_one_line(run['program'])}, {run['people']:,} people ({run[SOURCE]}), "
         f"sweep {run[FINGERPRINT][:16]}",
     ]
-    if run[FIRST_LOOK]:
-        head.append(f"Made from a quick look: {'; '.join(run[FIRST_LOOK])}")
     if cell.promise is not None:
         condition = ", on conditions (see scales)" if conditional else ""
         head.append(f"It promises {format_guarantee(cell.promise)} on a table of this size{condition}")
+    if quick := made_of["public_record"].get(FIRST_LOOK):
+        head.append(f"Made from a quick look: {'; '.join(quick)}")
     head += technology.release_steps
     if (warning := large_delta(cell.delta)) is not None:
         head.append(f"Warning: {warning}")

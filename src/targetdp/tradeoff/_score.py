@@ -50,8 +50,8 @@ class Score(LeastNoiseRows):
     about_attacks = (
         "These figures are of people in the sample, of whom all columns are released, or outside it, of whom "
         "one score is: whichever is worse. The sample was as large as this table; in a smaller one people "
-        "are singled out more easily. Hidden values were searched for in the sample, since a score has no "
-        "columns to search."
+        "are singled out more easily. A stranger searched for hidden values in the sample only, since a "
+        "score has no columns to search; an insider guessed at them in both."
     )
     about_figure = "Of scores the worse is drawn, inside the sample or outside it."
     release_steps = (

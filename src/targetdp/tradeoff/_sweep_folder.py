@@ -127,7 +127,7 @@ class SweepFolder:
         record = _record_of(self.folder)
         if record[FINGERPRINT] == self._sweep.fingerprint:
             return
-        theirs, ours = record["made_of"], self._sweep.made_of
+        theirs, ours = (_without_first_look(made_of) for made_of in (record["made_of"], self._sweep.made_of))
         differing = [name for name in ours if theirs.get(name) != ours[name]]
         if not differing:
             raise ValueError(
@@ -138,6 +138,12 @@ class SweepFolder:
             f"out = {self.folder} holds another sweep: it differs in {_list(differing, theirs, ours)}. "
             "Choose another folder, or go back to the program, table, seed and software it was begun with"
         )
+
+
+def _without_first_look(made_of: dict[str, Any]) -> dict[str, Any]:
+    """What decides a sweep: whether it is a quick look follows from the rest."""
+    said = made_of.get("public_record") or {}
+    return made_of | {"public_record": {name: said[name] for name in said if name != FIRST_LOOK}}
 
 
 def part_name(unit: Unit) -> str:

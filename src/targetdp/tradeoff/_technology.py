@@ -33,7 +33,7 @@ Use = Literal["release", "program", "holdout", "working set", "attack", "scores"
 """What randomness is for: each use has a generator of its own, so that none can shift another's draws. Their
 order must stay: seeds hang on it."""
 
-FARTHEST = 2.0
+_FARTHEST = 2.0
 """No two rows of the unit ball are farther apart."""
 
 
@@ -319,7 +319,7 @@ class Technology(ABC):
             scores = dict.fromkeys(scores, 0.0)
         elif noises:
             near = [noise.privacy_loss(distance=promise.B, dimensions=dimensions) for noise in noises]
-            far = [noise.privacy_loss(distance=FARTHEST, dimensions=dimensions) for noise in noises]
+            far = [noise.privacy_loss(distance=_FARTHEST, dimensions=dimensions) for noise in noises]
             epsilon = max(loss.epsilon(promise.delta) for loss in near)
             guess, guess_at_2 = (max(loss.best_guess() for loss in losses) for losses in (near, far))
         return (

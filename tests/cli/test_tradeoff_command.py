@@ -205,3 +205,67 @@ def test_bad_input_is_refused_with_the_reason(
 def test_help_is_quick_to_read() -> None:
     assert "recommend" in cli("tradeoff", "--help").out
     assert "--quick" in cli("tradeoff", "run", "--help").out
+
+
+def test_a_quick_look_stands_above_the_table_and_in_json(ran: Ran, folder: Path) -> None:
+    looked = (
+        "QUICK LOOK: 3 simulations of each release with noise, where 20 or more are needed to tell chance"
+    )
+    assert words(ran.out).startswith(looked)
+    done = cli("tradeoff", folder / "program.toml", "--out", folder / "results", "--jobs", "1", "--json")
+    assert done.json["first_look"][-1] == "these people are invented"
+    chosen = cli("tradeoff", "recommend", folder / "results", *EASY)
+    assert words(chosen.out).startswith(looked)
+    assert "# Made from a quick look: 3 simulations" in chosen.out
+    record = cli("tradeoff", "recommend", folder / "results", *EASY, "--json").json
+    assert record["first_look"] == done.json["first_look"]
+
+
+def test_a_part_of_the_grid_is_a_quick_look(tmp_path: Path) -> None:
+    program, out = files(tmp_path, "public"), tmp_path / "results"
+    done = cli(
+        "tradeoff", program, "--out", out, "--jobs", "1", "--quick", "--simulations", "20", "--json"
+    )  # fmt: skip
+    assert done.json["first_look"] == ["a part of the grid only"]
+
+
+def test_the_table_shows_the_strongest_attack_the_papers_and_the_best_guess(ran: Ran, folder: Path) -> None:
+    assert "as in" in ran.out
+    assert "100.0%" in ran.out, "without privacy the best guess is always right"
+    assert "an insider's, who knows whose row or score it is, the noise, and all columns but one" in words(
+        ran.out
+    )
+    done = cli("tradeoff", folder / "program.toml", "--out", folder / "results", "--jobs", "1", "--json")
+    for cell in done.json["cells"]:
+        means = cell["means"]
+        assert means["inference"] <= min(means["attribute_inference"], means["insider_inference"]) + 1e-12
+        assert 0.5 < means["best_guess"] <= means["best_guess_at_2"] <= 1
+
+
+def test_limits_on_inference_and_the_best_guess(ran: Ran, folder: Path) -> None:
+    limits = ("--inference", "0.01", "--attribute-inference", "0.02", "--best-guess", "0.9999")
+    done = cli("tradeoff", "recommend", folder / "results", *limits, "--json")
+    assert done.json["constraints"] == [
+        "inference protection of at least 0.01",
+        "attribute inference protection as in the paper of at least 0.02",
+        "the best guess of any attacker at distance B right in at most 99.99% of cases",
+    ]
+    wrong = cli("tradeoff", "recommend", folder / "results", "--best-guess", "0.3")
+    assert wrong.code == 2
+    assert "best_guess = 0.3 is outside" in words(wrong.err)
+
+
+def test_near_misses_are_printed(ran: Ran, folder: Path) -> None:
+    record = cli("tradeoff", "recommend", folder / "results", *EASY, "--json").json
+    assert record["near_misses"] == []
+    cells = cli(
+        "tradeoff", folder / "program.toml", "--out", folder / "results", "--jobs", "1", "--json"
+    ).json
+    guesses = {cell["name"]: cell["means"]["distinguishing"] for cell in cells["cells"]}
+    just_above = guesses["least-noise B=0.25 epsilon=3.5"] + 0.001
+    limit = ("--distinguishing", f"{just_above:.6f}")
+    missed = cli("tradeoff", "recommend", folder / "results", *limit, "--json").json["near_misses"]
+    assert missed
+    assert all(text.startswith("distinguishing protection 0.0") for text in missed)
+    printed = cli("tradeoff", "recommend", folder / "results", *limit)
+    assert f"near miss: {words(missed[0])}" in words(printed.out)

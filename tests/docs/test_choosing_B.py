@@ -71,32 +71,30 @@ def test_the_prose_says_what_was_printed() -> None:
     assert 56 <= guess["0.05"] < 57
     assert f"a best guess of {guess['1']}% at distance 1 (the plan)" in text
     rows = {tuple(row[:2]): row for row in cells(sweep, "  ")}
-    status_quo, one, two = (
-        rows["status quo", "767,067"],
-        rows["least-noise", "0.25"],
-        rows["score", "0.25"],
-    )
-    more = rows["score", "0.75"]
+    status_quo, rows_of_all = rows["status quo", "767,000"], rows["least-noise", "0.75"]
+    quieter, chosen = rows["score", "0.75"], rows["score-laplace", "0.75"]
     today = number(status_quo[1])
 
     def extra(row: list[str]) -> str:
-        return f"{round(number(row[3]) - today, -3):,.0f}"
+        return f"{number(row[3]) - today:,.0f}"
 
-    assert f"beside the {status_quo[1][:3]},000 whom" in text
-    assert f"Singling-out protection of {one[5][:4]} (`least-noise` in the sweep)" in text
-    assert f"{two[5][2:4]}% were not singled out" in text
-    assert f"about {extra(two)} more poor people missed" in text
-    assert f"for {extra(one)} more missed. The decision page" in text
-    assert f"for {extra(more)} more missed than without privacy" in text
-    assert number(more[3]) < number(one[3])
+    assert f"beside the {status_quo[1]} whom" in text
+    assert (
+        f"Singling-out protection of {rows['least-noise', '0.25'][4][:4]} (`least-noise` in the sweep)"
+        in text
+    )
+    assert f"{chosen[4][2:4]}% were not singled out" in text
+    assert f"about {extra(chosen)} more poor people missed" in text
+    assert f"would cost {number(chosen[3]) - number(quieter[3]):,.0f} fewer missed" in text
+    assert f"leave the best guess at {quieter[8]}, which the data holder's limit excludes" in text
+    assert f"it is {rows_of_all[8]}, for {extra(rows_of_all)} more missed than without privacy" in text
+    assert f"the right one is found in at most {chosen[8]} of cases" in text
+    assert f"inference protection of {chosen[5][:4]} is against an insider" in text
+    assert f"a stranger's, leaves {chosen[6][:4]} of the same setting" in text
+    assert f"leaves it at {rows['projection', '0.25'][8]} or at {quieter[8]}" in text
     known = {cell.name: cell for cell in Grid().cells(4_201)}
-
-    def guess_at_a_quarter(name: str) -> float:
-        curve = at_distances(known[name], 10)
-        return 100 * next(at.guess for at in curve if at.distance == 0.25)
-
-    assert 96 < guess_at_a_quarter("score B=0.25 epsilon=3.9999") < 97
-    assert 88 < guess_at_a_quarter("score B=0.75 epsilon=3.9999") < 89
+    curve = at_distances(known["score-laplace B=0.75 epsilon=3.9999"], 10)
+    assert 74 < 100 * next(at.guess for at in curve if at.distance == 0.25) < 75
 
 
 def cells(table: str, between: str) -> list[list[str]]:

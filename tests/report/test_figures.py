@@ -64,6 +64,9 @@ def release(mechanism: str, kind: str | None, price: float, protection: float, *
         "accuracy": between(0.75 - 0.15 * price),
         "singling_out": between(protection),
         "attribute_inference": between(min(1.0, protection * 1.2), 0.03),
+        "inference": between(protection * 0.6, 0.03),
+        "best_guess": between(0.97 if mechanism == "score" else 0.7712, 0),
+        "best_guess_at_2": between(0.99991, 0),
         "distinguishing": between(protection**3, 0),
         "exact_epsilon": between(0.5122 if mechanism == "projection" else 3.9999, 0),
     }
@@ -111,7 +114,7 @@ def program(
 
 def tried_once(one: SweptProgram) -> SweptProgram:
     """One simulation: no intervals but those of attacks."""
-    attacks = ("singling_out", "attribute_inference")
+    attacks = ("singling_out", "attribute_inference", "inference")
     return replace(
         one,
         simulations=1,

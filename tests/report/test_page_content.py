@@ -2,10 +2,14 @@
 
 import base64
 import gzip
+import html
 import json
+import math
 import re
 import stat
 import tomllib
+from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,16 +18,27 @@ import pytest
 from typer.testing import CliRunner
 
 from support.tradeoff import GRID, people, study, sweep
+from targetdp._core import down, percent_up
 from targetdp.cli import app
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import confidential_scales, data_scales, declared_scales
 from targetdp.programs import MARK
 from targetdp.release import make_settings
-from targetdp.report import Content, content, page, usual_limits
+from targetdp.report import Content, content, page
 from targetdp.report._page._promise import EPSILONS, ceiling_curves
 from targetdp.report._page._render import LARGEST, OVERRIDES
+from targetdp.report._page._words import points_up
 from targetdp.theorem1 import accuracy_ceiling
-from targetdp.tradeoff import Cell, Constraint, Grid, read_figures, recommend, release_text, run
+from targetdp.tradeoff import (
+    DEFAULT_LIMITS,
+    Cell,
+    Constraint,
+    Grid,
+    read_figures,
+    recommend,
+    release_text,
+    run,
+)
 
 RELEASABLE = Grid(B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5, 0.9), group_sizes=(2, 5))
 """As GRID, but with the k that a release has: k = 100 cannot be made."""
@@ -65,9 +80,89 @@ def test_every_figure_is_the_summarys(folder: Path, made: Content) -> None:
             assert (mean, low, high) == (one.mean, one.low, one.high)
 
 
+def test_every_protection_is_the_worst_of_all_attacks_of_its_kind(folder: Path, made: Content) -> None:
+    """The page once told 98.3% of a setting whose insider failed 16.2% as often."""
+    import pyarrow.parquet as pq
+
+    kinds = {
+        "singling_out": ("singling_out",),
+        "inference": ("attribute_inference", "insider_inference"),
+        "distinguishing": ("distinguishing",),
+    }
+    means: dict[tuple[str, str], list[float]] = {}
+    for row in pq.read_table(folder / "summary.parquet").to_pylist():
+        if row["mean"] is not None and (row["metric"] != "distinguishing" or row["setting"] == "exact"):
+            means.setdefault((row["cell"], row["metric"]), []).append(row["mean"])
+    flattering = 0
+    for cell in made.data["cells"]:
+        for name, attacks in kinds.items():
+            worst = min(mean for attack in attacks for mean in means[cell["name"], attack])
+            assert cell["figures"][name][0] == pytest.approx(worst, abs=1e-12)
+            assert cell["told"][name].split(" ")[0] == down(worst)
+        papers = cell["figures"]["attribute_inference"][0]
+        flattering += papers > cell["figures"]["inference"][0] + 0.01
+        if cell["choosable"]:
+            assert (
+                f"failed {math.floor(1000 * cell['figures']['inference'][0] + 1e-9) / 10:g}%"
+                in (cell["exchange"][1].split(" as often")[0])
+            )
+            assert "As in the paper (a stranger):" in cell["exchange"][1]
+    assert flattering > 3  # the sweep has settings where the paper's own figure is the better one
+
+
+def test_the_best_guess_stands_in_both_tables_and_is_that_of_the_sentence(made: Content) -> None:
+    names = [name for name, _ in made.data["columns"]]
+    assert {"best_guess", "best_guess_at_2", "attribute_inference", "worst_group_rate"} <= set(names)
+    for cell in made.data["cells"]:
+        mean = cell["figures"]["best_guess"][0]
+        assert cell["told"]["best_guess"] == percent_up(mean)
+        if not cell["choosable"]:
+            continue
+        times = percent_up(mean).removesuffix("%").removesuffix(".0")
+        assert f"at most {times} times in 100" in cell["derived"]
+        assert {r: guess for r, _, guess in cell["curve"]}[cell["B"]] == pytest.approx(float(times) / 100)
+    said = page(made)
+    assert said.count('<th scope="col">Best guess, at B</th>') == 2
+    assert said.count('<th scope="col">Best guess, at distance 2</th>') == 2
+
+
+def test_limits_that_nobody_asked_for_are_called_defaults_with_their_reasons(folder: Path) -> None:
+    asked = page(content(folder, [Constraint("singling_out", at_least=0.8)]))
+    assert "Limits that were asked for: singling-out protection of at least 0.8." in asked
+    assert "<em>defaults</em>" not in asked
+    usual = content(folder)
+    assert [one.metric for one in usual.recommendation.constraints] == ["singling_out", "inference"]
+    said = html.unescape(page(usual))
+    assert "These limits are <em>defaults</em>" in said
+    assert "Limits that were asked for" not in said
+    for one in DEFAULT_LIMITS:
+        assert f"<li>{one.constraint.words}: {one.reason}</li>" in said
+
+
+def test_near_misses_stand_below_the_answer(made: Content) -> None:
+    assert "Near misses" not in page(
+        replace(made, recommendation=replace(made.recommendation, near_misses=()))
+    )
+    near = replace(made.recommendation, near_misses=("0.795 for 0.8: 18,000 fewer missed",))
+    said = read(page(replace(made, recommendation=near))).said["answer"]
+    assert "0.795 for 0.8: 18,000 fewer missed" in said.split("Recommended setting")[1]
+
+
+def test_a_quick_look_is_flagged_at_the_top_and_in_the_release_file(made: Content) -> None:
+    """Three simulations of invented people."""
+    assert made.data["first_look"] == list(made.run["first_look"])
+    assert len(made.data["first_look"]) == 2
+    top = page(made).split("<nav")[0]
+    assert "Quick look, nothing to decide by: 3 simulations" in top
+    assert "these people are invented" in top
+    assert all("quick look" in cell["toml"] for cell in made.data["cells"] if cell["choosable"])
+    whole = replace(made, recommendation=replace(made.recommendation, run={**made.run, "first_look": []}))
+    assert "Quick look" not in page(whole)
+
+
 def test_only_releases_with_a_guarantee_can_be_chosen(made: Content) -> None:
     kinds = {cell["mechanism"] for cell in made.data["cells"] if cell["choosable"]}
-    assert kinds == {"projection", "least-noise", "score"}
+    assert kinds == {"projection", "least-noise", "score", "score-laplace"}
     # Of settings that are equal in distribution one is offered.
     names = [cell["name"] for cell in made.data["cells"] if cell["choosable"] and cell["B"] == 0.25]
     assert len([name for name in names if name.startswith("projection")]) == 1
@@ -109,18 +204,25 @@ def test_groups_change_as_the_summary_says(folder: Path, made: Content) -> None:
     import pyarrow.parquet as pq
 
     rows = pq.read_table(folder / "summary.parquet").to_pylist()
-    wanted = {
-        (row["cell"], row["setting"]): row["change"]
-        for row in rows if row["metric"] == "eligible" and row["setting"].startswith("region=")
-    }  # fmt: skip
+    known = {(row["cell"], row["metric"], row["setting"]): row for row in rows}
     assert made.data["groups"]["of"]
+    assert made.data["groups"]["headings"][:3] == [
+        "of the poor are missed, today", "of the poor are missed, then", "change, in points"
+    ]  # fmt: skip
+
+    def told(row: dict[str, Any], one: Callable[[float], str]) -> str:
+        return f"{one(row['mean'])} ({one(row['low'])} to {one(row['high'])})".replace("-", "−")
+
     for cell in made.data["cells"]:
         if cell["choosable"]:
-            for (column, name, _), figures in zip(made.data["groups"]["of"], cell["groups"], strict=True):
-                assert figures[1][0] == pytest.approx(wanted[cell["name"], f"{column}={name}"], rel=1e-4)
-    # Under a quota, what one group loses the others gain.
-    eligible = [figures[1][0] for figures in (made.chosen or {})["groups"]]
-    assert sum(eligible) == pytest.approx(0, abs=1e-6 * 15_000)
+            for (column, name, _), group in zip(made.data["groups"]["of"], cell["groups"], strict=True):
+                setting = f"{column}={name}"
+                missed = known[cell["name"], "extra_exclusion_errors", setting]
+                assert group["drawn"][0] == pytest.approx(missed["mean"], rel=1e-4)
+                today, then, rise, *_ = group["told"]
+                assert today == told(known["status quo", "exclusion_rate", setting], percent_up)
+                assert then == told(known[cell["name"], "exclusion_rate", setting], percent_up)
+                assert rise == told(known[cell["name"], "extra_exclusion_rate", setting], points_up)
 
 
 def test_the_crowd_is_told(made: Content) -> None:
@@ -133,7 +235,7 @@ def test_confidential_scales_are_in_no_file_of_a_sweep(tmp_path: Path) -> None:
     scales = confidential_scales([secret] * 4, [1.0] * 4)
     run(sweep(grid=GRID.quick(), study=study(scales=scales), simulations=1), tmp_path / "r")
     assert str(secret) not in (tmp_path / "r" / "run.json").read_text(encoding="utf-8")
-    made = content(tmp_path / "r", usual_limits(tmp_path / "r"))
+    made = content(tmp_path / "r")
     text = page(made)
     assert str(secret) not in text
     assert "no example in original units" in text
@@ -145,7 +247,7 @@ def test_means_of_confidential_rows_are_in_no_file_of_a_sweep(hidden: Path, tmp_
     own = data_scales(X)
     out = tmp_path / "r"
     run(sweep(grid=RELEASABLE.quick(), study=study("confidential", scales=own), simulations=1), out)
-    text = page(content(out, usual_limits(out)), override="somebody decided so")
+    text = page(content(out), override="somebody decided so")
     for secret in (*own.center, *own.scale):
         assert repr(float(secret))[:9] not in text
         assert repr(float(secret))[:9] not in (out / "run.json").read_text(encoding="utf-8")
@@ -202,7 +304,7 @@ def test_names_of_columns_cannot_end_a_script(tmp_path: Path) -> None:
     s = study()
     named = type(s)(evil, "public", (evil, "=cmd|' /C calc'!A0", "<b>", "&amp;"), s.X, s.program, s.folds)
     run(sweep(study=named, grid=GRID.quick(), simulations=1), tmp_path / "r")
-    text = page(content(tmp_path / "r", usual_limits(tmp_path / "r")))
+    text = page(content(tmp_path / "r"))
     assert evil not in text
     assert text.lower().count("</script>") == 4
     data = re.search(r'<script type="application/gzip" id="data">(.*?)</script>', text, re.DOTALL)
@@ -211,7 +313,7 @@ def test_names_of_columns_cannot_end_a_script(tmp_path: Path) -> None:
 
 
 def test_a_page_of_confidential_rows_says_so_everywhere(hidden: Path) -> None:
-    said = read(page(content(hidden, usual_limits(hidden)))).said
+    said = read(page(content(hidden))).said
     assert set(said) == {"answer", "tradeoff", "choose", "ceiling", "meaning", "who", "conditions"}
     assert all(MARK in text for text in said.values())
 

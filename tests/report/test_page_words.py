@@ -16,16 +16,15 @@ from targetdp.report import at_distances, profiles
 from targetdp.report._page import _words as answer
 from targetdp.report._page._words import (
     Subject,
-    about,
     label,
     money,
-    of_100,
-    people,
-    safe_share,
+    of_1000,
+    points_up,
     subject_of,
     whole,
+    with_interval,
 )
-from targetdp.tradeoff import Cell, Estimate, Grid
+from targetdp.tradeoff import INSIDER, STRANGER, Cell, Estimate, Grid, shown
 
 
 def aid() -> Subject:
@@ -37,39 +36,6 @@ def lending(unit: str = "$") -> Subject:
     return subject_of({"kind": "lending", "made_of": {"unit": unit}, "objective": objective})
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        (29_929, "29,900"),
-        (12_345_678, "12,300,000"),
-        (48.3, "48.3"),
-        (999.6, "1,000"),
-        (0, "0"),
-        (-48.3, "-48.3"),
-        (2.49, "2.49"),
-        (0.43, "0.43"),
-    ],
-)
-def test_three_digits_are_enough_for_people(value: float, said: str) -> None:
-    assert about(value) == said
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        (52.5, "52"),
-        (-52.7, "-53"),
-        (9.5, "9.5"),
-        (0.4, "0.4"),
-        (4_949.6, "4,950"),
-        (math.nan, "nan"),
-        (0, "0"),
-    ],
-)
-def test_nobody_is_cut_in_parts(value: float, said: str) -> None:
-    assert people(value) == said
-
-
 def test_whole_numbers_and_money() -> None:
     assert whole(4_950_000) == "4,950,000"
     assert whole(-0.3) == "0"
@@ -78,12 +44,33 @@ def test_whole_numbers_and_money() -> None:
 
 
 @given(st.floats(0, 1))
-def test_protection_is_never_rounded_up(share: float) -> None:
-    many, of = (int(part.replace(",", "")) for part in of_100(share).split(" of "))
+def test_protection_is_never_rounded_up_and_the_same_in_sentences_and_tables(share: float) -> None:
+    many, of = (int(part.replace(",", "")) for part in of_1000(share).split(" of "))
     assert many / of <= share + 1e-9
-    assert share - many / of <= 0.01
+    assert share - many / of <= 0.001
     assert (many == of) == (share >= 1)
-    assert float(safe_share(share)) <= share + 1e-9
+    assert f"{many / of:.3f}" == shown(share, "inference")
+
+
+def test_figures_and_their_intervals_are_told_once() -> None:
+    """52.55 to 9,845 and 53 to 9,840 stood on one page."""
+    extra = Estimate(4_949.3, 52.55, 9_844.8)
+    told = with_interval(extra, aid().in_words)
+    assert told == "4,950 (53 to 9,840)"
+    said = answer.cost(aid(), {"extra_exclusion_errors": extra}, {"exclusion_errors": Estimate(9.0)}, 5e6)
+    assert "About 4,950 more poor people would be missed (95% interval: 53 to 9,840)" in said
+    assert with_interval(Estimate(), aid().in_words) == "–"
+    assert with_interval(Estimate(-5.0, -7.0, 2.0), aid().in_words) == "−5 (−7 to 2)"
+    assert with_interval(Estimate(0.5, 0.5, 0.5), str) == "0.5"
+
+
+def test_rises_of_a_rate_are_rounded_up() -> None:
+    assert [points_up(x) for x in (0.0312, -0.0312, 0.0, 0.00001)] == [
+        "+3.2", "−3.1", "0.0", "+0.1"
+    ]  # fmt: skip
+    assert aid().changed("extra_exclusion_errors", 56_558.0) == "+56,600"
+    assert aid().changed("extra_eligible", -5.8e-12) == "0"
+    assert lending().changed("extra_profit", 2_130.0) == "+$2,130"
 
 
 @given(st.floats(1e-12, 1e6), st.integers(2, 8))
@@ -116,7 +103,7 @@ def test_fewer_errors_than_today_are_told_as_fewer() -> None:
 @pytest.mark.parametrize(
     ("profit", "before", "end"),
     [
-        (2_128, 6_716, "today it is $6,720. That is 32% of today's."),
+        (2_128, 6_716, "today it is $6,720. That is 31% of today's."),
         (-18_442, 6_716, "today it is $6,720. That is a loss."),
         (
             -18_442,
@@ -139,15 +126,34 @@ def test_an_undefined_figure_is_called_so() -> None:
 def test_what_people_get_in_exchange_errs_to_less() -> None:
     chosen = {
         "singling_out": Estimate(0.8399, 0.8299, 0.85),
-        "attribute_inference": Estimate(0.98599, 0.9409, 1.0),
+        "inference": Estimate(0.16299, 0.1409, 0.2, strongest="insider_inference: h=5, contacts"),
+        "attribute_inference": Estimate(0.98399, 0.9409, 1.0),
     }
-    first, second = answer.exchange(chosen, {"singling_out": Estimate(0.0123)})
+    first, second, last = answer.exchange(chosen, {"singling_out": Estimate(0.0123)})
     assert first == (
-        "83 of 100 people were not singled out by the attacks we ran; at least 82 of 100 by the 95% interval "
-        "(today: 1 of 100)."
+        "839 of 1,000 people were not singled out by the attacks we ran; at least 829 of 1,000 by the 95% "
+        "interval (today: 12 of 1,000)."
     )
-    assert "failed 98.5% as often" in second
-    assert "at least 94% as often by the 95% interval (today: not known)" in second
+    assert second == (
+        "Guesses at a hidden value by an insider, the best that we ran, failed 16.2% as often for people in "
+        "the table as for people outside it; at least 14% as often by the 95% interval (today: not known). "
+        "As in the paper (a stranger): 98.3% as often."
+    )
+    assert last.startswith("People are at most so well protected")
+
+
+def test_a_stranger_who_guesses_best_is_called_one() -> None:
+    same = Estimate(0.4, 0.3, 0.5, strongest="attribute_inference: h=5, contacts")
+    told = answer.exchange({"inference": same, "attribute_inference": same}, {})
+    assert told[0].startswith("Guesses at a hidden value by a stranger, the best that we ran, failed 40%")
+
+
+def test_the_page_says_who_an_insider_and_a_stranger_are() -> None:
+    assert INSIDER in answer.EXPLAINED["inference"]
+    assert STRANGER in answer.EXPLAINED["inference"]
+    assert answer.glossary()["Insider"] == INSIDER
+    assert "noise" in answer.glossary()["95% interval"]
+    assert "other people sampled" in answer.glossary()["95% interval"]
 
 
 def test_attacks_that_were_not_run_are_not_told_of() -> None:
@@ -171,7 +177,7 @@ def test_labels_name_classic_privacy_and_group_sizes() -> None:
 
 
 @given(st.floats(1e-4, 2.0), st.integers(1, 6))
-def test_two_invented_people_are_exactly_B_apart(B: float, columns: int) -> None:
+def test_two_invented_people_are_exactly_B_apart_after_clipping(B: float, columns: int) -> None:
     center, scale = np.linspace(-3, 40, columns), np.linspace(0.01, 900, columns)
     names = [f"c{i}" for i in range(columns)]
     known = {"source": "declared", "center": center.tolist(), "scale": scale.tolist()}
@@ -180,12 +186,34 @@ def test_two_invented_people_are_exactly_B_apart(B: float, columns: int) -> None
     rows = np.array([[t.one for t in traits], [t.other for t in traits]])
     ball = normalize(rows, declared_scales(center, scale)).X
     assert np.linalg.norm(ball[0] - ball[1]) == pytest.approx(B, rel=1e-9)
+    # They are typical rows: longer than 1 before clipping, and as far from the center as the scales say.
+    if columns > 1:
+        assert np.linalg.norm(ball[0]) == pytest.approx(1)
+    np.testing.assert_allclose((rows[0] - center) / scale, 1.0)
+    before = np.linalg.norm((rows[0] - rows[1]) / scale)
+    assert before >= B * (1 - 1e-9)
     # A difference of B in one column alone is B, too, while both stay in the ball.
     one = np.array([center, center])
     one[1, 0] += traits[0].alone / 2
     one[0, 0] -= traits[0].alone / 2
     ball = normalize(one, declared_scales(center, scale)).X
     assert np.linalg.norm(ball[0] - ball[1]) == pytest.approx(B, rel=1e-9)
+
+
+def test_clipped_rows_that_are_B_apart_differ_by_more_than_B_of_scale() -> None:
+    """What B means for typical people: of ten columns, three differ by far more than B/√3 of scale."""
+    known = {"source": "data", "center": [0.0] * 10, "scale": [1.0] * 10}
+    traits = profiles([f"c{i}" for i in range(10)], known, 0.25)
+    assert traits is not None
+    apart = np.array([trait.one - trait.other for trait in traits])
+    assert np.count_nonzero(apart) == 3
+    assert np.linalg.norm(apart) > 3 * 0.25
+
+
+def test_values_of_a_profile_are_told_with_digits_that_matter_beside_B() -> None:
+    trait = profiles(["calls"], {"center": [40.0], "scale": [20.0]}, 0.29999)
+    assert trait is not None
+    assert trait[0].told == ["60", "54", "5.99"]
 
 
 def test_without_known_scales_there_is_no_example() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from support.tradeoff import FEATURES, GRID, SIMULATIONS, finished_bytes, study, sweep
+from support.tradeoff import GRID, SIMULATIONS, finished_bytes, study, sweep
 from targetdp._core import Silent
 from targetdp.programs import Folds, Imported, Ridge
 from targetdp.tradeoff import Finished, Grid, run
@@ -260,7 +260,7 @@ def test_the_mark_is_in_every_file(source: Any, tmp_path: Path) -> None:
     record = json.loads((done.folder / "run.json").read_text())
     assert (record["source"], record["for_the_data_holder_only"]) == (source, marked)
     tables = sorted(done.folder.rglob("*.parquet"))
-    assert len(tables) == 4 + 3
+    assert len(tables) == 5 + 3
     for path in tables:
         found = pq.read_schema(path).metadata
         assert found[b"targetdp.source"] == source.encode()
@@ -306,17 +306,13 @@ def test_somebodys_hidden_files_are_left_alone(tmp_path: Path) -> None:
 
 def test_time_is_kept_apart(finished: Finished) -> None:
     timing = finished.timing.to_pylist()
-    parts = {"privatize", "program", "singling_out", "attribute_inference"}
-    assert {row["part"] for row in timing} == {*parts, "informed_inference"}
+    parts = {"privatize", "program", "singling_out", "attribute_inference", "insider_inference"}
+    assert {row["part"] for row in timing} == parts
     for row in timing:
         assert row["seconds_per_simulation"] == pytest.approx(row["seconds"] / row["simulations"])
         assert 0 < row["seconds"] < 60
     own = [cell for cell in finished.sweep.cells if cell.same_as is None]
-    with_known_noise = [
-        cell for cell in own if any(noise.known_noise is not None for noise in cell.noises(len(FEATURES)))
-    ]
-    assert {cell.mechanism for cell in with_known_noise} == {"least-noise"}
-    assert len(timing) == len(parts) * len(own) + len(with_known_noise)
+    assert len(timing) == len(parts) * len(own)
 
 
 @pytest.mark.parametrize(

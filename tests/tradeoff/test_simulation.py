@@ -1,13 +1,15 @@
 """One simulation: its figures by hand, its seeds by its place, what is derived from the noise."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
 from support.tradeoff import FEATURES, GRID, PEOPLE, study
-from targetdp.attacks import attribute_inference, distinguishing, singling_out, split_holdout
+from targetdp.attacks import attribute_inference, distinguishing, row_inference, singling_out, split_holdout
+from targetdp.mechanisms import NoiseMechanism
 from targetdp.tradeoff import Cell, Grid, Study, generator, simulate
 from targetdp.tradeoff._technology import Figure, Simulated, Use
 
@@ -37,6 +39,7 @@ def test_a_stream_stays() -> None:
     """Pinned: another stream would change every published figure."""
     cell = Grid().cells(4_201)[1]
     assert int(generator(0, cell, 3, "release").integers(2**32)) == 3_778_682_098
+    assert int(generator(0, cell, 3, "insider").integers(2**32)) == 552_702_216
 
 
 @pytest.mark.parametrize("name", ["projection B=0.25 epsilon1=3 epsilon2=0.5", "least-noise B=2 epsilon=3.5"])
@@ -90,7 +93,8 @@ def test_the_status_quo_protects_nobody() -> None:
 
 def test_every_part_is_timed() -> None:
     seconds = one(study(), CELLS["mondrian group_size=2"]).seconds
-    assert list(seconds) == ["privatize", "program", "singling_out", "attribute_inference"]
+    attacks = ["singling_out", "attribute_inference", "insider_inference"]
+    assert list(seconds) == ["privatize", "program", *attacks]
     assert min(seconds.values()) > 0
 
 
@@ -98,9 +102,8 @@ def test_a_single_column_has_nothing_to_infer() -> None:
     s = study()
     narrow = Study("narrow", "public", ("calls",), s.X[:, :1], s.program, s.folds)
     found = one(narrow, CELLS["projection B=2 epsilon1=3 epsilon2=0.5"])
-    assert {figure.metric for figure in found.figures} & {"singling_out", "attribute_inference"} == {
-        "singling_out"
-    }
+    attacks = {"singling_out", "attribute_inference", "insider_inference"}
+    assert {figure.metric for figure in found.figures} & attacks == {"singling_out"}
     assert "attribute_inference" not in found.seconds
 
 
@@ -166,3 +169,44 @@ def test_a_study_is_what_its_digest_says() -> None:
     lending = study(lending=True).digest()
     assert (lending["table"] == base["table"], lending["program"] == base["program"]) == (True, False)
     assert study(holdout=20).digest()["program"] != base["program"]
+
+
+@pytest.mark.parametrize(
+    "name", ["status quo", "mondrian group_size=5", "projection B=2 epsilon1=3 epsilon2=0.5",
+             "least-noise B=0.25 epsilon=3.9"],
+)  # fmt: skip
+def test_the_insider_attacks_every_technology(name: str) -> None:
+    """By hand: without noise the released row is taken as it is; the projection's law is its average."""
+    s, cell = study(), CELLS[name]
+    found = values(one(s, cell).figures, "insider_inference")
+    mechanism = cell.build(4)
+    working, holdout = split_holdout(s.X, s.holdout, generator(7, cell, 0, "holdout"))
+    W, out = s.X[working], s.X[holdout]
+    W_priv = W if mechanism is None else mechanism.privatize(W, generator(7, cell, 0, "working set"))
+    expected = row_inference(
+        W, W_priv, mechanism if isinstance(mechanism, NoiseMechanism) else None, out, known=[3],
+        population=s.X, columns=FEATURES, rng=generator(7, cell, 0, "insider"),
+    )  # fmt: skip
+    assert found == {key: setting.score for key, setting in expected.settings.items()}
+    if name == "status quo":
+        assert min(found.values()) == 0
+
+
+def test_the_best_guess_is_derived_for_every_cell() -> None:
+    for cell in CELLS.values():
+        found = {f.metric: f.value for f in cell.technology.derive(cell, 4) if f.setting == ""}
+        if cell.guarantee is None:
+            assert (found["best_guess"], found["best_guess_at_2"]) == (1.0, 1.0)
+        else:
+            near, far = (
+                max(n.privacy_loss(distance=r, dimensions=4).best_guess() for n in cell.noises(4))
+                for r in (cell.guarantee.B, 2.0)
+            )
+            assert (found["best_guess"], found["best_guess_at_2"]) == (near, far)
+            assert 0.5 < near <= far <= 1
+
+
+def test_rows_that_are_not_clipped_leave_the_best_guess_certain() -> None:
+    cell = replace(CELLS["least-noise B=0.25 epsilon=3.9"], rows="unit")
+    found = {f.metric: f.value for f in cell.technology.derive(cell, 4) if f.setting == ""}
+    assert (found["best_guess"], found["best_guess_at_2"]) == (1.0, 1.0)

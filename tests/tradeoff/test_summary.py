@@ -113,3 +113,46 @@ def test_what_is_derived_is_exact() -> None:
     line = found["distinguishing", "exact"]
     assert (line.mean, line.low, line.high, line.simulations) == (0.25, 0.25, 0.25, 0)
     assert found["exact_epsilon", ""].mean == math.inf
+
+
+def guessed(*scores: tuple[float, float, float]) -> pa.Table:
+    return table(
+        *(
+            [
+                Figure("attribute_inference", "h=1, a", stranger, stranger - 0.01, stranger + 0.01),
+                Figure("attribute_inference", "h=1, b", 1.0, 0.9, 1.0),
+                Figure("insider_inference", "h=2, a", insider, insider - 0.01, insider + 0.01),
+                Figure("insider_inference", "h=2, b", other, other - 0.01, other + 0.01),
+            ]
+            for stranger, insider, other in scores
+        )
+    )
+
+
+def test_inference_is_the_worst_of_all_guesses_and_says_whose() -> None:
+    found = lines(guessed((0.98, 0.16, 0.3), (0.96, 0.2, 0.1), (0.97, 0.18, 0.2)))
+    assert found["attribute_inference", "worst"].mean == pytest.approx(0.97)
+    assert found["insider_inference", "worst"].mean == pytest.approx(0.18)
+    worst = found["inference", "worst"]
+    assert (worst.mean, worst.simulations) == (pytest.approx(0.18), 3)
+    assert worst.strongest == "insider_inference: h=2, a"
+    assert [key for key in found if key[0] == "inference"] == [("inference", "worst")]
+    stronger = lines(guessed((0.1, 0.16, 0.3), (0.1, 0.2, 0.3)))["inference", "worst"]
+    assert stronger.strongest == "attribute_inference: h=1, a"
+
+
+def test_all_guesses_share_the_doubt_of_inference() -> None:
+    """Four settings in place of two share the 5%: Student's 99.375% point for two degrees of freedom."""
+    found = lines(guessed((1.0, 0.4, 1.0), (1.0, 0.5, 1.0), (1.0, 0.6, 1.0)))
+    own, all_four = found["insider_inference", "worst"], found["inference", "worst"]
+    assert own.low == pytest.approx(max(0.0, 0.5 - 6.205347 * 0.1 / math.sqrt(3)), abs=1e-6)
+    assert all_four.low is not None
+    assert all_four.low == pytest.approx(max(0.0, 0.5 - 8.860235 * 0.1 / math.sqrt(3)), abs=1e-6)
+    single = lines(guessed((1.0, 0.4, 1.0)))
+    wider = 2.4977055 / 2.2414027  # normal points of 99.375% and 98.75%
+    assert single["inference", "worst"].low == pytest.approx(0.4 - 0.01 * wider, abs=1e-6)
+    assert single["insider_inference", "worst"].low == pytest.approx(0.39)
+
+
+def test_a_sweep_of_one_column_has_no_inference() -> None:
+    assert not any(metric == "inference" for metric, _ in lines(attacked((0.4, 0.5))))

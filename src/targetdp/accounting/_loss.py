@@ -57,6 +57,17 @@ class PrivacyLoss(ABC):
         is likelier than that might, or where the loss has no mean.
         """
 
+    def best_guess(self) -> float:
+        """How often the best guess of any attacker is right, which of the two rows it was, at even odds.
+
+        (1 + δ(0))/2: whoever guesses by any event E is right with probability (P(E) + 1 − Q(E))/2, and
+        δ(0) is the largest P(E) − Q(E).
+
+        Returns:
+            A probability from 1/2 (a coin) to 1, never below the truth.
+        """
+        return min(1.0, (1 + self.delta(0.0)) / 2)
+
     @abstractmethod
     def distribution(self, interval: float) -> Any:
         """The loss as a dp-accounting PrivacyLossDistribution, rounded to the safe side.

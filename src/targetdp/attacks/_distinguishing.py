@@ -226,13 +226,13 @@ def _figures(
         return None
     if scales is not None:
         loss = compose(loss, StatedLoss.of(scales, distance=distance))
-    mean, advantage = loss.expected(), loss.delta(0.0)
+    mean = loss.expected()
     return MappingProxyType(
         {
             "distance": distance,
             "expected_loss": mean,
             "score": score_of(mean),
-            "best_guess": min(1.0, (1 + advantage) / 2),
+            "best_guess": loss.best_guess(),
         }
     )
 

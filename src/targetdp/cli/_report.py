@@ -14,12 +14,14 @@ from targetdp.cli._console import Bar, cells, emit, must_be_free, option, out, s
 
 LIMITS = {
     "singling_out": option(float, "protection of at least so much, 0 to 1"),
-    "attribute_inference": option(float, "protection of at least so much"),
+    "inference": option(float, "protection of at least so much from the strongest attack on hidden values"),
+    "attribute_inference": option(float, "the same from the paper's own attack, by a stranger"),
     "distinguishing": option(float, "protection of at least so much"),
+    "best_guess": option(float, "an attacker's best guess at distance B right at most so often, 0.5 to 1"),
     "max_exclusion_errors": option(float, "poor people left out beyond those of the status quo, at most"),
     "min_profit": option(float, "the lender's profit, at least"),
     "at_least": option(list[str], "any metric: accuracy=0.68; may be given several times"),
-    "at_most": option(list[str], "any metric: exclusion_errors=800000; several times"),
+    "at_most": option(list[str], "any metric: worst_group_rate=0.4; several times"),
 }
 
 
@@ -27,11 +29,15 @@ def constraints(limits: dict[str, Any]) -> list[Any]:
     """The constraints that were given."""
     from targetdp.tradeoff import Constraint
 
-    at_least = [(name, limits[name]) for name in ("singling_out", "attribute_inference", "distinguishing")]
+    protections = ("singling_out", "inference", "attribute_inference", "distinguishing")
+    at_least = [(name, limits[name]) for name in protections]
     at_least += [("profit", limits["min_profit"])]
     asked = [Constraint(metric, at_least=value) for metric, value in at_least if value is not None]
-    if limits["max_exclusion_errors"] is not None:
-        asked.append(Constraint("extra_exclusion_errors", at_most=limits["max_exclusion_errors"]))
+    at_most = [
+        ("best_guess", limits["best_guess"]),
+        ("extra_exclusion_errors", limits["max_exclusion_errors"]),
+    ]
+    asked += [Constraint(metric, at_most=value) for metric, value in at_most if value is not None]
     asked += [Constraint(metric, at_least=value) for metric, value in map(_limit, limits["at_least"] or ())]
     return asked + [
         Constraint(metric, at_most=value) for metric, value in map(_limit, limits["at_most"] or ())
@@ -71,16 +77,17 @@ def report(
 ) -> None:
     """Write one HTML page that opens offline: what each setting costs the program, and what it protects.
 
-    Without limits it asks for protection from singling out of 0.8 and from attribute inference of 0.7.
+    Without limits the defaults hold: protection of 0.8 from singling out, and of 0.7 from the strongest
+    attack on hidden values.
     """
-    from targetdp.report import check_audience, content, record_override, usual_limits
+    from targetdp.report import check_audience, content, record_override
     from targetdp.report import page as rendered
 
     must_be_free("out", page, force=force)
     check_audience(folder, audience, override)
     asked = constraints(limits)
     with Bar(quiet=quiet, unit="settings") as bar:
-        made = content(folder, asked or usual_limits(folder), progress=bar)
+        made = content(folder, asked, progress=bar)
         text = rendered(made, override=override)
     if override is not None:
         record_override(folder, override, text)
@@ -91,6 +98,8 @@ def report(
         tell(f"page ({len(text.encode()) / 1e6:.1f} MB, opens offline) → {page}")
         if made.marked:
             tell(f"warning: {made.mark}", style="yellow")
+        if made.first_look is not None:
+            tell(f"warning: {made.first_look}", style="yellow")
 
 
 def figures(
@@ -102,7 +111,15 @@ def figures(
 ) -> None:
     """Draw the paper's Figures 2 and 3 for one or two sweeps, and two about the noise: PNG, SVG, PDF."""
     try:
-        from targetdp.report import choose, draw_all, must_be_free, read_program, save_figures
+        from targetdp.report import (
+            choose,
+            draw_all,
+            first_look,
+            must_be_free,
+            quick_look,
+            read_program,
+            save_figures,
+        )
     except ImportError as error:
         raise RuntimeError(
             f"figures cannot be drawn ({error}): install what they need with pip install 'targetdp[report]'"
@@ -115,12 +132,15 @@ def figures(
     drawn = draw_all(programs)
     sizes = save_figures(drawn, out_folder, force=force)
     marked = any(one.marked for one in drawn)
+    quick = first_look([choose(program) for program in programs])
     if as_json:
-        emit(_record(out_folder, drawn, sizes, marked))
+        emit(_record(out_folder, drawn, sizes, marked) | {"first_look": list(quick)})
     else:
         _show(drawn, sizes, marked=marked)
     if marked:
         warn((_mark(),))
+    if quick:
+        warn((quick_look(quick),))
     if not quiet:
         for program in programs:
             for note in choose(program).notes():

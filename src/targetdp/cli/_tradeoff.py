@@ -10,17 +10,32 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperGroup
 
-from targetdp._core import down, exact, up
+from targetdp._core import exact, up
 from targetdp.cli._console import Bar, cells, emit, must_be_free, out, programs, save_text, takes, tell, warn
 from targetdp.cli._report import LIMITS, constraints
 
 _LABELS = ("mechanism", "B", "ε")
+_PRIVACY = (
+    "singling_out", "inference", "attribute_inference", "distinguishing", "best_guess", "best_guess_at_2"
+)  # fmt: skip
 _HEADINGS = {
-    "attribute_inference": "inference",
+    "singling_out": "singling\nout",
+    "inference": "infer-\nence",
+    "attribute_inference": "as in\npaper",
     "exact_epsilon": "true ε",
+    "best_guess": "best\nguess",
+    "best_guess_at_2": "at\n2",
     "extra_exclusion_errors": "extra errors",
     "distinguishing": "distin-\nguishing",
 }
+
+
+_CAPTION = (
+    "Protection: 1 is safe, 0 is none; attacks give upper bounds on it. Inference: from the strongest "
+    "attack, a stranger's (as in the paper) or an insider's, who knows whose row or score it is, the noise, "
+    "and all columns but one. Best guess: how often any attacker can be right, which of two rows B apart a "
+    "person has."
+)
 
 
 class _RunsByDefault(TyperGroup):
@@ -136,7 +151,7 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         emit(_run_record(done, figures))
     else:
-        names = (metric, "accuracy", "singling_out", "attribute_inference", "distinguishing", "exact_epsilon")
+        names = (metric, *_PRIVACY, "exact_epsilon")
         title = (
             f"{study.name}: {study.people:,} people ({study.source}), {done.sweep.simulations} simulations, "
             + (
@@ -145,15 +160,16 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
                 else f"rows = {study.rows}: NOT CLIPPED, NO GUARANTEE"
             )
         )
-        caption = (
-            "Protection: 1 is safe, 0 is none. Means over simulations; intervals are in summary.parquet."
-        )
+        caption = f"{_CAPTION} Means over simulations; intervals are in summary.parquet."
         rows = [[*_label(cell), *_means(figures[cell.name], names)] for cell in done.sweep.cells]
         if study.rows != "clip":
             caption += " B and ε say how much noise was added, and promise nothing."
         if any(cell.same_as for cell in done.sweep.cells):
             caption += " *: equal in distribution to an earlier cell, computed once."
-        _print(title, caption, (*_LABELS, *names), rows, marked=study.for_the_data_holder_only)
+        _print(
+            title, caption, (*_LABELS, *names), rows, marked=study.for_the_data_holder_only,
+            first_look=done.first_look,
+        )  # fmt: skip
     _mark(study.for_the_data_holder_only)
     if not quiet:
         if study.rows == "clip":
@@ -172,6 +188,7 @@ def _run_record(done: Any, figures: Any) -> dict[str, Any]:
         "program": done.sweep.study.name,
         **mark_of(done.sweep.study.source),
         "fingerprint": done.sweep.fingerprint,
+        "first_look": list(done.first_look),
         "rows": done.sweep.study.rows,
         "comparison_only": done.sweep.study.comparison_only,
         "simulations": done.simulations,
@@ -194,13 +211,17 @@ def _tell_time(done: Any) -> None:
 
 
 def _show_recommendation(found: Any) -> None:
+    from targetdp.tradeoff import PROTECTIONS
+
     metric = found.run["objective"]["metric"]
     asked = [constraint.metric for constraint in found.constraints]
-    names = list(dict.fromkeys([metric, *asked, "singling_out", "attribute_inference", "distinguishing"]))
+    measured = {name for one in found.results for name in one.figures}
+    beside = (name for name in (*PROTECTIONS, "best_guess") if name in measured)
+    names = list(dict.fromkeys([metric, *asked, *beside]))
     rows = [
         [
             *_label(one.cell),
-            *(f"{mean} {'✗' if name in one.fails else ' '}"
+            *(f"{mean}{'✗' if name in one.fails else ' '}"
               for name, mean in zip(names, _means(one.figures, names), strict=True)),
             "yes" if one.on_front else "",
             "best" if one is found.chosen else "no" if one.excluded_by else "yes",
@@ -209,26 +230,35 @@ def _show_recommendation(found: Any) -> None:
     ]  # fmt: skip
     caption = (
         "✗: not what is asked, by the safe end of its 95% interval. Front: no other cell is better in the "
-        "program's figure and in all protections. k-anonymity has no guarantee, the status quo no privacy."
+        "program's figure and in all protections. k-anonymity has no guarantee, the status quo no privacy. "
+        + _CAPTION
     )
     people = found.run["people"]
     deltas = [cell["delta"] for cell in found.run["cells"] if cell["delta"] is not None]
     title = f"{found.run['program']}: {people:,} people ({found.run['source']})"
     title += f", {_delta(deltas[0], people)}" if deltas else ""
-    _print(title, caption, (*_LABELS, *names, "front", "fits"), rows, marked=found.for_the_data_holder_only)
+    _print(
+        title, caption, (*_LABELS, *names, "front", "fits"), rows, marked=found.for_the_data_holder_only,
+        first_look=found.first_look,
+    )  # fmt: skip
     out().print(found.reason, highlight=False)
+    for miss in found.near_misses:
+        out().print(f"near miss: {miss}", highlight=False, markup=False)
     if found.release is not None:
         emit("")
         emit(found.release.rstrip("\n"))
 
 
 def _print(
-    title: str, caption: str, headings: tuple[str, ...], rows: list[list[str]], *, marked: bool
-) -> None:
+    title: str, caption: str, headings: tuple[str, ...], rows: list[list[str]], *, marked: bool,
+    first_look: tuple[str, ...],
+) -> None:  # fmt: skip
     from targetdp.programs import MARK
 
+    quick = f"QUICK LOOK: {'; '.join(first_look)}"
+    above = [MARK] * marked + [quick] * bool(first_look)
     table = Table(
-        title=Text(f"{MARK}\n{title}" if marked else title), title_justify="left", caption=Text(caption),
+        title=Text("\n".join([*above, title])), title_justify="left", caption=Text(caption),
         caption_justify="left", box=box.SIMPLE, collapse_padding=True, pad_edge=False,
     )  # fmt: skip
     for heading in headings:
@@ -268,18 +298,10 @@ def _warn_of(delta: float) -> None:
 
 
 def _means(figures: Any, names: Any) -> list[str]:
-    from targetdp.tradeoff import PROTECTIONS, shown
+    from targetdp.tradeoff import shown
 
-    def rounded(name: str) -> str:
-        if name not in figures or figures[name].mean is None:
-            return "–"
-        # Protection is never rounded to more than there is.
-        mean = figures[name].mean
-        if name == "exact_epsilon":
-            return up(mean, 4)
-        return down(mean) if name in PROTECTIONS else shown(mean)
-
-    return [rounded(name) for name in names]
+    means = {name: figures[name].mean if name in figures else None for name in names}
+    return ["–" if mean is None else shown(mean, name) for name, mean in means.items()]
 
 
 def _finite(value: float | None) -> float | None:

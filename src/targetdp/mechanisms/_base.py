@@ -51,7 +51,7 @@ class Mechanism(ABC):
 
     @property
     def known_noise(self) -> "NoiseMechanism | None":
-        """The mechanism itself, where anyone knows the law of a simulation's noise beforehand; else None."""
+        """The mechanism itself, if it adds noise, whose law anyone may know; else None."""
         return None
 
     @overload

@@ -66,11 +66,6 @@ class Partitioned(NoiseMechanism):
         """Lemma 3: the parts' guarantees in parallel; all are the mechanism's, so one stands for them."""
         return parallel(self.mechanism.guarantee)
 
-    @property
-    def known_noise(self) -> NoiseMechanism | None:
-        """The partition itself, if the mechanism's own noise is known."""
-        return None if self.mechanism.known_noise is None else self
-
     def law(self, dimensions: int) -> NoiseLaw:
         """The mechanism's own: a row is in one part only, so cutting changes nobody's noise."""
         return self.mechanism.law(dimensions)

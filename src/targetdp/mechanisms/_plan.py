@@ -4,9 +4,10 @@ Depends on the numbers asked for only, never on data, so planning costs no priva
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from targetdp._core import check
+from targetdp._core import check, percent_up
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms._base import NEVER_QUIETEST, NoiseMechanism, noise_mechanisms
 from targetdp.theorem1 import accuracy_ceiling, is_ruled_out, largest_B
@@ -17,6 +18,9 @@ LEAST_NOISE = "least-noise"
 
 COMPARED_COLUMNS = 200
 """Drawing a wider R takes seconds, for a comparison whose winner is known."""
+
+_AS_GOOD = 0.001
+"""A best guess that is right less often by no more than this is not called better."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +34,13 @@ class Choice:
         dimensions: How many columns the table has.
         noise: For every mechanism that can give the guarantee, its deviation per coordinate.
         refused: For the others, why they cannot.
+        possible: The mechanisms of ``noise`` themselves.
 
     Example:
         >>> choice = least_noise(Guarantee(B=0.25, epsilon=1, delta=1e-5), dimensions=10)
         >>> choice.noise["gaussian"] > choice.noise[choice.name]
+        True
+        >>> choice.best_guess["gaussian"] < choice.best_guess[choice.name]  # more noise tells less
         True
     """
 
@@ -43,6 +50,19 @@ class Choice:
     dimensions: int
     noise: dict[str, float]
     refused: dict[str, str]
+    possible: dict[str, NoiseMechanism] = field(repr=False)
+
+    @cached_property
+    def best_guess(self) -> dict[str, float]:
+        """For each mechanism of ``noise``, how often the best guess of any attacker is right at distance B.
+
+        Two rows that far apart are equally likely, and the attacker knows all else. One and the same
+        (B, ε, δ) leaves mechanisms far apart: the least noise is the easiest to see through.
+        """
+        return {
+            name: mechanism.privacy_loss(distance=self.requested.B, dimensions=self.dimensions).best_guess()
+            for name, mechanism in self.possible.items()
+        }
 
     @property
     def why(self) -> str:
@@ -60,7 +80,21 @@ class Choice:
             f"column{'s' if self.dimensions > 1 else ''}: a deviation of {least:.4g} per coordinate"
             + (f"; the others would need {louder}" if louder else "")
             + (f" (not possible here: {refused})" if refused else "")
+            + f". {self._guesses()}"
             + ("" if given.is_at_least(self.requested) else weaker)
+        )
+
+    def _guesses(self) -> str:
+        """How often the best guess is right: by the choice, then by mechanisms that leave it less."""
+        own = self.best_guess[self.name]
+        less = sorted(
+            (name for name, guess in self.best_guess.items() if guess < own - _AS_GOOD),
+            key=self.best_guess.__getitem__, reverse=True,
+        )  # fmt: skip
+        others = ", ".join(f"with {name} in {percent_up(self.best_guess[name])}" for name in less)
+        return (
+            f"At distance B the best guess of any attacker is right in {percent_up(own)} of cases"
+            + f"; {others}" * bool(others)
         )
 
 
@@ -103,7 +137,7 @@ def least_noise(guarantee: Guarantee, dimensions: int) -> Choice:
     if not noise:
         raise ValueError(f"no mechanism can give {guarantee}: {refused}")
     best = min(noise, key=noise.__getitem__)
-    return Choice(best, guarantee, built[best], d, noise, refused)
+    return Choice(best, guarantee, built[best], d, noise, refused, built)
 
 
 # What a guarantee rules out, what noise it needs, and what it means at other distances.
@@ -217,7 +251,7 @@ def plan(
         choice=choice,
         noise_length=length,
         epsilon_at={r: loss.epsilon(max(delta, stated_delta)) for r, loss in losses.items()},
-        guess_at={r: (1 + loss.delta(0.0)) / 2 for r, loss in losses.items()},
+        guess_at={r: loss.best_guess() for r, loss in losses.items()},
         warnings=_warnings(guarantee, accuracy, length, d),
     )
 

@@ -129,11 +129,6 @@ class PrivateProjection(NoiseMechanism):
             )
 
     @property
-    def known_noise(self) -> None:
-        """None: each simulation draws its own R."""
-        return None
-
-    @property
     def guarantee(self) -> Guarantee:
         """Theorem 2: (B, ε₁ + ε₂, δ₁ + δ₂)."""
         return Guarantee(self.B, self.epsilon1 + self.epsilon2, self.delta1 + self.delta2)

@@ -67,9 +67,10 @@ class GridSettings(ProgramSection):
     epsilon2: _Shares = Field(default=(0.5, 0.9999), description="ε₂ of the projection; ε is their sum")
     k: _Counts = Field(default=(10_000,), description="projection dimension")
     mechanisms: _Mechanisms = Field(
-        default=("projection", LEAST_NOISE, "score"),
+        default=("projection", LEAST_NOISE, "score", "score-laplace"),
         description="technologies to compare at the same total (B, ε, δ): score (rows of a sample, then a "
-        f"score of everybody else), or rows with noise of {LEAST_NOISE}, {', '.join(mechanism_names())}",
+        "score of everybody else), score-laplace (the same with Laplace noise on the score), or "
+        f"rows with noise of {LEAST_NOISE}, {', '.join(mechanism_names())}",
     )
     group_sizes: _Sizes = Field(default=GROUP_SIZES, description="k-anonymity: rows that look alike")
 

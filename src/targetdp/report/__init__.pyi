@@ -1,5 +1,6 @@
 from targetdp.report._figures._accuracy import accuracy_figure as accuracy_figure
 from targetdp.report._figures._choice import choose as choose
+from targetdp.report._figures._choice import first_look as first_look
 from targetdp.report._figures._choice import read_program as read_program
 from targetdp.report._figures._curves import compare_noise as compare_noise
 from targetdp.report._figures._curves import epsilon_curves as epsilon_curves
@@ -14,7 +15,7 @@ from targetdp.report._page._render import check_audience as check_audience
 from targetdp.report._page._render import record_override as record_override
 from targetdp.report._page._content import Content as Content
 from targetdp.report._page._content import content as content
-from targetdp.report._page._content import usual_limits as usual_limits
 from targetdp.report._page._promise import at_distances as at_distances
 from targetdp.report._page._promise import profiles as profiles
 from targetdp.report._page._render import page as page
+from targetdp.report._first_look import quick_look as quick_look

@@ -15,7 +15,7 @@ from scipy.special import expit, ndtr
 
 from targetdp._core import Floats, check
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import NoiseMechanism, Scores, least_noise
+from targetdp.mechanisms import LEAST_NOISE, NoiseMechanism, Scores, least_noise, noise_mechanisms
 from targetdp.programs import Folds, Logistic, Program, Ridge, ScoredProgram, Task, Truths, values_of
 from targetdp.targeting._denoise import ScoreNoise, TargetScale
 from targetdp.targeting._learn import FEWEST, LearnedWeights, learn_for
@@ -232,10 +232,16 @@ class SampleAndScores:
     score_noise: ScoreNoise = field(repr=False)
 
     @classmethod
-    def of(cls, sample: Guarantee, scores: Guarantee, dimensions: int) -> "SampleAndScores":
-        """The least noise for the sample's guarantee, and for that of the scores."""
-        quiet = least_noise(scores, 1).mechanism
-        return cls(dimensions, least_noise(sample, dimensions).mechanism, quiet, ScoreNoise.of(quiet.law(1)))
+    def of(
+        cls, sample: Guarantee, scores: Guarantee, dimensions: int, *, mechanism: str = LEAST_NOISE
+    ) -> "SampleAndScores":
+        """The least noise for the sample's guarantee, and for that of the scores, or a named one's."""
+        noise = (
+            least_noise(scores, 1).mechanism
+            if mechanism == LEAST_NOISE
+            else noise_mechanisms()[mechanism](scores)
+        )
+        return cls(dimensions, least_noise(sample, dimensions).mechanism, noise, ScoreNoise.of(noise.law(1)))
 
     @property
     def noises(self) -> tuple[NoiseMechanism, NoiseMechanism]:

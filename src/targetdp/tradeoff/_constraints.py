@@ -1,5 +1,6 @@
 """Where each cell of a finished sweep stands: its figures, and which constraints exclude it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,25 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from targetdp._core import check
+from targetdp.tradeoff._metrics import ATTACKED, INFERENCE, in_words, metric_of, shown_limit
 from targetdp.tradeoff._results import WORST
 from targetdp.tradeoff._study import EVERYBODY, must_agree
 from targetdp.tradeoff._sweep import Grid
 from targetdp.tradeoff._sweep_folder import SUMMARY, read_run
-from targetdp.tradeoff._technology import ATTACKS, Cell
+from targetdp.tradeoff._technology import Cell
 
-PROTECTIONS = ("singling_out", "attribute_inference", "distinguishing")
-"""The paper's three."""
-
-_SETTINGS = dict.fromkeys(ATTACKS, WORST) | {"distinguishing": "exact", "crowd": "typical"}
+_SETTINGS = dict.fromkeys(ATTACKED, WORST) | {"distinguishing": "exact", "crowd": "typical"}
 """Which of a metric's lines counts, where it is not the one about everybody."""
-
-_METRIC_NAMES = {
-    "singling_out": "singling-out protection",
-    "attribute_inference": "attribute inference protection",
-    "distinguishing": "distinguishing protection",
-    "informed_inference": "protection from an attacker who knows whose row is whose",
-    "extra_exclusion_errors": "exclusion errors beyond those of the status quo",
-}
 
 
 @dataclass(frozen=True)
@@ -38,6 +29,7 @@ class Estimate:
         mean: None where undefined.
         low: The low end; None where one simulation knows no interval.
         high: The high end.
+        strongest: For a figure that is the worst of several, which of them it comes from.
 
     Example:
         >>> Estimate(0.81, low=0.79, high=0.83).at_worst
@@ -47,6 +39,7 @@ class Estimate:
     mean: float | None = None
     low: float | None = None
     high: float | None = None
+    strongest: str | None = None
 
     @property
     def at_worst(self) -> float | None:
@@ -72,7 +65,8 @@ class Constraint:
         at_most: The largest value that will do. Give one of the two.
 
     Raises:
-        ValueError: Both limits are given, or none, or a protection is outside 0 to 1.
+        ValueError: Both limits are given, or none; a protection or a rate is outside 0 to 1, or a best guess
+            outside 0.5 (a coin) to 1 or asked to be at least so often right.
 
     Example:
         >>> limit = Constraint("singling_out", at_least=0.8)
@@ -90,20 +84,97 @@ class Constraint:
         if (self.at_least is None) == (self.at_most is None):
             raise ValueError(f"{self.metric} needs one limit: give at_least or at_most")
         limit = check.number(self.metric, self.at_most if self.at_least is None else self.at_least)
-        if self.metric in PROTECTIONS:
-            check.number(self.metric, limit, at_least=0, at_most=1, remedy="protection is from 0 to 1")
+        known = metric_of(self.metric)
+        if known.between is not None:
+            low, high = known.between
+            remedy = f"{known.words} is from {low:g} to {high:g}"
+            check.number(self.metric, limit, at_least=low, at_most=high, remedy=remedy)
+        if known.kind == "chance" and self.at_most is None:
+            raise ValueError(f"{self.metric}: {known.words} should be small: give at_most")
+
+    @property
+    def limit(self) -> float:
+        """The number."""
+        return float(self.at_most if self.at_least is None else self.at_least)  # type: ignore[arg-type]
 
     @property
     def words(self) -> str:
         """For people."""
-        limit = f"most {shown(self.at_most)}" if self.at_least is None else f"least {shown(self.at_least)}"
-        return f"{in_words(self.metric)} of at {limit}"
+        end = "most" if self.at_least is None else "least"
+        is_guess = self.metric.startswith("best_guess")
+        return (
+            f"{in_words(self.metric)} {'right in' if is_guess else 'of'} at {end} "
+            f"{shown_limit(self.limit, self.metric)}{' of cases' if is_guess else ''}"
+        )
 
     def holds(self, estimate: Estimate) -> bool:
         """Whether the safe end of the interval satisfies it; what is undefined does not."""
         if self.at_least is not None:
             return estimate.at_worst is not None and estimate.at_worst >= self.at_least
         return estimate.at_best is not None and self.at_most is not None and estimate.at_best <= self.at_most
+
+    def missed_by(self, estimate: Estimate) -> float:
+        """How far the safe end of the interval is from satisfying it; 0 or less if it does."""
+        if self.at_least is not None:
+            return math.inf if estimate.at_worst is None else self.at_least - estimate.at_worst
+        return math.inf if estimate.at_best is None else estimate.at_best - self.limit
+
+
+@dataclass(frozen=True)
+class DefaultLimit:
+    """A limit that is asked for where nobody asks for another.
+
+    Args:
+        constraint: The limit.
+        reason: Why this number, in a sentence.
+
+    Example:
+        >>> [one.constraint.words for one in DEFAULT_LIMITS]
+        ['singling-out protection of at least 0.8', 'inference protection of at least 0.7']
+    """
+
+    constraint: Constraint
+    reason: str
+
+
+DEFAULT_LIMITS = (
+    DefaultLimit(
+        Constraint("singling_out", at_least=0.8),
+        "No rule sets this number: at 0.8, at least 4 of 5 people cannot be picked out as the only one in a "
+        "box around a released row.",
+    ),
+    DefaultLimit(
+        Constraint(INFERENCE, at_least=0.7),
+        "No rule sets this number: at 0.7, guesses at a hidden value fail at least 7 times for people in the "
+        "table where they fail 10 times for people outside it, by the strongest attack that was run, an "
+        "insider's or a stranger's.",
+    ),
+)
+"""What is asked for where nobody asks for another."""
+
+
+def default_limits(folder: Path) -> tuple[DefaultLimit, ...]:
+    """Those of `DEFAULT_LIMITS` that a sweep can be held against.
+
+    Args:
+        folder: Of a finished sweep.
+
+    Returns:
+        The defaults whose metric it measured: a table of one column has nothing to be guessed from.
+
+    Raises:
+        ValueError: The sweep has not ended, or was changed by hand.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     default_limits(Path(folder) / "sweep")
+        Traceback (most recent call last):
+        ...
+        ValueError: ...sweep is no folder of a sweep (run.json cannot be read): check the name
+    """
+    measured = {metric for estimates in read_figures(folder).values() for metric in estimates}
+    return tuple(one for one in DEFAULT_LIMITS if one.constraint.metric in measured)
 
 
 @dataclass(frozen=True)
@@ -170,7 +241,7 @@ def read_figures(folder: Path) -> dict[str, dict[str, Estimate]]:
     figures: dict[str, dict[str, Estimate]] = {}
     for row in table.to_pylist():
         if row["setting"] == _SETTINGS.get(row["metric"], EVERYBODY):
-            estimate = Estimate(row["mean"], row["low"], row["high"])
+            estimate = Estimate(row["mean"], row["low"], row["high"], row.get("strongest"))
             figures.setdefault(row["cell"], {})[row["metric"]] = estimate
     return figures
 
@@ -190,37 +261,3 @@ def _must_be_its_grid(run: Mapping[str, Any], folder: Path) -> None:
             f"{folder}: the cells, release settings or names of run.json are not those of its sweep: it was "
             "changed by hand; run the sweep again in a new folder"
         )
-
-
-def in_words(metric: str) -> str:
-    """A metric's name for people.
-
-    Args:
-        metric: As results call it.
-
-    Returns:
-        Its name in a sentence.
-
-    Example:
-        >>> in_words("exclusion_errors")
-        'exclusion errors'
-    """
-    return _METRIC_NAMES.get(metric, metric.replace("_", " "))
-
-
-def shown(value: float | None) -> str:
-    """A number for people: whole where it is large.
-
-    Args:
-        value: The number; None where it is undefined.
-
-    Returns:
-        Its text.
-
-    Example:
-        >>> shown(12345.6), shown(0.68)
-        ('12,346', '0.68')
-    """
-    if value is None:
-        return "undefined"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

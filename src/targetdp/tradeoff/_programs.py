@@ -79,7 +79,8 @@ def find_sweep(
         )
     if quick:
         few = min(QUICK_SIMULATIONS, sweep.simulations)
-        sweep = replace(sweep, grid=sweep.grid.quick(), simulations=few)
+        grid = sweep.grid.quick()
+        sweep = replace(sweep, grid=grid, simulations=few, is_partial=grid != sweep.grid)
     if simulations is not None:
         sweep = replace(sweep, simulations=simulations)
     return sweep if seed is None else replace(sweep, seed=seed)

@@ -7,24 +7,27 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from targetdp._core import check, down
+from targetdp._core import check, exact, up
 from targetdp.guarantee import Guarantee
-from targetdp.tradeoff._constraints import (
-    PROTECTIONS,
-    CellResult,
-    Constraint,
-    Estimate,
-    in_words,
-    read_figures,
-    shown,
-)
+from targetdp.programs import Objective as Goal
+from targetdp.programs import objective_of
+from targetdp.tradeoff._constraints import CellResult, Constraint, Estimate, read_figures
+from targetdp.tradeoff._metrics import AS_IN_THE_PAPER, PROTECTIONS, in_words, is_share, shown, shown_limit
 from targetdp.tradeoff._release_file import format_guarantee, large_delta, release_text
 from targetdp.tradeoff._rows import larger_by_parts
-from targetdp.tradeoff._study import MARK, SOURCE
+from targetdp.tradeoff._study import FIRST_LOOK, MARK, SOURCE
+from targetdp.tradeoff._sweep import CLASSIC
 from targetdp.tradeoff._sweep_folder import read_run
 from targetdp.tradeoff._technology import STATUS_QUO, Cell
 
 NO_GUARANTEE = "it has no guarantee"
+
+CLOSE, CLOSE_SHARE = 0.02, 0.05
+"""A limit is missed by little if a protection, chance or rate misses it by no more than the first, or another
+figure by no more than this share of the limit."""
+
+_TOLD = 3
+"""Near misses that are told, those that serve the program best."""
 
 Objective = Mapping[str, str]
 """The metric that the program is for, and which of its values is ``best``: the largest or the smallest."""
@@ -41,6 +44,7 @@ class Recommendation:
         chosen: The recommended cell; None if there is none.
         reason: Why, in words.
         release: The text of its release file.
+        near_misses: Releases that would serve the program better and miss one limit by little, in words.
 
     Example:
         >>> none = Recommendation({}, (), (), None, "None satisfies every constraint.", None)
@@ -54,6 +58,12 @@ class Recommendation:
     chosen: CellResult | None
     reason: str
     release: str | None
+    near_misses: tuple[str, ...] = ()
+
+    @property
+    def first_look(self) -> tuple[str, ...]:
+        """Why the sweep is a quick look only, if it is one."""
+        return tuple(self.run.get(FIRST_LOOK, ()))
 
     @property
     def for_the_data_holder_only(self) -> bool:
@@ -76,6 +86,7 @@ class Recommendation:
         return {
             SOURCE: self.run[SOURCE],
             MARK: self.run[MARK],
+            FIRST_LOOK: list(self.first_look),
             "program": self.run["program"],
             "constraints": [constraint.words for constraint in self.constraints],
             "recommended": None if self.chosen is None else self.chosen.name,
@@ -84,6 +95,7 @@ class Recommendation:
             "reason": self.reason,
             "satisfy": [one.name for one in self.results if not one.excluded_by],
             "pareto_front": [one.name for one in self.results if one.on_front],
+            "near_misses": list(self.near_misses),
             "excluded": {one.name: list(one.excluded_by) for one in self.results if one.excluded_by},
             "release": self.release,
         }
@@ -154,13 +166,15 @@ def recommend(
     )
     fitting = [one for one in results if not one.excluded_by]
     if not fitting:
-        return Recommendation(run, constraints, results, None, _why_none(constraints, results), None)
+        near = _near_misses(objective_of(run), constraints, results, None)
+        return Recommendation(run, constraints, results, None, _why_none(constraints, results), None, near)
     chosen, equals = _best(objective, fitting)
     reason = _why(objective, chosen, len(equals), len(fitting), figures[STATUS_QUO])
     about = chosen.cell.technology.about_attacks
     reason += f" {about}" * bool(about) + _what_it_promises(chosen.cell, run["people"])
     release = release_text(run, chosen.cell, recommended=True)
-    return Recommendation(run, constraints, results, chosen, reason, release)
+    near = _near_misses(objective_of(run), constraints, results, chosen)
+    return Recommendation(run, constraints, results, chosen, reason, release, near)
 
 
 def _one_of_each(cells: Iterable[Cell]) -> list[Cell]:
@@ -252,18 +266,32 @@ def _why(
             "protection."
         )
     scores = ", ".join(
-        f"{in_words(name)} {_protection(chosen.figures[name].mean)}"
+        f"{in_words(name)} {shown(chosen.figures[name].mean, name)}{_as_in_the_paper(chosen, name)}"
         for name in PROTECTIONS if name in chosen.figures
     )  # fmt: skip
     return (
         f"{chosen.name}: {in_words(metric)} {shown(figure.mean)}{interval}; "
         f"without privacy {shown(today[metric].mean)}. {compared} It has {scores}. "
-        "What attacks found is an upper bound: a cleverer one may get more."
+        "What attacks found is an upper bound on protection: a cleverer attacker may get more."
+        f"{_best_guess(chosen)}"
     )
 
 
-def _protection(score: float | None) -> str:
-    return "undefined" if score is None else down(score)
+def _as_in_the_paper(chosen: CellResult, name: str) -> str:
+    """The paper's own figure beside the worst that was measured, named as such."""
+    own = chosen.figures.get(AS_IN_THE_PAPER.get(name, ""))
+    return "" if own is None else f" (as in the paper {shown(own.mean, AS_IN_THE_PAPER[name])})"
+
+
+def _best_guess(chosen: CellResult) -> str:
+    """What no attacker can beat, in a sentence; nothing where it was not derived."""
+    guess, far = (chosen.figures.get(name) for name in ("best_guess", "best_guess_at_2"))
+    if guess is None or far is None or chosen.cell.B is None:
+        return ""
+    near = f"{shown(guess.mean, 'best_guess')} of cases if they are B apart"
+    if chosen.cell.B < CLASSIC:
+        near += f", and in {shown(far.mean, 'best_guess_at_2')} if they are as far apart as can be"
+    return f" The best guess of any attacker, which of two rows a person has, is right in {near}."
 
 
 def _what_it_promises(cell: Cell, people: int) -> str:
@@ -275,6 +303,52 @@ def _what_it_promises(cell: Cell, people: int) -> str:
     return f" Its release promises {format_guarantee(promise)}{larger_by_parts(promise.delta, people)}." + (
         "" if warning is None else f" {warning}."
     )
+
+
+def _near_misses(
+    goal: Goal, constraints: Sequence[Constraint], results: Sequence[CellResult], chosen: CellResult | None
+) -> tuple[str, ...]:
+    """Releases with a guarantee that one limit alone excludes, by little, and better for the program."""
+    objective: Objective = {"metric": goal.metric, "best": goal.best}
+    own = -math.inf if chosen is None else _goods(objective, chosen.figures)[0]
+    found: list[tuple[float, str]] = []
+    for one in results:
+        failed = [limit for limit in constraints if limit.words in one.excluded_by]
+        good = _goods(objective, one.figures)[0]
+        if one.cell.guarantee is None or len(one.excluded_by) != 1 or len(failed) != 1 or good <= own:
+            continue
+        (limit,) = failed
+        figure = one.figures.get(limit.metric, Estimate())
+        close = CLOSE if is_share(limit.metric) else CLOSE_SHARE * abs(limit.limit)
+        if limit.missed_by(figure) <= close + 1e-12:
+            missed = figure.at_worst if limit.at_most is None else figure.at_best
+            text = (
+                f"{in_words(limit.metric)} {shown(missed, limit.metric)} for "
+                f"{shown_limit(limit.limit, limit.metric)} ({_short(one.cell)})"
+            )
+            found.append((good, text + _gain(goal, one, chosen)))
+    return tuple(text for _, text in sorted(found, key=lambda each: -each[0])[:_TOLD])
+
+
+def _short(cell: Cell) -> str:
+    promise = cell.promise
+    at = "" if promise is None else f", B = {exact(promise.B)}, ε = {up(promise.epsilon, 6)}"
+    return cell.technology.label + at
+
+
+def _gain(goal: Goal, one: CellResult, chosen: CellResult | None) -> str:
+    """By how much it would serve the program better than the recommended one."""
+    if chosen is None:
+        return ""
+    here, there = one.figures[goal.metric].mean, chosen.figures[goal.metric].mean
+    if here is None or there is None:
+        return ""
+    more = shown(abs(here - there))
+    direction = "more" if here > there else "fewer" if goal.people is not None else "less"
+    if goal.people is not None:
+        whom, verb = goal.people
+        return f": {more} {direction} {whom} {verb}"
+    return f": {more} {direction} {in_words(goal.metric)}"
 
 
 def _some(names: Sequence[str], shown: int = 3) -> str:

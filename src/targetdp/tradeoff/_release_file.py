@@ -10,7 +10,7 @@ from targetdp._core import exact, up
 from targetdp.guarantee import Guarantee
 from targetdp.programs import MARK as FOR_THE_HOLDER
 from targetdp.release import LARGE_DELTA, make_settings
-from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE, fingerprint_of
+from targetdp.tradeoff._study import FINGERPRINT, FIRST_LOOK, MARK, SOURCE, fingerprint_of
 from targetdp.tradeoff._technology import NOT_CLIPPED, Cell
 
 TUNED_ON = {"public": "public", "synthetic": "synthetic", "confidential": "this-data"}
@@ -116,6 +116,8 @@ def release_text(run: Mapping[str, Any], cell: Cell, *, recommended: bool = Fals
     if cell.promise is not None:
         condition = ", on conditions (see scales)" if conditional else ""
         head.append(f"It promises {format_guarantee(cell.promise)} on a table of this size{condition}")
+    if quick := made_of["public_record"].get(FIRST_LOOK):
+        head.append(f"Made from a quick look: {'; '.join(quick)}")
     head += technology.release_steps
     if (warning := large_delta(cell.delta)) is not None:
         head.append(f"Warning: {warning}")

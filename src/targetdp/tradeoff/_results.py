@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from targetdp._core import Floats
 from targetdp.attacks import CONFIDENCE, Protection, Setting, worst, worst_of_means
 from targetdp.tradeoff._intervals import RESAMPLED, Line, Reaches, Sampling
+from targetdp.tradeoff._metrics import ATTACKED, ATTACKS, DERIVED, GUESSING, INFERENCE
 from targetdp.tradeoff._sweep import Sweep, Unit
-from targetdp.tradeoff._technology import ATTACKS, DERIVED, STATUS_QUO, Cell, Figure, Simulated
+from targetdp.tradeoff._technology import STATUS_QUO, Cell, Figure, Simulated
 
 _SECONDS = b"targetdp.seconds"
 
@@ -159,11 +160,15 @@ def _table(
 # cell with a single simulation keeps its own, which is about other people like these. Intervals of the
 # program's figures know noise and sampling (`_intervals.py`).
 
+_DOUBT = (1 - CONFIDENCE) / 2
+"""On each side of an interval."""
+
 WORST = "worst"
 """The setting of an attack's figure over all its settings: the paper's protection score."""
 
 
-Scores = dict[str, dict[str, list[tuple[float | None, float | None, float | None]]]]
+_Score = tuple[float | None, float | None, float | None]
+Scores = dict[str, dict[str, list[_Score]]]
 """By metric and setting: value and interval of each simulation."""
 
 
@@ -187,7 +192,8 @@ def summary(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
 
 def summarize(figures: pa.Table, reaches: Reaches | None = None) -> Iterator[Line]:
     """The lines of one cell; ``reaches`` are half-widths of intervals that know sampling, where there are."""
-    for metric, settings in _gathered(figures).items():
+    gathered = _gathered(figures)
+    for metric, settings in gathered.items():
         if metric in DERIVED:
             for setting, ((value, _, _),) in settings.items():
                 yield Line(metric, setting, 0, value, value, value)
@@ -198,6 +204,30 @@ def summarize(figures: pa.Table, reaches: Reaches | None = None) -> Iterator[Lin
                 values = np.array([math.nan if x is None else x for x, _, _ in scores])
                 reach = (reaches or {}).get((metric, setting))
                 yield Line(metric, setting, len(values), *_mean(values, reach))
+    if any(attack in gathered for attack in GUESSING):
+        yield _worst_guess({attack: gathered[attack] for attack in GUESSING if attack in gathered})
+
+
+def _worst_guess(attacks: Mapping[str, Mapping[str, Any]]) -> Line:
+    """The worst of all attacks that guess hidden values, over all their settings at once.
+
+    Each attack shared the doubt among its own settings only: intervals are widened to what all share.
+    """
+    number = sum(map(len, attacks.values()))
+    settings = {
+        f"{attack}: {name}": [_widened(score, ndtri(1 - _DOUBT / number) / ndtri(1 - _DOUBT / len(own)))
+                              for score in scores]
+        for attack, own in attacks.items() for name, scores in own.items()
+    }  # fmt: skip
+    (line,) = (one for one in _attack_lines(INFERENCE, settings) if one.setting == WORST)
+    return line
+
+
+def _widened(score: _Score, factor: float) -> _Score:
+    value, low, high = score
+    if value is None or low is None or high is None or not math.isfinite(value):
+        return score
+    return value, value - (value - low) * factor, value + (high - value) * factor
 
 
 def _attack_lines(metric: str, settings: dict[str, Any]) -> Iterator[Line]:
@@ -242,7 +272,7 @@ def _gathered(figures: pa.Table) -> Scores:
 
 
 def _is_program(metric: str) -> bool:
-    return metric not in {*ATTACKS, *DERIVED}
+    return metric not in {*ATTACKED, *DERIVED}
 
 
 def _less(after: float | None, before: float | None) -> float | None:

@@ -58,8 +58,8 @@ class TableOfRows(Technology):
     def simulate(self, trial: Trial) -> Simulated:
         """The program and the net attack (singling out) meet a release of everyone.
 
-        Attribute inference needs people who are not in the release: a second one is made of the working set,
-        without a random holdout.
+        Inference, by a stranger and by an insider, needs people who are not in the release: a second one is
+        made of the working set, without a random holdout.
         """
         study, rng, mechanism = trial.study, trial.rng, trial.mechanism
         seconds: dict[str, float] = {}
@@ -80,15 +80,15 @@ class TableOfRows(Technology):
                     W, W_priv, out, draws=trial.draws, columns=study.features, rng=rng("attack")
                 )
                 figures += attack_figures("attribute_inference", protection)
-            # An attacker who reads the certificate knows the law of the noise, where it is known beforehand.
-            noise = None if mechanism is None else mechanism.known_noise
-            if noise is not None:
-                with timed(seconds, "informed_inference"):
-                    informed = row_inference(
-                        W, W_priv, noise, out, known=[study.dimensions - 1], population=study.X,
-                        columns=study.features, rng=rng("informed"),
-                    )  # fmt: skip
-                    figures += attack_figures("informed_inference", informed)
+            # An insider reads the certificate, which tells the law of the noise; without noise the released
+            # row is taken as it is.
+            with timed(seconds, "insider_inference"):
+                insider = row_inference(
+                    W, W_priv, None if mechanism is None else mechanism.known_noise, out,
+                    known=[study.dimensions - 1], population=study.X, columns=study.features,
+                    rng=rng("insider"),
+                )  # fmt: skip
+                figures += attack_figures("insider_inference", insider)
         return Simulated(tuple(figures), seconds)
 
 

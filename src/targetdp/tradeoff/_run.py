@@ -173,6 +173,11 @@ class Finished:
     simulations: int
     computed: int
 
+    @property
+    def first_look(self) -> tuple[str, ...]:
+        """Why its figures are a quick look only; empty if they are none."""
+        return self.sweep.first_look
+
 
 def run(
     sweep: Sweep,

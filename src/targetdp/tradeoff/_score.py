@@ -13,7 +13,7 @@ from targetdp.attacks import (
     singling_out,
     split_holdout,
 )
-from targetdp.mechanisms import NoiseMechanism
+from targetdp.mechanisms import LEAST_NOISE, NoiseMechanism
 from targetdp.programs import Program, ScoredProgram
 from targetdp.targeting import FEWEST_TO_DECIDE, SampleAndScores
 from targetdp.tradeoff._rows import LeastNoiseRows
@@ -50,8 +50,8 @@ class Score(LeastNoiseRows):
     about_attacks = (
         "These figures are of people in the sample, of whom all columns are released, or outside it, of whom "
         "one score is: whichever is worse. The sample was as large as this table; in a smaller one people "
-        "are singled out more easily. Hidden values were searched for in the sample, since a score has no "
-        "columns to search."
+        "are singled out more easily. A stranger searched for hidden values in the sample only, since a "
+        "score has no columns to search; an insider guessed at them in both."
     )
     about_figure = "Of scores the worse is drawn, inside the sample or outside it."
     release_steps = (
@@ -63,6 +63,9 @@ class Score(LeastNoiseRows):
         "Nobody is in both releases, so that nobody spends more than this promise. Scales that are estimated",
         "privately for step 1 add their price for the sample's people; step 3 then takes --scales sample",
     )
+
+    score_noise = LEAST_NOISE
+    """The mechanism of the noise on a score."""
 
     def cells(self, grid: "Grid", people: int) -> list[Cell]:
         """As of any noise; none where there are too few people to learn from a part of them."""
@@ -83,7 +86,8 @@ class Score(LeastNoiseRows):
 
     def sample_and_scores(self, cell: Cell, dimensions: int) -> SampleAndScores:
         """The noise of both releases. Nobody is in both, so that nobody spends more than one."""
-        return SampleAndScores.of(cell.calibrated_to, cell.calibrated_to, dimensions)
+        asked = cell.calibrated_to
+        return SampleAndScores.of(asked, asked, dimensions, mechanism=self.score_noise)
 
     def noises(self, cell: Cell, dimensions: int) -> tuple[NoiseMechanism, ...]:
         """Inside the sample, and outside it."""
@@ -105,8 +109,8 @@ class Score(LeastNoiseRows):
         The program decides about everybody by weights learned without her part. Attackers of people inside
         the sample meet the private rows of a sample as large as the table, as in a cell of rows; of people
         outside it, scores of everybody by weights learned from those rows. The paper's attribute inference
-        looks for a row with the columns that are known of somebody: scores have none, and only the informed
-        attacker, who knows whose score is whose, is one for them.
+        looks for a row with the columns that are known of somebody: scores have none, and only the insider,
+        who knows whose score is whose, is one for them.
         """
         study, rng, program = trial.study, trial.rng, trial.study.program
         releases = self.sample_and_scores(trial.cell, study.dimensions)
@@ -141,15 +145,46 @@ class Score(LeastNoiseRows):
                 "population": study.X,
                 "columns": study.features,
             }
-            with timed(seconds, "informed_inference"):
-                informed = rng("informed")
-                inside = row_inference(W, W_priv, releases.row_mechanism, out, rng=informed, **known)
+            with timed(seconds, "insider_inference"):
+                insider = rng("insider")
+                inside = row_inference(W, W_priv, releases.row_mechanism, out, rng=insider, **known)
                 outside = score_inference(
-                    W, scores[working], learned.w, releases.score_mechanism, out, rng=informed, **known
+                    W, scores[working], learned.w, releases.score_mechanism, out, rng=insider, **known
                 )
-                figures += _of(INSIDE, "informed_inference", inside)
-                figures += _of(OUTSIDE, "informed_inference", outside)
+                figures += _of(INSIDE, "insider_inference", inside)
+                figures += _of(OUTSIDE, "insider_inference", outside)
         return Simulated(tuple(figures), seconds)
+
+
+class ScoreWithLaplaceNoise(Score):
+    """All columns of a sample with the least noise, then one score of everybody else with Laplace noise.
+
+    At one and the same (B, ε, δ) the staircase needs less noise for one number than the Laplace, and the best
+    guess of an attacker is right more often by it: 97 of 100 times in place of 93, at (0.25, 4, 1/4202).
+    """
+
+    name, label = "score-laplace", "score, Laplace noise"
+    explanation = (
+        "As score, but the noise on the one number is the Laplace: more of it for the same promise, so that "
+        "the best guess of an attacker is right less often."
+    )
+    release_steps = (
+        Score.release_steps[0],
+        f"1. targetdp privatize --mechanism {LEAST_NOISE}, for the labelled sample only (with a ledger: "
+        "--part sample)",
+        *Score.release_steps[2:],
+    )
+    score_noise = "spherical-laplace"
+
+    def experiment(self, cell: Cell) -> str:
+        """What decides the distribution of a cell's tables."""
+        return super(Score, self).experiment(cell)
+
+    def release_settings(self, cell: Cell, people: int) -> tuple[dict[str, Any], dict[str, str]]:
+        """The mechanism of the scores; the sample's is in step 1, since a file has one."""
+        settings, notes = super().release_settings(cell, people)
+        note = {"mechanism": f"of the scores; the sample's is {LEAST_NOISE}, which step 1 asks for"}
+        return settings | {"mechanism": self.score_noise}, notes | note
 
 
 def _of(who: str, attack: str, protection: Protection) -> Iterator[Figure]:

@@ -200,6 +200,9 @@ def _feed(state: Any, value: Any) -> None:
 MARK, SOURCE, FINGERPRINT = "for_the_data_holder_only", "source", "fingerprint"
 """What `run.json` calls the mark, where the rows came from, and the hash of all that decides the figures."""
 
+FIRST_LOOK = "first_look"
+"""What `run.json` calls the reasons why a sweep is a quick look only."""
+
 
 def mark_of(source: str) -> dict[str, Any]:
     """The mark that figures carry, as plain data.

@@ -17,7 +17,7 @@ from targetdp._core import __version__, check
 from targetdp.mechanisms import Mechanism, delta_per_part
 from targetdp.normalization import RowRule
 from targetdp.programs import ProgramSettings, Result, software_of
-from targetdp.tradeoff._study import FINGERPRINT, Study, fingerprint_of, mark_of
+from targetdp.tradeoff._study import FINGERPRINT, FIRST_LOOK, Study, fingerprint_of, mark_of
 from targetdp.tradeoff._technology import (
     STATUS_QUO,
     Cell,
@@ -225,11 +225,14 @@ def simulate(
     return cell.technology.simulate(Trial(study, cell, mechanism, status_quo, draws, rng))
 
 
-FORMAT = "targetdp tradeoff 1"
+FORMAT = "targetdp tradeoff 2"
 """Of `run.json`."""
 
 SIMULATIONS = 50
 """The paper's number for each cell."""
+
+FEWEST_TO_DECIDE_BY = 20
+"""Fewer simulations of a release with noise are a quick look."""
 
 _FIGURES_DEPEND_ON = ("numpy", "scipy", "scikit-learn", "numba", "pyarrow")
 _ROWS_PER_UNIT = 50_000
@@ -266,6 +269,7 @@ class Sweep:
         grid: What is compared; the paper's grid unless given.
         simulations: How often each cell with noise is tried.
         seed: Of all randomness: the same sweep has the same figures.
+        is_partial: Whether the grid is only a part of the one that the program asks for.
 
     Raises:
         TypeError: A technology of the grid is not made for the study's program.
@@ -275,13 +279,14 @@ class Sweep:
         >>> from targetdp.tradeoff import find_sweep
         >>> sweep = find_sweep("togo", quick=True)
         >>> sweep.simulations, len(sweep.cells), sweep.study.people
-        (5, 15, 4201)
+        (5, 19, 4201)
     """
 
     study: Study
     grid: Grid = field(default_factory=Grid)
     simulations: int = SIMULATIONS
     seed: int = 0
+    is_partial: bool = False
 
     def __post_init__(self) -> None:
         check.instance("study", self.study, Study)
@@ -334,6 +339,18 @@ class Sweep:
         }
 
     @property
+    def first_look(self) -> tuple[str, ...]:
+        """Why its figures are a quick look, and nothing to decide by; empty if they are none."""
+        few = self.simulations < FEWEST_TO_DECIDE_BY and any(cell.is_random for cell in self.cells)
+        reasons = {
+            f"{self.simulations} simulation{'s' * (self.simulations > 1)} of each release with noise, where "
+            f"{FEWEST_TO_DECIDE_BY} or more are needed to tell chance from cost": few,
+            "a part of the grid only": self.is_partial,
+            "these people are invented": self.study.source == "synthetic",
+        }
+        return tuple(reason for reason, holds in reasons.items() if holds)
+
+    @property
     def public_record(self) -> dict[str, Any]:
         """What pages and release files say of it: whoever changes that by hand has another sweep."""
         study = self.study
@@ -346,6 +363,7 @@ class Sweep:
             "comparison_only": study.comparison_only,
             "chance": study.program.chance,
             "features": list(study.features),
+            FIRST_LOOK: list(self.first_look),
         }
 
     def record(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from targetdp._files import remove_drafts, write_whole
-from targetdp.tradeoff._study import FINGERPRINT, MARK, SOURCE, metadata
+from targetdp.tradeoff._study import FINGERPRINT, FIRST_LOOK, MARK, SOURCE, metadata
 from targetdp.tradeoff._sweep import FORMAT, Sweep, Unit
 
 RUN, PARTS = "run.json", "parts"
@@ -27,7 +27,7 @@ RESULTS, SUMMARY, TIMING = "results.parquet", "summary.parquet", "timing.parquet
 
 _REQUIRED = {
     FINGERPRINT: str, SOURCE: str, MARK: bool, "program": str, "kind": str, "objective": dict, "people": int,
-    "rows": str, "features": list, "release": dict, "made_of": dict, "cells": list,
+    "rows": str, "features": list, FIRST_LOOK: list, "release": dict, "made_of": dict, "cells": list,
 }  # fmt: skip
 """What a run's record must say, for whoever reads it."""
 
@@ -127,7 +127,7 @@ class SweepFolder:
         record = _record_of(self.folder)
         if record[FINGERPRINT] == self._sweep.fingerprint:
             return
-        theirs, ours = record["made_of"], self._sweep.made_of
+        theirs, ours = (_without_first_look(made_of) for made_of in (record["made_of"], self._sweep.made_of))
         differing = [name for name in ours if theirs.get(name) != ours[name]]
         if not differing:
             raise ValueError(
@@ -138,6 +138,12 @@ class SweepFolder:
             f"out = {self.folder} holds another sweep: it differs in {_list(differing, theirs, ours)}. "
             "Choose another folder, or go back to the program, table, seed and software it was begun with"
         )
+
+
+def _without_first_look(made_of: dict[str, Any]) -> dict[str, Any]:
+    """What decides a sweep: whether it is a quick look follows from the rest."""
+    said = made_of.get("public_record") or {}
+    return made_of | {"public_record": {name: said[name] for name in said if name != FIRST_LOOK}}
 
 
 def part_name(unit: Unit) -> str:

@@ -29,15 +29,12 @@ from targetdp.tradeoff._study import EVERYBODY, Study
 if TYPE_CHECKING:
     from targetdp.tradeoff._sweep import Grid
 
-Use = Literal["release", "program", "holdout", "working set", "attack", "scores", "informed"]
+Use = Literal["release", "program", "holdout", "working set", "attack", "scores", "insider"]
 """What randomness is for: each use has a generator of its own, so that none can shift another's draws. Their
 order must stay: seeds hang on it."""
 
-ATTACKS = ("singling_out", "attribute_inference", "informed_inference")
-"""Run in every simulation: a score for each of their settings. The last one needs noise of a known law."""
-
-DERIVED = ("distinguishing", "exact_epsilon", "crowd")
-"""Known without a simulation, once for each cell: from the noise, or (the crowd within B) from the rows."""
+_FARTHEST = 2.0
+"""No two rows of the unit ball are farther apart."""
 
 
 @dataclass(frozen=True)
@@ -308,23 +305,28 @@ class Technology(ABC):
         return {"exact": distinguishing(self.build(cell, dimensions), dimensions).score}
 
     def derive(self, cell: Cell, dimensions: int) -> tuple[Figure, ...]:
-        """What the noise alone tells of a cell: distinguishing protection, and the true ε at its B and δ.
+        """What the noise alone tells of a cell.
 
-        Without a guarantee (the status quo, k-anonymity, rows that are not clipped) protection is 0 by
-        every formula, and ε infinite.
+        Distinguishing protection, the true ε at its B and δ, and how often the best guess of any attacker is
+        right, at distance B and at distance 2: the worst over the noises that people get. Without a guarantee
+        (the status quo, k-anonymity, rows that are not clipped) protection is 0 by every formula, ε infinite,
+        and the best guess always right.
         """
         scores = self.distinguishing(cell, dimensions)
-        promise, epsilon, noises = cell.guarantee, math.inf, self.noises(cell, dimensions)
+        promise, noises = cell.guarantee, self.noises(cell, dimensions)
+        epsilon, guess, guess_at_2 = math.inf, 1.0, 1.0
         if promise is None:
             scores = dict.fromkeys(scores, 0.0)
         elif noises:
-            epsilon = max(
-                noise.epsilon(distance=promise.B, delta=promise.delta, dimensions=dimensions)
-                for noise in noises
-            )
+            near = [noise.privacy_loss(distance=promise.B, dimensions=dimensions) for noise in noises]
+            far = [noise.privacy_loss(distance=_FARTHEST, dimensions=dimensions) for noise in noises]
+            epsilon = max(loss.epsilon(promise.delta) for loss in near)
+            guess, guess_at_2 = (max(loss.best_guess() for loss in losses) for losses in (near, far))
         return (
             *(Figure("distinguishing", setting, score) for setting, score in scores.items()),
             Figure("exact_epsilon", "", epsilon),
+            Figure("best_guess", "", guess),
+            Figure("best_guess_at_2", "", guess_at_2),
         )
 
     # How it is released

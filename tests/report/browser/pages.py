@@ -13,7 +13,7 @@ import pyarrow as pa
 from support.tradeoff import people, study
 from targetdp.normalization import data_scales, normalize
 from targetdp.programs import Aid, Folds, Lending, loans_at_rates
-from targetdp.report import content, page, usual_limits
+from targetdp.report import content, page
 from targetdp.tradeoff import SUMMARY, Cell, Constraint, Grid, Study, Sweep, run
 from targetdp.tradeoff._study import metadata
 from targetdp.tradeoff._sweep_folder import RUN, sealed
@@ -62,7 +62,7 @@ def made(shared: Path, name: str) -> Made:
         found = Made(folder / "sweep", folder / "page.html")
         if not found.html.exists():
             folder.mkdir(exist_ok=True)
-            asked = MAKERS[name](found.sweep) or usual_limits(found.sweep)
+            asked = MAKERS[name](found.sweep) or ()
             text = page(content(found.sweep, asked))
             draft = folder / "draft.html"
             draft.write_text(text, encoding="utf-8")

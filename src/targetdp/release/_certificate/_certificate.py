@@ -356,7 +356,7 @@ def at_distances(charge: Charge, guarantee: Guarantee) -> tuple[AtDistance, ...]
             AtDistance(
                 distance=r,
                 epsilon=epsilon if math.isfinite(epsilon) else None,
-                best_guess=min(1.0, (1 + loss.delta(0.0)) / 2),
+                best_guess=loss.best_guess(),
             )
         )
     return tuple(found)

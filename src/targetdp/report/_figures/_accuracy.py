@@ -187,8 +187,9 @@ def _finish(sheet: style.Sheet, shown: Sequence[ShownCells]) -> None:
     note = " ".join(
         part for part in (
             *map(_second_line, shown), choice.whose(shown), choice.guarantees(shown),
-            choice.without_guarantee(shown), choice.intervals(shown, attacks=False),
+            choice.best_guesses(shown), choice.without_guarantee(shown),
+            choice.intervals(shown, attacks=False),
         ) if part
     )  # fmt: skip
     marked = any(one.program.for_the_data_holder_only for one in shown)
-    style.finish(sheet, legend=handles, note=note, marked=marked)
+    style.finish(sheet, legend=handles, note=note, marked=marked, first_look=choice.first_look(shown))

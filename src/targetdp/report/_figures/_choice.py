@@ -7,6 +7,7 @@ from pathlib import Path
 
 from targetdp.normalization import CONDITIONS, RowRule
 from targetdp.programs import Objective, objective_of
+from targetdp.report._figures import _style as style
 from targetdp.report._figures._style import delta_words, epsilon_words, printable
 from targetdp.tradeoff import (
     CLASSIC,
@@ -20,9 +21,11 @@ from targetdp.tradeoff import (
     read_figures,
     read_run,
 )
+from targetdp.tradeoff import shown as told
 
 _PEOPLE = {"synthetic": "invented people", "public": "people of a public table"}
 _UNDEFINED = Estimate()
+_GUESSES = ("best_guess", "best_guess_at_2")
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class SweptProgram:
     ``metric`` is what the program is for, ``best`` says which of its values is, and ``unit`` what it is
     counted in. ``chance`` is the accuracy of deciding without looking at anyone, if known. ``scales`` names
     where column scales came from, if known. Of rows that are not clipped (``rows``) nothing is promised.
+    ``first_look`` says why the sweep is a quick look; empty if it is none.
     """
 
     name: str
@@ -58,6 +62,7 @@ class SweptProgram:
     kind: str | None = None
     scales: str | None = None
     rows: RowRule = "clip"
+    first_look: tuple[str, ...] = ()
 
     @property
     def objective(self) -> Objective:
@@ -115,7 +120,7 @@ def read_program(folder: Path) -> SweptProgram:
         unit=str(made_of.get("unit", "")), people=run["people"], simulations=int(made_of["simulations"]),
         source=run[SOURCE], for_the_data_holder_only=run[MARK], releases=tuple(releases),
         chance=run.get("chance"), kind=run.get("kind"), rows=run["rows"],
-        scales=(made_of.get("scales") or {}).get("source"),
+        scales=(made_of.get("scales") or {}).get("source"), first_look=tuple(run["first_look"]),
     )  # fmt: skip
 
 
@@ -255,8 +260,34 @@ def intervals(shown: Sequence[ShownCells], *, attacks: bool) -> str:
         once = "Every release was tried once: how others would vary is not known"
         return f"{once}, and whiskers are the attacks' own 95% intervals." if attacks else f"{once}."
     many = " and ".join(f"{count:,}" for count in counts)
-    means = f"Whiskers: 95% intervals for the mean over {many} simulations (other noise, not other people)"
-    return f"{means}; those of releases tried once are the attacks' own." if attacks else f"{means}."
+    means = f"Whiskers: 95% intervals over {many} simulations (other noise, and other samples of people)"
+    if not attacks:
+        return f"{means}."
+    return f"{means}; those of protection know other noise, of releases tried once other people."
+
+
+def best_guesses(shown: Sequence[ShownCells]) -> str:
+    """How often the best guess of any attacker is right, of what is drawn as targeted and as classic DP."""
+    parts = [
+        f"{named(one, shown)}{style.of(name).words} at B = {release.B:g} "
+        + " and ".join(told(release.figure(guess).mean, guess) for guess in _GUESSES)
+        for one in shown for name in one.curves
+        for release in (one.targeted(name), one.classic(name))
+        if release is not None and set(_GUESSES) <= set(release.figures)
+    ]  # fmt: skip
+    if not parts:
+        return ""
+    return f"The best guess of any attacker is right, at distance B and at distance 2: {'; '.join(parts)}."
+
+
+def named(one: ShownCells, shown: Sequence[ShownCells]) -> str:
+    """A program's name before what is said of it, where there are two."""
+    return f"{one.program.label}: " if len(shown) > 1 else ""
+
+
+def first_look(shown: Sequence[ShownCells]) -> tuple[str, ...]:
+    """Why what is drawn is a quick look, with the program's name where there are two."""
+    return tuple(f"{named(one, shown)}{reason}" for one in shown for reason in one.program.first_look)
 
 
 def heading(one: ShownCells) -> str:

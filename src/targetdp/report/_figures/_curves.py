@@ -1,13 +1,14 @@
 """What one guarantee means at other distances: the exact ε of each mechanism. No data are looked at."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from targetdp._core import percent_up
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import COMPARED_COLUMNS, LEAST_NOISE, least_noise, noise_mechanisms
 from targetdp.report._figures import _style as style
@@ -93,7 +94,8 @@ def _noise_note(compared: NoiseComparison) -> str:
             runs.append(f"{style.of(name).words} from d = {d:,}")
     return (
         f"For {style.epsilon_words(g.epsilon)}, {style.delta_words(g.delta)} between rows within B, at any "
-        f"B; computed at B = {g.B:g}. Rows have length at most 1. Least noise is {', '.join(runs)}."
+        f"B; computed at B = {g.B:g}. Rows have length at most 1. Least noise is {', '.join(runs)}. "
+        "Of one guarantee, less noise leaves more to an attacker's best guess."
     )
 
 
@@ -113,20 +115,26 @@ class EpsilonCurves:
     epsilon: Mapping[str, tuple[float, ...]]
     quietest: str
     """Which mechanism is the least noise here."""
+    guesses: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """How often the best guess of any attacker is right, at distance B and at 2."""
 
 
 def epsilon_curves(
     guarantee: Guarantee = TOGO, dimensions: int = DIMENSIONS, distances: Sequence[float] = DISTANCES
 ) -> EpsilonCurves:
     """Ask the mechanisms themselves."""
-    epsilon = {}
+    epsilon, guesses = {}, {}
     for name in COMPARED:
         mechanism = noise_mechanisms()[name](guarantee)
+        at_B, at_2 = (
+            mechanism.privacy_loss(distance=r, dimensions=dimensions).best_guess() for r in (guarantee.B, 2.0)
+        )
+        guesses[name] = (at_B, at_2)
         epsilon[name] = tuple(
             mechanism.epsilon(distance=r, delta=guarantee.delta, dimensions=dimensions) for r in distances
         )
     quietest = least_noise(guarantee, dimensions).name
-    return EpsilonCurves(guarantee, dimensions, tuple(distances), epsilon, quietest)
+    return EpsilonCurves(guarantee, dimensions, tuple(distances), epsilon, quietest, guesses)
 
 
 @figure(
@@ -183,9 +191,15 @@ def _key(curves: EpsilonCurves) -> list[Line2D]:
 
 def _epsilon_note(curves: EpsilonCurves) -> str:
     g = curves.guarantee
+    guesses = "; ".join(
+        f"{style.of(name).words} {percent_up(at_B)} and {percent_up(at_2)}"
+        for name, (at_B, at_2) in curves.guesses.items()
+    )
     return (
         f"Every mechanism is calibrated to one claim: B = {g.B:g}, {style.epsilon_words(g.epsilon)}, "
         f"{style.delta_words(g.delta)}, on {curves.dimensions:,} columns. Shown is the smallest ε that "
         "holds at that δ for one release, with one row per person, between two people at distance r; "
         "rows have length at most 1, so nobody is farther apart than 2."
+        + f" The best guess of any attacker is right, at distance B and at distance 2: {guesses}."
+        * bool(guesses)
     )

@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 from targetdp._core import __version__, import_all
 from targetdp._files import sync_folder, write_new
 from targetdp.programs import MARK
-from targetdp.report._figures._choice import SweptProgram, choose
+from targetdp.report._figures._choice import SweptProgram, choose, first_look
 from targetdp.report._figures._style import applied
+from targetdp.report._first_look import quick_look
 
 _Draw = TypeVar("_Draw", bound=Callable[..., Figure])
 
@@ -68,12 +69,16 @@ def figures() -> dict[str, FigureDeclaration]:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A finished figure; ``marked`` if it is for the data holder only."""
+    """A finished figure; ``marked`` if it is for the data holder only.
+
+    ``first_look`` says why it shows a quick look only; empty if it does not.
+    """
 
     name: str
     title: str
     figure: Figure
     marked: bool
+    first_look: tuple[str, ...] = ()
 
 
 def draw_all(programs: Sequence[SweptProgram]) -> tuple[Drawn, ...]:
@@ -88,7 +93,7 @@ def draw_all(programs: Sequence[SweptProgram]) -> tuple[Drawn, ...]:
     return tuple(
         Drawn(
             one.name, one.title, one.draw(shown) if one.data is None else one.draw(one.data(), marked=marked),
-            marked,
+            marked, first_look(shown) if one.data is None else (),
         )
         for one in figures().values()
     )  # fmt: skip
@@ -149,7 +154,8 @@ def rendered(one: Drawn, kind: str) -> bytes:
 
 def _metadata(one: Drawn, kind: str) -> dict[str, Any]:
     maker = f"targetdp {__version__}"
-    mark = {"Subject" if kind == "pdf" else "Description": MARK} if one.marked else {}
+    said = " ".join([MARK] * one.marked + [quick_look(one.first_look)] * bool(one.first_look))
+    mark = {"Subject" if kind == "pdf" else "Description": said} if said else {}
     if kind == "pdf":
         return {"Title": one.title, "Creator": maker, "Producer": maker, "CreationDate": None} | mark
     if kind == "svg":

@@ -26,6 +26,7 @@ from matplotlib.text import Text
 
 from targetdp.mechanisms import LEAST_NOISE
 from targetdp.programs import MARK
+from targetdp.report._first_look import quick_look
 from targetdp.tradeoff import PROJECTION, technologies
 
 # Numbers as they are printed in a figure. What a guarantee says is rounded to the safe side only.
@@ -235,12 +236,18 @@ def new_sheet(width: float, heights: Sequence[float], columns: int) -> Sheet:
     return Sheet(figure, tuple(tuple(row) for row in panels))
 
 
-def finish(sheet: Sheet, *, legend: Sequence[Artist], note: str, marked: bool) -> None:
-    """Put legend and note below the panels and the mark above, then fix where everything is."""
+def finish(
+    sheet: Sheet, *, legend: Sequence[Artist], note: str, marked: bool, first_look: Sequence[str] = ()
+) -> None:
+    """Put legend and note below the panels and marks above, then fix where everything is.
+
+    ``first_look`` says why what is drawn is a quick look; empty if it is none.
+    """
     figure, inner = sheet.figure, sheet.width - 2 * _EDGE
     panels = float(figure.get_figheight())
     noted = _wrapped(figure, note, inner)
-    mark = _wrapped(figure, MARK, inner - 0.1, weight="bold") if marked else None
+    above_all = [MARK] * marked + [quick_look(first_look)] * bool(first_look)
+    mark = _wrapped(figure, " ".join(above_all), inner - 0.1, weight="bold") if above_all else None
     key = _legend(figure, legend, inner)
     heights = {part: 0.0 if part is None else _height(figure, part) + _GAP for part in (noted, mark, key)}
     above, below = heights[mark] + _EDGE, heights[noted] + heights[key] + _EDGE

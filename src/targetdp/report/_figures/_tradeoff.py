@@ -13,13 +13,22 @@ from targetdp.report._figures import _style as style
 from targetdp.report._figures._choice import Release, ShownCells
 from targetdp.report._figures._drawing import figure
 from targetdp.report._figures._labels import Label, place_labels
-from targetdp.tradeoff import PROTECTIONS, Estimate, in_words, technologies
+from targetdp.tradeoff import (
+    AS_IN_THE_PAPER,
+    INSIDER,
+    PROTECTIONS,
+    STRANGER,
+    Estimate,
+    in_words,
+    technologies,
+)
+from targetdp.tradeoff import shown as told
 
 _HEIGHT = 2.3
 _STAR, _DOT = 8.5, 4.0
 _TITLES = {
     "singling_out": "Singling out",
-    "attribute_inference": "Attribute inference",
+    "inference": "Inference (best attacker)",
     "distinguishing": "Distinguishing (exact)",
 }
 _ROOM = 0.1
@@ -45,6 +54,7 @@ def tradeoff_figure(shown: Sequence[ShownCells]) -> Figure:
         style.finish(
             sheet, legend=list(_key(shown)), note=_note(shown),
             marked=any(one.program.for_the_data_holder_only for one in shown),
+            first_look=choice.first_look(shown),
         )  # fmt: skip
         for column, one in enumerate(shown):
             for row, protection in enumerate(PROTECTIONS):
@@ -211,14 +221,31 @@ def _about(shown: Sequence[ShownCells]) -> str:
     return " ".join(filter(None, notes))
 
 
+def _whose(shown: Sequence[ShownCells]) -> str:
+    """Whose guesses are drawn, and what the paper's own attack found of the same releases."""
+    own = AS_IN_THE_PAPER["inference"]
+    found = [
+        f"{choice.named(one, shown)}{technology.words} by {style.of(release.mechanism).words} "
+        + ", the paper's ".join(told(release.figure(name).mean, name) for name in ("inference", own))
+        for one in shown for technology, release, _ in _stars(one)
+        if release.B is not None and {"inference", own} <= set(release.figures)
+    ]  # fmt: skip
+    if not found:
+        return ""
+    return (
+        f"Inference is by an insider or a stranger, whoever guesses best. {INSIDER} {STRANGER} Beside what "
+        f"is drawn, the attack as in the paper (a stranger): {'; '.join(found)}."
+    )
+
+
 def _note(shown: Sequence[ShownCells]) -> str:
     return " ".join(
         part for part in (
             "Numbers at points are B. Upper right is best: private and accurate.", choice.whose(shown),
             choice.guarantees(shown), choice.without_guarantee(shown),
-            "Protection from singling out and attribute inference is against the attacks that were run, and "
-            "so an upper bound; distinguishing protection follows from the noise.",
-            _about(shown),
+            "Protection from singling out and inference is against the attacks that were run, and so an "
+            "upper bound; distinguishing protection follows from the noise.",
+            _whose(shown), choice.best_guesses(shown), _about(shown),
             choice.intervals(shown, attacks=True),
         ) if part
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import altair as alt
 
 from targetdp.report._page._promise import SMALLEST
-from targetdp.report._page._words import PROTECTIONS, Subject
+from targetdp.report._page._words import AXES, Subject
 from targetdp.tradeoff import STATUS_QUO, technology_named
 
 Spec = dict[str, Any]
@@ -34,7 +34,7 @@ def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
     down = subject.better == "smallest"
     x = (
         alt.X("x:Q")
-        .title(f"{PROTECTIONS[protection]}  (more private →)")
+        .title(f"{AXES[protection]}  (more private →)")
         .scale(domain=[0, 1])
         .axis(tickCount=5, labelFlush=False)
     )
@@ -52,7 +52,9 @@ def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
     tooltip = [
         alt.Tooltip("label:N", title="setting"),
         alt.Tooltip("y_told:N", title=subject.axis),
-        alt.Tooltip("x_told:N", title=PROTECTIONS[protection]),
+        alt.Tooltip("x_told:N", title=AXES[protection]),
+        alt.Tooltip("guess:N", title="best guess of anyone, at B"),
+        alt.Tooltip("guess_at_2:N", title="best guess, at distance 2"),
         alt.Tooltip("says:N", title="your limits"),
     ]
     lines = (
@@ -89,7 +91,7 @@ def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
         )
         for side in (True, False)
     )  # fmt: skip
-    title = f"{subject.axis} over {PROTECTIONS[protection].lower()}"
+    title = f"{subject.axis} over {AXES[protection].lower()}"
     return _spec(
         lines + up_down + left_right + points + ring + left + right,
         title,
@@ -127,9 +129,12 @@ def ceiling_chart(smallest: float = SMALLEST) -> Spec:
 
 
 def distance_chart(
-    field: str, title: str, domain: list[float] | None, fmt: str, *, steps: bool = True
+    field: str, title: str, domain: list[float] | None, fmt: str, told: str, *, steps: bool = True
 ) -> Spec:
-    """What the noise means at any distance: ``epsilon``, or the best ``guess``; in ``steps``: never below."""
+    """What the noise means at any distance: ``epsilon``, or the best ``guess``; in ``steps``: never below.
+
+    ``fmt`` is how the axis has its numbers, ``told`` how tooltips have them.
+    """
     base = alt.Chart(alt.NamedData("curve"))
     x = (
         alt.X("r:Q").title("distance between the two rows  (less alike →)").scale(domain=[0, 2])
@@ -146,7 +151,7 @@ def distance_chart(
         color=_either("datum.is_B", _ORANGE, _BLUE),
         shape=_either("datum.is_B", "diamond", "circle"),
         size=_either("datum.is_B", 200, 30),
-        tooltip=[alt.Tooltip("r:Q", title="distance"), alt.Tooltip(f"{field}:Q", title=title, format=".5~g")],
+        tooltip=[alt.Tooltip("r:Q", title="distance"), alt.Tooltip(f"{field}:Q", title=title, format=told)],
     )  # fmt: skip
     name = base.transform_filter("datum.is_B").mark_text(
         align="left", dx=10, dy=12, fontSize=12, fontWeight="bold"

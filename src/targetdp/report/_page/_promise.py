@@ -3,8 +3,12 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+import numpy as np
+
+from targetdp._core import Floats
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import NoiseMechanism
 from targetdp.theorem1 import accuracy_ceiling
@@ -53,7 +57,7 @@ def _curve(
         yield CurvePoint(
             distance,
             epsilon if epsilon is None or math.isfinite(epsilon) else None,
-            min(1.0, (1 + max(loss.delta(0.0) for loss in losses)) / 2),
+            max(loss.best_guess() for loss in losses),
         )
 
 
@@ -96,11 +100,12 @@ def _many_steps(smallest: float) -> list[int]:
     return sorted({many, *between} - {_MOST_STEPS}, reverse=True)
 
 
-# Two invented people who lie B apart, in the columns' own units. Never a real row.
+# Two invented people whose released rows lie B apart, in the columns' own units. Never a real row.
 #
-# The first has the center of every column: an invented, average person, who sits in the middle of the unit
-# ball. The second differs from her by exactly B, spread evenly over a few columns. Rows inside the ball are
-# not clipped, so that their distance is the one that the guarantee speaks of.
+# The first is as far from the center as people usually are: one unit of scale above it in every column. A row
+# like hers is longer than 1 and is shortened to length 1 before noise is added. The second differs from her
+# in as few columns as will do, by so much that the two rows *after clipping* are exactly B apart: that is the
+# distance of which the guarantee speaks.
 
 _DIFFERING = 3
 """Columns in which the second person differs: a few are easier to read than all."""
@@ -108,33 +113,59 @@ _DIFFERING = 3
 
 @dataclass(frozen=True)
 class Trait:
-    """One column: both people's values, and how far apart in that column *alone* two people are at B."""
+    """One column: both people's values, and a difference in this column *alone* that is always within B."""
 
     name: str
     one: float
     other: float
     alone: float
 
+    @property
+    def told(self) -> list[str]:
+        """All three with the digits that matter beside B, which is cut and never rounded up."""
+        digits = min(12, max(0, 2 - math.floor(math.log10(self.alone or 1.0))))
+        cut = math.floor(self.alone * 10**digits + 1e-9) / 10**digits
+        return [_plain(value, digits) for value in (self.one, self.other, cut)]
+
+
+def _plain(value: float, digits: int) -> str:
+    text = f"{value:,.{digits}f}"
+    text = text.rstrip("0").rstrip(".") if digits else text
+    return text.replace("-", "−" if any(c in "123456789" for c in text) else "")
+
 
 def profiles(features: Sequence[str], scales: Mapping[str, Any] | None, B: float) -> tuple[Trait, ...] | None:
-    """Two people B apart; None where the scales are not known, or must not be told, or B reaches too far.
+    """Two typical people whose rows are B apart after clipping; None where scales are not known or not told.
 
-    Both must lie in the unit ball: the first is its center, so B may be at most 1. For a larger B the two
-    stand on opposite sides of the center.
+    Rows of the unit ball are never farther apart after clipping than before, so that a difference of B units
+    of scale in one column alone is within B for any two people.
     """
     if scales is None or "center" not in scales:
         return None
-    center, scale = scales["center"], scales["scale"]
-    differing = min(_DIFFERING, len(features))
-    step = B / math.sqrt(differing)
-    # Up to B = 1 one of them is the average person; beyond that, each is half the way from her.
-    begin, end = (0.0, step) if B <= 1 else (-step / 2, step / 2)
+    one, other = _rows_apart(len(features), B)
     return tuple(
-        Trait(
-            name,
-            middle + (begin if i < differing else 0.0) * unit,
-            middle + (end if i < differing else 0.0) * unit,
-            B * unit,
+        Trait(name, middle + x * unit, middle + y * unit, B * unit)
+        for name, middle, unit, x, y in zip(
+            features, scales["center"], scales["scale"], one, other, strict=True
         )
-        for i, (name, middle, unit) in enumerate(zip(features, center, scale, strict=True))
     )
+
+
+@cache
+def _rows_apart(columns: int, B: float) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Two rows in units of scale, before clipping, that are B apart after it."""
+    row = np.ones(columns)
+    # Whoever is mirrored in m of d columns is 2√(m/d) away, so that so many are enough for B.
+    m = max(1, min(_DIFFERING, columns - 1), math.ceil(columns * B * B / 4 - 1e-9))
+    begin, end = 0.0, 2.0  # how far of the way to her mirror image, and back: the distance only grows
+    moved = row.copy()
+    for _ in range(60):
+        middle = (begin + end) / 2
+        moved[:m] = 1 - middle
+        begin, end = (begin, middle) if math.dist(_clipped(row), _clipped(moved)) > B else (middle, end)
+    moved[:m] = 1 - end
+    return tuple(row.tolist()), tuple(moved.tolist())
+
+
+def _clipped(row: Floats) -> Floats:
+    return row / max(1.0, float(np.linalg.norm(row)))

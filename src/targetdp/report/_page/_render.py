@@ -25,7 +25,7 @@ from targetdp.release import Facts, conditions_of
 from targetdp.report._page import _charts as charts
 from targetdp.report._page._content import Content
 from targetdp.report._page._promise import EPSILONS, SMALLEST, ceiling_curves
-from targetdp.report._page._words import EXPLAINED, PROTECTIONS, glossary, safe_share, whole
+from targetdp.report._page._words import EXPLAINED, PROTECTIONS, glossary, whole
 from targetdp.tradeoff import MARK, TUNED_ON, large_delta, read_run, technology_named
 
 _SCALES = {
@@ -51,10 +51,10 @@ PLAIN = (
     "One row for each person. Someone with several rows is protected less.",
     "What is true of a whole group can still be learned, also about people who are not in the table.",
     "Columns that the data holder passes on unchanged (the id, and whatever is named so) are not protected.",
-    "Attacks that we ran show what they found. They do not show what a cleverer attacker would find: only "
-    "the guarantee speaks of all attackers.",
-    "Figures of the program come from simulations on the people of this sweep. Intervals tell how much the "
-    "noise would change them, not how much other people would.",
+    "Attacks that we ran show what attackers achieve at the least, so that people are at most so well "
+    "protected. Only the guarantee speaks of all attackers.",
+    "Figures of the program come from simulations on the people of this sweep. Intervals tell how much other "
+    "noise and another sample of people would change them.",
 )
 
 
@@ -136,7 +136,7 @@ def page(content: Content, *, override: str | None = None) -> str:
         loader=jinja2.PackageLoader("targetdp.report._page"), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"whole": whole, "up": up, "safe": safe_share, "packed": _packed}
+    environment.filters |= {"whole": whole, "up": up, "packed": _packed}
     text = environment.get_template("page.html").render(
         c=content,
         specs=_specs(content),
@@ -173,10 +173,10 @@ def _specs(content: Content) -> dict[str, Any]:
         }
         # For several columns ε bends upwards (tested), so that straight lines are never below it.
         one = len(content.run["features"]) == 1
-        specs["chart-epsilon"] = charts.distance_chart("epsilon", "exact ε", None, "~g", steps=one)
-        specs["chart-guess"] = charts.distance_chart("guess", "best guess is right", [0.5, 1.0], ".0%")
+        specs["chart-epsilon"] = charts.distance_chart("epsilon", "exact ε", None, "~g", ".5~g", steps=one)
+        specs["chart-guess"] = charts.distance_chart("guess", "best guess is right", [0.5, 1.0], ".0%", ".1%")
     if data["groups"]["of"]:
-        specs["chart-groups"] = charts.group_chart(data["groups"]["headings"][0], len(data["groups"]["of"]))
+        specs["chart-groups"] = charts.group_chart(content.subject.by_group[0][1], len(data["groups"]["of"]))
     return specs
 
 

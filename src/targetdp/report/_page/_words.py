@@ -3,31 +3,17 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
-from targetdp._core import exact, up
+from targetdp._core import down, exact, percent_up, up
 from targetdp.programs import Objective, objective_of
-from targetdp.tradeoff import CLASSIC, Cell, Estimate, technologies
+from targetdp.tradeoff import CLASSIC, INSIDER, STRANGER, Cell, Estimate, shown, technologies
 
 # Numbers for people: thousands separated, no more digits than mean something, rounded to the safe side.
 
 MONEY = {"$", "€", "£", "¥", "₦"}
 """Signs that stand before an amount; other currencies stand behind it."""
-
-
-def about(value: float) -> str:
-    """A count or an amount with three digits that mean something: 29,929 is "29,900"."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:,.0f}"
-    if abs(value) < 100:
-        return f"{value:.3g}" if abs(value) >= 1e-4 else f"{value:.1e}"
-    digits = max(0, math.floor(math.log10(abs(value))) - 2)
-    return f"{round(value / 10**digits) * 10**digits:,.0f}"
-
-
-def people(value: float) -> str:
-    """A number of people, as `about` has it; nobody is cut in parts, but for the few of a small table."""
-    return about(round(value)) if abs(value) >= 10 and math.isfinite(value) else about(value)
 
 
 def whole(value: float) -> str:
@@ -37,39 +23,60 @@ def whole(value: float) -> str:
 
 def money(value: float, unit: str) -> str:
     """An amount in its currency, with a proper minus sign."""
-    sign, amount = ("−" if value < 0 else ""), about(abs(value))
+    sign, amount = ("−" if value < 0 else ""), shown(abs(value))
     return f"{sign}{unit}{amount}" if unit in MONEY else f"{sign}{amount} {unit}"
 
 
-def of_100(share: float) -> str:
-    """Protection as people of 100, rounded down; finer where a hundred is too coarse to tell it from all."""
-    for of in (100, 1_000, 10_000):
-        if share < 1 - 1 / of:
-            return f"{math.floor(share * of + 1e-9):,} of {of:,}"
-    return "100 of 100" if share >= 1 else "9,999 of 10,000"
+def of_1000(share: float) -> str:
+    """Protection as people of 1,000, rounded down: the same three digits as in a table."""
+    return f"{_thousandths(share):,} of 1,000"
 
 
-def safe_share(share: float) -> str:
-    """Protection from 0 to 1 with three digits, rounded down."""
-    return f"{math.floor(share * 1000 + 1e-9) / 1000:.3f}"
+def _thousandths(share: float) -> int:
+    return math.floor(share * 1000 + 1e-9)
 
+
+def points_up(rise: float) -> str:
+    """The rise of a share in percentage points with one digit, rounded up."""
+    points = math.ceil(rise * 1000 - 1e-9) / 10
+    return f"{'+' if points > 0 else '−' if points < 0 else ''}{abs(points):.1f}"
+
+
+def with_interval(value: Estimate, told: Callable[[float], str]) -> str:
+    """A figure and its interval as text: "0.835 (0.831 to 0.839)"."""
+    ends = (value.mean, value.low, value.high)
+    mean, low, high = (None if x is None or not math.isfinite(x) else told(x).replace("-", "−") for x in ends)
+    if mean is None:
+        return "–"
+    return mean if low is None or high is None or value.low == value.high else f"{mean} ({low} to {high})"
+
+
+# What stands in tables and has limits: figures of a setting beside the program's own.
+
+AT_MOST = "People are at most so well protected: a cleverer attacker may do better."
 
 PROTECTIONS = {
     "singling_out": "Not singled out",
-    "attribute_inference": "Hidden values not guessed",
+    "inference": "Hidden values not guessed, even by an insider",
     "distinguishing": "Not told apart",
 }
 """Headings of the three protections."""
 
+AXES = PROTECTIONS | {"inference": "Hidden values not guessed"}
+"""The same beside an axis, which is short."""
+
+PAPERS_OWN = {"attribute_inference": "Hidden values not guessed, as in the paper (a stranger)"}
+"""What stands beside the worst attack of its kind."""
+
 EXPLAINED = {
     "singling_out": (
         "The share of people whom an attacker with the released table could not pick out as the only one in "
-        "a box drawn around a row. Measured by attacks: a cleverer attacker may do better."
+        f"a box drawn around a row. Measured by attacks. {AT_MOST}"
     ),
-    "attribute_inference": (
+    "inference": (
         "How often guesses at a hidden value failed for people in the table, compared with people outside "
-        "it: 1 means that being in the table gave nothing away. Measured by attacks: a cleverer attacker "
-        "may do better."
+        "it: 1 means that being in the table gave nothing away. The attack that guessed best counts. "
+        f"{INSIDER} {STRANGER} Measured by attacks. {AT_MOST}"
     ),
     "distinguishing": (
         "How little the release tells, on average, about which of two rows a person has, if they are as "
@@ -77,6 +84,65 @@ EXPLAINED = {
         "attacker can do better on average."
     ),
 }
+
+
+@dataclass(frozen=True)
+class Column:
+    """A figure of every setting that tables show: its heading and how its values are told.
+
+    ``limit`` is what stands beside its control, where it has one; a value of ``at_most`` or at least so much
+    is then asked for, from ``low`` to ``high``.
+    """
+
+    metric: str
+    heading: str
+    told: Callable[[float], str]
+    limit: str | None = None
+    at_most: bool = False
+    low: float = 0.0
+    high: float = 1.0
+
+    @property
+    def control(self) -> dict[str, Any]:
+        """What the page's script needs to know of its control."""
+        name = (self.limit or self.heading).removesuffix(": at least")
+        return {
+            "metric": self.metric, "label": self.limit, "name": name[:1].lower() + name[1:],
+            "at_most": self.at_most, "low": self.low, "high": self.high,
+        }  # fmt: skip
+
+
+def columns_of(subject: "Subject") -> tuple[Column, ...]:
+    """Every figure that tables show, in their order; a sweep may lack some."""
+    protections = [
+        Column(name, heading, partial(shown, metric=name), f"{heading}: at least")
+        for name, heading in PROTECTIONS.items()
+    ]
+    own = [Column(name, heading, partial(shown, metric=name)) for name, heading in PAPERS_OWN.items()]
+    best_guess, at_2 = (
+        Column(name, heading, partial(shown, metric=name), limit, at_most=True, low=0.5)
+        for name, heading, limit in (
+            (
+                "best_guess",
+                "Best guess, at B",
+                "The best guess of anyone is right at most so often",
+            ),
+            ("best_guess_at_2", "Best guess, at distance 2", None),
+        )
+    )
+    groups = []
+    if (rate := subject.objective.rate) is not None:
+        share = f"In the worst-hit group at most so large a share {rate.words}"
+        rise = "In no group does that share rise by more than (0.1: ten points)"
+        groups = [
+            Column("worst_group_rate", f"Worst-hit group: {rate.words}", percent_up, share, at_most=True),
+            Column("worst_group_rise", "Largest rise in a group, in points", points_up, rise, at_most=True),
+        ]
+    main = Column(
+        subject.metric, subject.axis, subject.in_words, subject.limit, at_most=subject.better == "smallest"
+    )
+    accuracy = Column("accuracy", "accuracy", down)
+    return (main, accuracy, *protections[:2], *own, *protections[2:], best_guess, at_2, *groups)
 
 
 def label(cell: Cell) -> str:
@@ -105,13 +171,18 @@ _GLOSSARY = {
     "likely: the largest chance, with any method, of being right about which. A coin is right half of "
     "the time.",
     "Status quo, today": "The program on the table as it is, without privacy.",
-    "Protection": "From 0 (none) to 1 (safe), for one kind of attack.",
+    "Protection": "From 0 (none) to 1 (safe), for one kind of attack: against the one of this kind that did "
+    f"best. Attacks show what attackers achieve at the least. {AT_MOST}",
     "Not singled out": "The share of people whom the attack could not pick out of the released table.",
     "Exclusion errors": "Poor people who should get aid and do not.",
     "γ (gamma)": "For every possible table, how often a decision made on the private table agrees with the "
     "one made on the original table, at the least. Not the program's accuracy.",
-    "95% interval": "If the noise were drawn again many times, 95 of 100 such intervals would hold the true "
-    "mean. It does not speak of other people.",
+    "95% interval": "If the noise were drawn again, and for figures of the program other people sampled in "
+    "the same way, many times, 95 of 100 such intervals would hold the true figure. Those of attacks "
+    "know the noise only. Limits are held against the unfavorable end.",
+    "Insider": INSIDER,
+    "Stranger": STRANGER,
+    "Default limit": "A limit that nobody asked for: the page takes it where nothing else was said.",
 }
 
 
@@ -153,11 +224,16 @@ class Subject:
 
     def in_words(self, value: float) -> str:
         """A value of the figure, for people."""
-        return self.amount(value) if self.objective.people is None else people(value)
+        return self.amount(value) if self.objective.people is None else shown(value)
 
     def amount(self, value: float) -> str:
         """An amount in the program's unit, or a plain number where it has none."""
         return f"{value:.4g}" if self.unit == "people" else money(value, self.unit)
+
+    def changed(self, metric: str, value: float) -> str:
+        """The change of a figure of a group with its sign: money where it is about money, else people."""
+        text = self.amount(value) if "profit" in metric else shown(value if abs(value) > 1e-6 else 0.0)
+        return f"+{text}" if value > 0 and any(digit in "123456789" for digit in text) else text
 
 
 def subject_of(run: Mapping[str, Any]) -> Subject:
@@ -204,13 +280,13 @@ def _people_more(
     )  # fmt: skip
     direction = "more" if mean >= 0 else "fewer"
     return (
-        f"About {people(abs(mean))} {direction} {whom} would be {verb}{interval} out of "
-        f"{whole(population)} people; today {people(before)} are {verb}."
+        f"About {shown(abs(mean))} {direction} {whom} would be {verb}{interval} out of "
+        f"{whole(population)} people; today {shown(before)} are {verb}."
     )
 
 
 def _signed(value: float) -> str:
-    return people(value) if value >= 0 else f"{people(-value)} fewer"
+    return shown(value) if value >= 0 else f"{shown(-value)} fewer"
 
 
 def _interval(subject: Subject, value: Estimate) -> str:
@@ -226,23 +302,26 @@ def _share_of(metric: str, value: float, before: float | None) -> str:
         return f" Today's {metric} is not positive, so that a share of it says nothing."
     if value < 0:
         return " That is a loss."
-    return f" That is {100 * value / before:.0f}% of today's."
+    return f" That is {math.floor(100 * value / before + 1e-9):,}% of today's."
 
 
 def exchange(chosen: Figures, today: Figures) -> list[str]:
     """What people get, one sentence for each protection that was measured; rounded to the safe side."""
-    sentences = {
-        "singling_out": (of_100, "{} people were not singled out by the attacks we ran"),
-        "attribute_inference": (
-            _often, "Guesses at a hidden value failed {} for people in the table as for people outside it"
-        ),
-    }  # fmt: skip
-    return [
-        f"{sentence.format(format_score(score))}{_low(chosen[metric], format_score)} "
-        f"(today: {'not known' if (before := _score(today, metric)) is None else format_score(before)})."
-        for metric, (format_score, sentence) in sentences.items()
-        if (score := _score(chosen, metric)) is not None
-    ]
+    sentences = []
+    if (score := _score(chosen, "singling_out")) is not None:
+        sentences.append(
+            f"{of_1000(score)} people were not singled out by the attacks we ran"
+            f"{_beside('singling_out', chosen, today, of_1000)}."
+        )
+    if (score := _score(chosen, "inference")) is not None:
+        stranger, strongest = _score(chosen, "attribute_inference"), chosen["inference"].strongest or ""
+        whose = "a stranger" if strongest.startswith("attribute_inference") else "an insider"
+        sentences.append(
+            f"Guesses at a hidden value by {whose}, the best that we ran, failed {_often(score)} for people "
+            f"in the table as for people outside it{_beside('inference', chosen, today, _often)}."
+            + ("" if stranger is None else f" As in the paper (a stranger): {_often(stranger)}.")
+        )
+    return [*sentences, AT_MOST] if sentences else []
 
 
 def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None) -> str:
@@ -261,19 +340,21 @@ def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None)
 
 def _times(guess: float) -> str:
     """Times in 100, rounded up: what an attacker can do at most."""
-    return up(100 * guess, 3) if guess < 0.999 else "100"
+    return percent_up(guess).removesuffix("%").removesuffix(".0")
 
 
 def _score(figures: Figures, metric: str) -> float | None:
     return figures[metric].mean if metric in figures else None
 
 
-def _low(estimate: Estimate, format_score: Callable[[float], str]) -> str:
-    low = estimate.low
-    return "" if low is None else f"; at least {format_score(max(0.0, low))} by the 95% interval"
+def _beside(metric: str, chosen: Figures, today: Figures, told: Callable[[float], str]) -> str:
+    """The interval's low end, and today's figure."""
+    low, before = chosen[metric].low, _score(today, metric)
+    at_least = "" if low is None else f"; at least {told(max(0.0, low))} by the 95% interval"
+    return f"{at_least} (today: {'not known' if before is None else told(before)})"
 
 
 def _often(score: float) -> str:
     if score >= 1:
         return "at least as often"
-    return f"{math.floor(1000 * score + 1e-9) / 10:g}% as often"
+    return f"{_thousandths(score) / 10:g}% as often"

@@ -15,20 +15,10 @@
   let chosen = null;
   const MOST_ROWS = 200; // a longer table would make sliders slow
 
-  // ---- numbers for people -------------------------------------------------------------------------------
-  const signed = (text) => (/[1-9]/.test(text) ? text.replace("-", "−") : text.replace("-", "")); // no −0
-  const whole = (value) => signed(Math.round(value).toLocaleString("en-US"));
-  const short = (value) => (value === null ? "undefined"
-    : Math.abs(value) >= 1000 ? whole(value)
-    : signed(Number(value.toPrecision(4)).toLocaleString("en-US", { maximumFractionDigits: 6 })));
-  const safe = (value) => (Math.floor(value * 1000 + 1e-9) / 1000).toFixed(3);
-  const told = (metric, value) => (value === null || value === undefined ? "–" : metric === MAIN ? short(value) : safe(value));
-  const withInterval = (metric, figure) => (!figure ? "–"
-    : figure[1] === null || figure[1] === figure[2] ? told(metric, figure[0])
-    : `${told(metric, figure[0])} (${told(metric, figure[1])} to ${told(metric, figure[2])})`);
+  const whole = (value) => value.toLocaleString("en-US"); // counts of settings: all figures come as text
 
   // ---- limits, held against settings ----------------------------------------------------------------------
-  const { mainAtMost, atWorst, atBest, holds, controlled, stricter, good, best } = recommendRule(DATA);
+  const { atWorst, atBest, holds, controlled, stricter, good, best } = recommendRule(DATA);
   const fixed = DATA.asked.filter((limit) => !controlled(limit));
   const asked = () => [...Object.values(limits), ...fixed];
   let known = new Map(); // which limits a setting does not meet, until a limit changes
@@ -39,7 +29,7 @@
 
   // ---- Theorem 1 ----------------------------------------------------------------------------------------
   function showCeiling() {
-    const B = Number(byId("t-B").value), epsilon = Number(byId("t-epsilon").value);
+    const B = typedNumber(byId("t-B").value), epsilon = typedNumber(byId("t-epsilon").value);
     const bad = !(B > 0 && B <= 2 && epsilon > 0);
     byId("t-ceiling").textContent = bad ? "– (B must lie in (0, 2], ε above 0)" : roundedUp(theorem1Ceiling(B, epsilon, DATA.delta));
   }
@@ -61,14 +51,14 @@
         const made = cell.release === null ? null : DATA.cells[cell.release];
         const met = !failing(made || cell).length, fits = made !== null && met;
         const says = !met ? "not met" : made === null ? `met, but ${whyNoRelease(cell)}` : made === cell ? "met" : `met; released as ${made.label}`;
-        const x_told = withInterval(protection, x), y_told = withInterval(MAIN, y);
+        const x_told = cell.told[protection], y_told = cell.told[MAIN], guess = cell.told.best_guess || "–", guess_at_2 = cell.told.best_guess_at_2 || "–";
         return {
-          said: `${cell.label}: ${DATA.axis}: ${y_told}; protection: ${x_told}; your limits: ${says}`,
+          said: `${cell.label}: ${DATA.axis}: ${y_told}; protection: ${x_told}; best guess at B: ${guess}, at distance 2: ${guess_at_2}; your limits: ${says}`,
           kind: kindOf(cell), label: cell.label, curve: made !== null, order: cell.B || 0,
           x: x[0], x_low: atWorst(x), x_high: atBest(x), x_told: x_told,
           y: y[0], y_low: atWorst(y), y_high: atBest(y), y_told: y_told,
           text: pointText(cell), left: cell.mechanism === "projection" && x[0] > 0.15, fits: fits,
-          chosen: chosen !== null && made === chosen, says: says,
+          chosen: chosen !== null && made === chosen, says: says, guess: guess, guess_at_2: guess_at_2,
         };
       }));
   }
@@ -134,14 +124,12 @@
       radio.setAttribute("aria-label", `Choose ${cell.label}`);
       radio.addEventListener("change", () => { picked = cell; showEpsilon(cell); update(false); });
       return row([radio, unbroken(cell.label), fits ? "✓ yes" : "✗ no: " + failing(cell).map(nameOf).join(", "),
-        ...[MAIN, ...DATA.protections].map((name) => stacked(withInterval(name, cell.figures[name])))],
+        ...DATA.columns.filter(([name]) => name !== "accuracy").map(([name]) => stacked(cell.told[name]))],
         (fits ? "fits" : "pale") + (cell === chosen ? " taken" : ""));
     }));
     return fitting;
   }
-  const labels = new Map([...document.querySelectorAll('#needs input[type="number"]')].map((field) =>
-    [field.dataset.metric, field.labels[0].textContent.replace(/: at least$/, "").toLowerCase()]));
-  const nameOf = (limit) => labels.get(limit.metric) || limit.metric.replaceAll("_", " ");
+  const nameOf = (limit) => { const own = DATA.controls.find((one) => one.metric === limit.metric); return own ? own.name : limit.name; };
   function showVerdict(fitting) {
     const box = byId("verdict");
     if (fitting.length) {
@@ -157,7 +145,7 @@
   function showPicked() {
     const box = byId("picked");
     box.replaceChildren(); box.hidden = chosen === null;
-    byId("download").disabled = chosen === null;
+    byId("download").disabled = chosen === null || unreadable.size > 0;
     if (chosen === null) { return; }
     const name = document.createElement("p"), strong = document.createElement("strong");
     strong.textContent = unbroken(chosen.label);
@@ -179,31 +167,24 @@
     give("chart-epsilon", "curve", curve.filter((at) => at.epsilon !== null));
     give("chart-guess", "curve", curve);
     const profiles = chosen === null ? [] : chosen.profiles || [];
-    fill("people", profiles.map(([one, other, alone], i) =>
-      row([DATA.features[i], plain(one, alone), plain(other, alone), cut(alone)], one === other ? "" : "fits")));
+    fill("people", profiles.map((told, i) => row([DATA.features[i], ...told], told[0] === told[1] ? "" : "fits")));
     if (byId("ceiling-said")) {
       byId("ceiling-said").textContent = chosen === null ? ""
         : `The chosen setting (B = ${chosen.promise.B}, ε = ${chosen.promise.epsilon}) has a ceiling of γ = ${roundedUp(chosen.ceiling)}${chosen.ceiling > 0.999 ? ": Theorem 1 rules out next to nothing here" : ""}.`;
       give("chart-ceiling", "chosen", chosen === null ? [] : [{ B: chosen.promise.B, ceiling: chosen.ceiling, told: roundedUp(chosen.ceiling), label: chosen.label, name: "chosen" }]);
     }
   }
-  // Digits that matter beside a difference of B in this column; the difference itself is cut, never rounded up.
-  const digitsFor = (step) => Math.min(12, Math.max(0, 2 - Math.floor(Math.log10(step || 1))));
-  const plain = (value, step) => signed(value.toLocaleString("en-US", { maximumFractionDigits: digitsFor(step) }));
-  const cut = (step) => plain(Math.floor(step * 10 ** digitsFor(step) + 1e-9) / 10 ** digitsFor(step), step);
   function showGroups() {
     if (!DATA.groups.of.length || DATA.groups.too_many) { return; }
-    const changes = chosen === null ? [] : chosen.groups;
+    const groups = chosen === null ? [] : chosen.groups, drawn = DATA.groups.headings.length - DATA.groups.changes;
     const named = DATA.groups.of.map(([column, name]) => `${column}: ${name}`);
-    give("chart-groups", "groups", changes.map((figures, i) => {
-      const [mean, low, high] = figures[0];
-      return { name: named[i], mean: mean, low: low === null ? mean : low, high: high === null ? mean : high, told: change(figures[0]) };
+    give("chart-groups", "groups", groups.map((group, i) => {
+      const [mean, low, high] = group.drawn;
+      return { name: named[i], mean: mean, low: low === null ? mean : low, high: high === null ? mean : high, told: group.told[drawn] };
     }).filter((one) => one.mean !== null));
     give("chart-groups", "zero", [{ x: 0 }]);
-    fill("groups", changes.map((figures, i) => row([named[i], whole(DATA.groups.of[i][2]), ...figures.map((one) => stacked(change(one)))])));
+    fill("groups", groups.map((group, i) => row([named[i], DATA.groups.of[i][2], ...group.told.map(stacked)])));
   }
-  const plus = (value) => (value > 0 ? "+" : "") + (Math.abs(value) >= 100 ? whole(value) : short(Number(value.toPrecision(3))));
-  const change = ([mean, low, high]) => (mean === null ? "–" : low === null ? plus(mean) : `${plus(mean)} (${plus(low)} to ${plus(high)})`);
 
   // ---- what moves ---------------------------------------------------------------------------------------
   const values = DATA.cells.map((cell) => cell.figures[MAIN]).filter((f) => f && f[0] !== null).map((f) => (DATA.better === "smallest" ? atBest(f) : atWorst(f)));
@@ -211,22 +192,24 @@
   const fromRange = (place) => Number((span[0] + (span[1] - span[0]) * (place / 1000)).toPrecision(4));
   const toRange = (value) => (span[1] === span[0] ? 0 : Math.round(1000 * (value - span[0]) / (span[1] - span[0])));
 
-  function setLimit(metric, value) {
+  // Every control has a field and a slider; at its loose end a slider asks for nothing.
+  const controls = DATA.controls.map((one) => {
+    const main = one.metric === MAIN, id = main ? "main" : one.metric;
+    return { ...one, main: main, field: byId(`n-${id}`), slider: byId(`r-${id}`), loose: main ? (one.at_most ? 1000 : 0) : one.at_most ? one.high : one.low };
+  });
+  const unreadable = new Set();
+  function setLimit(control, value) {
     known = new Map();
-    if (value === null || Number.isNaN(value)) { delete limits[metric]; return; }
-    limits[metric] = metric === MAIN && mainAtMost ? { metric: metric, at_least: null, at_most: value }
-      : { metric: metric, at_least: value, at_most: null };
+    if (value === null) { delete limits[control.metric]; return; }
+    limits[control.metric] = { metric: control.metric, at_least: control.at_most ? null : value, at_most: control.at_most ? value : null };
   }
+  function showSlider(control, value) { control.slider.value = value === null ? control.loose : control.main ? toRange(value) : value; }
   function showLimits() {
-    for (const field of document.querySelectorAll('#needs input[type="number"]')) { field.setAttribute("aria-invalid", "false"); }
-    byId("unreadable").textContent = "";
-    for (const name of DATA.protections) {
-      const limit = limits[name];
-      byId(`n-${name}`).value = limit ? limit.at_least : ""; byId(`r-${name}`).value = limit ? limit.at_least : 0;
+    unreadable.clear(); tellUnreadable();
+    for (const one of controls) {
+      const limit = limits[one.metric], value = !limit ? null : one.at_most ? limit.at_most : limit.at_least;
+      one.field.value = value === null ? "" : value; showSlider(one, value);
     }
-    const main = limits[MAIN], value = main ? (mainAtMost ? main.at_most : main.at_least) : null;
-    byId("n-main").value = value === null ? "" : value;
-    byId("r-main").value = value === null ? (mainAtMost ? 1000 : 0) : toRange(value);
   }
   function showEpsilon(cell) { if (byId("epsilon")) { byId("epsilon").value = String(cell.epsilon); } }
   function update(anew) {
@@ -240,32 +223,26 @@
     if (byId("epsilon")) { byId("epsilon-shown").textContent = byId("epsilon").value; }
     if (focused !== null) { const again = document.querySelector(`input[name="setting"][value="${focused}"]`); if (again) { again.focus(); } }
   }
-  // What is no number, or outside 0 to 1, changes nothing: the limit that held before still holds.
-  function readable(field) {
-    const value = Number(field.value), isMain = field.id === "n-main";
-    const bad = field.validity.badInput || !Number.isFinite(value) || (!isMain && field.value !== "" && (value < 0 || value > 1));
-    field.setAttribute("aria-invalid", bad ? "true" : "false");
-    byId("unreadable").textContent = bad ? `What was typed is no ${isMain ? "number" : "number from 0 to 1"} (write 0.95): the limit before it still holds.` : "";
-    return !bad;
+  // What is no number, or out of range, changes nothing: the limit before it still holds, and nothing can be
+  // downloaded until it is mended.
+  function tellUnreadable() {
+    for (const one of controls) { one.field.setAttribute("aria-invalid", unreadable.has(one) ? "true" : "false"); }
+    byId("unreadable").textContent = [...unreadable].map((one) =>
+      `“${one.field.value}” is no ${one.main ? "number that can be read (write 9840 or 0.5, not 9,840)" : `number from ${one.low} to ${one.high} (write 0.95 or 0,95)`}: the limit before it still holds, and nothing can be downloaded.`).join(" ");
   }
   function listen() {
-    for (const name of DATA.protections) {
-      byId(`n-${name}`).addEventListener("input", (event) => {
-        if (!readable(event.target)) { return; }
-        const typed = event.target.value === "" ? null : Number(event.target.value);
-        setLimit(name, typed); byId(`r-${name}`).value = typed || 0; update(true);
+    for (const one of controls) {
+      one.field.addEventListener("input", () => {
+        const value = typedNumber(one.field.value);
+        const bad = Number.isNaN(value) || (value !== null && !one.main && (value < one.low || value > one.high));
+        if (bad) { unreadable.add(one); } else { unreadable.delete(one); setLimit(one, value); showSlider(one, value); }
+        tellUnreadable(); update(!bad);
       });
-      byId(`r-${name}`).addEventListener("input", (event) => { setLimit(name, Number(event.target.value) || null); showLimits(); update(true); });
+      one.slider.addEventListener("input", () => {
+        const place = Number(one.slider.value);
+        setLimit(one, place === one.loose ? null : one.main ? fromRange(place) : place); showLimits(); update(true);
+      });
     }
-    byId("n-main").addEventListener("input", (event) => {
-      if (!readable(event.target)) { return; }
-      const typed = event.target.value === "" ? null : Number(event.target.value);
-      setLimit(MAIN, typed); byId("r-main").value = typed === null ? (mainAtMost ? 1000 : 0) : toRange(typed); update(true);
-    });
-    byId("r-main").addEventListener("input", (event) => {
-      const place = Number(event.target.value);
-      setLimit(MAIN, place === (mainAtMost ? 1000 : 0) ? null : fromRange(place)); showLimits(); update(true);
-    });
     byId("needs").addEventListener("reset", (event) => { event.preventDefault(); begin(); });
     if (byId("epsilon")) { byId("epsilon").addEventListener("change", () => update(false)); }
     if (byId("t-B")) { byId("t-B").addEventListener("input", showCeiling); byId("t-epsilon").addEventListener("input", showCeiling); }
@@ -292,8 +269,7 @@
     showLimits(); update(true);
   }
 
-  byId("fixed").textContent = fixed.length ? "Also asked for, and not to be moved here: " + fixed.map((limit) =>
-    `${limit.metric.replaceAll("_", " ")} of ${limit.at_most === null ? "at least " + limit.at_least : "at most " + limit.at_most}`).join("; ") + "." : "";
+  byId("fixed").textContent = fixed.length ? `Also asked for, and not to be moved here: ${fixed.map((limit) => limit.words).join("; ")}.` : "";
   const epsilons = [...new Set(DATA.cells.map((cell) => cell.epsilon).filter((e) => e !== null))].sort((a, b) => a - b);
   if (byId("epsilon")) { byId("epsilon").append(...epsilons.map((e) => new Option(String(e), String(e)))); }
   listen(); begin();

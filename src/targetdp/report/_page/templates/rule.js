@@ -3,7 +3,7 @@
 
 function recommendRule(DATA) {
   // What is shown and limited may be a difference; what is best is decided by the figure itself.
-  const MAIN = DATA.metric, AIM = DATA.objective, mainAtMost = DATA.better === "smallest";
+  const AIM = DATA.objective, mainAtMost = DATA.better === "smallest";
   const atWorst = (f) => (f[1] === null ? f[0] : f[1]);
   const atBest = (f) => (f[2] === null ? f[0] : f[2]);
   function holds(limit, figure) {
@@ -13,8 +13,7 @@ function recommendRule(DATA) {
     return limit.at_most === null ? end >= limit.at_least : end <= limit.at_most;
   }
   // Limits that have no control of their own stay as they were asked for.
-  const controlled = (limit) => (limit.metric === MAIN ? (limit.at_most !== null) === mainAtMost
-    : DATA.protections.includes(limit.metric) && limit.at_most === null);
+  const controlled = (limit) => DATA.controls.some((one) => one.metric === limit.metric && one.at_most === (limit.at_most !== null));
   const stricter = (a, b) => (a.at_most === null ? a.at_least > b.at_least : a.at_most < b.at_most);
   function good(cell) {
     const value = cell.figures[AIM][0];
@@ -34,6 +33,17 @@ function recommendRule(DATA) {
     return equals.reduce((a, b) => (far(b) > far(a) || (far(b) === far(a) && b.promised_epsilon < a.promised_epsilon) ? b : a));
   }
   return { mainAtMost, atWorst, atBest, holds, controlled, stricter, good, best };
+}
+
+// What somebody typed, as a number: a decimal comma is a decimal comma. null for nothing, NaN for what is no
+// number, or could be two ("9,840": 9840 or 9.84).
+function typedNumber(text) {
+  const plain = text.trim().replace(/(\d)[\s\u00a0\u202f](?=\d)/g, "$1").replace("−", "-");
+  if (plain === "") { return null; }
+  const grouped = /^[+-]?\d{1,3}(,\d{3})+\.\d+$|^[+-]?\d{1,3}(,\d{3}){2,}$/.test(plain);
+  if (!grouped && /^[+-]?[1-9]\d{0,2},\d{3}$/.test(plain)) { return NaN; }
+  const number = grouped ? plain.replaceAll(",", "") : plain.replace(",", ".");
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(number) ? Number(number) : NaN;
 }
 
 // ⌈2/B⌉, right also where the quotient of two floats is not.

@@ -30,6 +30,7 @@ from targetdp.report._page._words import (
     subject_of,
     whole,
     with_interval,
+    worst_hit,
 )
 from targetdp.theorem1 import accuracy_ceiling
 from targetdp.tradeoff import (
@@ -251,6 +252,7 @@ def content(
                 "exchange": [*exchange(estimates, today), *filter(None, [cell.technology.about_attacks])],
                 "crowd": groups.crowd(cell.calibrated_to.B),
                 "groups": groups.of(cell.name),
+                "worst_hit": worst_hit(subject, estimates),
             }
         settings.append(setting)
         watch.advance(1)

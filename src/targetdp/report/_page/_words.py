@@ -324,6 +324,22 @@ def exchange(chosen: Figures, today: Figures) -> list[str]:
     return [*sentences, AT_MOST] if sentences else []
 
 
+def worst_hit(subject: Subject, figures: Figures) -> str:
+    """Which group is hit the hardest, and where its share rises the most; empty if that is not known."""
+    rate, worst, rise = (
+        subject.objective.rate,
+        figures.get("worst_group_rate"),
+        figures.get("worst_group_rise"),
+    )
+    if rate is None or worst is None or rise is None or worst.mean is None or rise.mean is None:
+        return ""
+    hardest, most = ((one.strongest or "a group").replace("=", ": ") for one in (worst, rise))
+    said = f"Hit the hardest: {hardest}, where {percent_up(worst.mean)} {rate.words}."
+    if rise.mean <= 0:
+        return f"{said} In no group does that share rise."
+    return f"{said} The share rises the most in {most}: by {points_up(rise.mean).lstrip('+')} points."
+
+
 def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None) -> str:
     """What no attacker can beat, from the noise alone."""
     if guess_at_B is None or B is None:

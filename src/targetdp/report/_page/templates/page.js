@@ -183,6 +183,7 @@
       return { name: named[i], mean: mean, low: low === null ? mean : low, high: high === null ? mean : high, told: group.told[drawn] };
     }).filter((one) => one.mean !== null));
     give("chart-groups", "zero", [{ x: 0 }]);
+    byId("worst-hit").textContent = chosen === null ? "" : chosen.worst_hit;
     fill("groups", groups.map((group, i) => row([named[i], DATA.groups.of[i][2], ...group.told.map(stacked)])));
   }
 

@@ -186,7 +186,8 @@ def add_spherical_laplace(
 
     It is a normal vector times an independent chi of d + 1 degrees of freedom: mixing N(0, w·I) over
     w ~ Gamma((d + 1)/2, 2·scale²) gives exactly this density. Given its row's chi, every coordinate is
-    a plain normal, so the grid argument of `add_gaussian` carries over.
+    a plain normal, so the grid argument of `add_gaussian` carries over. Two rooms draw it and account for it:
+    `mechanisms/_laplace.py`, and private column scales (`normalization/_scales.py`).
 
     Args:
         signal: Rows; they are rounded to the grid.

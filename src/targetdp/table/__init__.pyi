@@ -6,11 +6,13 @@ from targetdp.table._profile import Column as Column
 from targetdp.table._profile import TableProfile as TableProfile
 from targetdp.table._profile import first_named as first_named
 from targetdp.table._profile import profile_table as profile_table
+from targetdp.table._rows import PeopleRows as PeopleRows
 from targetdp.table._rows import Tally as Tally
 from targetdp.table._rows import check_columns as check_columns
 from targetdp.table._rows import ids_of as ids_of
 from targetdp.table._rows import kept_column as kept_column
 from targetdp.table._rows import numbers_of as numbers_of
+from targetdp.table._rows import read_people as read_people
 from targetdp.table._sink import Sink as Sink
 from targetdp.table._sink import Written as Written
 from targetdp.table._sink import refuse_formulas as refuse_formulas

@@ -1,15 +1,16 @@
 """From a batch of a table to ids and numbers, counting whatever is wrong with it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp._core import Floats
-from targetdp.table._source import is_text
+from targetdp._core import Floats, Progress
+from targetdp.table._source import batch_rows, is_text, open_source
 
 FIRST = 3
 """How many row numbers a message names."""
@@ -215,6 +216,78 @@ def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
         ) from error
     _must_be_unicode(kept, f"kept column {name!r}")
     return kept
+
+
+@dataclass(frozen=True, eq=False)
+class PeopleRows:
+    """A table of numbers about people: row i of ``rows`` is that of ``ids[i]``.
+
+    Args:
+        ids: Everybody's id, each once.
+        rows: Everybody's numbers, a column for each feature.
+
+    Example:
+        >>> people = PeopleRows(pa.array(["ann", "bob"]), np.array([[3.0], [5.0]]))
+        >>> people.rows[people.ids.index("bob").as_py()].tolist()
+        [5.0]
+    """
+
+    ids: pa.StringArray = field(repr=False)
+    rows: Floats = field(repr=False)
+
+
+def read_people(
+    what: str, path: Path, id_column: str, features: Sequence[str], *,
+    progress: Progress, gaps: Mapping[str, float] | None = None,
+) -> PeopleRows:  # fmt: skip
+    r"""Read ids and numbers of a whole table into memory.
+
+    Args:
+        what: What messages call the table: ``"sample"``.
+        path: The table.
+        id_column: The column that identifies a person.
+        features: Columns of numbers.
+        progress: Is told how far reading is.
+        gaps: Constants for missing values, by column.
+
+    Returns:
+        Everybody's id and numbers, in the table's order.
+
+    Raises:
+        ValueError: A column is not there, there are no rows, or something is wrong with ids or values; all of
+            it in one message.
+
+    Example:
+        >>> import tempfile
+        >>> from targetdp._core import Silent
+        >>> file = Path(tempfile.mkdtemp()) / "people.csv"
+        >>> _ = file.write_text("name,calls\nann,3\nbob,5\n")
+        >>> read_people("table", file, "name", ["calls"], progress=Silent()).rows.tolist()
+        [[3.0], [5.0]]
+    """
+    source = open_source(path)
+    check_columns(source.columns, f"{what} {path}", id=[id_column], features=features)
+    progress.phase(f"reading {path.name}", source.count())
+    tally, seen, ids, blocks = Tally(), 0, [], []
+    types = dict.fromkeys(features, pa.float64())
+    for batch in source.batches([id_column, *features], types, batch_rows(len(features))):
+        ids.append(ids_of(batch.column(id_column), id_column, tally, seen))
+        blocks.append(numbers_of(batch, features, dict(gaps or {}), tally, seen))
+        seen += batch.num_rows
+        progress.advance(batch.num_rows)
+    if not seen:
+        raise ValueError(f"{what} {path} has no rows: there is nobody in it")
+    try:
+        tally.raise_if_any()
+    except ValueError as error:
+        reason = str(error).removesuffix(". Nothing was published").replace(" (--impute)", "")
+        raise ValueError(f"{what} {path}: {reason}") from error
+    together = pa.concat_arrays(ids)
+    if (different := pc.count_distinct(together).as_py()) < seen:
+        raise ValueError(
+            f"{what} {path} has {seen - different:,} rows whose id occurs before: one row for each person"
+        )
+    return PeopleRows(together, np.ascontiguousarray(np.concatenate(blocks, axis=1).T))
 
 
 def _must_be_unicode(values: pa.Array, what: str) -> None:

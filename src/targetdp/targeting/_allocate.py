@@ -10,9 +10,10 @@ import pyarrow.compute as pc
 from targetdp._core import Floats, Progress, Silent
 from targetdp.mechanisms import LinearLaw, law_of
 from targetdp.programs import Folds, ScoredProgram, Truths
-from targetdp.release import Certificate
+from targetdp.release import Certificate, certified
+from targetdp.table import read_people
 from targetdp.targeting._denoise import ScoreNoise
-from targetdp.targeting._labelled import LabelledSample, certified, read_released
+from targetdp.targeting._labelled import LabelledSample
 from targetdp.targeting._learn import LearnedWeights, weights_along
 from targetdp.targeting._sample_and_scores import chances_of_rows, chances_of_scores
 
@@ -91,7 +92,7 @@ def read_scores(
     elif proof.made_for is not None:
         reason = f"was made for {proof.made_for}, which standardizes values after the noise"
     else:
-        released = read_released("scores", path, proof, progress or Silent())
+        released = read_people("scores", path, proof.id, proof.released, progress=progress or Silent())
         return PrivateScores(proof, law, released.ids, released.rows[:, 0])
     raise ValueError(f"release {path} {reason}: decide by a release of one score (targetdp score)")
 

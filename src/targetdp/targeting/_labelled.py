@@ -11,65 +11,10 @@ from targetdp._core import Floats, Progress, Silent
 from targetdp.attacks import covariance_of
 from targetdp.mechanisms import NoiseLaw, law_of
 from targetdp.programs import ProgramSettings, ScoredProgram, read_columns
-from targetdp.release import Certificate, certificate_path, read_certificate, verify_release
-from targetdp.table import Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
+from targetdp.release import Certificate, certified
+from targetdp.table import PeopleRows, read_people
 from targetdp.targeting._learn import FEWEST, LearnedWeights, learn_for
 from targetdp.targeting._sample_and_scores import part_of
-
-# A release, read by whoever was handed it: its certificate must hold for the file, then ids and values.
-
-
-@dataclass(frozen=True, eq=False)
-class ReleasedRows:
-    """Row i of ``rows`` is that of ``ids[i]``; columns are those that the certificate says were released."""
-
-    certificate: Certificate
-    ids: pa.StringArray = field(repr=False)
-    rows: Floats = field(repr=False)
-
-
-def certified(what: str, path: Path, given: Path | None, public_key: str | None) -> Certificate:
-    """The certificate of a release, if it holds for the file; ``what`` the release is, for messages."""
-    place = given or certificate_path(path)
-    if not place.exists():
-        raise ValueError(
-            f"{what} {path} has no certificate ({place}): it tells what noise the values have, and without "
-            "it nothing can be learned that knows the noise; ask the data holder for it"
-        )
-    proof = read_certificate(place)
-    checks = verify_release(path, proof, public_key).checks
-    wrong = [f"{check.what}: {check.detail}" for check in checks if check.holds is False]
-    if wrong:
-        raise ValueError(
-            f"certificate {place} does not hold for {what} {path} ({'; '.join(wrong)}): run targetdp verify "
-            "for all checks"
-        )
-    return proof
-
-
-def read_released(what: str, path: Path, proof: Certificate, progress: Progress) -> ReleasedRows:
-    """Ids and released columns, in the certificate's order. An id that is missing, or twice, is refused."""
-    source, columns = open_source(path), proof.released
-    check_columns(source.columns, f"{what} {path}", id=[proof.id], features=columns)
-    progress.phase(f"reading {path.name}", source.count())
-    tally, seen, ids, blocks = Tally(), 0, [], []
-    types = dict.fromkeys(columns, pa.float64())
-    for batch in source.batches([proof.id, *columns], types, batch_rows(len(columns))):
-        ids.append(ids_of(batch.column(proof.id), proof.id, tally, seen))
-        blocks.append(numbers_of(batch, columns, {}, tally, seen))
-        seen += batch.num_rows
-        progress.advance(batch.num_rows)
-    try:
-        tally.raise_if_any()
-    except ValueError as error:
-        raise ValueError(f"{what} {path}: {str(error).removesuffix('. Nothing was published')}") from error
-    together = pa.concat_arrays(ids)
-    if (different := pc.count_distinct(together).as_py()) < seen:
-        raise ValueError(
-            f"{what} {path} has {seen - different:,} rows whose id occurs before: one row for each person"
-        )
-    return ReleasedRows(proof, together, np.concatenate(blocks, axis=1).T)
-
 
 OF_EACH = 1_000.0
 """People whom counts and money are of, where a program file names no population."""
@@ -88,7 +33,7 @@ class LabelledSample:
     program: ScoredProgram
     notes: tuple[str, ...]
     ids: pa.StringArray = field(repr=False)
-    unlabelled: ReleasedRows = field(repr=False)
+    unlabelled: PeopleRows = field(repr=False)
 
     def learn(self, score_variance: float) -> LearnedWeights:
         """Weights for scores that get noise of this variance."""
@@ -142,7 +87,7 @@ def read_labelled(
     progress = progress or Silent()
     proof = certified("sample", sample, certificate, public_key)
     law = _noise(sample, proof)
-    released = read_released("sample", sample, proof, progress)
+    released = read_people("sample", sample, proof.id, proof.released, progress=progress)
     ids, rows = released.ids, released.rows
     given = settings.model_copy(
         update={
@@ -169,7 +114,7 @@ def read_labelled(
     return LabelledSample(
         proof, law, np.ascontiguousarray(rows[here]), part_of(program, known, whole=True),
         _left_out(len(rows) - both, len(known) - both), ids.take(here),
-        ReleasedRows(proof, ids.take(unlabelled), np.ascontiguousarray(rows[unlabelled])),
+        PeopleRows(ids.take(unlabelled), np.ascontiguousarray(rows[unlabelled])),
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from targetdp.release._certificate._contents import Check, file_checks
 from targetdp.release._certificate._page import page
 from targetdp.release._keys import fingerprint_of, is_signed
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._staging import page_path
+from targetdp.release._staging import certificate_path, page_path
 from targetdp.release._weights_file import must_be_plain, must_differ
 
 # Scores of a certificate against their own weights, and what is stated for the people of a sample.
@@ -175,6 +175,35 @@ def verify_release(output: Path, certificate: Certificate, public_key: str | Non
     """
     checks = [*_signature(certificate, public_key), *_page(output, certificate)]
     return Verification((*checks, *file_checks(output, certificate), *verify_guarantee(certificate)))
+
+
+def certified(what: str, release: Path, given: Path | None, public_key: str | None) -> Certificate:
+    """The certificate of a release, if it holds for the file.
+
+    Args:
+        what: What messages call the release: ``"sample"``.
+        release: The released file or folder.
+        given: The certificate's file; by default the one beside the release.
+        public_key: The data holder's public key, if it is known.
+
+    Raises:
+        ValueError: There is none, or it does not hold; the message says what of it.
+    """
+    place = given or certificate_path(release)
+    if not place.exists():
+        raise ValueError(
+            f"{what} {release} has no certificate ({place}): it tells what noise the values have, and "
+            "without it nothing can be learned that knows the noise; ask the data holder for it"
+        )
+    proof = read_certificate(place)
+    checks = verify_release(release, proof, public_key).checks
+    wrong = [f"{check.what}: {check.detail}" for check in checks if check.holds is False]
+    if wrong:
+        raise ValueError(
+            f"certificate {place} does not hold for {what} {release} ({'; '.join(wrong)}): run targetdp "
+            "verify for all checks"
+        )
+    return proof
 
 
 def verify_in_ledger(c: Certificate, path: Path) -> Iterator[Check]:

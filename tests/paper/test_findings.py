@@ -224,10 +224,10 @@ def test_k_anonymity_promises_nothing_and_lets_values_be_guessed(togo: Found) ->
 
 
 def test_an_insider_sees_through_k_anonymity_and_through_little_noise(togo: Found, nigeria: Found) -> None:
-    """Not in the paper, whose attacker gets the table without ids. Who knows whose row it is gets far more.
+    """Not in the paper, whose attacker gets the table without ids: who knows whose row it is gets far more.
 
-    Against her groups of two protect least of all that is compared here, less than the least noise at the
-    paper's B and far less than the printed noise at any; noise that her guesses get through at small B.
+    The paper's B with the least noise leaves her less than a quarter of failures, groups of two no more; the
+    printed noise protects from her at every B, and better than groups of two.
     """
     for found, B in ((togo, 0.25), (nigeria, 0.1)):
         assert mean(found(STATUS_QUO, None, "insider_inference")) == 0
@@ -235,11 +235,12 @@ def test_an_insider_sees_through_k_anonymity_and_through_little_noise(togo: Foun
             mean(found(LEAST_NOISE, B, metric)) for metric in ("attribute_inference", "insider_inference")
         )
         assert stranger > 0.9
-        assert insider < 0.5
+        assert insider < 0.3
         assert mean(found(LEAST_NOISE, B, "inference")) == insider
         for noisy in NOISY:
             scores = [found(noisy, B, "insider_inference") for B in DISTANCES]
-            assert all(below(lower, higher) for lower, higher in pairwise(scores[:4]))
+            assert below(scores[0], scores[1])
+            assert all(mean(lower) < mean(higher) for lower, higher in pairwise(scores[:4]))
         alike = found(MONDRIAN, None, "insider_inference")
         assert mean(alike) < 0.3
         assert all(below(alike, found(PROJECTION, each, "insider_inference")) for each in DISTANCES)

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from targetdp._core import Progress, Silent, percent_up, up
 from targetdp.attacks import in_a_sentence
 from targetdp.programs import MARK as FOR_THE_HOLDER
-from targetdp.report._first_look import quick_look
 from targetdp.report._page._promise import at_distances, profiles
 from targetdp.report._page._words import (
     PROTECTIONS,
@@ -27,6 +26,7 @@ from targetdp.report._page._words import (
     exchange,
     label,
     points_up,
+    quick_look,
     subject_of,
     whole,
     with_interval,

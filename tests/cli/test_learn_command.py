@@ -200,3 +200,14 @@ def test_scores_are_not_learned_from(folder: Path) -> None:
         ran = cli("learn", "scores.parquet", "labels.csv", *QUICK, "--force")
     assert ran.code == 2
     assert "holds scores (score), not features" in words(ran.err)
+
+
+def test_weights_for_laplace_noise_on_the_score(folder: Path) -> None:
+    """Weights and what to expect of them are for the noise that will be added; unknown noise is refused."""
+    least = learn(*QUICK, "--json").json
+    laplace = learn(*QUICK, "--json", "--mechanism", "spherical-laplace", "--force").json
+    assert least["scores"]["mechanism"] == "staircase"
+    assert laplace["scores"]["mechanism"] == "spherical-laplace"
+    refused = learn(*QUICK, "--mechanism", "quietest", "--force")
+    assert refused.code == 2
+    assert "mechanism = 'quietest' is not one of" in words(refused.err)

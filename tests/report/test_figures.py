@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -25,6 +26,7 @@ from PIL import Image
 import targetdp
 from support.release import cli, words
 from support.tradeoff import TINY, study, sweep
+from targetdp._core import down
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import noise_mechanisms
 from targetdp.programs import MARK
@@ -36,6 +38,7 @@ from targetdp.report import (
     draw_all,
     epsilon_curves,
     epsilon_figure,
+    first_look,
     noise_figure,
     read_program,
     save_figures,
@@ -48,7 +51,7 @@ from targetdp.report._figures._curves import TOGO, EpsilonCurves, NoiseCompariso
 from targetdp.report._figures._drawing import Drawn, rendered
 from targetdp.report._figures._style import SMALL, WHITE, delta_words, epsilon_words, printable, short
 from targetdp.report._figures._style import applied as style
-from targetdp.tradeoff import Estimate, run
+from targetdp.tradeoff import INSIDER, STRANGER, Estimate, run
 
 GRID = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
 Kinds = tuple[str, ...]
@@ -322,6 +325,56 @@ def test_up_is_better_and_right_is_private_in_every_panel() -> None:
     assert "Profit ($)" in figure.axes[1].get_ylabel()
 
 
+def test_inference_is_the_best_attackers_and_the_papers_own_stands_in_the_note() -> None:
+    """The middle panel once drew the stranger's figure, which flatters."""
+    one = choose(program(mechanisms=("least-noise", "score")))
+    figure = tradeoff_figure([one])
+    panel = figure.axes[1]
+    release = one.targeted("least-noise")
+    assert release is not None
+    places = {round(float(x), 9) for line in panel.lines for x in np.atleast_1d(line.get_xdata())}
+    own, papers = (release.figure(name).mean or 0.0 for name in ("inference", "attribute_inference"))
+    assert round(own, 9) in places
+    assert round(papers, 9) not in places
+    assert panel.get_title(loc="left") == "B  Inference (best attacker)"
+    note = words(next(text.get_text() for text in drawn_texts(figure) if "Claimed" in text.get_text()))
+    assert INSIDER in note
+    assert STRANGER in note
+    assert f"Targeted DP by least noise {down(own)}, the paper's {down(papers)}" in note
+    for draw in (tradeoff_figure, accuracy_figure):
+        note = words(" ".join(text.get_text() for text in drawn_texts(draw([one]))))
+        assert "least noise at B = 0.25 77.2% and 100.0%; least noise at B = 2 77.2% and 100.0%" in note
+        assert "score at B = 0.25 97.0% and 100.0%" in note
+
+
+def test_one_guarantee_leaves_very_different_guesses(curves: EpsilonCurves) -> None:
+    note = words(" ".join(text.get_text() for text in drawn_texts(epsilon_figure(curves))))
+    assert "right, at distance B and at distance 2: projection as printed 53.8% and 77.5%;" in note
+    assert "spherical Laplace 77.2% and 100.0%." in note
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_a_quick_look_says_so_in_every_figure_that_is_drawn_from_it(quick: bool) -> None:
+    reasons = ("5 simulations of each release with noise", "these people are invented")
+    shown = [choose(program(first_look=reasons if quick else ())), choose(program("lending"))]
+    flag = f"Quick look, nothing to decide by: small aid: {reasons[0]}; small aid: {reasons[1]}."
+    for draw in (accuracy_figure, tradeoff_figure):
+        one = Drawn("a", "A", draw(shown), False, first_look(shown))
+        must_be_readable(one.figure)
+        assert (flag in words(" ".join(text.get_text() for text in drawn_texts(one.figure)))) == quick
+        image = Image.open(io.BytesIO(rendered(one, "png")))
+        assert (flag in image.info.get("Description", "")) == quick
+        assert (flag.encode() in rendered(one, "svg")) == quick
+
+
+def test_a_quick_look_and_the_mark_stand_together() -> None:
+    figure = accuracy_figure([choose(program(first_look=("3 simulations",), **CONFIDENTIAL))])
+    must_be_readable(figure)
+    said = words(" ".join(text.get_text() for text in drawn_texts(figure)))
+    assert MARK in said
+    assert "Quick look, nothing to decide by: 3 simulations." in said
+
+
 def test_stars_and_curves_are_where_the_figures_are() -> None:
     one = choose(program())
     axes = tradeoff_figure([one]).axes[0]
@@ -358,7 +411,7 @@ def test_points_carry_their_B() -> None:
 
 
 def test_a_panel_without_figures_says_so() -> None:
-    figure = tradeoff_figure([choose(without(program(), "attribute_inference"))])
+    figure = tradeoff_figure([choose(without(program(), "inference"))])
     said = [any("not measured" in text.get_text() for text in axes.texts) for axes in figure.axes]
     assert said == [False, True, False]
 
@@ -694,7 +747,7 @@ def test_a_sweep_is_read_as_it_was_run(swept: tuple[Path, Path]) -> None:
     assert (lending.metric, lending.unit, lending.scales) == ("profit", "€", None)
     assert lending.for_the_data_holder_only
     assert not aid.for_the_data_holder_only
-    assert aid.status_quo.figure("accuracy").low is None
+    assert aid.status_quo.figure("accuracy").low is not None  # it knows sampling, with one simulation too
     assert choose(lending).B == 0.1
     assert choose(lending).epsilon == 3.4  # of 3.4 and 3.9
     assert aid.chance == pytest.approx(1 - 2 * 0.3 * 0.7)
@@ -711,6 +764,9 @@ def test_the_command_draws_writes_and_says_what(
     assert one.code == 0, one.err
     record = json.loads(one.out)
     assert record["for_the_data_holder_only"] is False
+    assert record["first_look"] == list(read_program(aid).first_look)
+    assert "these people are invented" in record["first_look"]
+    assert "Quick look, nothing to decide by: 1 simulation of each" in words(one.err)
     assert {file for figure in record["figures"] for file in figure["files"]} == files
     assert MARK not in words(one.out + one.err)
     both = cli("figures", aid, lending, "--out", tmp_path / "both")

@@ -148,6 +148,20 @@ def test_a_stranger_who_guesses_best_is_called_one() -> None:
     assert told[0].startswith("Guesses at a hidden value by a stranger, the best that we ran, failed 40%")
 
 
+def test_the_worst_hit_group_is_named() -> None:
+    figures = {
+        "worst_group_rate": Estimate(0.7277, 0.7, 0.75, "region=Lomé"),
+        "worst_group_rise": Estimate(0.4321, 0.4, 0.5, "region=Savanes"),
+    }
+    assert answer.worst_hit(aid(), figures) == (
+        "Hit the hardest: region: Lomé, where 72.8% of the poor are missed. The share rises the most in "
+        "region: Savanes: by 43.3 points."
+    )
+    none = figures | {"worst_group_rise": Estimate(-0.01, -0.02, 0.01, "region=Savanes")}
+    assert answer.worst_hit(aid(), none).endswith("In no group does that share rise.")
+    assert answer.worst_hit(aid(), {}) == ""
+
+
 def test_the_page_says_who_an_insider_and_a_stranger_are() -> None:
     assert INSIDER in answer.EXPLAINED["inference"]
     assert STRANGER in answer.EXPLAINED["inference"]

@@ -431,6 +431,8 @@ def test_numbers_for_people() -> None:
         (0.93234, "best_guess", "93.3%", "93.3%"),
         (0.93301, "best_guess_at_2", "93.4%", "93.4%"),
         (0.4001, "worst_group_rate", "40.1%", "40.1%"),
+        (0.1001, "worst_group_rise", "10.1 points", "10.1 points"),
+        (-0.0512, "worst_group_rise", "-5.1 points", "-5.1 points"),
         (3.99990001, "exact_epsilon", "4", "4"),
     ],
 )
@@ -565,3 +567,22 @@ def test_sampling_does_not_make_a_worse_setting_equally_good(tmp_path: Path) -> 
     )
     assert found.chosen.name == best.name
     assert {quiet, loud} <= {one.name for one in found.results}
+
+
+def test_words_of_limits_on_groups() -> None:
+    assert Constraint("worst_group_rate", at_most=0.4).words == (
+        "the share left out in the worst-hit group of at most 40%"
+    )
+    assert Constraint("worst_group_rise", at_most=0.07).words == (
+        "the largest rise of the share left out in a group of at most 7 points"
+    )
+
+
+def test_a_quick_look_cannot_be_struck_out(folder: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    record = json.loads((folder / "run.json").read_text())
+    (copy / "run.json").write_text(json.dumps(record | {"first_look": []}))
+    (copy / "summary.parquet").write_bytes((folder / "summary.parquet").read_bytes())
+    with pytest.raises(ValueError, match="changed by hand"):
+        asked(copy, Constraint("singling_out", at_least=0.8))

@@ -233,4 +233,5 @@ def test_its_release_file_asks_for_both_noises(tmp_path: Path) -> None:
     assert found.release is not None
     assert make_settings(tomllib.loads(found.release)).mechanism == "spherical-laplace"
     assert "# 1. targetdp privatize --mechanism least-noise, for the labelled sample only" in found.release
+    assert "# 2. targetdp learn --mechanism spherical-laplace" in found.release
     assert "# 3. targetdp score" in found.release

@@ -8,7 +8,18 @@ from rich.table import Table
 from rich.text import Text
 
 from targetdp._core import up
-from targetdp.cli._console import Bar, PublicKey, cells, emit, must_be_free, out, save_text, tell, warn
+from targetdp.cli._console import (
+    Bar,
+    PublicKey,
+    audited,
+    cells,
+    emit,
+    must_be_free,
+    out,
+    save_text,
+    tell,
+    warn,
+)
 
 HEADER = """\
 # Weights for targetdp score, learned by targetdp learn.
@@ -53,6 +64,9 @@ def learn(
         typer.Option(help="ε of the noise on a score; default: the sample's, less what its scales cost"),
     ] = None,
     delta: Annotated[float | None, typer.Option(help="δ of the scores; default: likewise")] = None,
+    mechanism: Annotated[
+        str, typer.Option(help="noise on a score, as targetdp score will add it", autocompletion=audited)
+    ] = "least-noise",
     confidence: Annotated[float, typer.Option(help="of the intervals")] = 0.95,
     seed: Annotated[int, typer.Option(help="of the samples that intervals are made from")] = 0,
     force: Annotated[bool, typer.Option(help="replace a weights file that exists")] = False,
@@ -80,8 +94,10 @@ def learn(
         )  # fmt: skip
         asked, notes = _asked(found.certificate, B, epsilon, delta)
         bar.phase("learning", None)
-        plan = plan_scores(found, asked, np.random.default_rng(seed), confidence=confidence)
-        others = compare_epsilons(found, asked, np.random.default_rng(seed))
+        plan = plan_scores(
+            found, asked, np.random.default_rng(seed), mechanism=mechanism, confidence=confidence
+        )
+        others = compare_epsilons(found, asked, np.random.default_rng(seed), mechanism=mechanism)
     facts = {"release": found.certificate.release, "program": settings.kind, "asked": str(plan.guarantee)}
     text = weights_text(found.certificate.features, [_short(plan.w)], learned=facts)
     save_text(weights, HEADER + text)

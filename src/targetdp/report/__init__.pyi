@@ -18,4 +18,4 @@ from targetdp.report._page._content import content as content
 from targetdp.report._page._promise import at_distances as at_distances
 from targetdp.report._page._promise import profiles as profiles
 from targetdp.report._page._render import page as page
-from targetdp.report._first_look import quick_look as quick_look
+from targetdp.report._page._words import quick_look as quick_look

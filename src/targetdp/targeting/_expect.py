@@ -7,7 +7,7 @@ import numpy as np
 
 from targetdp._core import Floats, check
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LARGEST_EPSILON, SMALLEST_EPSILON, NoiseLaw, least_noise
+from targetdp.mechanisms import LARGEST_EPSILON, LEAST_NOISE, SMALLEST_EPSILON, NoiseLaw, least_noise
 from targetdp.programs import CONFIDENCE, ScoredProgram
 from targetdp.targeting._denoise import ScoreNoise
 from targetdp.targeting._labelled import LabelledSample
@@ -230,15 +230,17 @@ def plan_scores(
     guarantee: Guarantee,
     rng: np.random.Generator,
     *,
+    mechanism: str = LEAST_NOISE,
     confidence: float = CONFIDENCE,
     redrawn: int = REDRAWN,
 ) -> ScorePlan:
-    """The least noise on one score for a guarantee, the weights that know it, and what to expect of both.
+    """The noise on one score for a guarantee, the weights that know it, and what to expect of both.
 
     Args:
         sample: The private sample with its labels.
         guarantee: The guarantee of the scores.
         rng: Draws the samples of the intervals.
+        mechanism: That of the noise on a score, by name; whichever needs the least unless given.
         confidence: Of the intervals.
         redrawn: How many samples an interval is made from; 0 for none.
 
@@ -255,18 +257,20 @@ def plan_scores(
         'staircase'
     """
     choice = least_noise(guarantee, 1)
-    noise = ScoreNoise.of(choice.mechanism.law(1), COARSE)
+    name = choice.name if mechanism == LEAST_NOISE else check.choice("mechanism", mechanism, choice.possible)
+    score_mechanism = choice.possible[name]
+    noise = ScoreNoise.of(score_mechanism.law(1), COARSE)
     weights = sample.learn(noise.variance)
     expectation = expect(
         sample.program, weights, noise, rng, law=sample.law, confidence=confidence, redrawn=redrawn
     )
-    kept = choice.mechanism.guarantee
+    kept = score_mechanism.guarantee
     promised = guarantee if kept.is_at_least(guarantee) else kept
-    return ScorePlan(promised, choice.name, weights, expectation)
+    return ScorePlan(promised, name, weights, expectation)
 
 
 def compare_epsilons(
-    sample: LabelledSample, guarantee: Guarantee, rng: np.random.Generator
+    sample: LabelledSample, guarantee: Guarantee, rng: np.random.Generator, *, mechanism: str = LEAST_NOISE
 ) -> tuple[ScorePlan, ...]:
     """What other ε would buy: `plan_scores` with multiples of it, as far as there is noise for them.
 
@@ -274,6 +278,7 @@ def compare_epsilons(
         sample: The private sample with its labels.
         guarantee: The guarantee whose ε is multiplied.
         rng: As for `plan_scores`.
+        mechanism: As for `plan_scores`.
 
     Returns:
         A plan for each multiple from a quarter to four times ε, without intervals.
@@ -287,6 +292,6 @@ def compare_epsilons(
     """
     each = (Guarantee(guarantee.B, guarantee.epsilon * by, guarantee.delta) for by in TIMES)
     return tuple(
-        plan_scores(sample, one, rng, redrawn=0) for one in each
+        plan_scores(sample, one, rng, mechanism=mechanism, redrawn=0) for one in each
         if SMALLEST_EPSILON <= one.epsilon <= LARGEST_EPSILON
     )  # fmt: skip

@@ -15,7 +15,7 @@ from scipy.special import expit, ndtr
 
 from targetdp._core import Floats, check
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LEAST_NOISE, NoiseMechanism, Scores, least_noise, noise_mechanisms
+from targetdp.mechanisms import LEAST_NOISE, NoiseMechanism, Scores, least_noise
 from targetdp.programs import Folds, Logistic, Program, Ridge, ScoredProgram, Task, Truths, values_of
 from targetdp.targeting._denoise import ScoreNoise, TargetScale
 from targetdp.targeting._learn import FEWEST, LearnedWeights, learn_for
@@ -236,11 +236,8 @@ class SampleAndScores:
         cls, sample: Guarantee, scores: Guarantee, dimensions: int, *, mechanism: str = LEAST_NOISE
     ) -> "SampleAndScores":
         """The least noise for the sample's guarantee, and for that of the scores, or a named one's."""
-        noise = (
-            least_noise(scores, 1).mechanism
-            if mechanism == LEAST_NOISE
-            else noise_mechanisms()[mechanism](scores)
-        )
+        choice = least_noise(scores, 1)
+        noise = choice.possible[choice.name if mechanism == LEAST_NOISE else mechanism]
         return cls(dimensions, least_noise(sample, dimensions).mechanism, noise, ScoreNoise.of(noise.law(1)))
 
     @property

@@ -91,7 +91,7 @@ class Constraint:
             low, high = known.between
             remedy = f"{known.words} is from {low:g} to {high:g}"
             check.number(self.metric, limit, at_least=low, at_most=high, remedy=remedy)
-        if known.kind == "chance" and self.at_most is None:
+        if known.kind in {"chance", "points"} and self.at_most is None:
             raise ValueError(f"{self.metric}: {known.words} should be small: give at_most")
 
     @property

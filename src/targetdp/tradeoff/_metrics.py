@@ -35,7 +35,7 @@ STRANGER = "A stranger gets the released table without ids."
 INSIDER = "An insider knows whose row or score it is, the noise, and all columns but one."
 """Who guesses at the last column in `insider_inference`."""
 
-_Kind = Literal["protection", "chance", "epsilon", "amount"]
+_Kind = Literal["protection", "chance", "points", "epsilon", "amount"]
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ _METRICS = {
     "best_guess_at_2": _Metric("the best guess of any attacker at distance 2", "chance", (0.5, 1.0)),
     "exclusion_rate": _Metric("the share of the poor who are missed", "chance", _SHARE),
     "refusal_rate": _Metric("the share refused of those who would repay", "chance", _SHARE),
-    "worst_group_rate": _Metric("the share missed in the worst-hit group", "chance", _SHARE),
-    "worst_group_rise": _Metric("the rise of the share missed in any group", "chance", (-1.0, 1.0)),
+    "worst_group_rate": _Metric("the share left out in the worst-hit group", "chance", _SHARE),
+    "worst_group_rise": _Metric("the largest rise of the share left out in a group", "points", (-1.0, 1.0)),
     "exact_epsilon": _Metric("true ε", "epsilon"),
     "extra_exclusion_errors": _Metric("exclusion errors beyond those of the status quo"),
 }  # fmt: skip
@@ -115,6 +115,8 @@ def shown(value: float | None, metric: str = "", *, percent: bool = False) -> st
         return up(value, 4)
     if kind == "chance":
         return percent_up(value)
+    if kind == "points":
+        return f"{percent_up(value)[:-1]} points"
     if kind == "protection":
         return f"{down(100 * value, 1)}%" if percent else down(value)
     return _amount(value)
@@ -122,7 +124,9 @@ def shown(value: float | None, metric: str = "", *, percent: bool = False) -> st
 
 def shown_limit(value: float, metric: str) -> str:
     """A limit that somebody set, with all its digits: rounding it either way would claim another."""
-    return f"{100 * value:.10g}%" if metric_of(metric).kind == "chance" else f"{value:,.10g}"
+    units = {"chance": "%", "points": " points"}
+    unit = units.get(metric_of(metric).kind)
+    return f"{value:,.10g}" if unit is None else f"{100 * value:.10g}{unit}"
 
 
 def is_share(metric: str) -> bool:

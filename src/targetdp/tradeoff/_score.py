@@ -172,7 +172,8 @@ class ScoreWithLaplaceNoise(Score):
         Score.release_steps[0],
         f"1. targetdp privatize --mechanism {LEAST_NOISE}, for the labelled sample only (with a ledger: "
         "--part sample)",
-        *Score.release_steps[2:],
+        "2. targetdp learn --mechanism spherical-laplace, by whoever has the labels: it makes a weights file",
+        *Score.release_steps[3:],
     )
     score_noise = "spherical-laplace"
 

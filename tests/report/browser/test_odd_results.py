@@ -29,19 +29,20 @@ def test_one_setting_one_column_one_simulation_and_no_groups(opened: Opened) -> 
     assert text(page, "#verdict") == "1 of 1 settings meets your limits."
     assert page.locator("#settings tbody tr").count() == 1
     answer = text(page, "#answer")
-    assert "poor people would be missed out of 150 people; today" in answer  # no interval
+    assert "poor people would be missed (95% interval: " in answer  # it knows sampling
     assert "one of two at distance B = 2" in answer
     assert "For the two most different people" not in answer  # they are those at distance 2
     assert "It is the only cell that satisfies every constraint" in str(
         page.locator("#answer details").text_content()
     )
     assert "hidden value" not in answer  # one column: nothing to infer from
-    assert "“Hidden values not guessed” was not measured in this sweep." in text(page, "#tradeoff")
+    assert "“Hidden values not guessed, even by an insider” was not measured in this sweep." in text(
+        page, "#tradeoff"
+    )
     assert page.locator("#tradeoff figure").count() == 2
-    assert page.locator("#needs input[type=range]").count() == 3
+    assert page.locator("#needs input[type=range]").count() == 4  # no groups, nothing to infer
     assert "run without groups" in text(page, "#who")
     assert page.locator("#who svg").count() == 0
-    assert "95% interval" not in text(page, "#picked").replace("by the 95% interval", "")
     assert page.locator("#chart-singling_out [aria-roledescription=point]").count() == 2
     page.locator("#n-main").fill("-1000")
     assert "None of the 1 settings meets all of your limits" in text(page, "#verdict")
@@ -96,20 +97,20 @@ def test_figures_that_are_undefined(opened: Opened, page_of: Recipe) -> None:
     assert text(page, "#verdict") == f"{many} of {many} settings meet your limits."
     values = page.locator("#settings tbody td:nth-child(4)").all_inner_texts()
     lost = values.count("–")
-    assert lost == 5
+    assert lost == 6
     assert values[-lost:] == ["–"] * lost  # what is unknown is not best
     assert "undefined" not in text(page, "#answer-cost")
     page.locator("#settings tbody input").last.check()
     assert "How many more poor people would be missed is undefined." in text(page, "#picked")
-    assert "hidden value" not in text(page, "#picked")  # that attack has no figure
+    assert "Guesses at a hidden value" not in text(page, "#picked")  # that attack has no figure
     shown = page.locator("#chart-singling_out [aria-roledescription=point]").count()
     assert 0 < shown < len(made.cells)
-    assert page.locator("#chart-attribute_inference [aria-roledescription=point]").count() == 0
+    assert page.locator("#chart-inference [aria-roledescription=point]").count() == 0
     page.locator("#n-main").fill("1000000")
     assert text(page, "#verdict") == f"{many - lost} of {many} settings meet your limits."
     page.locator("#n-main").fill("")
-    page.locator("#n-attribute_inference").fill("0")
-    assert "“hidden values not guessed” rules out the most" in text(page, "#verdict")
+    page.locator("#n-inference").fill("0")
+    assert "“hidden values not guessed, even by an insider” rules out the most" in text(page, "#verdict")
 
 
 def test_nothing_to_choose_from(opened: Opened) -> None:

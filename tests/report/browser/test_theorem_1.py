@@ -70,7 +70,7 @@ def test_the_chosen_setting_has_its_own_ceiling(opened: Opened, page_of: Recipe)
         cell = cells[name]
         page.locator(f'#settings input[value="{list(cells).index(name)}"]').check()
         said = page.locator("#ceiling-said").inner_text()
-        epsilon = float(said.split("ε = ")[1].split(")")[0])
+        epsilon = float(said.split("ε = ")[1].split(",")[0])
         assert epsilon == cell.epsilon or cell.mechanism == "projection"  # its release has another ε
         truth = accuracy_ceiling(Guarantee(cell.B or 0.0, epsilon, cell.delta or 0.0))
         shown = float(said.split("γ = ")[1].split(":")[0].rstrip("."))

@@ -257,8 +257,10 @@ def intervals(shown: Sequence[ShownCells], *, attacks: bool) -> str:
     """What the intervals know; an attack on a release that was tried once has its own."""
     counts = list(dict.fromkeys(one.program.simulations for one in shown))
     if counts == [1]:
-        once = "Every release was tried once: how others would vary is not known"
-        return f"{once}, and whiskers are the attacks' own 95% intervals." if attacks else f"{once}."
+        return (
+            "Every release was tried once: how other noise would come out is not known. Whiskers: 95% "
+            "intervals that know other samples of people."
+        )
     many = " and ".join(f"{count:,}" for count in counts)
     means = f"Whiskers: 95% intervals over {many} simulations (other noise, and other samples of people)"
     if not attacks:

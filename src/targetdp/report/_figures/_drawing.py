@@ -19,7 +19,7 @@ from targetdp._files import sync_folder, write_new
 from targetdp.programs import MARK
 from targetdp.report._figures._choice import SweptProgram, choose, first_look
 from targetdp.report._figures._style import applied
-from targetdp.report._first_look import quick_look
+from targetdp.report._page._words import quick_look
 
 _Draw = TypeVar("_Draw", bound=Callable[..., Figure])
 

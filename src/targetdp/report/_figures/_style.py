@@ -26,7 +26,7 @@ from matplotlib.text import Text
 
 from targetdp.mechanisms import LEAST_NOISE
 from targetdp.programs import MARK
-from targetdp.report._first_look import quick_look
+from targetdp.report._page._words import quick_look
 from targetdp.tradeoff import PROJECTION, technologies
 
 # Numbers as they are printed in a figure. What a guarantee says is rounded to the safe side only.

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 from targetdp._core import Progress, Silent, percent_up, up
 from targetdp.attacks import in_a_sentence
 from targetdp.programs import MARK as FOR_THE_HOLDER
-from targetdp.report._first_look import quick_look
 from targetdp.report._page._promise import at_distances, profiles
 from targetdp.report._page._words import (
     PROTECTIONS,
@@ -27,9 +26,11 @@ from targetdp.report._page._words import (
     exchange,
     label,
     points_up,
+    quick_look,
     subject_of,
     whole,
     with_interval,
+    worst_hit,
 )
 from targetdp.theorem1 import accuracy_ceiling
 from targetdp.tradeoff import (
@@ -251,6 +252,7 @@ def content(
                 "exchange": [*exchange(estimates, today), *filter(None, [cell.technology.about_attacks])],
                 "crowd": groups.crowd(cell.calibrated_to.B),
                 "groups": groups.of(cell.name),
+                "worst_hit": worst_hit(subject, estimates),
             }
         settings.append(setting)
         watch.advance(1)

@@ -1,7 +1,7 @@
 """What a page says in plain words: numbers, names, and what a setting costs the program and gives people."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -87,7 +87,7 @@ EXPLAINED = {
 
 
 @dataclass(frozen=True)
-class Column:
+class ShownFigure:
     """A figure of every setting that tables show: its heading and how its values are told.
 
     ``limit`` is what stands beside its control, where it has one; a value of ``at_most`` or at least so much
@@ -112,15 +112,15 @@ class Column:
         }  # fmt: skip
 
 
-def columns_of(subject: "Subject") -> tuple[Column, ...]:
+def columns_of(subject: "Subject") -> tuple[ShownFigure, ...]:
     """Every figure that tables show, in their order; a sweep may lack some."""
     protections = [
-        Column(name, heading, partial(shown, metric=name), f"{heading}: at least")
+        ShownFigure(name, heading, partial(shown, metric=name), f"{heading}: at least")
         for name, heading in PROTECTIONS.items()
     ]
-    own = [Column(name, heading, partial(shown, metric=name)) for name, heading in PAPERS_OWN.items()]
+    own = [ShownFigure(name, heading, partial(shown, metric=name)) for name, heading in PAPERS_OWN.items()]
     best_guess, at_2 = (
-        Column(name, heading, partial(shown, metric=name), limit, at_most=True, low=0.5)
+        ShownFigure(name, heading, partial(shown, metric=name), limit, at_most=True, low=0.5)
         for name, heading, limit in (
             (
                 "best_guess",
@@ -135,13 +135,17 @@ def columns_of(subject: "Subject") -> tuple[Column, ...]:
         share = f"In the worst-hit group at most so large a share {rate.words}"
         rise = "In no group does that share rise by more than (0.1: ten points)"
         groups = [
-            Column("worst_group_rate", f"Worst-hit group: {rate.words}", percent_up, share, at_most=True),
-            Column("worst_group_rise", "Largest rise in a group, in points", points_up, rise, at_most=True),
+            ShownFigure(
+                "worst_group_rate", f"Worst-hit group: {rate.words}", percent_up, share, at_most=True
+            ),
+            ShownFigure(
+                "worst_group_rise", "Largest rise in a group, in points", points_up, rise, at_most=True
+            ),
         ]
-    main = Column(
+    main = ShownFigure(
         subject.metric, subject.axis, subject.in_words, subject.limit, at_most=subject.better == "smallest"
     )
-    accuracy = Column("accuracy", "accuracy", down)
+    accuracy = ShownFigure("accuracy", "accuracy", down)
     return (main, accuracy, *protections[:2], *own, *protections[2:], best_guess, at_2, *groups)
 
 
@@ -195,6 +199,11 @@ def glossary() -> dict[str, str]:
     before = list(_GLOSSARY).index("Status quo, today") + 1
     items = list(_GLOSSARY.items())
     return dict(items[:before]) | explained | dict(items[before:])
+
+
+def quick_look(reasons: Sequence[str]) -> str:
+    """What a page or a figure of a quick look says at its top, with the reasons why it is one."""
+    return f"Quick look, nothing to decide by: {'; '.join(reasons)}."
 
 
 # The answer: what a setting costs the program, and what people get in exchange.
@@ -322,6 +331,22 @@ def exchange(chosen: Figures, today: Figures) -> list[str]:
             + ("" if stranger is None else f" As in the paper (a stranger): {_often(stranger)}.")
         )
     return [*sentences, AT_MOST] if sentences else []
+
+
+def worst_hit(subject: Subject, figures: Figures) -> str:
+    """Which group is hit the hardest, and where its share rises the most; empty if that is not known."""
+    rate, worst, rise = (
+        subject.objective.rate,
+        figures.get("worst_group_rate"),
+        figures.get("worst_group_rise"),
+    )
+    if rate is None or worst is None or rise is None or worst.mean is None or rise.mean is None:
+        return ""
+    hardest, most = ((one.strongest or "a group").replace("=", ": ") for one in (worst, rise))
+    said = f"Hit the hardest: {hardest}, where {percent_up(worst.mean)} {rate.words}."
+    if rise.mean <= 0:
+        return f"{said} In no group does that share rise."
+    return f"{said} The share rises the most in {most}: by {points_up(rise.mean).lstrip('+')} points."
 
 
 def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None) -> str:

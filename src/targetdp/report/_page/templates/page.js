@@ -170,7 +170,7 @@
     fill("people", profiles.map((told, i) => row([DATA.features[i], ...told], told[0] === told[1] ? "" : "fits")));
     if (byId("ceiling-said")) {
       byId("ceiling-said").textContent = chosen === null ? ""
-        : `The chosen setting (B = ${chosen.promise.B}, ε = ${chosen.promise.epsilon}) has a ceiling of γ = ${roundedUp(chosen.ceiling)}${chosen.ceiling > 0.999 ? ": Theorem 1 rules out next to nothing here" : ""}.`;
+        : `The chosen setting (${chosen.promise_told}) has a ceiling of γ = ${roundedUp(chosen.ceiling)}${chosen.ceiling > 0.999 ? ": Theorem 1 rules out next to nothing here" : ""}.`;
       give("chart-ceiling", "chosen", chosen === null ? [] : [{ B: chosen.promise.B, ceiling: chosen.ceiling, told: roundedUp(chosen.ceiling), label: chosen.label, name: "chosen" }]);
     }
   }
@@ -183,6 +183,7 @@
       return { name: named[i], mean: mean, low: low === null ? mean : low, high: high === null ? mean : high, told: group.told[drawn] };
     }).filter((one) => one.mean !== null));
     give("chart-groups", "zero", [{ x: 0 }]);
+    byId("worst-hit").textContent = chosen === null ? "" : chosen.worst_hit;
     fill("groups", groups.map((group, i) => row([named[i], DATA.groups.of[i][2], ...group.told.map(stacked)])));
   }
 

@@ -50,7 +50,7 @@ def test_every_attack_has_its_answer() -> None:
     attacks = {
         name.split(".")[1]
         for name, returns in functions().items()
-        if returns == "Protection" and not name.startswith("_protection.")
+        if returns == "Protection" and not name.startswith(("_protection.", "_together."))
     }
     assert "distinguishing" in attacks
     assert attacks | {"neighborhood"} == set(ANSWERS)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -62,8 +63,10 @@ class JoinedTables:
         holdout: People who are not in the release, in the same units.
         certificate: The release's certificate, if it has one.
         notes: What a reader of the results should know.
-        places: The rows' places in the original table, by which people meet in two releases.
+        places: The rows' places in the original table, by which people meet in several releases; without
+            them row i is the same person in all.
         rows_before_scoring: The rows that scores were made of, where scores were released.
+        ids: The ids that stand in the release, in clear or as pseudonyms; None for a table without ids.
 
     Example:
         >>> tables = JoinedTables(("calls",), np.array([[0.3], [0.5]]), np.array([[0.4], [0.1]]))
@@ -79,6 +82,20 @@ class JoinedTables:
     notes: tuple[str, ...] = ()
     places: Integers = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
     rows_before_scoring: RowsBeforeScoring | None = field(repr=False, default=None)
+    ids: pa.StringArray | None = field(repr=False, default=None)
+
+    @property
+    def ids_are(self) -> Literal["in clear", "pseudonyms", "not released"]:
+        """How people are named in the release."""
+        if self.ids is None:
+            return "not released"
+        hashed = self.certificate is not None and self.certificate.pseudonyms
+        return "pseudonyms" if hashed else "in clear"
+
+    @property
+    def people(self) -> Integers:
+        """By what number people meet in several releases."""
+        return self.places if len(self.places) else np.arange(len(self.original))
 
     @property
     def law(self) -> NoiseLaw | None:
@@ -127,6 +144,7 @@ def join_tables(
     pseudonym_key_file: Path | None = None,
     holdout: Path | None = None,
     rest_is_holdout: bool = False,
+    further: bool = False,
 ) -> JoinedTables:
     r"""Join two tables on the id and bring the original into the units of the release.
 
@@ -145,6 +163,8 @@ def join_tables(
         pseudonym_key_file: Key of the release's pseudonyms, if it has any.
         holdout: Table of people who are not in the release.
         rest_is_holdout: Whether people of the original who are not in the release are the holdout.
+        further: Whether this is a further release, beside the one under attack: it may have other people, and
+            people of the holdout.
 
     Returns:
         Both tables, person by person.
@@ -175,17 +195,18 @@ def join_tables(
     own_ids = _as_released(mine.ids, proof, pseudonym_key_file)
     here = _places(own_ids, private.ids, original, released)
     rest = np.setdiff1d(np.arange(len(own_ids)), here)
-    if len(rest) and not rest_is_holdout:
+    if len(rest) and not (rest_is_holdout or further):
         raise ValueError(
             f"original {original} has {len(rest):,} people who are not in release {released}: leave them "
             "out, or say that they are the holdout (--rest-is-holdout)"
         )
-    outside = mine.rows[rest] if len(rest) else None
+    outside = mine.rows[rest] if len(rest) and rest_is_holdout else None
     if holdout is not None:
         if outside is not None:
             raise ValueError("holdout is given twice: as a table and as the rest of the original; choose one")
         aside = _read(holdout, id_column, names, gaps, progress)
-        _check_holdout(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
+        if not further:
+            _check_holdout(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
         outside = aside.rows
     rows = mine.rows[here]
     used = _scales(rows, names, proof, scales)
@@ -193,7 +214,7 @@ def join_tables(
         rows = normalize(rows, used).X
         outside = None if outside is None else normalize(outside, used).X
     notes = (AS_THEY_ARE,) if proof is None and used is None else ()
-    tables = JoinedTables(names, rows, private.rows, outside, proof, notes, here)
+    tables = JoinedTables(names, rows, private.rows, outside, proof, notes, here, ids=private.ids)
     if proof is not None and proof.scores is not None:
         tables = _in_scores(tables, proof, aside=len(rest))
     check_differs_by_noise(tables.original, tables.released, tables.law)

@@ -209,7 +209,7 @@ def test_importing_it_is_enough_to_run_it_in_the_panel(page: dict[str, Any]) -> 
     assert finding.protection == page["by_direction"](X, X_priv)
     assert finding.meaning.endswith("of 100 people could not be recognized by the direction of their row.")
     assert finding.record()["wp216_criteria"] == ["linkability", "singling out"]
-    assert list(registered())[7] == "by_direction"  # behind our own, before what the panel does not run
+    assert list(registered())[9] == "by_direction"  # behind our own, before what the panel does not run
 
 
 def test_the_command_line_runs_it_from_a_file_that_imports_it(tmp_path: Path) -> None:

@@ -15,15 +15,16 @@ from targetdp.attacks._declaration import LINKABILITY, SINGLING_OUT, Answer, Cas
 from targetdp.attacks._protection import Protection, Setting, worst
 
 ORIGINAL = "the original table"
-PSEUDONYMS = (
-    "By whoever has the key of the pseudonyms, or was told them, as the official is who gets the translated "
-    "list: nobody else can join on them."
+BY_THE_KEY = (
+    ", by whoever has the key of the pseudonyms or was told them (as the official is who gets the translated "
+    "list); nobody else can join on them"
 )
 
 
 def _headline(p: Protection) -> str:
-    matched = f"{people_spared(p.score, 'matched to their released row by joining on the id')}."
-    return " ".join((matched, *p.detail.get("sentences", ())))
+    matched = people_spared(p.score, "matched to their released row by joining on the id")
+    by = BY_THE_KEY if p.detail.get("pseudonyms") else ""
+    return " ".join((f"{matched}{by}.", *p.detail.get("sentences", ())))
 
 
 def in_common(ids: pa.StringArray, others: pa.StringArray) -> int:
@@ -35,7 +36,7 @@ def _on_tables(case: Case) -> Protection:
     t = case.tables
     ids = case.require(t.ids, "Not run: the tables are without ids.")
     hashed = t.ids_are == "pseudonyms"
-    sentences = [PSEUDONYMS] if hashed else []
+    sentences: list[str] = []
     others = {ORIGINAL: ids}  # the two tables were joined on them: all are there
     for number, release in enumerate(case.further, 2):
         if release.ids is None:

@@ -41,10 +41,11 @@ QUESTIONS: Mapping[str, str] = MappingProxyType(
 Situation = Literal["as released", "if ids were stripped", "without the pseudonyms' key"]
 """What a finding is about: the release with its ids, or what it would be to somebody who cannot use them."""
 AS_RELEASED: Situation = "as released"
+"""The situation of a figure that is true of the release as it is, ids and all."""
 IF_STRIPPED: Situation = "if ids were stripped"
 WITHOUT_KEY: Situation = "without the pseudonyms' key"
 
-IdUse = Literal["used", "not needed", "unknown order"]
+IdUse = Literal["used", "not needed", "unknown order", "unknown links"]
 """Whether an attack uses released ids, holds with and without them, or assumes that there are none."""
 
 MOST_PEOPLE = 20_000
@@ -174,7 +175,9 @@ def attack(
         on_one_number: What is said beside the sentence where one number was released for each person.
         ids: ``"used"`` by an attack that knows whose row is whose, as everybody does where ids are released;
             ``"unknown order"`` where it has to find that out, so that its figure is headed "if ids were
-            stripped"; ``"not needed"`` where it makes no difference.
+            stripped"; ``"unknown links"`` where it has to find out which rows of two releases belong
+            together, so that the same pseudonyms in both would tell; ``"not needed"`` where it makes no
+            difference.
         of_variance: Whether the score is a share of people's variance, and not one of people or of guesses:
             then it is not compared with those.
 

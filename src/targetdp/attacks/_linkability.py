@@ -70,6 +70,7 @@ def _link(case: Case, two: "JoinedTables", options: dict[str, Any]) -> Protectio
     ),
     headline=_headline,
     on_tables=_on_tables,
+    ids="unknown links",
 )
 def linkability(
     release_a: Any,

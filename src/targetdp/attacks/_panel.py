@@ -143,7 +143,9 @@ def _finding(name: str, case: Case) -> Finding:
         return Finding(name, None, str(reason), situation=situation)
     except ValueError as reason:  # a table that this attack refuses
         return Finding(name, None, f"Not run: {reason}", situation=situation)
-    given = caveats(case.tables) if protection.bound == "lower" and protection.score > 0 else ()
+    given: tuple[str, ...] = ()
+    if protection.bound == "lower" and protection.score > 0:
+        given = tuple(dict.fromkeys(c for one in (case.tables, *case.further) for c in caveats(one)))
     words = meaning(name, protection, scores=case.tables.rows_before_scoring is not None)
     if case.tables.released.shape[1] == 1:
         words = f"{words} {declared.on_one_number}".rstrip()
@@ -155,10 +157,11 @@ def _finding(name: str, case: Case) -> Finding:
 
 def _situation(name: str, case: Case) -> Situation:
     """What a figure is about: an attack that assumes unknown order says nothing of a release with ids."""
-    if registered()[name].ids != "unknown order":
+    use = registered()[name].ids
+    if use in {"used", "not needed"}:
         return AS_RELEASED
-    joined_by_all = any(_share_ids(case.tables, other) for other in case.further)
-    return WITHOUT_KEY if case.tables.ids_are == "pseudonyms" and not joined_by_all else IF_STRIPPED
+    linked = use == "unknown links" and any(_share_ids(case.tables, other) for other in case.further)
+    return WITHOUT_KEY if case.tables.ids_are == "pseudonyms" and not linked else IF_STRIPPED
 
 
 def _share_ids(one: JoinedTables, two: JoinedTables) -> bool:

@@ -163,35 +163,38 @@ def _has_noise(release: "JoinedTables") -> bool:
     return bool(variances[0] > _LOST * variances[-1])
 
 
-Attack = Callable[[View, dict[str, Any]], Protection]
+OnView = Callable[[View, dict[str, Any]], Protection]
+"""Runs an attack on a view, with the options that all attacks share."""
 
 
-def strongest_view(case: Case, attack: Attack, views: Sequence[View], *, combined: bool = True) -> Protection:
+def strongest_view(case: Case, attack: OnView, views: Sequence[View], *, combined: bool = True) -> Protection:
     """Run an attack on each view with its part of the error rate; the strongest counts.
 
     Where releases are ``combined`` as far as they can be, the result says which could not.
-    An attack that cannot be run on a view leaves it out; if on none, its reason is raised.
+    A view on which the attack cannot be run is left out, and a note says why; if that is every view, the
+    first reason is raised.
     """
+    if len(views) == 1:
+        return attack(views[0], case.options)
     options = case.options | {"confidence": 1 - (1 - case.confidence) / max(1, len(views))}
     results: dict[View, Protection] = {}
-    refused: Exception | None = None
+    refused: dict[str, ValueError] = {}
     for view in views:
         try:
             results[view] = attack(view, options)
         except ValueError as reason:  # also `CannotRunError`
-            refused = refused or reason
+            refused[view.name] = reason
     if not results:
-        raise refused or CannotRunError("Not run: there is no release that it could be run on.")
-    if len(views) == 1:
-        return next(iter(results.values()))
+        raise next(iter(refused.values()), CannotRunError("Not run: there is no release to run it on."))
     sentence = _sentence(results, range(1, len(case.further) + 2) if combined else ())
-    return _worst({view.name: result for view, result in results.items()}, case, sentence)
+    notes = tuple(f"Not used: {name}: {reason}" for name, reason in refused.items())
+    return _worst({view.name: result for view, result in results.items()}, case, sentence, notes)
 
 
 def _sentence(results: Mapping[View, Protection], numbers: Iterable[int]) -> str:
     """Which releases the strongest result is from, and which of them could not be combined with another."""
     strongest = min(results, key=lambda view: results[view].score)
-    joined = ", each person's rows joined by id," if len(strongest.numbers) > 1 else ""
+    joined = ", with the rows of one person known to belong together," if len(strongest.numbers) > 1 else ""
     words = f"Strongest: {strongest.name}{joined} for {len(strongest.places[0]):,} people."
     together = {number for view in results if len(view.numbers) > 1 for number in view.numbers}
     alone = [str(number) for number in numbers if number not in together]
@@ -204,10 +207,13 @@ def _sentence(results: Mapping[View, Protection], numbers: Iterable[int]) -> str
     )
 
 
-def _worst(results: Mapping[str, Protection], case: Case, sentence: str) -> Protection:
+def _worst(
+    results: Mapping[str, Protection], case: Case, sentence: str, notes: tuple[str, ...]
+) -> Protection:
     strongest = min(results, key=lambda name: results[name].score)
     detail = {k: v for k, v in results[strongest].detail.items() if k not in {"settings", "confidence"}}
     settings = {f"{name}: {way}": s for name, p in results.items() for way, s in p.settings.items()}
     by_view = {name: {"score": p.score, "interval": p.interval} for name, p in results.items()}
     detail |= {"releases": sentence, "strongest_release": strongest, "by_release": by_view}
+    detail["notes"] = (*detail.get("notes", ()), *notes)
     return worst(settings, results[strongest].bound, confidence=case.confidence, **detail)

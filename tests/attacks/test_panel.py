@@ -1,5 +1,6 @@
 """The panel: what ids give away, the insider, the situation of each figure, and the worst of each kind."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,30 @@ def test_the_best_guess_is_told_at_both_distances(in_clear: tuple[JoinedTables, 
     assert finding.protection is not None
     assert 0.5 < finding.protection.detail["at_B"]["best_guess"] < 0.8
     assert "(of two people 0.25 apart " in finding.meaning
+
+
+def test_the_documented_headline_is_what_the_tour_prints(tmp_path: Path) -> None:
+    """Up to what another draw of the noise changes."""
+    page = (Path(__file__).parents[2] / "docs" / "attacks.md").read_text(encoding="utf-8")
+    quoted = re.search(r"```\nkind of attack.*?\n(.*?)```", page, re.DOTALL)
+    assert quoted is not None
+    for file, more in (("people", ()), ("census", ("--seed", 7)), ("others", ("--seed", 8, "--rows", 1000))):
+        assert cli("example", "togo", "--out", tmp_path / f"{file}.parquet", *more, "--quiet").code == 0
+    named = ("--id", "id", "--features", ",".join(TOGO))
+    scales, private = tmp_path / "scales.toml", tmp_path / "private.parquet"
+    cli("scales", tmp_path / "census.parquet", *named, "--source", "public", "--out", scales)
+    asked = (*named, "--B", "0.25", "--epsilon", "4", "--scales", scales, "--quiet")
+    assert cli("privatize", tmp_path / "people.parquet", private, *asked).code == 0
+    people = ("attack", tmp_path / "people.parquet", private, "--id", "id")
+    found = cli(*people, "--holdout", tmp_path / "others.parquet", "--seed", "1", "--json", "--quiet").json
+    lines = quoted[1].strip().splitlines()
+    assert len(lines) == len(found["worst"])
+    for line, (kind, by_situation) in zip(lines, found["worst"].items(), strict=True):
+        assert line.startswith(kind)
+        shown = re.findall(r"≤ ([\d.]+)  (\w+)", line)
+        assert [name for _, name in shown] == [one["attack"] for one in by_situation.values()]
+        for (said, _), one in zip(shown, by_situation.values(), strict=True):
+            assert float(said) == pytest.approx(one["score"], abs=0.05)
 
 
 def test_bad_input_is_refused() -> None:

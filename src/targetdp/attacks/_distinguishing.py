@@ -160,6 +160,12 @@ def distinguishing(
     check.choice("formula", formula, get_args(Formula))
     if scales_spent is not None:
         check.instance("scales_spent", scales_spent, Guarantee)
+    further = check.several("further", further, "give laws of noise")
+    for place, law in enumerate(further):
+        check.instance(f"further[{place}]", law, NoiseLaw)
+    elsewhere = check.several("elsewhere", elsewhere, "give privacy losses")
+    for place, loss in enumerate(elsewhere):
+        check.instance(f"elsewhere[{place}]", loss, PrivacyLoss)
     if mechanism is not None and not isinstance(mechanism, Mechanism | NoiseLaw):
         raise TypeError(f"mechanism = {mechanism!r} is not a mechanism: give one, its law of noise, or None")
     if (further or elsewhere) and formula != "exact":

@@ -190,7 +190,8 @@ def worst_by_kind(findings: Iterable[Finding]) -> Mapping[str, Mapping[Situation
         >>> import numpy as np
         >>> people = np.random.default_rng(0).normal(size=(50, 2))
         >>> findings = run_attacks(JoinedTables(("calls", "texts"), people, people), ["singling_out"])
-        >>> worst_by_kind(findings)["singling out"]["as released"].protection.score
+        >>> worst = worst_by_kind(findings)["singling out"]
+        >>> worst["as released"].protection.score
         0.0
     """
     measured = [f for f in findings if f.protection is not None and f.protection.bound == "upper"]

@@ -124,6 +124,29 @@ def test_further_releases_count_together(folder: Path) -> None:
     assert len(three.json["further_releases"]) == 2
 
 
+def test_releases_with_and_without_pseudonyms_are_attacked_together(folder: Path, tmp_path: Path) -> None:
+    hashed, key = tmp_path / "hashed.parquet", tmp_path / "pseudonyms.key"
+    ran = cli(
+        "privatize", folder / "original.parquet", hashed, "--id", "name", "--features", ",".join(FEATURES),
+        "--B", "0.25", "--epsilon", "4", "--scales", folder / "scales.toml", "--pseudonymize", key, "--quiet",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    first, second = folder / "private.parquet", hashed
+    for one, other, ids in ((first, second, "in clear"), (second, first, "pseudonyms")):
+        found = cli(
+            "attack", folder / "original.parquet", one, "--id", "name", "--pseudonym-key", key, "--second",
+            other, "--attacks", "reconstruction,linkage_by_id,linkage", "--json",
+        )  # fmt: skip
+        assert found.code == 0, found.err
+        together, by_id, by_values = found.json["findings"]
+        assert found.json["ids"] == ids
+        assert together["protection"]["detail"]["strongest_release"] == "releases 1 and 2 together"
+        assert by_id["protection"]["score"] == 0
+        assert "Release 2 has no id in common" in by_id["meaning"]
+        stranger = "if ids were stripped" if ids == "in clear" else "without the pseudonyms' key"
+        assert by_values["situation"] == stranger
+
+
 def test_scales_of_further_releases_are_named(folder: Path, tmp_path: Path) -> None:
     write_scales(tmp_path / "secret.toml", source="confidential")
     hidden = tmp_path / "hidden.parquet"

@@ -100,14 +100,14 @@ def attack(
     with Bar(quiet=quiet) as bar:
         tables = join_tables(
             original, released, id, progress=bar, certificate=certificate, features=names(features),
-            scales=scales, public_key=public_key, pseudonym_key_file=pseudonym_key, holdout=holdout,
-            rest_is_holdout=rest_is_holdout,
+            scales=scales, public_key=public_key, holdout=holdout, rest_is_holdout=rest_is_holdout,
+            pseudonym_key_file=pseudonym_key if not second else _key_of(released, certificate, pseudonym_key),
         )  # fmt: skip
         further = [
             join_tables(
                 original, other, id, progress=bar, scales=scales_of.get(other), public_key=public_key,
-                pseudonym_key_file=pseudonym_key, holdout=holdout, rest_is_holdout=holdout is None,
-                further=True,
+                pseudonym_key_file=_key_of(other, None, pseudonym_key), holdout=holdout,
+                rest_is_holdout=holdout is None, further=True,
             )
             for other in second or ()
         ]  # fmt: skip
@@ -296,6 +296,14 @@ def _by_situation(findings: Any) -> list[Any]:
         )
 
     return sorted(findings, key=order)
+
+
+def _key_of(release: Path, certificate: Path | None, key: Path | None) -> Path | None:
+    """The key of pseudonyms for one of several releases: not all of them need have pseudonyms."""
+    from targetdp.release import certificate_path, read_certificate
+
+    path = certificate or certificate_path(release)
+    return key if path.exists() and read_certificate(path).pseudonyms else None
 
 
 def _scales_of(second: list[Path], given: list[str]) -> dict[Path, Path]:

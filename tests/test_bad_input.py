@@ -471,6 +471,8 @@ CALLS: dict[str, Call] = {
             "formula": word("exact"),
             "B": optional(DISTANCE),
             "scales_spent": Argument([1, "x", GAUSSIAN, TABLE]),
+            "further": Argument([1, "x", [GAUSSIAN], TABLE]),
+            "elsewhere": Argument([1, "x", [GAUSSIAN], TABLE]),
         },
     ),
     "linkage": Call(

@@ -50,7 +50,7 @@ def test_every_attack_has_its_answer() -> None:
     attacks = {
         name.split(".")[1]
         for name, returns in functions().items()
-        if returns == "Protection" and not name.startswith("_protection.")
+        if returns == "Protection" and not name.startswith(("_protection.", "_together."))
     }
     assert "distinguishing" in attacks
     assert attacks | {"neighborhood"} == set(ANSWERS)
@@ -121,7 +121,7 @@ def test_a_declaration_that_is_not_complete_is_refused(place: int, more: dict[st
 @pytest.mark.parametrize("name", SHARES)
 def test_nobody_and_everybody_are_said_of_the_ends_only(name: str) -> None:
     assert meaning(name, scored(0.0)).startswith("Everybody could be ")
-    assert meaning(name, scored(1.0)).startswith("Nobody could be ")
+    assert meaning(name, scored(1.0)).startswith("Nobody was ")
     for score in (1e-12, 1e-4, 0.004, 0.5, 0.996, 1 - 1e-4, 1 - 1e-12):
         assert not re.search("everybody|nobody", meaning(name, scored(score)), re.IGNORECASE)
 
@@ -129,15 +129,15 @@ def test_nobody_and_everybody_are_said_of_the_ends_only(name: str) -> None:
 @pytest.mark.parametrize(
     ("score", "words"),
     [
-        (0.9, "90 of 100 people could not be"),
-        (0.29, "29 of 100 people could not be"),  # 0.29·100 is 28.999999999999996 in floats
-        (0.937, "93 of 100 people could not be"),
-        (0.01, "1 of 100 people could not be"),
-        (0.99, "99 of 100 people could not be"),
-        (0.9963, "996 of 1,000 people could not be"),
-        (0.0037, "3 of 1,000 people could not be"),
-        (0.99963, "9,996 of 10,000 people could not be"),
-        (1 - 1e-6, "Fewer than 1 of 10,000 people could be"),
+        (0.9, "At most 90 of 100 people could not be"),
+        (0.29, "At most 29 of 100 people could not be"),  # 0.29·100 is 28.999999999999996 in floats
+        (0.937, "At most 93 of 100 people could not be"),
+        (0.01, "At most 1 of 100 people could not be"),
+        (0.99, "At most 99 of 100 people could not be"),
+        (0.9963, "At most 996 of 1,000 people could not be"),
+        (0.0037, "At most 3 of 1,000 people could not be"),
+        (0.99963, "At most 9,996 of 10,000 people could not be"),
+        (1 - 1e-6, "Fewer than 1 of 10,000 people were"),
         (1e-6, "Fewer than 1 of 10,000 people could not be"),
     ],
 )
@@ -148,7 +148,9 @@ def test_shares_are_rounded_to_less_protection(score: float, words: str) -> None
 def test_a_share_is_never_above_the_score() -> None:
     for i in range(1, 5000):
         score = i / 5000
-        found = re.match(r"([\d,]+) of ([\d,]+) people could not", meaning("singling_out", scored(score)))
+        found = re.match(
+            r"At most ([\d,]+) of ([\d,]+) people could not", meaning("singling_out", scored(score))
+        )
         if found:
             said, of = (int(number.replace(",", "")) for number in found.groups())
             assert 0 < said < of
@@ -157,7 +159,7 @@ def test_a_share_is_never_above_the_score() -> None:
 
 def test_the_strongest_is_said_to_be_one_of_so_many() -> None:
     assert meaning("singling_out", scored(0.9, 6)) == (
-        "90 of 100 people could not be singled out by the strongest of 6 net sizes."
+        "At most 90 of 100 people could not be singled out by the strongest of 6 net sizes."
     )
     assert meaning("singling_out", scored(0.9, 1)).endswith("singled out by the worst.")
 
@@ -165,7 +167,7 @@ def test_the_strongest_is_said_to_be_one_of_so_many() -> None:
 def test_without_a_holdout_nobody_is_said_to_be_outside() -> None:
     alone = worst({"h=1, a": Setting(0.77, (0.7, 0.8))}, "upper", p_holdout=None)
     assert meaning("attribute_inference", alone) == (
-        "Guesses at a missing value failed for 77% of people (h=1, a)."
+        "Guesses at a missing value failed for at most 77% of people (h=1, a)."
     )
 
 
@@ -174,9 +176,9 @@ def test_without_a_holdout_nobody_is_said_to_be_outside() -> None:
 
 def test_attribute_inference_in_words() -> None:
     assert meaning("attribute_inference", scored(0.0)).startswith("Every guess at a missing value was right")
-    assert "failed only 46.9% as often" in meaning("attribute_inference", scored(0.4699))
-    assert "failed only less than 0.1% as often" in meaning("attribute_inference", scored(1e-7))
-    assert "failed only 99.9% as often" in meaning("attribute_inference", scored(1 - 1e-9))
+    assert "failed at most 46.9% as often" in meaning("attribute_inference", scored(0.4699))
+    assert "failed at most less than 0.1% as often" in meaning("attribute_inference", scored(1e-7))
+    assert "failed at most 99.9% as often" in meaning("attribute_inference", scored(1 - 1e-9))
     assert "failed at least as often" in meaning("attribute_inference", scored(1.2))
 
 
@@ -191,8 +193,10 @@ def test_membership_in_words() -> None:
 def test_reconstruction_in_words() -> None:
     assert "without error" in meaning("reconstruction", scored(0.0))
     assert "no better than the mean of all" in meaning("reconstruction", scored(1.3))
-    assert "left 46.9% of their differences" in meaning("reconstruction", scored(0.4699, measured=True))
-    assert "is expected to leave 46.9%" in meaning("reconstruction", scored(0.4699, measured=False))
+    assert "left at most 46.9% of their differences" in meaning(
+        "reconstruction", scored(0.4699, measured=True)
+    )
+    assert "is expected to leave at most 46.9%" in meaning("reconstruction", scored(0.4699, measured=False))
 
 
 # Distinguishing
@@ -205,7 +209,8 @@ def test_distinguishing_says_what_a_score_of_047_means() -> None:
     assert round(found.score, 2) == 0.47
     assert meaning("distinguishing", found) == (
         "Of the two people who differ the most, the release tells at most 1.132 nats (odds of 3.11 to 1) on "
-        "average; the best guess which of them it was is right at most 78 times in 100, a coin 50 times."
+        "average; the best guess which of them it was is right at most 78 times in 100 (of two people 0.25 "
+        "apart 54 times), a coin 50 times."
     )
     printed = meaning("distinguishing", distinguishing(mechanism, 10, formula="as_printed"))
     assert printed == (
@@ -262,4 +267,4 @@ def test_the_informed_adversary_says_more_of_itself() -> None:
     for name, what in (("score_inference", "score"), ("row_inference", "row")):
         assert f"whose {what} is whose" in ANSWERS[name].adversary
         assert ANSWERS[name].criteria == ("inference",)
-        assert "failed only 50% as often" in meaning(name, scored(0.5, p_holdout={}))
+        assert "failed at most 50% as often" in meaning(name, scored(0.5, p_holdout={}))

@@ -9,7 +9,7 @@ import pytest
 from support.release import FEATURES, read_back, table_of, write_parquet
 from support.scores import EVERYBODY, SAMPLED, TWO, release_sample, release_scores, two_tables, write_weights
 from targetdp._core import Floats, Silent
-from targetdp.attacks import join_tables, run_attacks
+from targetdp.attacks import join_tables, run_attacks, score_inference
 from targetdp.attacks._on_release import SAMPLE_ASIDE
 from targetdp.mechanisms import LinearLaw
 from targetdp.normalization import normalize, read_scales
@@ -69,12 +69,17 @@ def test_people_of_the_sample_may_be_the_holdout(folder: Path) -> None:
     )
     findings = {one.attack: one for one in run_attacks(tables, seed=1)}
     for name, one in findings.items():
-        assert (one.protection is None) == (name == "linkability"), one.meaning
-        assert one.done_by == ("score_inference" if name == "attribute_inference" else name)
-    inferred = findings["attribute_inference"]
+        assert (one.protection is None) == (name in {"linkability", "attribute_inference"}), one.meaning
+    assert "no columns on which people could look alike" in findings["attribute_inference"].meaning
+    inferred = findings["insider_inference"]
     assert inferred.protection is not None
     assert list(inferred.protection.settings) == [f"h={h}, {name}" for h in (1, 2) for name in FEATURES]
-    assert "whose score is whose" in inferred.record()["adversary"]
+    assert "whose row or score it is" in inferred.record()["adversary"]
+    rows = tables.rows_before_scoring
+    rng = np.random.default_rng([1, 7])  # the seed, and the attack's place
+    assert inferred.protection == score_inference(
+        rows.original, tables.released, rows.law.weights, rows.law, rows.holdout, columns=FEATURES, rng=rng
+    )
     assert "people's scores" in findings["reconstruction"].meaning
     assert "released score" in findings["linkage"].meaning
 
@@ -96,7 +101,7 @@ def test_scores_and_rows_have_nothing_to_be_linked_by(folder: Path) -> None:
         for name in ("scores.parquet", "sample.parquet")
     )
     assert one.notes == ()
-    (finding,) = run_attacks(one, ["linkability"], second=two)
+    (finding,) = run_attacks(one, ["linkability"], further=[two])
     assert "no column in common" in finding.meaning
-    again = run_attacks(one, ["linkability"], second=one)[0]
+    again = run_attacks(one, ["linkability"], further=[one])[0]
     assert again.protection is not None

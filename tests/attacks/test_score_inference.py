@@ -31,8 +31,8 @@ from targetdp.attacks._guess._informed_guesses import (
     CommonValues,
     KnownColumns,
     Moments,
-    Observation,
 )
+from targetdp.attacks._guess._observation import Observation
 from targetdp.attacks._protection import ratio_interval
 from targetdp.mechanisms import Scores
 from targetdp.noise._random_words import SimulatedWords

@@ -1,6 +1,7 @@
 """`targetdp attack`, as a data holder types it."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,94 @@ def test_a_seed_makes_it_repeatable_whatever_else_is_run(all_attacks: Ran, folde
     )  # fmt: skip
     before = json.loads((folder / "attacks.json").read_text(encoding="utf-8"))["findings"]
     assert again.json["findings"][0] == next(f for f in before if f["attack"] == "attribute_inference")
+
+
+def test_the_worst_of_each_kind_comes_first(all_attacks: Ran, folder: Path) -> None:
+    """A release with ids: everybody is linked by them, and the insider's figure is the one for inference."""
+    found = json.loads((folder / "attacks.json").read_text(encoding="utf-8"))
+    assert (found["format"], found["ids"]) == ("targetdp attacks 2", "in clear")
+    scores = {one["attack"]: one["protection"]["score"] for one in found["findings"] if one["protection"]}
+    released, stripped = "as released", "if ids were stripped"
+    assert found["worst"]["linkability"][released] == {"attack": "linkage_by_id", "score": 0.0}
+    assert found["worst"]["inference"][released]["attack"] == "insider_inference"
+    assert found["worst"]["inference"][released]["score"] == scores["insider_inference"]
+    assert scores["insider_inference"] < scores["attribute_inference"] - 0.2
+    assert found["worst"]["inference"][stripped]["attack"] == "attribute_inference"
+    headline, rest = all_attacks.out.split("600 people, 3 columns")
+    for said in (released, stripped, "linkage_by_id", "insider_inference", "This release carries ids"):
+        assert said in headline
+    assert rest.index("as released:") < rest.index("insider_inference") < rest.index("if ids were stripped:")
+    assert rest.index("if ids were stripped:") < rest.index("attribute_inference")
+
+
+def test_the_best_guess_stands_beside_epsilon(all_attacks: Ran, folder: Path) -> None:
+    guess = json.loads((folder / "attacks.json").read_text(encoding="utf-8"))["best_guess"]
+    assert 0.5 < guess["at_B"] < guess["at_distance_2"] <= 1
+    near, far = (math.ceil(100 * guess[name] - 1e-9) for name in ("at_B", "at_distance_2"))
+    said = words(all_attacks.out)
+    assert "Promised: ε = 4 at B = 0.25." in said
+    assert f"right at most {near} of 100 times for two people B apart, {far} of 100 at distance 2" in said
+
+
+def test_further_releases_count_together(folder: Path) -> None:
+    asked = (
+        "attack", folder / "original.parquet", folder / "private.parquet", "--id", "name", "--seed", "1",
+        "--attacks", "insider_inference,linkage,reconstruction,linkage_by_id", "--json",
+    )  # fmt: skip
+    once, twice = cli(*asked).json, cli(*asked, "--second", folder / "second.parquet").json
+    for before, after in zip(once["findings"][:3], twice["findings"][:3], strict=True):
+        assert after["protection"]["score"] < before["protection"]["score"], after["attack"]
+        assert after["protection"]["detail"]["strongest_release"] == "releases 1 and 2 together"
+    assert "Release 2 has the same ids" in twice["findings"][3]["meaning"]
+    (other,) = twice["further_releases"]
+    assert (other["people"], other["released"], other["ids"]) == (ROWS, list(FEATURES), "in clear")
+    three = cli(*asked, *("--second", folder / "second.parquet") * 2)
+    assert len(three.json["further_releases"]) == 2
+
+
+def test_releases_with_and_without_pseudonyms_are_attacked_together(folder: Path, tmp_path: Path) -> None:
+    hashed, key = tmp_path / "hashed.parquet", tmp_path / "pseudonyms.key"
+    ran = cli(
+        "privatize", folder / "original.parquet", hashed, "--id", "name", "--features", ",".join(FEATURES),
+        "--B", "0.25", "--epsilon", "4", "--scales", folder / "scales.toml", "--pseudonymize", key, "--quiet",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    first, second = folder / "private.parquet", hashed
+    for one, other, ids in ((first, second, "in clear"), (second, first, "pseudonyms")):
+        found = cli(
+            "attack", folder / "original.parquet", one, "--id", "name", "--pseudonym-key", key, "--second",
+            other, "--attacks", "reconstruction,linkage_by_id,linkage", "--json",
+        )  # fmt: skip
+        assert found.code == 0, found.err
+        together, by_id, by_values = found.json["findings"]
+        assert found.json["ids"] == ids
+        assert together["protection"]["detail"]["strongest_release"] == "releases 1 and 2 together"
+        assert by_id["protection"]["score"] == 0
+        assert "Release 2 has no id in common" in by_id["meaning"]
+        stranger = "if ids were stripped" if ids == "in clear" else "without the pseudonyms' key"
+        assert by_values["situation"] == stranger
+
+
+def test_scales_of_further_releases_are_named(folder: Path, tmp_path: Path) -> None:
+    write_scales(tmp_path / "secret.toml", source="confidential")
+    hidden = tmp_path / "hidden.parquet"
+    ran = cli(
+        "privatize", folder / "original.parquet", hidden, "--id", "name", "--features", ",".join(FEATURES),
+        "--B", "0.25", "--epsilon", "4", "--scales", tmp_path / "secret.toml", "--quiet",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    asked = (
+        "attack", folder / "original.parquet", folder / "private.parquet", "--id", "name", "--attacks",
+        "reconstruction", "--second", hidden, "--json",
+    )  # fmt: skip
+    alone = cli(*asked, "--second-scales", tmp_path / "secret.toml")
+    assert alone.code == 0, alone.err
+    named = (*asked, "--second", folder / "second.parquet", "--second-scales")
+    assert cli(*named, f"{hidden}={tmp_path / 'secret.toml'}").code == 0
+    for wrong in (tmp_path / "secret.toml", f"nobody.parquet={tmp_path / 'secret.toml'}", f"{hidden}="):
+        refused = cli(*named, wrong)
+        assert refused.code == 2
+        assert "does not name one of the other releases" in words(refused.err)
 
 
 def test_two_releases_are_linked(folder: Path) -> None:
@@ -225,9 +314,11 @@ def test_scores_are_attacked_too(folder: Path, tmp_path: Path) -> None:
     assert (found["features"], found["scores"]) == (list(FEATURES), ["score"])
     findings = {one["attack"]: one for one in found["findings"]}
     assert list(findings) == list(panel_names())
-    assert [name for name, one in findings.items() if one["protection"] is None] == ["linkability"]
-    assert 0 < findings["attribute_inference"]["protection"]["score"] < 0.9
-    assert "whose score is whose" in findings["attribute_inference"]["adversary"]
+    missing = [name for name, one in findings.items() if one["protection"] is None]
+    assert missing == ["attribute_inference", "linkability"]
+    assert 0 < findings["insider_inference"]["protection"]["score"] < 0.9
+    assert "whose row or score it is" in findings["insider_inference"]["adversary"]
+    assert found["worst"]["inference"]["as released"]["attack"] == "insider_inference"
     # The crowd is of rows: B is a distance between rows, and scores are nearer to each other than these.
     rows = cli(
         "attack", folder / "everyone.parquet", folder / "private.parquet", "--id", "name",

@@ -113,7 +113,7 @@ def offered(words: str, folder: Path) -> list[str]:
         ("targetdp privatize people.parquet out.parquet --scales ", ["private", "data", "mine.toml"]),
         ("targetdp score people.parquet w.toml out.parquet --scales s", ["sample"]),
         ("targetdp score people.parquet w.toml out.parquet --mechanism g", ["gaussian"]),
-        ("targetdp attack a.parquet b.parquet --attacks linkage,li", ["linkage,linkability"]),
+        ("targetdp attack a.parquet b.parquet --attacks linkage,linkage", ["linkage,linkage_by_id"]),
         ("targetdp tradeoff t", ["togo"]),
         ("targetdp tradeoff m", ["mine.toml"]),
         ("targetdp tradeoff togo --see", ["--seed"]),

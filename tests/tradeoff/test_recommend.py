@@ -549,7 +549,7 @@ def test_what_is_no_quick_look_says_nothing() -> None:
 def test_sampling_does_not_make_a_worse_setting_equally_good(tmp_path: Path) -> None:
     """All settings meet the same people: an interval that knows sampling is wider than what parts them."""
     quiet, loud = "least-noise B=0.25 epsilon=3.9", "least-noise B=2 epsilon=3.9"
-    wide = {
+    wide: dict[str, Any] = {
         name: ((errors[0], errors[0] - 5_000, errors[0] + 5_000), *rest)
         for name, (errors, *rest) in FIGURES.items()
     }

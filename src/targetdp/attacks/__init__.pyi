@@ -5,6 +5,8 @@ from targetdp.attacks._audit import Audit as Audit
 from targetdp.attacks._audit import audit as audit
 from targetdp.attacks._audit import audit_rows as audit_rows
 from targetdp.attacks._audit import audit_tables as audit_tables
+from targetdp.attacks._by_id import linkage_by_id as linkage_by_id
+from targetdp.attacks._declaration import AS_RELEASED as AS_RELEASED
 from targetdp.attacks._declaration import Answer as Answer
 from targetdp.attacks._declaration import CannotRunError as CannotRunError
 from targetdp.attacks._declaration import Case as Case
@@ -20,6 +22,7 @@ from targetdp.attacks._distinguishing import printed_loss as printed_loss
 from targetdp.attacks._guess._failed_guesses import near as near
 from targetdp.attacks._guess._failed_guesses import near_by_anonymeter as near_by_anonymeter
 from targetdp.attacks._guess._failed_guesses import zero_tolerances as zero_tolerances
+from targetdp.attacks._insider_inference import insider_inference as insider_inference
 from targetdp.attacks._linkability import linkability as linkability
 from targetdp.attacks._linkage import linkage as linkage
 from targetdp.attacks._match._known_noise import covariance_of as covariance_of
@@ -31,7 +34,9 @@ from targetdp.attacks._neighborhood import in_a_sentence as in_a_sentence
 from targetdp.attacks._neighborhood import neighborhood as neighborhood
 from targetdp.attacks._on_release import JoinedTables as JoinedTables
 from targetdp.attacks._on_release import join_tables as join_tables
+from targetdp.attacks._panel import Finding as Finding
 from targetdp.attacks._panel import run_attacks as run_attacks
+from targetdp.attacks._panel import worst_by_kind as worst_by_kind
 from targetdp.attacks._protection import CONFIDENCE as CONFIDENCE
 from targetdp.attacks._protection import Protection as Protection
 from targetdp.attacks._protection import Setting as Setting
@@ -40,6 +45,7 @@ from targetdp.attacks._protection import worst as worst
 from targetdp.attacks._protection import worst_of_means as worst_of_means
 from targetdp.attacks._reconstruction import estimate as estimate
 from targetdp.attacks._reconstruction import reconstruction as reconstruction
+from targetdp.attacks._score_inference import ReleasedValues as ReleasedValues
 from targetdp.attacks._score_inference import row_inference as row_inference
 from targetdp.attacks._score_inference import score_inference as score_inference
 from targetdp.attacks._search._nearest_known import PreparedTables as PreparedTables

@@ -64,6 +64,9 @@ BY_ANONYMETER = (
     "Anonymeter's test of success divides by the signed guess, so every negative guess counts as right: for "
     "comparisons with it only."
 )
+NO_LOOK_ALIKES = (
+    "Not run: a score has no columns on which people could look alike; insider_inference says what it tells."
+)
 ONE_COLUMN = "Not run: it needs two columns, one that is known and one that is guessed."
 
 
@@ -73,6 +76,7 @@ def _headline(p: Protection) -> str:
 
 def _on_tables(case: Case) -> Protection:
     t = case.tables
+    case.require(t.rows_before_scoring is None, NO_LOOK_ALIKES)
     case.require(len(t.features) >= 2, ONE_COLUMN)
     people = case.sample_size(len(t.original))
     return attribute_inference(
@@ -93,7 +97,6 @@ def _on_tables(case: Case) -> Protection:
     ),
     headline=_headline,
     on_tables=_on_tables,
-    on_scores="score_inference",
 )
 def attribute_inference(
     X: Any,

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,16 @@ QUESTIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The three criteria of WP 216, each as the question that it asks."""
+
+Situation = Literal["as released", "if ids were stripped", "without the pseudonyms' key"]
+"""What a finding is about: the release with its ids, or what it would be to somebody who cannot use them."""
+AS_RELEASED: Situation = "as released"
+"""The situation of a figure that is true of the release as it is, ids and all."""
+IF_STRIPPED: Situation = "if ids were stripped"
+WITHOUT_KEY: Situation = "without the pseudonyms' key"
+
+IdUse = Literal["used", "not needed", "unknown order", "unknown links"]
+"""Whether an attack uses released ids, holds with and without them, or assumes that there are none."""
 
 MOST_PEOPLE = 20_000
 """People whose values are guessed, unless the caller says otherwise: guessing compares each with all rows."""
@@ -69,9 +79,9 @@ class CannotRunError(ValueError):
     Example:
         >>> from targetdp.attacks import JoinedTables
         >>> case = Case(JoinedTables(("calls",), np.zeros((3, 1)), np.ones((3, 1))), np.random.default_rng(1))
-        >>> case.require(case.second, "Not run: it needs a second release.")
+        >>> case.require(case.tables.holdout, "Not run: it needs a holdout.")
         Traceback (most recent call last):
-        targetdp.attacks._declaration.CannotRunError: Not run: it needs a second release.
+        targetdp.attacks._declaration.CannotRunError: Not run: it needs a holdout.
     """
 
 
@@ -85,7 +95,7 @@ class Case:
     Args:
         tables: The original table and its release, person by person.
         rng: The attack's own randomness.
-        second: Another release of the same people, if there is one.
+        further: Other releases of the same people, if there are any.
         people: How many people's values to guess; None for the usual number.
         confidence: Of the intervals.
         progress: Is told how far the attack is.
@@ -99,7 +109,7 @@ class Case:
 
     tables: "JoinedTables"
     rng: np.random.Generator = field(repr=False)
-    second: "JoinedTables | None" = field(repr=False, default=None)
+    further: "tuple[JoinedTables, ...]" = field(repr=False, default=())
     people: int | None = None
     confidence: float = CONFIDENCE
     progress: Progress = field(repr=False, default_factory=Silent)
@@ -135,8 +145,9 @@ class Attack:
     place: int | None = None
     headline: Headline | None = None
     on_tables: OnTables | None = None
-    on_scores: str | None = None
     on_one_number: str = ""
+    ids: IdUse = "unknown order"
+    of_variance: bool = False
 
 
 _ATTACKS: dict[str, Attack] = {}
@@ -149,8 +160,9 @@ def attack(
     place: int | None = None,
     headline: Headline | None = None,
     on_tables: OnTables | None = None,
-    on_scores: str | None = None,
     on_one_number: str = "",
+    ids: IdUse = "unknown order",
+    of_variance: bool = False,
 ) -> Callable[[_Function], _Function]:
     """Declare an attack: the decorated function is run, explained and offered by its name from then on.
 
@@ -160,8 +172,14 @@ def attack(
             that they stay when other attacks come. None for a function that is not one of them.
         headline: Says in one sentence what a score means, rounded to less protection.
         on_tables: Runs the attack on a release; raises `CannotRunError` where something is missing.
-        on_scores: The attack that takes its place where scores were released instead of columns.
         on_one_number: What is said beside the sentence where one number was released for each person.
+        ids: ``"used"`` by an attack that knows whose row is whose, as everybody does where ids are released;
+            ``"unknown order"`` where it has to find that out, so that its figure is headed "if ids were
+            stripped"; ``"unknown links"`` where it has to find out which rows of two releases belong
+            together, so that the same pseudonyms in both would tell; ``"not needed"`` where it makes no
+            difference.
+        of_variance: Whether the score is a share of people's variance, and not one of people or of guesses:
+            then it is not compared with those.
 
     Returns:
         A decorator that leaves the function as it is.
@@ -183,7 +201,7 @@ def attack(
         taken = [one.name for one in _ATTACKS.values() if place is not None and one.place == place]
         if taken and taken != [name]:
             raise ValueError(f"place = {place} of {name} is taken by {taken[0]}: choose another number")
-        _ATTACKS[name] = Attack(name, answers, place, headline, on_tables, on_scores, on_one_number)
+        _ATTACKS[name] = Attack(name, answers, place, headline, on_tables, on_one_number, ids, of_variance)
         return function
 
     return declare
@@ -241,7 +259,7 @@ def meaning(name: str, protection: Protection, *, scores: bool = False) -> str:
     Example:
         >>> from targetdp.attacks import Setting, worst
         >>> meaning("linkage", worst({"nearest row": Setting(0.714, (0.69, 0.74))}, "upper"))
-        '71 of 100 people could not be matched to their released row by someone who holds the original table (nearest row).'
+        'At most 71 of 100 people could not be matched to their released row by someone who holds the original table (nearest row).'
     """  # noqa: E501 (the sentence is one line)
     headlines = {one.name: one.headline for one in registered().values() if one.headline is not None}
     headline = headlines[check.choice("name", name, sorted(headlines))]
@@ -262,17 +280,20 @@ def strongest_of(p: Protection, kind: str) -> str:
 
 
 def people_spared(share: float, done: str) -> str:
-    """How many people something could not be done to, such as ``"singled out"``."""
+    """How many people at most something could not be done to, such as ``"singled out"``.
+
+    What an attack does, others can do too, and better: so "everybody could", but only "nobody was".
+    """
     if share <= 0:
         return f"Everybody could be {done}"
     if share >= 1:
-        return f"Nobody could be {done}"
+        return f"Nobody was {done}"
     for of in (100, 1_000, 10_000):  # the ends need finer units: 0.9996 is not 100 of 100
         if 1 / of <= share <= 1 - 1 / of:
-            return f"{math.floor(share * of + 1e-9):,} of {of:,} people could not be {done}"
+            return f"At most {math.floor(share * of + 1e-9):,} of {of:,} people could not be {done}"
     if share < 0.5:
         return f"Fewer than 1 of 10,000 people could not be {done}"
-    return f"Fewer than 1 of 10,000 people could be {done}"
+    return f"Fewer than 1 of 10,000 people were {done}"
 
 
 def share_down(share: float) -> str:
@@ -293,9 +314,10 @@ def failed_guesses(p: Protection, compared: str) -> str:
     if p.detail.get("p_holdout", ()) is None:  # nobody outside to compare with: the share itself
         if p.score <= 0:
             return f"Every guess at a missing value was right ({by})."
-        failed = "all" if p.score >= 1 else share_down(p.score)
-        return f"Guesses at a missing value failed for {failed} of people ({by})."
+        if p.score >= 1:
+            return f"Every guess at a missing value failed ({by})."
+        return f"Guesses at a missing value failed for at most {share_down(p.score)} of people ({by})."
     if p.score <= 0:
         return f"Every guess at a missing value was right for people in the table ({by})."
-    often = "at least as often" if p.score >= 1 else f"only {share_down(p.score)} as often"
+    often = "at least as often" if p.score >= 1 else f"at most {share_down(p.score)} as often"
     return f"Guesses at a missing value failed {often} {compared} ({by})."

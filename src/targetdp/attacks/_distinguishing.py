@@ -10,14 +10,15 @@ It is derived from the noise alone: no data, no luck, and no attack can get more
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from targetdp._core import check
-from targetdp.accounting import StatedLoss, compose
+from targetdp.accounting import PrivacyLoss, StatedLoss, compose
 from targetdp.attacks._declaration import INFERENCE, LINKABILITY, SINGLING_OUT, Answer, Case, attack
 from targetdp.attacks._protection import Protection, Setting, worst
+from targetdp.attacks._together import same_space
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import Mechanism, NoiseLaw, PrivateProjection
 
@@ -34,6 +35,7 @@ _NO_MEAN = (
     "The mean loss has no bound that is worth stating: with a probability that is not negligible (a δ of the "
     "noise, or of what was paid for the scales) a row may be given away entirely, or the scales' ε is huge."
 )
+_SEVERAL = "All releases count together: their losses are composed."
 _AS_PRINTED = (
     "The formula as printed has 16 where Lemma 7 gives 4 and ε₁ where ε̂₁ seems meant; for Togo at B = 0.25 "
     "it gives 0.0197, not the 6.66% of the text."
@@ -44,14 +46,20 @@ def _headline(p: Protection) -> str:
     loss, best = p.detail.get("expected_loss"), p.detail.get("best_guess")
     if p.score <= 0 or loss is None or not math.isfinite(loss):
         return "No limit could be derived: the release may tell any two people apart."
-    average = f"Of the two people who differ the most, the release tells at most {_nats(loss)} on average"
+    what = "the releases together tell" if p.detail.get("together") else "the release tells"
+    average = f"Of the two people who differ the most, {what} at most {_nats(loss)} on average"
     if best is None:
         return f"{average}."
-    times = min(100, math.ceil(best * 100 - 1e-9))
-    return (
-        f"{average}; the best guess which of them it was is right at most {times} times in 100, a coin 50 "
-        "times."
-    )
+    words = f"{average}; the best guess which of them it was is right at most {_times(best)} times in 100"
+    at_B = p.detail.get("at_B")
+    if at_B is not None:
+        words += f" (of two people {at_B['distance']:g} apart {_times(at_B['best_guess'])} times)"
+    return f"{words}, a coin 50 times."
+
+
+def _times(best_guess: float) -> int:
+    """How often in 100 a guess is right, rounded up."""
+    return min(100, math.ceil(best_guess * 100 - 1e-9))
 
 
 def _nats(loss: float) -> str:
@@ -67,7 +75,20 @@ def _nats(loss: float) -> str:
 def _on_tables(case: Case) -> Protection:
     t = case.tables
     case.require(t.certificate, "Not run: without a certificate the noise is not known.")
-    return distinguishing(t.rows.law, len(t.rows.features), scales_spent=t.scales_spent, B=t.B)
+    law, further, elsewhere = t.rows.law, [], []
+    for release in case.further:
+        own = release.rows.law
+        if own is None:  # nothing is derived for what has no known noise
+            law = None
+        elif same_space(t, release):
+            further.append(own)
+        else:  # how far apart two people are there is not known: 2 at most
+            elsewhere.append(own.privacy_loss(FARTHEST))
+            if release.scales_spent is not None:
+                elsewhere.append(StatedLoss.of(release.scales_spent, distance=FARTHEST))
+    return distinguishing(
+        law, len(t.rows.features), scales_spent=t.scales_spent, B=t.B, further=further, elsewhere=elsewhere
+    )
 
 
 @attack(
@@ -79,12 +100,13 @@ def _on_tables(case: Case) -> Protection:
         reaches="A floor under all three: whatever is singled out, linked or inferred about one person "
         "through her row, the release adds no more than this to what was known before, on average.",
         does_not_reach="A single unlucky release, which may tell more than the average; what follows "
-        "from the rows of others; several rows of one person; several releases; columns that are passed "
-        "on without protection; scales that were neither public nor paid for; and whether a person is in "
-        "the table.",
+        "from the rows of others; several rows of one person; releases that were not named; columns that are "
+        "passed on without protection; scales that were neither public nor paid for; and whether a person is "
+        "in the table.",
     ),
     headline=_headline,
     on_tables=_on_tables,
+    ids="not needed",
 )
 def distinguishing(
     mechanism: Mechanism | NoiseLaw | None,
@@ -93,6 +115,8 @@ def distinguishing(
     formula: Formula = "exact",
     B: float | None = None,
     scales_spent: Guarantee | None = None,
+    further: Sequence[NoiseLaw] = (),
+    elsewhere: Sequence[PrivacyLoss] = (),
 ) -> Protection:
     """Protection from being told apart from anyone else, derived from a mechanism or from its law of noise.
 
@@ -106,6 +130,9 @@ def distinguishing(
             has none.
         scales_spent: What private column scales cost (a certificate states it): they tell people apart too,
             and mean losses add up.
+        further: Laws of further releases of the same rows, which count together with this one.
+        elsewhere: Losses of whatever else was released about the same people, as releases with other scales,
+            at any distance between them.
 
     Returns:
         Protection, a lower bound. ``detail`` has ``expected_loss`` (𝒰, in nats); where it is exact also
@@ -133,9 +160,26 @@ def distinguishing(
     check.choice("formula", formula, get_args(Formula))
     if scales_spent is not None:
         check.instance("scales_spent", scales_spent, Guarantee)
+    further = check.several("further", further, "give laws of noise")
+    for place, law in enumerate(further):
+        check.instance(f"further[{place}]", law, NoiseLaw)
+    elsewhere = check.several("elsewhere", elsewhere, "give privacy losses")
+    for place, loss in enumerate(elsewhere):
+        check.instance(f"elsewhere[{place}]", loss, PrivacyLoss)
     if mechanism is not None and not isinstance(mechanism, Mechanism | NoiseLaw):
         raise TypeError(f"mechanism = {mechanism!r} is not a mechanism: give one, its law of noise, or None")
-    farthest = None if mechanism is None else _figures(mechanism, d, scales_spent, FARTHEST)
+    if (further or elsewhere) and formula != "exact":
+        raise ValueError(f"formula = {formula!r} is for one release: use formula='exact' for several")
+
+    def figures(distance: float) -> Mapping[str, float] | None:
+        own = None if mechanism is None else mechanism.loss_between(distance, d)
+        if own is None:
+            return None
+        scales = [] if scales_spent is None else [StatedLoss.of(scales_spent, distance=distance)]
+        together = [own, *scales, *(law.privacy_loss(distance) for law in further), *elsewhere]
+        return _figures(own if len(together) == 1 else compose(*together), distance)
+
+    farthest = figures(FARTHEST)
     if mechanism is None or farthest is None:
         return _protection(math.inf, formula=formula, notes=(_NO_NOISE,))
     mean = farthest["expected_loss"]
@@ -143,9 +187,12 @@ def distinguishing(
     if formula == "exact":
         if B is None and mechanism.guarantee is not None:
             B = mechanism.guarantee.B
-        at_B = None if B is None else _figures(mechanism, d, scales_spent, check.distance(B, "B"))
+        at_B = None if B is None else figures(check.distance(B, "B"))
+        if further or elsewhere:
+            notes = (*notes, _SEVERAL)
         return _protection(
-            mean, formula=formula, notes=notes, best_guess=farthest["best_guess"], at_B=at_B
+            mean, formula=formula, notes=notes, best_guess=farthest["best_guess"], at_B=at_B,
+            together=bool(further or elsewhere),
         )  # fmt: skip
     paper = _papers_own(mechanism, formula)
     budget = (paper.B, paper.epsilon1, paper.delta1, paper.epsilon2, paper.delta2)
@@ -217,15 +264,8 @@ def score_of(expected_loss: float) -> float:
     return math.nextafter(1 / (1 + expected_loss), 0.0)
 
 
-def _figures(
-    mechanism: Mechanism | NoiseLaw, dimensions: int, scales: Guarantee | None, distance: float
-) -> Mapping[str, float] | None:
-    """Mean loss, score and best guess for two people at a distance, scales included; None without noise."""
-    loss = mechanism.loss_between(distance, dimensions)
-    if loss is None:
-        return None
-    if scales is not None:
-        loss = compose(loss, StatedLoss.of(scales, distance=distance))
+def _figures(loss: PrivacyLoss, distance: float) -> Mapping[str, float]:
+    """Mean loss, score and best guess for two people at a distance."""
     mean = loss.expected()
     return MappingProxyType(
         {

@@ -5,7 +5,7 @@ can be linked.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from targetdp.attacks._match._known_noise import Noise, covariance_of
 from targetdp.attacks._match._matchers import Matcher, check_ranks, protection_from
 from targetdp.attacks._match._pairs import check_squares, same_people
 from targetdp.attacks._protection import CONFIDENCE, Protection
+from targetdp.attacks._together import View, each_and_together, strongest_view
+
+if TYPE_CHECKING:
+    from targetdp.attacks._on_release import JoinedTables
 
 SHARED, LEARNED = "shared columns", "learned from known pairs"
 STANDARDIZED = "shared columns, each in its own deviations"
@@ -31,18 +35,27 @@ def _headline(p: Protection) -> str:
 
 
 def _on_tables(case: Case) -> Protection:
+    case.require(bool(case.further), "Not run: it needs another release of the same people (--second).")
+
+    def attacked(view: View, options: dict[str, Any]) -> Protection:
+        return _link(case, view.releases[0], options)
+
+    views = each_and_together(case)[1 : len(case.further) + 1]  # every other one alone
+    return strongest_view(case, attacked, views, combined=False)
+
+
+def _link(case: Case, two: "JoinedTables", options: dict[str, Any]) -> Protection:
     one = case.tables
-    two = case.require(case.second, "Not run: it needs a second release of the same people (--second).")
     shared = [
         (one.features.index(name), two.features.index(name)) for name in one.features if name in two.features
     ]
     case.require(bool(shared), "Not run: the two releases have no column in common.")
     # Two releases may be sorted by different pseudonyms: people meet by their places in the original.
-    _, here, there = np.intersect1d(one.places, two.places, assume_unique=True, return_indices=True)
+    _, here, there = np.intersect1d(one.people, two.people, assume_unique=True, return_indices=True)
     case.require(len(here) >= 2, "Not run: the two releases have fewer than two people in common.")
     return linkability(
         one.released[here], two.released[there], shared=shared, noise_a=one.law, noise_b=two.law,
-        **case.options,
+        **options,
     )  # fmt: skip
 
 
@@ -52,11 +65,12 @@ def _on_tables(case: Case) -> Protection:
         criteria=(LINKABILITY,),
         adversary="Has two releases, or two sets of columns, about the same people.",
         reaches="Whether a person's two rows are found to belong together.",
-        does_not_reach="Links within one table, to tables that were not tried, and through ids or the "
-        "order of rows, which a release must take care of by itself.",
+        does_not_reach="Links within one table, to tables that were not tried, through ids (linkage_by_id) "
+        "or through the order of rows.",
     ),
     headline=_headline,
     on_tables=_on_tables,
+    ids="unknown links",
 )
 def linkability(
     release_a: Any,

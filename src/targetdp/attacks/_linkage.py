@@ -20,7 +20,7 @@ from targetdp.attacks._declaration import (
     people_spared,
     strongest_of,
 )
-from targetdp.attacks._match._known_noise import Noise, check_in_unit_ball, density_of
+from targetdp.attacks._match._known_noise import AverageNoise, Noise, check_in_unit_ball, density_of
 from targetdp.attacks._match._matchers import (
     SOFT_PASSES,
     Matcher,
@@ -32,6 +32,7 @@ from targetdp.attacks._match._matchers import (
 )
 from targetdp.attacks._match._pairs import check_squares, released_directions, same_people, units_of
 from targetdp.attacks._protection import CONFIDENCE, Protection
+from targetdp.attacks._together import View, each_and_together, strongest_view
 from targetdp.mechanisms import NoiseDensity
 
 NEAREST, LIKELIEST = "nearest row", "most likely row under the noise"
@@ -45,8 +46,14 @@ def _headline(p: Protection) -> str:
 
 
 def _on_tables(case: Case) -> Protection:
-    t = case.tables
-    return linkage(t.original, t.released, t.law, **case.options)
+    def attacked(view: View, options: dict[str, Any]) -> Protection:
+        if len(view.releases) > 1:
+            rows, average, noise = view.average()
+            return linkage(rows, average, noise, **options)
+        (one,) = view.releases
+        return linkage(one.original, one.released, one.law, **options)
+
+    return strongest_view(case, attacked, each_and_together(case))
 
 
 @attack(
@@ -65,7 +72,7 @@ def _on_tables(case: Case) -> Protection:
 def linkage(
     X: Any,
     X_priv: Any,
-    noise: Noise | None = None,
+    noise: Noise | AverageNoise | None = None,
     *,
     ranks: Sequence[int] = (1, 10),
     assignment_limit: int = 5_000,

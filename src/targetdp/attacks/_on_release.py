@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +23,11 @@ from targetdp.normalization import (
 from targetdp.release import (
     Certificate,
     certificate_path,
+    certified,
     pseudonym_key,
     pseudonyms,
-    read_certificate,
-    verify_release,
 )
-from targetdp.table import Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
+from targetdp.table import check_columns, open_source, read_people
 
 AS_THEY_ARE = (
     "There is no certificate: the tables are compared in the units that they have. If the release was "
@@ -62,8 +62,10 @@ class JoinedTables:
         holdout: People who are not in the release, in the same units.
         certificate: The release's certificate, if it has one.
         notes: What a reader of the results should know.
-        places: The rows' places in the original table, by which people meet in two releases.
+        places: The rows' places in the original table, by which people meet in several releases; without
+            them row i is the same person in all.
         rows_before_scoring: The rows that scores were made of, where scores were released.
+        ids: The ids that stand in the release, in clear or as pseudonyms; None for a table without ids.
 
     Example:
         >>> tables = JoinedTables(("calls",), np.array([[0.3], [0.5]]), np.array([[0.4], [0.1]]))
@@ -79,6 +81,20 @@ class JoinedTables:
     notes: tuple[str, ...] = ()
     places: Integers = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
     rows_before_scoring: RowsBeforeScoring | None = field(repr=False, default=None)
+    ids: pa.StringArray | None = field(repr=False, default=None)
+
+    @property
+    def ids_are(self) -> Literal["in clear", "pseudonyms", "not released"]:
+        """How people are named in the release."""
+        if self.ids is None:
+            return "not released"
+        hashed = self.certificate is not None and self.certificate.pseudonyms
+        return "pseudonyms" if hashed else "in clear"
+
+    @property
+    def people(self) -> Integers:
+        """By what number people meet in several releases."""
+        return self.places if len(self.places) else np.arange(len(self.original))
 
     @property
     def law(self) -> NoiseLaw | None:
@@ -106,14 +122,6 @@ class JoinedTables:
         return None if spent is None else spent.value()
 
 
-@dataclass(frozen=True)
-class _People:
-    """Ids and numbers of a table."""
-
-    ids: pa.StringArray
-    rows: Floats
-
-
 def join_tables(
     original: Path,
     released: Path,
@@ -127,6 +135,7 @@ def join_tables(
     pseudonym_key_file: Path | None = None,
     holdout: Path | None = None,
     rest_is_holdout: bool = False,
+    further: bool = False,
 ) -> JoinedTables:
     r"""Join two tables on the id and bring the original into the units of the release.
 
@@ -145,6 +154,8 @@ def join_tables(
         pseudonym_key_file: Key of the release's pseudonyms, if it has any.
         holdout: Table of people who are not in the release.
         rest_is_holdout: Whether people of the original who are not in the release are the holdout.
+        further: Whether this is a further release, beside the one under attack: it may have other people, and
+            people of the holdout.
 
     Returns:
         Both tables, person by person.
@@ -169,23 +180,26 @@ def join_tables(
     proof = _certificate(released, certificate, public_key)
     names = _features(original, released, id_column, proof, features)
     gaps = {} if proof is None else proof.imputed
-    mine = _read(original, id_column, names, gaps, progress)
+    mine = read_people("table", original, id_column, names, gaps=gaps, progress=progress)
     shown = names if proof is None else proof.released
-    private = _read(released, id_column if proof is None else proof.id, shown, {}, progress)
+    private = read_people(
+        "table", released, id_column if proof is None else proof.id, shown, progress=progress
+    )
     own_ids = _as_released(mine.ids, proof, pseudonym_key_file)
     here = _places(own_ids, private.ids, original, released)
     rest = np.setdiff1d(np.arange(len(own_ids)), here)
-    if len(rest) and not rest_is_holdout:
+    if len(rest) and not (rest_is_holdout or further):
         raise ValueError(
             f"original {original} has {len(rest):,} people who are not in release {released}: leave them "
             "out, or say that they are the holdout (--rest-is-holdout)"
         )
-    outside = mine.rows[rest] if len(rest) else None
+    outside = mine.rows[rest] if len(rest) and rest_is_holdout else None
     if holdout is not None:
         if outside is not None:
             raise ValueError("holdout is given twice: as a table and as the rest of the original; choose one")
-        aside = _read(holdout, id_column, names, gaps, progress)
-        _check_holdout(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
+        aside = read_people("table", holdout, id_column, names, gaps=gaps, progress=progress)
+        if not further:
+            _check_holdout(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
         outside = aside.rows
     rows = mine.rows[here]
     used = _scales(rows, names, proof, scales)
@@ -193,7 +207,7 @@ def join_tables(
         rows = normalize(rows, used).X
         outside = None if outside is None else normalize(outside, used).X
     notes = (AS_THEY_ARE,) if proof is None and used is None else ()
-    tables = JoinedTables(names, rows, private.rows, outside, proof, notes, here)
+    tables = JoinedTables(names, rows, private.rows, outside, proof, notes, here, ids=private.ids)
     if proof is not None and proof.scores is not None:
         tables = _in_scores(tables, proof, aside=len(rest))
     check_differs_by_noise(tables.original, tables.released, tables.law)
@@ -224,14 +238,7 @@ def _certificate(released: Path, given: Path | None, public_key: str | None) -> 
     path = given or certificate_path(released)
     if given is None and not path.exists():
         return None
-    proof = read_certificate(path)
-    checks = verify_release(released, proof, public_key).checks
-    wrong = [f"{check.what}: {check.detail}" for check in checks if check.holds is False]
-    if wrong:
-        raise ValueError(
-            f"certificate {path} does not hold for release {released} ({'; '.join(wrong)}): "
-            "run targetdp verify for all checks"
-        )
+    proof = certified("release", released, path, public_key)
     if proof.made_for is not None:
         raise ValueError(
             f"release {released} was made for {proof.made_for}, which standardizes values after the noise: "
@@ -263,35 +270,6 @@ def _features(
     check_columns(ours, f"original {original}", features=names)
     check_columns(theirs, f"release {released}", features=names if proof is None else proof.released)
     return names
-
-
-def _read(
-    path: Path, id_column: str, features: Sequence[str], gaps: dict[str, float], progress: Progress
-) -> _People:
-    source = open_source(path)
-    check_columns(source.columns, f"table {path}", id=[id_column], features=features)
-    progress.phase(f"reading {path.name}", source.count())
-    tally, seen, ids, blocks = Tally(), 0, [], []
-    types = dict.fromkeys(features, pa.float64())
-    for batch in source.batches([id_column, *features], types, batch_rows(len(features))):
-        ids.append(ids_of(batch.column(id_column), id_column, tally, seen))
-        blocks.append(numbers_of(batch, features, gaps, tally, seen))
-        seen += batch.num_rows
-        progress.advance(batch.num_rows)
-    if not seen:
-        raise ValueError(f"table {path} has no rows: there is nobody to attack")
-    try:
-        tally.raise_if_any()
-    except ValueError as error:
-        reason = str(error).removesuffix(". Nothing was published").replace(" (--impute)", "")
-        raise ValueError(f"table {path}: {reason}") from error
-    people = _People(pa.concat_arrays(ids), np.ascontiguousarray(np.concatenate(blocks, axis=1).T))
-    different = pc.count_distinct(people.ids).as_py()
-    if different < seen:
-        raise ValueError(
-            f"table {path} has {seen - different:,} rows whose id occurs before: one row for each person"
-        )
-    return people
 
 
 def _as_released(ids: pa.StringArray, proof: Certificate | None, key: Path | None) -> pa.StringArray:

@@ -22,9 +22,10 @@ from targetdp.attacks._guess._prior import (
     notes_on_fitting,
     posterior_spread,
 )
-from targetdp.attacks._match._known_noise import KnownNoise, Noise, check_in_unit_ball
+from targetdp.attacks._match._known_noise import AverageNoise, KnownNoise, Noise, check_in_unit_ball
 from targetdp.attacks._match._pairs import same_people
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, worst
+from targetdp.attacks._together import View, each_and_together, strongest_view
 from targetdp.normalization import clip_rows
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -94,19 +95,28 @@ def _headline(p: Protection) -> str:
         return f"People's values could be estimated without error ({by})."
     if p.score >= 1:
         return (
-            f"The best estimate of people's values was no better than the mean of all for everybody ({by})."
+            f"Our best estimate of people's values was no better than the mean of all for everybody ({by})."
         )
-    left = "left" if p.detail.get("measured", True) else "is expected to leave"
+    left = "left at most" if p.detail.get("measured", True) else "is expected to leave at most"
     return (
-        f"The best estimate of people's values {left} {share_down(p.score)} of their differences (variance) "
+        f"Our best estimate of people's values {left} {share_down(p.score)} of their differences (variance) "
         f"unexplained ({by})."
     )
 
 
 def _on_tables(case: Case) -> Protection:
-    t = case.tables
-    law = case.require(t.law, "Not run: without a certificate of added noise there is no noise to undo.")
-    return reconstruction(t.released, law, t.original, **case.options)
+    views = [view for view in each_and_together(case) if all(one.law is not None for one in view.releases)]
+    case.require(bool(views), "Not run: without a certificate of added noise there is no noise to undo.")
+
+    def attacked(view: View, options: dict[str, Any]) -> Protection:
+        if len(view.releases) > 1:
+            rows, average, noise = view.average()
+            return reconstruction(average, noise, rows, **options)
+        (one,) = view.releases
+        assert one.law is not None  # noqa: S101 (see above)
+        return reconstruction(one.released, one.law, one.original, **options)
+
+    return strongest_view(case, attacked, views)
 
 
 @attack(
@@ -121,10 +131,12 @@ def _on_tables(case: Case) -> Protection:
     ),
     headline=_headline,
     on_tables=_on_tables,
+    ids="not needed",
+    of_variance=True,
 )
 def reconstruction(
     X_priv: Any,
-    mechanism: Noise,
+    mechanism: Noise | AverageNoise,
     X: Any = None,
     *,
     confidence: float = CONFIDENCE,

@@ -9,22 +9,62 @@ the two can be compared.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from targetdp._core import Progress, Silent, check
-from targetdp.attacks._attribute_inference import ONE_COLUMN
-from targetdp.attacks._declaration import INFERENCE, Answer, Case, attack, failed_guesses
-from targetdp.attacks._guess._failed_guesses import GuessingPlan
-from targetdp.attacks._guess._informed_guesses import InformedAttack, Observation
+from targetdp._core import Floats, Progress, check
+from targetdp.attacks._declaration import INFERENCE, Answer, attack, failed_guesses
+from targetdp.attacks._guess._informed_guesses import InformedAttack
+from targetdp.attacks._guess._observation import Observation
 from targetdp.attacks._match._known_noise import Noise
 from targetdp.attacks._protection import CONFIDENCE, Protection
 from targetdp.mechanisms import norm_bound, weights_matrix
 
 _TOO_LONG = 1 + 1e-6
 """Norm of weights above which they are not those of a release; up to it, rounding."""
+
+
+@dataclass(frozen=True)
+class ReleasedValues:
+    """What a release shows of people's rows.
+
+    Args:
+        values: Row i is the private version of row i of the original, or (with ``weights``) its scores.
+        noise: The mechanism or law of the noise; None to take values as they are.
+        weights: Those that made the scores, one row for each score, of norm at most 1; None for whole rows.
+
+    Example:
+        >>> ReleasedValues(np.array([[0.3], [0.5]]), weights=[[0.6, 0.8]]).observation(2).map
+        array([[0.6, 0.8]])
+    """
+
+    values: Any = field(repr=False)
+    noise: Noise | None = None
+    weights: Any = None
+
+    def observation(self, columns: int) -> Observation:
+        """The values as a linear map of a row of so many columns, and noise."""
+        return Observation.of(self._matrix(columns), self.noise, columns)
+
+    def table(self, name: str) -> Floats:
+        """The values as a table; one score for each person may come without columns."""
+        single = self.weights is not None and np.ndim(self.values) == 1
+        return check.table(np.reshape(self.values, (-1, 1)) if single else self.values, name)
+
+    def _matrix(self, columns: int) -> Floats | None:
+        if self.weights is None:
+            return None
+        matrix = weights_matrix(self.weights)
+        if matrix.shape[1] != columns:
+            raise ValueError(f"weights are for {matrix.shape[1]} columns, X has {columns}: they must agree")
+        if norm_bound(matrix) > _TOO_LONG:
+            raise ValueError(
+                f"weights have norm {norm_bound(matrix):.4g}, above 1: give those that made the scores, as "
+                "the certificate has them (Scores(weights, noise).weights)"
+            )
+        return matrix
 
 
 _NOT_REACHED = (
@@ -35,16 +75,6 @@ _NOT_REACHED = (
 
 def _headline(p: Protection) -> str:
     return failed_guesses(p, "with what was released as without it")
-
-
-def _on_tables(case: Case) -> Protection:
-    """Scores have no columns on which people could look alike: this adversary takes that one's place."""
-    rows = case.require(case.tables.rows_before_scoring, "Not run: no scores were released.")
-    case.require(len(rows.features) >= 2, ONE_COLUMN)
-    return score_inference(
-        rows.original, case.tables.released, rows.law.weights, rows.law, rows.holdout, columns=rows.features,
-        people=case.sample_size(len(rows.original)), **case.options,
-    )  # fmt: skip
 
 
 @attack(
@@ -58,7 +88,7 @@ def _on_tables(case: Case) -> Protection:
         does_not_reach=_NOT_REACHED,
     ),
     headline=_headline,
-    on_tables=_on_tables,
+    ids="used",
 )
 def score_inference(
     X: Any,
@@ -135,19 +165,12 @@ def score_inference(
         (0.0, 0.0)
     """
     rows = check.table(X)
-    matrix = weights_matrix(weights)
-    if matrix.shape[1] != rows.shape[1]:
-        raise ValueError(f"weights are for {matrix.shape[1]} columns, X has {rows.shape[1]}: they must agree")
-    if norm_bound(matrix) > _TOO_LONG:
-        raise ValueError(
-            f"weights have norm {norm_bound(matrix):.4g}, above 1: give those that made the scores, as the "
-            "certificate has them (Scores(weights, noise).weights)"
-        )
-    if len(matrix) == 1 and np.ndim(scores) == 1:
-        scores = np.reshape(scores, (-1, 1))
-    observation = Observation.of(matrix, noise, rows.shape[1])
-    informed = InformedAttack.of(rows, scores, "scores", observation, holdout, population, tolerance)
-    return _attack(informed, known, draws, people, columns, confidence, rng, progress)
+    shown = ReleasedValues(scores, noise, weights)
+    observation = shown.observation(rows.shape[1])
+    informed = InformedAttack.of(
+        rows, shown.table("scores"), "scores", observation, holdout, population, tolerance
+    )
+    return informed.run(known, draws, people, columns, confidence, rng, progress)
 
 
 @attack(
@@ -161,6 +184,7 @@ def score_inference(
         does_not_reach=_NOT_REACHED,
     ),
     headline=_headline,
+    ids="used",
 )
 def row_inference(
     X: Any,
@@ -218,16 +242,4 @@ def row_inference(
     rows = check.table(X)
     observation = Observation.of(None, noise, rows.shape[1])
     informed = InformedAttack.of(rows, X_priv, "X_priv", observation, holdout, population, tolerance)
-    return _attack(informed, known, draws, people, columns, confidence, rng, progress)
-
-
-def _attack(
-    informed: InformedAttack, known: Any, draws: Any, people: Any, columns: Any, confidence: Any, rng: Any,
-    progress: Progress | None,
-) -> Protection:  # fmt: skip
-    """Check what both attacks share, and run it."""
-    confidence = check.number("confidence", confidence, above=0, below=1)
-    rng = check.generator(rng) or np.random.default_rng()
-    plan = GuessingPlan.of(informed.rows.shape, known, draws, people, columns, rng)
-    informed = replace(informed, rows=informed.rows[plan.sample], released=informed.released[plan.sample])
-    return informed.protection(plan, confidence, progress or Silent())
+    return informed.run(known, draws, people, columns, confidence, rng, progress)

@@ -18,11 +18,16 @@ FOR_THE_HOLDER = (
     "the release, unless the rows are public or invented."
 )
 
+_IDS_IN_CLEAR = (
+    'This release carries ids. What is headed "if ids were stripped" holds only for somebody who gets the '
+    "table without them."
+)
+
 LOOKED_AT = 5_000
 """People whose crowd within B is counted, at most: enough for its distribution."""
 
 
-def attack(  # noqa: PLR0912 (one command, many options)
+def attack(
     original: Annotated[Path, typer.Argument(help="the original table (Parquet, CSV, or a directory)")],
     released: Annotated[Path, typer.Argument(help="its release")],
     id: Annotated[str, typer.Option(help="column that identifies a person, in both tables")],  # noqa: A002
@@ -49,10 +54,14 @@ def attack(  # noqa: PLR0912 (one command, many options)
         bool, typer.Option(help="people of ORIGINAL who are not in RELEASED are the holdout")
     ] = False,
     second: Annotated[
-        Path | None, typer.Option(help="a second release of the same people, to link the two")
+        list[Path] | None,
+        typer.Option(
+            help="another release of the same people, seen together with the first; may be repeated"
+        ),
     ] = None,
     second_scales: Annotated[
-        Path | None, typer.Option(help="scales file of the second release, where it is needed")
+        list[str] | None,
+        typer.Option(help="OTHER=FILE: scales file of another release, where it is needed; may be repeated"),
     ] = None,
     public_key: PublicKey = None,
     pseudonym_key: Annotated[
@@ -84,25 +93,29 @@ def attack(  # noqa: PLR0912 (one command, many options)
         check.integer("seed", seed, at_least=0)
     if save is not None:
         must_be_free("save", save, force=force)
-        if save.resolve() in {p.resolve() for p in (original, released, holdout, second, scales) if p}:
+        tables_given = (original, released, holdout, scales, *(second or ()))
+        if save.resolve() in {p.resolve() for p in tables_given if p}:
             raise ValueError(f"save = {save} is one of the tables: choose another name")
+    scales_of = _scales_of(second or [], second_scales or [])
     with Bar(quiet=quiet) as bar:
         tables = join_tables(
             original, released, id, progress=bar, certificate=certificate, features=names(features),
-            scales=scales, public_key=public_key, pseudonym_key_file=pseudonym_key, holdout=holdout,
-            rest_is_holdout=rest_is_holdout,
+            scales=scales, public_key=public_key, holdout=holdout, rest_is_holdout=rest_is_holdout,
+            pseudonym_key_file=pseudonym_key if not second else _key_of(released, certificate, pseudonym_key),
         )  # fmt: skip
-        other = None
-        if second is not None:
-            other = join_tables(
-                original, second, id, progress=bar, scales=second_scales, public_key=public_key,
-                pseudonym_key_file=pseudonym_key, rest_is_holdout=True,
-            )  # fmt: skip
+        further = [
+            join_tables(
+                original, other, id, progress=bar, scales=scales_of.get(other), public_key=public_key,
+                pseudonym_key_file=_key_of(other, None, pseudonym_key), holdout=holdout,
+                rest_is_holdout=holdout is None, further=True,
+            )
+            for other in second or ()
+        ]  # fmt: skip
         crowd = _crowd(tables, seed, bar)
         findings = run_attacks(
-            tables, chosen, second=other, people=people, confidence=confidence, seed=seed, progress=bar,
+            tables, chosen, further=further, people=people, confidence=confidence, seed=seed, progress=bar,
         )  # fmt: skip
-    record = _record(tables, findings, confidence, seed, crowd)
+    record = _record(tables, further, findings, confidence, seed, crowd)
     text = json.dumps(record, indent=2, ensure_ascii=False)
     if as_json:
         emit(text)
@@ -132,27 +145,64 @@ def _crowd(tables: Any, seed: int | None, bar: Bar) -> Any:
     return neighborhood(rows, tables.B, people=people, rng=np.random.default_rng(seed), progress=bar)
 
 
-def _record(tables: Any, findings: Any, confidence: float, seed: int | None, crowd: Any) -> dict[str, Any]:
+def _record(
+    tables: Any, further: Any, findings: Any, confidence: float, seed: int | None, crowd: Any
+) -> dict[str, Any]:
+    from targetdp.attacks import worst_by_kind
+
     proof = tables.certificate
     return {
-        "format": "targetdp attacks 1",
+        "format": "targetdp attacks 2",
         "for_the_data_holder_only": True,
         "release": None if proof is None else proof.release,
         "guarantee": None if proof is None or proof.guarantee is None else proof.guarantee.model_dump(),
         "conditions": [] if proof is None else list(proof.conditions),
+        "ids": tables.ids_are,
         "people": len(tables.original),
         "holdout": 0 if tables.holdout is None else len(tables.holdout),
         "features": list(tables.rows.features),
         "scores": None if tables.rows_before_scoring is None else list(tables.features),
+        "further_releases": [
+            {
+                "release": None if other.certificate is None else other.certificate.release,
+                "people": len(other.original),
+                "released": list(other.features),
+                "ids": other.ids_are,
+            }
+            for other in further
+        ],
         "confidence": confidence,
         "seed": seed,
         "notes": list(tables.notes),
         "crowd_within_B": None if crowd is None else crowd.record(),
+        "best_guess": _best_guess(findings),
+        "worst": {
+            kind: {
+                situation: {"attack": finding.attack, "score": finding.protection.score}
+                for situation, finding in by_situation.items()
+                if finding.protection is not None
+            }
+            for kind, by_situation in worst_by_kind(findings).items()
+        },
         "findings": [finding.record() for finding in findings],
     }
 
 
+def _best_guess(findings: Any) -> dict[str, float] | None:
+    """How often the best guess of any attacker is right, at B and at distance 2, where it was derived."""
+    for finding in findings:
+        if finding.attack == "distinguishing" and finding.protection is not None:
+            detail = finding.protection.detail
+            at_B = (detail.get("at_B") or {}).get("best_guess", 1.0)
+            return {"at_B": at_B, "at_distance_2": detail.get("best_guess", 1.0)}
+    return None
+
+
 def _show(released: Path, tables: Any, findings: Any) -> None:
+    out().print(_worst(findings), highlight=False)
+    guess = _best_guess(findings)
+    if guess is not None:
+        out().print(_of_any_attacker(tables, guess), highlight=False)
     for table in (_scores(released, tables, findings), _criteria(findings)):
         out().print(table, highlight=False)
     for finding in findings:
@@ -160,13 +210,53 @@ def _show(released: Path, tables: Any, findings: Any) -> None:
             tell(f"{finding.attack}: {note}")
 
 
+def _worst(findings: Any) -> Table:
+    """A line for each kind: the strongest attack that was run, as released and without the ids."""
+    from targetdp.attacks import AS_RELEASED, worst_by_kind
+
+    table = Table(
+        title="At most so well protected: the strongest attack that was run",
+        title_justify="left",
+        caption=_IDS_IN_CLEAR if any(f.situation == "if ids were stripped" for f in findings) else None,
+        caption_justify="left",
+    )
+    worst = worst_by_kind(findings)
+    situations = list(dict.fromkeys(situation for found in worst.values() for situation in found))
+    for heading in ("kind of attack", *situations):
+        table.add_column(heading)
+    for kind, by_situation in worst.items():
+        shown = [_shortly(by_situation.get(situation)) for situation in situations]
+        if AS_RELEASED in by_situation:
+            shown[0].stylize("bold")
+        table.add_row(*cells(kind), *shown)
+    return table
+
+
+def _shortly(finding: Any) -> Text:
+    return Text("–" if finding is None else f"≤ {down(finding.protection.score)}  {finding.attack}")
+
+
+def _of_any_attacker(tables: Any, guess: dict[str, float]) -> Text:
+    """The best guess beside the promise."""
+    proof = tables.certificate
+    promised = ""
+    if proof is not None and proof.guarantee is not None:
+        promised = f"Promised: ε = {proof.guarantee.epsilon:g} at B = {proof.guarantee.B:g}. "
+    at_B, at_2 = (math.ceil(100 * share - 1e-9) for share in guess.values())
+    near = f"{at_B} of 100 times for two people B apart, " if tables.B is not None else ""
+    return Text(
+        f"{promised}The best guess of any attacker which of two people a row belongs to, at even odds, is "
+        f"right at most {near}{at_2} of 100 at distance 2 (a coin: 50)."
+    )
+
+
 def _scores(released: Path, tables: Any, findings: Any) -> Table:
     held = "no holdout" if tables.holdout is None else f"holdout {len(tables.holdout):,}"
     table = Table(
         title=Text(f"{released}: {len(tables.original):,} people, {_columns(tables)}, {held}"),
         title_justify="left",
-        caption="Protection: 1 is safe, 0 is none. ≤: cleverer attacks may get more. ≥: no attack gets "
-        "more (≥*: on the condition that its meaning begins with).",
+        caption="Protection: 1 is safe, 0 is none. ≤: at most so much, cleverer attacks may get more. ≥: no "
+        "attack gets more (≥*: on the condition that its meaning begins with).",
         caption_justify="left",
     )
     table.add_column("attack", no_wrap=True)
@@ -174,7 +264,12 @@ def _scores(released: Path, tables: Any, findings: Any) -> Table:
     table.add_column("interval", no_wrap=True)
     table.add_column("strongest", overflow="fold", max_width=22)
     table.add_column("meaning")
-    for finding in findings:
+    heading = None
+    for finding in _by_situation(findings):
+        if finding.situation != heading:
+            heading = finding.situation
+            table.add_section()
+            table.add_row(Text(f"{heading}:", style="bold"))
         p = finding.protection
         if p is None:
             row = cells(finding.attack, "–", "–", "–", finding.meaning)
@@ -186,6 +281,45 @@ def _scores(released: Path, tables: Any, findings: Any) -> Table:
             )  # fmt: skip
         table.add_row(*row)
     return table
+
+
+def _by_situation(findings: Any) -> list[Any]:
+    """First what is true of the release as it is; in each part the worst first, what was not run last."""
+    from targetdp.attacks import AS_RELEASED
+
+    def order(finding: Any) -> tuple[bool, bool, float]:
+        p = finding.protection
+        return (
+            finding.situation != AS_RELEASED,
+            p is None or p.bound == "lower",
+            2.0 if p is None else p.score,
+        )
+
+    return sorted(findings, key=order)
+
+
+def _key_of(release: Path, certificate: Path | None, key: Path | None) -> Path | None:
+    """The key of pseudonyms for one of several releases: not all of them need have pseudonyms."""
+    from targetdp.release import certificate_path, read_certificate
+
+    path = certificate or certificate_path(release)
+    return key if path.exists() and read_certificate(path).pseudonyms else None
+
+
+def _scales_of(second: list[Path], given: list[str]) -> dict[Path, Path]:
+    """The scales file of each further release; a single release's may come without its name."""
+    files = {}
+    for one in given:
+        name, separator, file = one.rpartition("=")
+        if not separator and len(second) == 1:
+            name, file = str(second[0]), one
+        if Path(name) not in second or not file:
+            raise ValueError(
+                f"second_scales = {one!r} does not name one of the other releases: give OTHER=FILE, where "
+                "OTHER is written as after --second"
+            )
+        files[Path(name)] = Path(file)
+    return files
 
 
 def _criteria(findings: Any) -> Table:

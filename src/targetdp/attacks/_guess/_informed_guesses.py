@@ -7,13 +7,13 @@ possible, the same belief says which of them is the likeliest.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from targetdp._core import Floats, Progress, check
+from targetdp._core import Floats, Progress, Silent, check
 from targetdp.attacks._guess._failed_guesses import (
     GuessingPlan,
     Rule,
@@ -23,16 +23,13 @@ from targetdp.attacks._guess._failed_guesses import (
     rule_of,
     sampled_note,
 )
-from targetdp.attacks._match._known_noise import Noise, check_in_unit_ball, check_noise
+from targetdp.attacks._guess._observation import EXACT, Observation
+from targetdp.attacks._match._known_noise import check_in_unit_ball
 from targetdp.attacks._match._pairs import same_people, shared_note
 from targetdp.attacks._protection import Protection, Setting, worst
-from targetdp.mechanisms import NoiseDensity, NormalDensity
 
 _NOTHING = 1e-12
 """Share of the largest variance (columns in units of their own) below which a direction holds nothing."""
-_EXACT = 1e-6
-"""Deviation, on the scale of the unit ball, that stands for none at all: it leaves room for rounding."""
-_NO_NOISE = NormalDensity(_EXACT)
 
 
 @dataclass(frozen=True)
@@ -48,53 +45,6 @@ class Moments:
         mean = rows.mean(axis=0)
         apart = rows - mean
         return cls(mean, apart.T @ apart / len(rows))
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What a release shows of a row x: ``map``·x (m×d), and noise of this ``covariance`` and ``density``."""
-
-    map: Floats
-    covariance: Floats
-    density: NoiseDensity = _NO_NOISE
-    note: str = ""
-
-    @classmethod
-    def of(cls, weights: Floats | None, noise: Noise | None, columns: int) -> "Observation":
-        """Scores by their weights or (None) whole rows, with the noise of a mechanism or law; None: as is."""
-        seen = np.eye(columns) if weights is None else weights
-        if noise is None:
-            return cls(seen, np.zeros((len(seen), len(seen))))
-        if getattr(noise, "makes_scores", False):
-            noise = _noise_on_scores(noise, weights, columns)
-        scores = len(seen)
-        noise = check_noise(noise, scores, "noise")
-        density = noise.known_density(scores)
-        return cls(noise.known_map(scores) @ seen, noise.noise_covariance(scores), density, density.note)
-
-    def log_density(self, rows: Floats, released: Floats, secret: int, values: Floats) -> Floats:
-        """How likely each person's released values are for each of some ``values`` of one column (n×K).
-
-        By the noise's own density, up to a constant, for somebody who knows all other columns of ``rows``.
-        """
-        known = [j for j in range(self.map.shape[1]) if j != secret]
-        left = self.density.whitened(released - rows[:, known] @ self.map[:, known].T)
-        step = self.density.whitened(np.ascontiguousarray(self.map[:, [secret]].T))[0]
-        length = float(step @ step)
-        # Along the step and across it: so nothing large cancels where the noise is small.
-        best = left @ step / length if length > 0 else np.zeros(len(left))
-        across = np.square(left - best[:, None] * step).sum(axis=1)
-        return self.density.log_density(across[:, None] + length * np.square(values - best[:, None]))
-
-
-def _noise_on_scores(noise: Noise, weights: Floats | None, columns: int) -> Noise:
-    """The noise on scores, if these are the weights that make them."""
-    if weights is None:
-        raise ValueError("noise is that of scores, and rows are attacked: give the noise of the rows")
-    own = noise.law(columns).kept_directions()
-    if own.shape != weights.shape or not np.allclose(own, weights, rtol=1e-6, atol=1e-9):
-        raise ValueError("weights are not those of the noise's own scores: give noise.weights")
-    return noise.added
 
 
 @dataclass(frozen=True)
@@ -127,7 +77,7 @@ class Belief:
         the first is taken.
         """
         m, v = self._of(column)
-        likely = log_odds - np.square(values - m[:, None]) / (2 * max(v, _EXACT**2))
+        likely = log_odds - np.square(values - m[:, None]) / (2 * max(v, EXACT**2))
         each = np.broadcast_to(values, likely.shape)
         return np.asarray(np.take_along_axis(each, likely.argmax(axis=1)[:, None], axis=1)[:, 0])
 
@@ -298,6 +248,17 @@ class InformedAttack:
             X, private, outside, observation, Moments.of(general), rule.commonest(general), common,
             float(long.mean()) >= COMMON_SHARE, rule, len(X), population is None,
         )  # fmt: skip
+
+    def run(
+        self, known: Any, draws: Any, people: Any, columns: Any, confidence: Any,
+        rng: np.random.Generator | None, progress: Progress | None,
+    ) -> Protection:  # fmt: skip
+        """Check what the attacks share, and run them."""
+        confidence = check.number("confidence", confidence, above=0, below=1)
+        rng = check.generator(rng) or np.random.default_rng()
+        plan = GuessingPlan.of(self.rows.shape, known, draws, people, columns, rng)
+        chosen = replace(self, rows=self.rows[plan.sample], released=self.released[plan.sample])
+        return chosen.protection(plan, confidence, progress or Silent())
 
     def failures(self, windows: Sequence[Window], progress: Progress) -> tuple[Floats, Floats]:
         """By column: failures of each of `GUESSES` in the release, and of those without it outside."""

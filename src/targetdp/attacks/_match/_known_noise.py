@@ -11,13 +11,57 @@ from targetdp._core import Floats, check, row_product
 from targetdp.mechanisms import LinearLaw, NoiseDensity, NoiseLaw, NoiseMechanism, Scores
 from targetdp.normalization import clip_rows
 
+
+@dataclass(frozen=True)
+class AverageDensity(NoiseDensity):
+    """Normal noise of any covariance: rows times ``whitening`` have variance 1 in all directions."""
+
+    whitening: Floats
+    note: str = ""
+    nearer_is_likelier = False
+
+    @property
+    def normal_mixture(self) -> bool:  # type: ignore[override]
+        """It is, unless it stands for noise of another density, as its note then says."""
+        return not self.note
+
+    def whitened(self, rows: Floats) -> Floats:
+        """See `NoiseDensity.whitened`: row by row, so that equal rows stay equal."""
+        return row_product(rows, self.whitening)
+
+    def log_density(self, squared: Floats) -> Floats:
+        """−r²/2."""
+        squared *= -0.5
+        return squared
+
+
+@dataclass(frozen=True)
+class AverageNoise:
+    """The noise that is left on the average of several releases of one row, as an adversary takes it.
+
+    It is normal where all the releases' noises are; otherwise normal noise of the same covariance stands for
+    it, and the density's ``note`` says so.
+    """
+
+    covariance: Floats
+    note: str = ""
+
+    @property
+    def density(self) -> NoiseDensity:
+        """The density of the noise."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        return AverageDensity(vectors / np.sqrt(values), self.note)
+
+
 Noise: TypeAlias = NoiseMechanism | NoiseLaw
 
 _OUTSIDE = 1e-6
 """How much longer than 1 a row may be: rounding by whoever clipped it."""
 
 
-def density_of(noise: Noise | None, dimensions: int, name: str = "noise") -> NoiseDensity | None:
+def density_of(
+    noise: Noise | AverageNoise | None, dimensions: int, name: str = "noise"
+) -> NoiseDensity | None:
     """The density of a mechanism's or a law's noise, as an adversary knows it who was told either of them.
 
     Args:
@@ -37,6 +81,8 @@ def density_of(noise: Noise | None, dimensions: int, name: str = "noise") -> Noi
         >>> density_of(GaussianNoise(B=0.25, epsilon=1, delta=1e-5), 3).nearer_is_likelier
         True
     """
+    if isinstance(noise, AverageNoise):
+        return noise.density
     return None if noise is None else check_noise(noise, dimensions, name).known_density(dimensions)
 
 
@@ -110,8 +156,10 @@ class KnownNoise:
     """Whether this is the noise itself, and not only noise of the same covariance."""
 
     @classmethod
-    def of(cls, noise: Noise, dimensions: int) -> "KnownNoise":
+    def of(cls, noise: Noise | AverageNoise, dimensions: int) -> "KnownNoise":
         """The noise of a mechanism or law on so many columns."""
+        if isinstance(noise, AverageNoise):
+            return cls(noise.covariance, np.ones(1), np.ones(1), not noise.note)
         noise = check_noise(noise, dimensions, "mechanism")
         density, covariance = noise.known_density(dimensions), noise.noise_covariance(dimensions)
         random_variance = density.variance_shape(dimensions)

@@ -75,9 +75,9 @@ def test_every_figure_is_the_summarys(folder: Path, made: Content) -> None:
     figures = read_figures(folder)
     assert [cell["name"] for cell in made.data["cells"]] == [cell["name"] for cell in made.run["cells"]]
     for cell in made.data["cells"]:
-        for metric, (mean, low, high) in cell["figures"].items():
+        for metric, (mean, low, high, noise) in cell["figures"].items():
             one = figures[cell["name"]][metric]
-            assert (mean, low, high) == (one.mean, one.low, one.high)
+            assert (mean, low, high, noise) == (one.mean, one.low, one.high, one.noise)
 
 
 def test_every_protection_is_the_worst_of_all_attacks_of_its_kind(folder: Path, made: Content) -> None:

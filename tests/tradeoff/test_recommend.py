@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.tradeoff import FEATURES, GRID, study, sweep
@@ -84,6 +85,7 @@ def invented(folder: Path, source: Any = "synthetic", grid: Grid = RELEASED, **c
                     "mean": mean,
                     "low": low,
                     "high": high,
+                    "noise": None if high is None else (high - low) / 2,
                 }
             )
     table = pa.Table.from_pylist(rows).replace_schema_metadata(metadata(source, made.fingerprint))
@@ -561,3 +563,26 @@ def test_a_quick_look_cannot_be_struck_out(folder: Path, tmp_path: Path) -> None
     (copy / "summary.parquet").write_bytes((folder / "summary.parquet").read_bytes())
     with pytest.raises(ValueError, match="changed by hand"):
         asked(copy, Constraint("singling_out", at_least=0.8))
+
+
+def test_sampling_does_not_make_a_worse_setting_equally_good(tmp_path: Path) -> None:
+    """All settings meet the same people: an interval that knows sampling is wider than what parts them."""
+    quiet, loud = "least-noise B=0.25 epsilon=3.9", "least-noise B=2 epsilon=3.9"
+    wide = {
+        name: ((errors[0], errors[0] - 5_000, errors[0] + 5_000), *rest)
+        for name, (errors, *rest) in FIGURES.items()
+    }
+    place = invented(tmp_path / "results", **wide)
+    table = pq.read_table(place / "summary.parquet")
+    table = table.set_column(
+        table.column_names.index("noise"), "noise", pa.array([1.0] * table.num_rows, pa.float64())
+    )
+    (place / "summary.parquet").write_bytes(sealed(table))
+    found = recommend(place, [Constraint("distinguishing", at_least=0.0)])
+    assert found.chosen is not None
+    best = min(
+        (one for one in found.results if not one.excluded_by),
+        key=lambda one: one.figures["exclusion_errors"].mean or 0.0,
+    )
+    assert found.chosen.name == best.name
+    assert {quiet, loud} <= {one.name for one in found.results}

@@ -30,6 +30,7 @@ class Estimate:
         low: The low end; None where one simulation knows no interval.
         high: The high end.
         strongest: For a figure that is the worst of several, which of them it comes from.
+        noise: Half of an interval of noise alone; None where one simulation knows none.
 
     Example:
         >>> Estimate(0.81, low=0.79, high=0.83).at_worst
@@ -40,6 +41,7 @@ class Estimate:
     low: float | None = None
     high: float | None = None
     strongest: str | None = None
+    noise: float | None = None
 
     @property
     def at_worst(self) -> float | None:
@@ -241,8 +243,8 @@ def read_figures(folder: Path) -> dict[str, dict[str, Estimate]]:
     figures: dict[str, dict[str, Estimate]] = {}
     for row in table.to_pylist():
         if row["setting"] == _SETTINGS.get(row["metric"], EVERYBODY):
-            estimate = Estimate(row["mean"], row["low"], row["high"], row.get("strongest"))
-            figures.setdefault(row["cell"], {})[row["metric"]] = estimate
+            parts = (row.get(name) for name in ("mean", "low", "high", "strongest", "noise"))
+            figures.setdefault(row["cell"], {})[row["metric"]] = Estimate(*parts)
     return figures
 
 

@@ -37,6 +37,8 @@ class Line:
 
     ``low`` and ``high`` are None where one simulation says nothing of how others would be; ``simulations``
     is 0 for what is derived. ``strongest`` names the setting that an attack's worst figure comes from.
+    ``noise`` is how far the mean over simulations may be off by chance: half of an interval of noise alone,
+    by which settings are compared that meet the same people.
     """
 
     metric: str
@@ -47,6 +49,7 @@ class Line:
     high: float | None = None
     change: float | None = None
     strongest: str | None = None
+    noise: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,10 +107,11 @@ def recommend(
     """Choose among the cells of a finished sweep.
 
     Of those that satisfy every constraint the one that serves the program best is recommended: the fewest
-    exclusion errors, or the largest profit. Cells whose mean lies within the best one's interval count as
-    equally good, and of these the one with the most distinguishing protection is taken, which is derived and
-    not only tried. On the Pareto front are cells than which no other is better in the program's figure and in
-    all three protections, by their means. Of cells equal in distribution one is looked at: that whose ε is
+    exclusion errors, or the largest profit. Cells whose mean is within the noise of the best one's (all meet
+    the same people, so that sampling does not tell them apart) count as equally good, and of these the one
+    with the most distinguishing protection is taken, which is derived and not only tried. On the Pareto front
+    are cells than which no other is better in the program's figure and in all three protections, by their
+    means. Of cells equal in distribution one is looked at: that whose ε is
     the release's own or, if none is, the next larger one.
 
     Cells that `targetdp privatize` cannot make (a projection with another k than a release's) are never
@@ -235,11 +236,11 @@ def _best(objective: Objective, fitting: Sequence[CellResult]) -> tuple[CellResu
     """The recommended cell, and all that are equally good for the program."""
     metric = objective["metric"]
     best = max(fitting, key=lambda one: _goods(objective, one.figures)[0])
-    low, high = best.figures[metric].at_worst, best.figures[metric].at_best
+    top, noise = best.figures[metric].mean, best.figures[metric].noise or 0.0
 
     def is_as_good(one: CellResult) -> bool:
         mean = one.figures[metric].mean
-        return mean is not None and low is not None and high is not None and low <= mean <= high
+        return mean is not None and top is not None and abs(mean - top) <= noise
 
     def by_protection(one: CellResult) -> tuple[float, float]:
         promise = one.cell.promise
@@ -262,7 +263,7 @@ def _why(
     else:
         compared = (
             f"Of the {fitting} cells that satisfy every constraint, {equals} are equally good up to chance "
-            "(their means are within the best one's interval); this one has the most distinguishing "
+            "(their means are within the noise of the best one's); this one has the most distinguishing "
             "protection."
         )
     scores = ", ".join(

@@ -32,7 +32,7 @@ it adds up to in all simulations of the part, in each resample: no person is in 
 _SUMMARIZED = pa.schema(
     {"metric": _TEXT, "setting": _TEXT, "simulations": _COUNT}
     | dict.fromkeys(("mean", "low", "high", "change"), _NUMBER)
-    | {"strongest": _TEXT}
+    | {"strongest": _TEXT, "noise": _NUMBER}
 )
 """Of the summary: a row for each `Line`."""
 
@@ -203,7 +203,9 @@ def summarize(figures: pa.Table, reaches: Reaches | None = None) -> Iterator[Lin
             for setting, scores in settings.items():
                 values = np.array([math.nan if x is None else x for x, _, _ in scores])
                 reach = (reaches or {}).get((metric, setting))
-                yield Line(metric, setting, len(values), *_mean(values, reach))
+                noise = _noise(values)
+                ends = _mean(values, noise if reach is None else reach)
+                yield Line(metric, setting, len(values), *ends, noise=noise)
     if any(attack in gathered for attack in GUESSING):
         yield _worst_guess({attack: gathered[attack] for attack in GUESSING if attack in gathered})
 
@@ -250,17 +252,18 @@ def _protections(settings: dict[str, Any]) -> list[Protection]:
 
 
 def _mean(values: Floats, reach: float | None) -> tuple[float | None, float | None, float | None]:
-    """Mean and interval; None where undefined: a metric that has no value in some simulation has no mean.
-
-    Without a given ``reach`` the interval is Student's, of noise alone.
-    """
+    """Mean and interval; None where undefined: a metric that has no value in some simulation has no mean."""
     mean = float(values.mean())
     if not math.isfinite(mean):
         return (None if math.isnan(mean) else mean), None, None
-    if reach is None and len(values) > 1:
-        reach = float(stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)) * float(values.std(ddof=1))
-        reach /= math.sqrt(len(values))
     return (mean, None, None) if reach is None else (mean, mean - reach, mean + reach)
+
+
+def _noise(values: Floats) -> float | None:
+    """Half of Student's interval for the mean over simulations; a single one knows none."""
+    if len(values) < 2 or not np.isfinite(values).all():
+        return None
+    return float(stdtrit(len(values) - 1, 1 - _DOUBT) * values.std(ddof=1) / math.sqrt(len(values)))
 
 
 def _gathered(figures: pa.Table) -> Scores:

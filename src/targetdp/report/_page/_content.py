@@ -238,7 +238,7 @@ def content(
             "epsilon": cell.epsilon, "group_size": cell.group_size, "choosable": cell.name == release,
             "release": None if release is None else numbers[release],
             "figures": {
-                name: [_finite(end) for end in (value.mean, value.low, value.high)]
+                name: [_finite(end) for end in (value.mean, value.low, value.high, value.noise)]
                 for name, value in estimates.items() if name in metrics
             },
             "told": {

@@ -23,11 +23,10 @@ function recommendRule(DATA) {
   function best(cells) {
     if (!cells.length) { return null; }
     const top = cells.reduce((a, b) => (good(b) > good(a) ? b : a));
-    const figure = top.figures[AIM];
-    const low = atWorst(figure), high = atBest(figure);
+    const [most, , , noise] = top.figures[AIM]; // all meet the same people: only noise tells them apart
     const equals = cells.filter((cell) => {
       const mean = cell.figures[AIM][0];
-      return cell === top || (mean !== null && low !== null && high !== null && low <= mean && mean <= high);
+      return cell === top || (mean !== null && most !== null && Math.abs(mean - most) <= (noise || 0));
     });
     const far = (cell) => (cell.figures.distinguishing ? cell.figures.distinguishing[0] || 0 : 0);
     return equals.reduce((a, b) => (far(b) > far(a) || (far(b) === far(a) && b.promised_epsilon < a.promised_epsilon) ? b : a));

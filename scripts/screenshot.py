@@ -27,6 +27,7 @@ def screenshot(folder: Path, out: Path) -> None:
         view = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
         view.goto(page.as_uri())
         view.wait_for_selector("body[data-ready=yes]")
+        view.wait_for_timeout(500)  # charts make room for the names of their points
         out.parent.mkdir(parents=True, exist_ok=True)
         view.screenshot(path=out)
         browser.close()

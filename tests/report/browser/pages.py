@@ -212,11 +212,12 @@ def invent(folder: Path, sweep: Sweep, figures: Callable[[int], Iterator[tuple[s
             mean, low, high = told or (None, None, None)
             rows.append(
                 {"cell": cell.name, "B": cell.B, "metric": metric, "setting": setting, "mean": mean,
-                 "low": low, "high": high, "change": mean if metric.startswith("extra_") else None}
+                 "low": low, "high": high, "change": mean if metric.startswith("extra_") else None,
+                 "noise": None if low is None or high is None else (high - low) / 2}
             )  # fmt: skip
     schema = pa.schema(
         [(name, pa.string()) for name in ("cell", "metric", "setting")]
-        + [(name, pa.float64()) for name in ("B", "mean", "low", "high", "change")]
+        + [(name, pa.float64()) for name in ("B", "mean", "low", "high", "change", "noise")]
     )
     table = pa.Table.from_pylist(rows, schema=schema)
     told = table.replace_schema_metadata(metadata(sweep.study.source, sweep.fingerprint))

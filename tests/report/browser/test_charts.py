@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
+from targetdp._core import percent_up
 from targetdp.report._page._words import label
 from targetdp.tradeoff import PROTECTIONS, read_figures
 
@@ -130,3 +131,26 @@ def test_no_name_is_cut_off(opened: Opened) -> None:
           }).map((text) => text.textContent);
         })""")
         assert cut == []
+
+
+def test_a_point_tells_the_best_guess_and_no_two_kinds_share_a_shape(opened: Opened, page_of: Recipe) -> None:
+    made, page = page_of("aid"), opened("aid")
+    figures = read_figures(made.sweep)
+    kinds = {"projection", "least-noise", "score", "score-laplace", "mondrian", "status quo"}
+    assert {cell.mechanism for cell in made.cells.values()} == kinds
+    epsilon = float(page.locator("#epsilon").input_value())
+    shown = page.locator('#chart-inference [aria-roledescription="point"]').evaluate_all(
+        "(points) => points.map((point) => point.getAttribute('aria-label'))"
+    )
+    for cell in (cell for cell in made.cells.values() if cell.epsilon in {None, epsilon}):
+        said = next(text for text in shown if text.startswith(f"{label(cell)}:"))
+        guess, at_2 = (
+            percent_up(figures[cell.name][name].mean or 0.0) for name in ("best_guess", "best_guess_at_2")
+        )
+        assert f"best guess at B: {guess}, at distance 2: {at_2};" in said
+    specs = page.evaluate("targetdpPage.specs()")
+    (shapes,) = {
+        tuple(layer["encoding"]["shape"]["scale"]["range"])
+        for layer in specs["chart-inference"]["layer"] if "scale" in layer["encoding"].get("shape", {})
+    }  # fmt: skip
+    assert len(set(shapes)) == len(shapes) == len(kinds)

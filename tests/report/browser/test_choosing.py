@@ -177,7 +177,7 @@ def test_the_page_begins_with_the_recommendation_and_reset_goes_back_to_it(
         Constraint("singling_out", at_least=1), Constraint("extra_exclusion_errors", at_most=-1e6),
     ]))  # fmt: skip
     assert page.locator("#picked").is_hidden()
-    page.get_by_role("button", name="Back to the recommended limits").click()
+    page.get_by_role("button", name="Back to the limits of section 1").click()
     agree(page, found)
     assert page.locator("#picked").inner_text() == before
     assert page.locator("#n-singling_out").input_value() == "0.3"
@@ -324,7 +324,7 @@ def test_while_a_field_cannot_be_read_nothing_is_downloaded(opened: Opened, fiel
     page.locator(f"#n-{field}").fill("")
     assert page.locator("#download").is_enabled()
     page.locator(f"#n-{field}").fill(typed)
-    page.get_by_role("button", name="Back to the recommended limits").click()
+    page.get_by_role("button", name="Back to the limits of section 1").click()
     assert page.locator("#download").is_enabled()
     assert chosen(page) == first
 

@@ -14,6 +14,7 @@ from targetdp.report._figures import _style as style
 from targetdp.report._figures._choice import Release, ShownCells
 from targetdp.report._figures._drawing import figure
 from targetdp.tradeoff import in_words
+from targetdp.tradeoff import shown as told
 
 _HEIGHT = 2.9
 _GAP, _BAR = 0.35, 0.9
@@ -163,7 +164,7 @@ def _second_line(one: ShownCells) -> str:
     if objective.is_money and one.program.unit not in {"", "people"}:
         more = f" in {style.printable(one.program.unit, 12)}"
     if objective.drawn is not None and (today := one.status_quo.figure(objective.metric).mean) is not None:
-        more = f" beyond today's {style.whole(today)}"
+        more = f" beyond today's {told(today)}"
     counted = objective.noun or in_words(objective.metric)
     return f"{one.program.label}: below the accuracy, {counted}{more}."
 

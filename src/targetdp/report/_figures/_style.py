@@ -245,8 +245,9 @@ def finish(
     """
     figure, inner = sheet.figure, sheet.width - 2 * _EDGE
     panels = float(figure.get_figheight())
-    noted = _wrapped(figure, note, inner)
-    above_all = [MARK] * marked + [quick_look(first_look)] * bool(first_look)
+    quick = [quick_look(first_look)] * bool(first_look)
+    noted = _wrapped(figure, " ".join([note, *quick]), inner)
+    above_all = [MARK] * marked + quick
     mark = _wrapped(figure, " ".join(above_all), inner - 0.1, weight="bold") if above_all else None
     key = _legend(figure, legend, inner)
     heights = {part: 0.0 if part is None else _height(figure, part) + _GAP for part in (noted, mark, key)}

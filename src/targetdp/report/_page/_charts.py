@@ -214,7 +214,7 @@ def _color(kind: str, at: int) -> str:
 
 
 def _shape(kind: str, at: int) -> str:
-    return "cross" if kind == _today() else _SHAPES[at % len(_SHAPES)]
+    return _SHAPES[0] if kind == _today() else _SHAPES[1:][(at - 1) % (len(_SHAPES) - 1)]
 
 
 def _today() -> str:

@@ -280,5 +280,5 @@
     vegaEmbed(byId(id), spec, { mode: "vega-lite", actions: false, renderer: "svg", ast: true, logLevel: 1 })
       .then((made) => { views[id] = made.view; }));
   Promise.all(embedded).then(() => { update(false); document.body.dataset.ready = "yes"; });
-  window.targetdpPage = { ceiling: theorem1Ceiling, chosen: () => (chosen === null ? null : chosen.name), fitting: () => choosable.filter((c) => !failing(c).length).map((c) => c.name) };
+  window.targetdpPage = { ceiling: theorem1Ceiling, specs: () => SPECS, chosen: () => (chosen === null ? null : chosen.name), fitting: () => choosable.filter((c) => !failing(c).length).map((c) => c.name) };
 })();

@@ -1,12 +1,14 @@
 """The paper's findings on the example populations: they hold here, or what is measured instead is asserted.
 
 `docs/reproduction.md` has the whole grids; here are a few cells and simulations of them. An order counts as
-seen if 95% intervals do not touch. All seeds are fixed, and other ones were tried.
+seen if 95% intervals of noise do not touch. All seeds are fixed, and other ones were tried.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from targetdp.normalization import data_scales, normalize
 from targetdp.populations import draw
 from targetdp.programs import QUOTA, TOGO_ADULTS, Aid, Folds, Lending, Loans, Program, Result
 from targetdp.tradeoff import PROJECTION, STATUS_QUO, Estimate, Grid, Study, Sweep, built_in, run
+from targetdp.tradeoff._metrics import ATTACKED, DERIVED
 from targetdp.tradeoff._programs import NIGERIA_PARTS
 
 DISTANCES = (0.05, 0.1, 0.25, 1.0, 2.0)
@@ -49,13 +52,19 @@ class Found:
         return self.estimates[mechanism, B, metric, usual.get(metric, "") if setting is None else setting]
 
 
+def estimate(row: Mapping[str, Any]) -> Estimate:
+    """A mean and its interval of noise alone: what is compared here meets the same people."""
+    mean, noise = row["mean"], row["noise"]
+    if row["metric"] in {*ATTACKED, *DERIVED}:
+        return Estimate(mean, row["low"], row["high"])
+    return Estimate(mean) if noise is None else Estimate(mean, mean - noise, mean + noise)
+
+
 def swept(study: Study, grid: Grid, simulations: int, folder: pytest.TempPathFactory) -> Found:
     done = run(Sweep(study, grid, simulations), folder.mktemp("sweep"))
     return Found(
         {
-            (row["mechanism"], row["B"], row["metric"], row["setting"]): Estimate(
-                row["mean"], row["low"], row["high"]
-            )
+            (row["mechanism"], row["B"], row["metric"], row["setting"]): estimate(row)
             for row in done.summary.to_pylist()
         },
         study.program,

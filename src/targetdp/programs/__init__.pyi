@@ -3,12 +3,12 @@ from targetdp.programs._aid import AidResult as AidResult
 from targetdp.programs._aid import QUOTA as QUOTA
 from targetdp.programs._aid import QuotaRule as QuotaRule
 from targetdp.programs._aid import TOGO_ADULTS as TOGO_ADULTS
-from targetdp.programs._base import Contribution as Contribution
+from targetdp.programs._result import Contribution as Contribution
 from targetdp.programs._base import MissedRate as MissedRate
 from targetdp.programs._base import Model as Model
 from targetdp.programs._base import Objective as Objective
 from targetdp.programs._base import Program as Program
-from targetdp.programs._base import Result as Result
+from targetdp.programs._result import Result as Result
 from targetdp.programs._base import ScoredProgram as ScoredProgram
 from targetdp.programs._base import Task as Task
 from targetdp.programs._base import named as named

@@ -9,19 +9,13 @@ import numpy as np
 
 from targetdp._core import Floats, Integers, check
 from targetdp.programs._base import (
-    Contribution,
     DecisionWords,
     ExpectedShares,
     MissedRate,
     Model,
     Objective,
-    Result,
     ScoredProgram,
-    decision_figures,
-    decision_rates,
     named,
-    ones,
-    share,
 )
 from targetdp.programs._measures import (
     Truths,
@@ -35,6 +29,7 @@ from targetdp.programs._measures import (
 )
 from targetdp.programs._models import Ridge
 from targetdp.programs._people import Folds, People, groups_of, people_of, set_fields, values_of
+from targetdp.programs._result import Contribution, Result, decision_figures, decision_rates, ones, share
 
 QUOTA = 0.29
 """Of the paper: the budget of Togo's Novissi program."""

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from targetdp._core import check
-from targetdp.programs._base import Result, plain
 from targetdp.programs._resampling import Resamples, half_widths, one_person
+from targetdp.programs._result import Result, plain
 
 CONFIDENCE = 0.95
 """Of an interval, unless the caller says otherwise."""

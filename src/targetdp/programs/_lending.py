@@ -8,23 +8,18 @@ import numpy as np
 
 from targetdp._core import Floats, Integers, check
 from targetdp.programs._base import (
-    Contribution,
     DecisionWords,
     ExpectedShares,
     MissedRate,
     Model,
     Objective,
-    Result,
     ScoredProgram,
-    decision_figures,
-    decision_rates,
     named,
-    ones,
-    share,
 )
 from targetdp.programs._measures import Truths, places, rank_agreement, settled
 from targetdp.programs._models import Logistic
 from targetdp.programs._people import Folds, People, groups_of, people_of, set_fields, values_of
+from targetdp.programs._result import Contribution, Result, decision_figures, decision_rates, ones, share
 
 
 @dataclass(frozen=True, eq=False)

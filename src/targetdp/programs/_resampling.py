@@ -22,8 +22,8 @@ from scipy.sparse import csr_array
 from scipy.special import ndtri, stdtrit
 
 from targetdp._core import Floats, Integers, check
-from targetdp.programs._base import Contribution, Result, ones
 from targetdp.programs._people import People
+from targetdp.programs._result import Contribution, Result, ones
 
 RESAMPLES = 200
 """How many: the width of an interval is then known to 5%."""

@@ -51,7 +51,7 @@ from targetdp.report._figures._curves import TOGO, EpsilonCurves, NoiseCompariso
 from targetdp.report._figures._drawing import Drawn, rendered
 from targetdp.report._figures._style import SMALL, WHITE, delta_words, epsilon_words, printable, short
 from targetdp.report._figures._style import applied as style
-from targetdp.tradeoff import INSIDER, STRANGER, Estimate, run
+from targetdp.tradeoff import INSIDER, STRANGER, Estimate, run, shown
 
 GRID = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
 Kinds = tuple[str, ...]
@@ -290,7 +290,7 @@ def test_bars_are_the_accuracies_in_the_papers_order() -> None:
     assert extra is not None
     mean = extra.figure("extra_exclusion_errors").mean
     assert mean is not None
-    assert f"{extra.figure('accuracy').mean:.3f}\n{short(mean, signed=True)}" in told
+    assert f"{shown(extra.figure('accuracy').mean, 'accuracy')}\n{short(mean, signed=True)}" in told
     assert "0.750\n±0" in told
     assert any("(0.588)" in text for text in told)
     note = words(told[-1] if "Claimed" in told[-1] else next(text for text in told if "Claimed" in text))

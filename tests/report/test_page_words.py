@@ -97,7 +97,7 @@ def test_a_cost_in_people() -> None:
 def test_fewer_errors_than_today_are_told_as_fewer() -> None:
     chosen = {"extra_exclusion_errors": Estimate(-1_000, -2_500, 500)}
     said = answer.cost(aid(), chosen, {"exclusion_errors": Estimate(904_120)}, 4_950_000)
-    assert "About 1,000 fewer poor people would be missed (95% interval: 2,500 fewer to 500)" in said
+    assert "About 1,000 fewer poor people would be missed (95% interval: 2,500 fewer to 500 more)" in said
 
 
 @pytest.mark.parametrize(

@@ -116,3 +116,35 @@ def test_intervals_cover_what_the_population_would_have(tmp_path: Path) -> None:
         )  # fmt: skip
         covered += line["low"] <= true <= line["high"]
     assert covered >= 33
+
+
+def test_a_group_of_which_little_is_known_is_not_taken_for_safe(tmp_path: Path) -> None:
+    """Strata of two clusters; a minority lives in one of them, and half of all resamples lack it."""
+    rng = np.random.default_rng(1)
+    n = 400
+    X = rng.uniform(-0.4, 0.4, (n, 3))
+    minority = np.arange(n) < 60
+    y = np.where(minority, 0.0, 1.0) + 0.01 * rng.random(n)
+    program = Aid(
+        y, 0.3, groups={"g": ["minority" if m else "rest" for m in minority]},
+        clusters=(np.arange(n) // 60).tolist(), strata=(np.arange(n) // 120).tolist(),
+    )  # fmt: skip
+    study = Study("small", "synthetic", ("a", "b", "c"), X, program, Folds(n))
+    lines = summary_of(study, tmp_path / "sweep", simulations=5)
+    for (_, metric, setting), line in lines.items():
+        if (
+            metric in {"exclusion_rate", "accuracy", "precision", "worst_group_rate"}
+            and line["mean"] is not None
+        ):
+            assert 0 <= line["low"] <= line["mean"] <= line["high"] <= 1, (metric, setting)
+    assert lines[CELL, "exclusion_rate", "g=minority"]["high"] == 1
+    assert lines[CELL, "worst_group_rate", ""]["high"] == 1
+
+
+def test_figures_that_are_always_equal_have_one_interval(tmp_path: Path) -> None:
+    """Under a quota precision is recall."""
+    lines = summary_of(study_of(), tmp_path / "sweep")
+    precision, recall = (lines[CELL, name, ""] for name in ("precision", "recall"))
+    assert precision["mean"] == pytest.approx(recall["mean"])
+    assert precision["high"] - precision["mean"] > 1.1 * precision["noise"]
+    assert precision["high"] == pytest.approx(recall["high"], abs=0.03)

@@ -79,7 +79,7 @@ def test_intervals_cover_the_mean_as_often_as_they_say() -> None:
     draws = np.random.default_rng(0).normal(3.0, 2.0, size=(2000, 5))
     covered = 0
     for values in draws:
-        line = lines(table(*([Figure("accuracy", "", float(x))] for x in values)))["accuracy", ""]
+        line = lines(table(*([Figure("profit", "", float(x))] for x in values)))["profit", ""]
         assert line.low is not None
         assert line.high is not None
         covered += line.low <= 3.0 <= line.high

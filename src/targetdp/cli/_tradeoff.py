@@ -265,7 +265,7 @@ def _print(
         words = heading in {*_LABELS, "front", "fits"}
         table.add_column(
             _HEADINGS.get(heading, heading.replace("_", " ")), overflow="fold",
-            justify="left" if words else "right", no_wrap=heading in _LABELS,
+            justify="left" if words else "right", no_wrap=heading in _LABELS or not words,
         )  # fmt: skip
     for row in rows:
         table.add_row(*cells(*row))

@@ -125,7 +125,7 @@ def changes(
         start = people.groups.sums(weight * part.values)
         ends = np.array([people.groups.sums(weight * one.parts[name].values) for one in simulations])
         moved = np.mean([one[name] for one in sums], axis=0) - today[name]
-        reach = half_widths(people, moved, 1 - confidence, noise=ends, one_person=widened[name])
+        reach = half_widths(resamples, moved, 1 - confidence, noise=ends, one_person=widened[name])
         for place, (a, b, r) in enumerate(zip(start, ends.mean(axis=0), reach, strict=True)):
             by_group[place][name] = Change(float(a), float(b), (float(b - a - r), float(b - a + r)))
     return Changes(by_group[0], people.groups.nested(by_group), confidence)

@@ -34,15 +34,30 @@ MOST_CLUSTERS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Resamples:
-    """How often each cluster counts in each resample (rows of ``times``), and whose cluster is which.
+class Drawn:
+    """One way to draw people: everybody's unit, how often each unit counts, and what it knows of variances.
 
-    Everybody together weighs the same in all resamples. `Resamples.of` draws them.
+    Args:
+        units: The number of everybody's unit, a cluster or a person.
+        times: How often each unit (columns) counts in each resample (rows).
+        degrees: How many units there are beyond the strata: degrees of freedom of a variance.
+    """
+
+    units: Integers = field(repr=False)
+    times: Floats = field(repr=False)
+    degrees: int
+
+
+@dataclass(frozen=True, eq=False)
+class Resamples:
+    """How often everybody counts in each resample. Everybody together weighs the same in all of them.
+
+    Where a survey drew clusters, people are also drawn alone, in as many resamples more: within a group that
+    lives in one cluster clusters say nothing of how people vary. The wider interval counts.
 
     Args:
         people: Whom they are of.
-        clusters: The number of everybody's cluster.
-        times: How often each cluster (columns) counts in each resample (rows).
+        ways: By clusters, if there are any, and alone; `Resamples.of` draws them.
 
     Example:
         >>> from targetdp.programs import Aid
@@ -53,8 +68,7 @@ class Resamples:
     """
 
     people: People = field(repr=False)
-    clusters: Integers = field(repr=False)
-    times: Floats = field(repr=False)
+    ways: tuple[Drawn, ...] = field(repr=False)
 
     @classmethod
     def of(cls, people: People, seed: int, count: int = RESAMPLES) -> "Resamples":
@@ -71,15 +85,9 @@ class Resamples:
         count = check.integer("count", count, at_least=2)
         rng = np.random.default_rng(check.integer("seed", seed, at_least=0))
         strata = np.zeros(people.count, dtype=np.int64) if people.strata is None else people.strata
-        clusters = people.clusters
-        if clusters is None:
-            clusters = (
-                _random_groups(strata, rng) if people.count > MOST_CLUSTERS else np.arange(people.count)
-            )
-        _, first, clusters = np.unique(clusters, return_index=True, return_inverse=True)
-        times = _cluster_counts(*_united(strata[first]), count, rng)
-        weights = np.bincount(clusters, weights=people.weights)
-        return cls(people, clusters, times * (weights.sum() / (times @ weights))[:, None])
+        clusters = () if people.clusters is None else (people.clusters,)
+        alone = _random_groups(strata, rng) if people.count > MOST_CLUSTERS else np.arange(people.count)
+        return cls(people, tuple(_drawn(people, units, strata, count, rng) for units in (*clusters, alone)))
 
     def sums(self, result: Result) -> dict[str, Floats]:
         """For every part of a result its sum in each resample (rows), for everybody and each group (columns).
@@ -96,8 +104,8 @@ class Resamples:
         people = self.people
         if not result.people.same_as(people):
             raise ValueError("the result is of other people than the resamples: use one program for both")
-        chosen = np.bincount(self.clusters, weights=people.weights * result.decisions)
-        more_in = people.each * (self.times @ chosen - chosen.sum())
+        chosen = people.each * people.weights * result.decisions
+        more_in = self._sums(result.decisions.astype(np.float64))[:, 0] - chosen.sum()
         return {
             name: self._sums(part.values) - np.outer(more_in, _next_in(part, result))
             for name, part in result.parts.items()
@@ -112,12 +120,52 @@ class Resamples:
         return self._sums(np.ones(self.people.count))
 
     def _sums(self, values: Floats) -> Floats:
-        """Sums over everybody and each group, first by cluster, then by resample."""
+        """Sums over everybody and each group, first by unit, then by resample."""
         people, columns = self.people, len(self.people.groups.codes)
-        places = (np.tile(self.clusters, columns), people.groups.codes.ravel())
+        codes = people.groups.codes.ravel()
         parts = np.tile(people.each * people.weights * values, columns)
-        by_cluster = csr_array((parts, places), shape=(self.times.shape[1], people.groups.count))
-        return np.asarray(self.times @ by_cluster)
+        return np.concatenate(
+            [
+                way.times
+                @ csr_array(
+                    (parts, (np.tile(way.units, columns), codes)),
+                    shape=(way.times.shape[1], people.groups.count),
+                )
+                for way in self.ways
+            ]
+        )
+
+    def variances(self, resampled: Floats, tail: Floats) -> Floats:
+        """The square of an interval's half-width that is due to sampling, for everybody and each group.
+
+        Args:
+            resampled: A figure in each resample (rows).
+            tail: The error rate on either side, for each column.
+
+        Returns:
+            Infinite where the figure is undefined in many resamples: there nothing is known of it.
+        """
+        ways = zip(self.ways, np.split(resampled, len(self.ways)), strict=True)
+        squares = [stdtrit(way.degrees, tail) ** 2 * _variance(values) for way, values in ways]
+        return np.asarray(np.max(squares, axis=0))
+
+
+def _variance(values: Floats) -> Floats:
+    """By column; what is undefined now and then (a share of nobody) is left out, what often is has none."""
+    known = np.isfinite(values)
+    many = known.sum(axis=0)
+    means = np.where(known, values, 0.0).sum(axis=0) / np.maximum(many, 1)
+    squares = np.where(known, (values - means) ** 2, 0.0).sum(axis=0) / np.maximum(many - 1, 1)
+    return np.where(many > 0.9 * len(values), squares, np.inf)
+
+
+def _drawn(people: People, units: Integers, strata: Integers, count: int, rng: np.random.Generator) -> Drawn:
+    _, first, units = np.unique(units, return_index=True, return_inverse=True)
+    stratum, sizes = _united(strata[first])
+    times = _unit_counts(stratum, sizes, count, rng)
+    weights = np.bincount(units, weights=people.weights)
+    scaled = times * (weights.sum() / (times @ weights))[:, None]
+    return Drawn(units, scaled, len(stratum) - len(sizes))
 
 
 def _random_groups(strata: Integers, rng: np.random.Generator) -> Integers:
@@ -148,8 +196,8 @@ def _united(strata: Integers) -> tuple[Integers, Integers]:
     return stratum, np.bincount(stratum)
 
 
-def _cluster_counts(stratum: Integers, sizes: Integers, count: int, rng: np.random.Generator) -> Floats:
-    """How much each cluster counts in each resample."""
+def _unit_counts(stratum: Integers, sizes: Integers, count: int, rng: np.random.Generator) -> Floats:
+    """How much each unit counts in each resample."""
     if len(stratum) < 2:
         raise ValueError("people has 1 cluster: how figures vary with the sample needs two or more")
     times = np.empty((count, len(stratum)))
@@ -210,13 +258,16 @@ def one_person(before: Result, after: Sequence[Result]) -> dict[str, Floats]:
 
 
 def half_widths(
-    people: People, resampled: Floats, error_rate: float, *, noise: Floats, one_person: Floats | float = 0.0
-) -> Floats:
+    resamples: Resamples, resampled: Floats, error_rate: float, *, noise: Floats,
+    one_person: Floats | float = 0.0,
+) -> Floats:  # fmt: skip
     """Half of the width of an interval of sampling and noise together, for everybody and each group.
 
+    The groups of one column share the error rate, so that whoever points at the one that is hit the hardest
+    is still right.
+
     Args:
-        people: Whose groups these are: the groups of one column share the error rate, so that whoever points
-            at the one that is hit the hardest is still right.
+        resamples: Of the same people.
         resampled: The figure in each resample (rows).
         error_rate: How often the interval may miss.
         noise: The figure in each simulation (rows); a single one says nothing of noise.
@@ -224,21 +275,19 @@ def half_widths(
             none (after Agresti and Min 2005).
 
     Returns:
-        NaN where the figure is undefined.
+        Infinite where too little is known of the figure.
 
     Example:
         >>> from targetdp.programs import Aid
         >>> people = Aid([1.0, 2.0, 3.0, 4.0], quota=0.25).people
-        >>> float(half_widths(people, np.array([[1.0], [3.0]]), 0.05, noise=np.zeros((1, 1)))[0].round(2))
-        2.77
+        >>> values = np.linspace(0.0, 1.0, 200)[:, None]
+        >>> reach = half_widths(Resamples.of(people, seed=0), values, 0.05, noise=np.zeros((1, 1)))
+        >>> float(reach[0].round(2))
+        0.93
     """
-    shared = np.array([1, *(len(labels) for labels in people.groups.labels for _ in labels)])
-    tail = error_rate / 2 / shared
-    # A share of nobody is undefined; where many resamples have nobody, nothing can be said.
-    known = np.isfinite(resampled)
-    few = known.sum(axis=0) < max(2, len(resampled) // 2)
-    variance = np.var(resampled, axis=0, ddof=1, where=known | few) if known.any() else np.nan
-    square = ndtri(tail) ** 2 * (variance + one_person)
+    shared = [1, *(len(labels) for labels in resamples.people.groups.labels for _ in labels)]
+    tail = error_rate / 2 / np.array(shared)
+    square = resamples.variances(resampled, tail) + ndtri(tail) ** 2 * one_person
     if len(noise) > 1:
         square = square + stdtrit(len(noise) - 1, tail) ** 2 * noise.var(axis=0, ddof=1) / len(noise)
-    return np.asarray(np.sqrt(square))
+    return np.sqrt(np.where(np.isnan(square), np.inf, square))

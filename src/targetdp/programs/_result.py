@@ -143,7 +143,6 @@ def decision_figures(
         called[0]: wanted * each,
         called[1]: (right + wrong) * each,
         **decision_rates(everyone, wanted, missed, wrong, missed_rate=called[2]),
-        "precision": share(right, right + wrong),
     }
 
 
@@ -151,10 +150,12 @@ def decision_rates(
     everyone: Floats, wanted: Floats, missed: Floats, wrong: Floats, *, missed_rate: str
 ) -> dict[str, Floats]:
     """Shares of people that follow from how many there are, are missed, and are chosen wrongly."""
+    right = np.maximum(wanted - missed, 0.0)
     return {
         "accuracy": share(everyone - missed - wrong, everyone),
         "false_positive_rate": share(wrong, everyone - wanted),
-        "recall": share(np.maximum(wanted - missed, 0.0), wanted),
+        "precision": share(right, right + wrong),
+        "recall": share(right, wanted),
         missed_rate: share(missed, wanted),
     }
 

@@ -84,7 +84,7 @@ class Sampling:
         return sums | self.status_quo.rates(sums, self.wanted, self.population) if sums else {}
 
     def reaches(self, figures: pa.Table, *, is_today: bool = False) -> Reaches:
-        """Half-widths of a cell's intervals, of noise and sampling together, where they are defined.
+        """Half-widths of a cell's intervals, of noise and sampling together; infinite where little is known.
 
         The status quo does not differ from itself: of that there is no interval.
         """
@@ -92,20 +92,15 @@ class Sampling:
         if resampled and not is_today:
             resampled |= self.status_quo.compare(self.today, resampled)
         values = self._simulated(figures, resampled)
-        people, widths = self.study.program.people, self._one_person()
-        return {
-            (metric, setting): float(reach)
-            for metric, figure in resampled.items()
-            for setting, reach in zip(
-                self.study.settings,
-                half_widths(
-                    people, figure, 1 - CONFIDENCE, noise=values[metric],
-                    one_person=widths.get(metric.removeprefix("extra_"), 0.0),
-                ),
-                strict=True,
+        widths = self._one_person()
+        reaches: dict[tuple[str, str], float] = {}
+        for metric, figure in resampled.items():
+            widened = widths.get(metric.removeprefix("extra_"), 0.0)
+            half = half_widths(
+                self.study.resamples, figure, 1 - CONFIDENCE, noise=values[metric], one_person=widened
             )
-            if np.isfinite(reach)
-        }  # fmt: skip
+            reaches |= {(metric, at): float(r) for at, r in zip(self.study.settings, half, strict=True)}
+        return reaches
 
     def _simulated(self, figures: pa.Table, metrics: Iterable[str]) -> dict[str, Floats]:
         """For each of these metrics its value in each simulation (rows), by group (columns)."""
@@ -121,7 +116,7 @@ class Sampling:
         rate = self.study.program.objective.rate
         squares = one_person(self.status_quo, [self.status_quo])
         if rate is not None:
-            wanted = np.maximum(self.wanted.mean(axis=0), 1e-300)
+            wanted = np.maximum(self.wanted.mean(axis=0), 1e-9)
             squares[rate.metric] = squares[rate.part] / np.square(wanted)
         return squares
 
@@ -142,7 +137,7 @@ class Sampling:
             if own:
                 worst = max(own, key=lambda one: one.mean or 0.0)
                 low, high = (
-                    max((end for one in own if (end := getattr(one, name)) is not None), default=None)
+                    max(1.0 if (end := getattr(one, name)) is None else end for one in own)
                     for name in ("low", "high")
                 )
                 yield Line(metric, EVERYBODY, worst.simulations, worst.mean, low, high, None, worst.setting)

@@ -47,7 +47,7 @@ class _Metric:
     between: tuple[float, float] | None = None
 
 
-_SHARE = (0.0, 1.0)
+_SHARE, _RISE = (0.0, 1.0), (-1.0, 1.0)
 _METRICS = {
     "singling_out": _Metric("singling-out protection", "protection", _SHARE),
     INFERENCE: _Metric("inference protection", "protection", _SHARE),
@@ -58,10 +58,16 @@ _METRICS = {
     "distinguishing": _Metric("distinguishing protection", "protection", _SHARE),
     "best_guess": _Metric("the best guess of any attacker at distance B", "chance", (0.5, 1.0)),
     "best_guess_at_2": _Metric("the best guess of any attacker at distance 2", "chance", (0.5, 1.0)),
+    "accuracy": _Metric("accuracy", "protection", _SHARE),
+    "precision": _Metric("precision", "protection", _SHARE),
+    "recall": _Metric("recall", "protection", _SHARE),
+    "false_positive_rate": _Metric("false positive rate", "chance", _SHARE),
+    "extra_exclusion_rate": _Metric("the rise of the share of the poor who are missed", "points", _RISE),
+    "extra_refusal_rate": _Metric("the rise of the share refused of those who would repay", "points", _RISE),
     "exclusion_rate": _Metric("the share of the poor who are missed", "chance", _SHARE),
     "refusal_rate": _Metric("the share refused of those who would repay", "chance", _SHARE),
     "worst_group_rate": _Metric("the share left out in the worst-hit group", "chance", _SHARE),
-    "worst_group_rise": _Metric("the largest rise of the share left out in a group", "points", (-1.0, 1.0)),
+    "worst_group_rise": _Metric("the largest rise of the share left out in a group", "points", _RISE),
     "exact_epsilon": _Metric("true ε", "epsilon"),
     "extra_exclusion_errors": _Metric("exclusion errors beyond those of the status quo"),
 }  # fmt: skip

@@ -323,9 +323,11 @@ def _near_misses(
         close = CLOSE if is_share(limit.metric) else CLOSE_SHARE * abs(limit.limit)
         if limit.missed_by(figure) <= close + 1e-12:
             missed = figure.at_worst if limit.at_most is None else figure.at_best
+            # All digits of an amount: rounded, it might read as if the limit were met.
+            said = shown(missed, limit.metric) if is_share(limit.metric) else f"{missed:,.10g}"
             text = (
-                f"{in_words(limit.metric)} {shown(missed, limit.metric)} for "
-                f"{shown_limit(limit.limit, limit.metric)} ({_short(one.cell)})"
+                f"{in_words(limit.metric)} {said} for {shown_limit(limit.limit, limit.metric)} "
+                f"({_short(one.cell)})"
             )
             found.append((good, text + _gain(goal, one, chosen)))
     return tuple(text for _, text in sorted(found, key=lambda each: -each[0])[:_TOLD])

@@ -13,7 +13,7 @@ from scipy.special import ndtri, stdtrit
 from targetdp._core import Floats
 from targetdp.attacks import CONFIDENCE, Protection, Setting, worst, worst_of_means
 from targetdp.tradeoff._intervals import RESAMPLED, Line, Reaches, Sampling
-from targetdp.tradeoff._metrics import ATTACKED, ATTACKS, DERIVED, GUESSING, INFERENCE
+from targetdp.tradeoff._metrics import ATTACKED, ATTACKS, DERIVED, GUESSING, INFERENCE, metric_of
 from targetdp.tradeoff._sweep import Sweep, Unit
 from targetdp.tradeoff._technology import STATUS_QUO, Cell, Figure, Simulated
 
@@ -204,7 +204,7 @@ def summarize(figures: pa.Table, reaches: Reaches | None = None) -> Iterator[Lin
                 values = np.array([math.nan if x is None else x for x, _, _ in scores])
                 reach = (reaches or {}).get((metric, setting))
                 noise = _noise(values)
-                ends = _mean(values, noise if reach is None else reach)
+                ends = _mean(values, noise if reach is None else reach, metric_of(metric).between)
                 yield Line(metric, setting, len(values), *ends, noise=noise)
     if any(attack in gathered for attack in GUESSING):
         yield _worst_guess({attack: gathered[attack] for attack in GUESSING if attack in gathered})
@@ -251,12 +251,21 @@ def _protections(settings: dict[str, Any]) -> list[Protection]:
     ]
 
 
-def _mean(values: Floats, reach: float | None) -> tuple[float | None, float | None, float | None]:
-    """Mean and interval; None where undefined: a metric that has no value in some simulation has no mean."""
+def _mean(
+    values: Floats, reach: float | None, between: tuple[float, float] | None
+) -> tuple[float | None, float | None, float | None]:
+    """Mean and interval; None where undefined: a metric that has no value in some simulation has no mean.
+
+    A share stays between 0 and 1; where too little is known of it (an infinite reach), that is its interval.
+    Of other figures there is none then.
+    """
     mean = float(values.mean())
     if not math.isfinite(mean):
         return (None if math.isnan(mean) else mean), None, None
-    return (mean, None, None) if reach is None else (mean, mean - reach, mean + reach)
+    if reach is None or (between is None and not math.isfinite(reach)):
+        return mean, None, None
+    low, high = between or (-math.inf, math.inf)
+    return mean, max(low, mean - reach), min(high, mean + reach)
 
 
 def _noise(values: Floats) -> float | None:

@@ -343,7 +343,9 @@ def test_numbers_are_the_same_in_text_tables_and_charts(opened: Opened) -> None:
     cost = page.locator("#picked .lead").inner_text()
     taken = page.locator("#settings tr.taken td:nth-child(4)").inner_text().replace("\n", " ")
     mean, low, high = taken.replace(")", "").replace(" (", " to ").split(" to ")
-    told = [end if not end.startswith("−") else f"{end[1:]} fewer" for end in (low, high)]
+    told = [low, high]
+    if low.startswith("−"):
+        told = [f"{end[1:]} fewer" if end.startswith("−") else f"{end} more" for end in told]
     assert f"About {mean.lstrip('−')} " in cost
     assert f"95% interval: {told[0]} to {told[1]})" in cost
     label = page.locator("#settings tr.taken td:nth-child(2)").inner_text().replace("\u00a0", " ")

@@ -138,7 +138,7 @@ def _price(panel: Axes, at: float, release: Release, one: ShownCells) -> None:
     chance = one.program.chance
     if chance is not None and top <= chance <= top + (high - low) * 0.1:
         top = chance  # the line does not cross the words
-    words = "not\ndefined" if accuracy.mean is None else f"{accuracy.mean:.3f}"
+    words = "not\ndefined" if accuracy.mean is None else told(accuracy.mean, "accuracy")
     price = _cost(release, one)
     panel.annotate(
         words if price is None else f"{words}\n{price}", (at, top), xytext=(0, 2.5), fontsize=style.SMALL,

@@ -128,10 +128,8 @@ def ceiling_chart(smallest: float = SMALLEST) -> Spec:
     return _spec(curves + names + dot + name, "Theorem 1: highest possible agreement over B")
 
 
-def distance_chart(
-    field: str, title: str, domain: list[float] | None, fmt: str, told: str, *, steps: bool = True
-) -> Spec:
-    """What the noise means at any distance: ``epsilon``, or the best ``guess``; in ``steps``: never below.
+def distance_chart(field: str, title: str, domain: list[float] | None, fmt: str, told: str) -> Spec:
+    """What the noise means at any distance: ``epsilon``, or the best ``guess``; in steps, never below.
 
     ``fmt`` is how the axis has its numbers, ``told`` how tooltips have them.
     """
@@ -144,7 +142,7 @@ def distance_chart(
     # A vertical title is turned: its arrow to the left points down.
     y = alt.Y(f"{field}:Q").title(f"{title}  (← more private)").scale(scale).axis(format=fmt)
     # In steps: between two points the higher one is shown, never less than there is.
-    shape: Literal["step-before", "linear"] = "step-before" if steps else "linear"
+    shape: Literal["step-before"] = "step-before"
     line = base.mark_line(strokeWidth=1.5, color=_BLUE, interpolate=shape).encode(x=x, y=y)
     dots = base.mark_point(filled=True, size=60, opacity=1).encode(
         x=x, y=y,

@@ -171,9 +171,8 @@ def _specs(content: Content) -> dict[str, Any]:
         specs["chart-ceiling"] = charts.ceiling_chart(smallest) | {
             "datasets": {"ceilings": _named(ceiling_curves(data["delta"], smallest)), "chosen": []}
         }
-        # For several columns ε bends upwards (tested), so that straight lines are never below it.
-        one = len(content.run["features"]) == 1
-        specs["chart-epsilon"] = charts.distance_chart("epsilon", "exact ε", None, "~g", ".5~g", steps=one)
+        # Between computed points the higher one is drawn: a score's ε jumps.
+        specs["chart-epsilon"] = charts.distance_chart("epsilon", "exact ε", None, "~g", ".5~g")
         specs["chart-guess"] = charts.distance_chart("guess", "best guess is right", [0.5, 1.0], ".0%", ".1%")
     if data["groups"]["of"]:
         specs["chart-groups"] = charts.group_chart(content.subject.by_group[0][1], len(data["groups"]["of"]))

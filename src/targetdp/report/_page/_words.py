@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from targetdp._core import down, exact, percent_up, up
+from targetdp._core import exact, percent_up, up
 from targetdp.programs import Objective, objective_of
 from targetdp.tradeoff import CLASSIC, INSIDER, STRANGER, Cell, Estimate, shown, technologies
 
@@ -145,7 +145,7 @@ def columns_of(subject: "Subject") -> tuple[ShownFigure, ...]:
     main = ShownFigure(
         subject.metric, subject.axis, subject.in_words, subject.limit, at_most=subject.better == "smallest"
     )
-    accuracy = ShownFigure("accuracy", "accuracy", down)
+    accuracy = ShownFigure("accuracy", "accuracy", partial(shown, metric="accuracy"))
     return (main, accuracy, *protections[:2], *own, *protections[2:], best_guess, at_2, *groups)
 
 
@@ -285,7 +285,7 @@ def _people_more(
         return f"How many more {whom} would be {verb} is undefined."
     mean = more.mean
     interval = "" if more.low is None or more.high is None else (
-        f" (95% interval: {_signed(more.low)} to {_signed(more.high)})"
+        f" (95% interval: {_ends(more.low, more.high)})"
     )  # fmt: skip
     direction = "more" if mean >= 0 else "fewer"
     return (
@@ -294,8 +294,11 @@ def _people_more(
     )
 
 
-def _signed(value: float) -> str:
-    return shown(value) if value >= 0 else f"{shown(-value)} fewer"
+def _ends(low: float, high: float) -> str:
+    """Both ends of an interval; which of them are more and which fewer, where that is not plain."""
+    if low >= 0:
+        return f"{shown(low)} to {shown(high)}"
+    return " to ".join(f"{shown(abs(end))} {'more' if end >= 0 else 'fewer'}" for end in (low, high))
 
 
 def _interval(subject: Subject, value: Estimate) -> str:

@@ -40,7 +40,7 @@ function typedNumber(text) {
   const plain = text.trim().replace(/(\d)[\s\u00a0\u202f](?=\d)/g, "$1").replace("−", "-");
   if (plain === "") { return null; }
   const grouped = /^[+-]?\d{1,3}(,\d{3})+\.\d+$|^[+-]?\d{1,3}(,\d{3}){2,}$/.test(plain);
-  if (!grouped && /^[+-]?[1-9]\d{0,2},\d{3}$/.test(plain)) { return NaN; }
+  if (!grouped && /^[+-]?[1-9]\d{0,2}[.,]\d{3}$/.test(plain)) { return NaN; } // thousands, or a decimal?
   const number = grouped ? plain.replaceAll(",", "") : plain.replace(",", ".");
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(number) ? Number(number) : NaN;
 }

@@ -25,7 +25,7 @@ _HEADINGS = {
     "exact_epsilon": "true ε",
     "best_guess": "best\nguess",
     "best_guess_at_2": "at\n2",
-    "extra_exclusion_errors": "extra errors",
+    "extra_exclusion_errors": "extra\nerrors",
     "distinguishing": "distin-\nguishing",
 }
 
@@ -264,8 +264,8 @@ def _print(
     for heading in headings:
         words = heading in {*_LABELS, "front", "fits"}
         table.add_column(
-            _HEADINGS.get(heading, heading.replace("_", " ")), overflow="fold",
-            justify="left" if words else "right", no_wrap=heading in _LABELS or not words,
+            _HEADINGS.get(heading, heading.replace("_", "\n")), no_wrap=True,
+            justify="left" if words else "right",
         )  # fmt: skip
     for row in rows:
         table.add_row(*cells(*row))

@@ -21,7 +21,7 @@ from targetdp.mechanisms import GaussianNoise as GaussianNoise
 from targetdp.mechanisms import Mondrian as Mondrian
 from targetdp.mechanisms import Partitioned as Partitioned
 from targetdp.mechanisms import PrivateProjection as PrivateProjection
-from targetdp.programs import SimulatedPrivacy as SimulatedPrivacy
+from targetdp.mechanisms import SimulatedPrivacy as SimulatedPrivacy
 from targetdp.mechanisms import SphericalLaplace as SphericalLaplace
 from targetdp.mechanisms import Staircase as Staircase
 from targetdp.mechanisms import least_noise as least_noise

@@ -9,7 +9,7 @@ from targetdp._core import Floats
 from targetdp.programs import Aid, Lending, Resamples, Result, loans_at_rates
 from targetdp.programs import _resampling as resampling
 from targetdp.programs._people import people_of
-from targetdp.programs._resampling import Drawn, half_widths
+from targetdp.programs._resampling import DrawnUnits, half_widths
 
 
 def sums(values: Floats, **design: Any) -> Floats:
@@ -87,7 +87,7 @@ def programs() -> list[tuple[Any, Floats]]:
 def test_sums_and_rates_of_the_sample_itself_are_its_figures(program: Any, scores: Floats) -> None:
     result: Result = program.judge(scores, np.random.default_rng(0))
     people = program.people
-    once = Resamples(people, (Drawn(np.arange(people.count), np.ones((1, people.count)), 1),))
+    once = Resamples(people, (DrawnUnits(np.arange(people.count), np.ones((1, people.count)), 1),))
     parts = {name: values[0] for name, values in once.sums(result).items()}
     for name, values in parts.items():
         assert values == pytest.approx(result.figures[name]), name

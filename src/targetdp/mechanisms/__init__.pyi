@@ -35,6 +35,7 @@ from targetdp.mechanisms._projection import printed_step4_sigma as printed_step4
 from targetdp.mechanisms._staircase import Staircase as Staircase
 from targetdp.mechanisms._staircase import StaircaseDensity as StaircaseDensity
 from targetdp.mechanisms._staircase import StaircaseLaw as StaircaseLaw
+from targetdp.mechanisms._transformer import SimulatedPrivacy as SimulatedPrivacy
 from targetdp.mechanisms._weights import MOST_SCORES as MOST_SCORES
 from targetdp.mechanisms._weights import norm_bound as norm_bound
 from targetdp.mechanisms._weights import score_rounding as score_rounding

@@ -248,7 +248,7 @@ def noise_mechanisms() -> Mapping[str, Builder]:
         >>> "spherical-laplace" in noise_mechanisms()
         True
     """
-    import_all("targetdp.mechanisms")
+    import_all("targetdp.mechanisms", r"^@named\(")
     return dict(sorted(_BUILDERS.items()))
 
 

@@ -269,7 +269,7 @@ class NoiseLaw(HasLaw):
 
 def noise_laws() -> Mapping[str, type[NoiseLaw]]:
     """Every law of noise by its family."""
-    import_all("targetdp.mechanisms")
+    import_all("targetdp.mechanisms", r"^class \w+\(NoiseLaw\)")
     return dict(sorted(_LAWS.items()))
 
 

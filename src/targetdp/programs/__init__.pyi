@@ -50,5 +50,4 @@ from targetdp.programs._settings import Source as Source
 from targetdp.programs._settings import program_file as program_file
 from targetdp.programs._settings import read_program_file as read_program_file
 from targetdp.programs._settings import settings_of as settings_of
-from targetdp.programs._transformer import SimulatedPrivacy as SimulatedPrivacy
 from targetdp.programs._measures import Welfare as Welfare

@@ -34,7 +34,7 @@ MOST_CLUSTERS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnUnits:
     """One way to draw people: everybody's unit, how often each unit counts, and what it knows of variances.
 
     Args:
@@ -68,7 +68,7 @@ class Resamples:
     """
 
     people: People = field(repr=False)
-    ways: tuple[Drawn, ...] = field(repr=False)
+    ways: tuple[DrawnUnits, ...] = field(repr=False)
 
     @classmethod
     def of(cls, people: People, seed: int, count: int = RESAMPLES) -> "Resamples":
@@ -159,13 +159,15 @@ def _variance(values: Floats) -> Floats:
     return np.where(many > 0.9 * len(values), squares, np.inf)
 
 
-def _drawn(people: People, units: Integers, strata: Integers, count: int, rng: np.random.Generator) -> Drawn:
+def _drawn(
+    people: People, units: Integers, strata: Integers, count: int, rng: np.random.Generator
+) -> DrawnUnits:
     _, first, units = np.unique(units, return_index=True, return_inverse=True)
     stratum, sizes = _united(strata[first])
     times = _unit_counts(stratum, sizes, count, rng)
     weights = np.bincount(units, weights=people.weights)
     scaled = times * (weights.sum() / (times @ weights))[:, None]
-    return Drawn(units, scaled, len(stratum) - len(sizes))
+    return DrawnUnits(units, scaled, len(stratum) - len(sizes))
 
 
 def _random_groups(strata: Integers, rng: np.random.Generator) -> Integers:

@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from targetdp._core import Floats, check
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LEAST_NOISE, least_noise, noise_mechanisms
+from targetdp.mechanisms._base import noise_mechanisms
+from targetdp.mechanisms._plan import LEAST_NOISE, least_noise
 from targetdp.normalization import data_scales, normalize
 
 

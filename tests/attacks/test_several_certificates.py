@@ -27,7 +27,15 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., JoinedTab
     def made(scales: float | dict[str, tuple[float, float]] | None, features: str = "a,b,c") -> JoinedTables:
         output = folder / f"{len(list(folder.iterdir()))}.parquet"
         if scales is None:
-            asked = ("private", "--bounds", folder / "bounds.toml", "--scales-epsilon", "2", "--epsilon", "3")
+            asked: tuple[object, ...] = (
+                "private",
+                "--bounds",
+                folder / "bounds.toml",
+                "--scales-epsilon",
+                "2",
+                "--epsilon",
+                "3",
+            )
         else:
             each = dict.fromkeys(COLUMNS, (0.0, scales)) if isinstance(scales, float) else scales
             lines = "".join(

@@ -22,7 +22,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import Mechanism, NoiseLaw, PrivateProjection
 
 if TYPE_CHECKING:
-    from targetdp.release import Certificate
+    from targetdp.attacks._on_release import JoinedTables  # it needs the slow libraries that read tables
 
 Formula = Literal["exact", "as_printed", "corrected"]
 
@@ -83,7 +83,7 @@ def _on_tables(case: Case) -> Protection:
         if own is None:  # nothing is derived for what has no known noise
             law = None
             break
-        if _scaled_alike(t.certificate, release.certificate):
+        if _scaled_alike(t, release):
             further.append(own)
         else:  # how far apart two people are there is not known: 2 at most
             elsewhere.append(own.privacy_loss(FARTHEST))
@@ -94,14 +94,15 @@ def _on_tables(case: Case) -> Protection:
     )
 
 
-def _scaled_alike(one: "Certificate | None", two: "Certificate | None") -> bool:
-    """Whether two certificates say that any row is the same in both releases, before the noise.
+def _scaled_alike(one: "JoinedTables", two: "JoinedTables") -> bool:
+    """Whether two releases' certificates say that any row is the same in both, before the noise.
 
     Rows that happen to be the same do not show it: clipping may bring together what other rows would not be.
     """
-    if one is None or two is None or one.scales.values is None:
+    first, second = one.certificate, two.certificate
+    if first is None or second is None or first.scales.values is None:
         return False
-    return one.scales.values == two.scales.values and one.imputed == two.imputed
+    return first.scales.values == second.scales.values and first.imputed == second.imputed
 
 
 @attack(

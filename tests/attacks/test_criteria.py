@@ -131,21 +131,22 @@ def test_nobody_and_everybody_are_said_of_the_ends_only(name: str) -> None:
     [
         (0.9, "At most 90 of 100 people could not be"),
         (0.29, "At most 29 of 100 people could not be"),  # 0.29·100 is 28.999999999999996 in floats
-        (0.937, "At most 93 of 100 people could not be"),
+        (0.937, "At most 937 of 1,000 people could not be"),
         (0.01, "At most 1 of 100 people could not be"),
         (0.99, "At most 99 of 100 people could not be"),
-        (0.9963, "At most 996 of 1,000 people could not be"),
-        (0.0037, "At most 3 of 1,000 people could not be"),
-        (0.99963, "At most 9,996 of 10,000 people could not be"),
+        (0.9963, "At most 997 of 1,000 people could not be"),
+        (0.0037, "At most 4 of 1,000 people could not be"),
+        (0.99963, "At most 9,997 of 10,000 people could not be"),
+        (10 / 600, "At most 17 of 1,000 people could not be"),  # 1 of 100 would not be true
         (1 - 1e-6, "Fewer than 1 of 10,000 people were"),
         (1e-6, "Fewer than 1 of 10,000 people could not be"),
     ],
 )
-def test_shares_are_rounded_to_less_protection(score: float, words: str) -> None:
+def test_at_most_is_true(score: float, words: str) -> None:
     assert meaning("singling_out", scored(score)).startswith(words)
 
 
-def test_a_share_is_never_above_the_score() -> None:
+def test_a_share_that_is_said_at_most_is_never_below_the_score() -> None:
     for i in range(1, 5000):
         score = i / 5000
         found = re.match(
@@ -154,7 +155,7 @@ def test_a_share_is_never_above_the_score() -> None:
         if found:
             said, of = (int(number.replace(",", "")) for number in found.groups())
             assert 0 < said < of
-            assert score - 1 / of < said / of <= score + 1e-9
+            assert score - 1e-9 <= said / of < score + 1 / of
 
 
 def test_the_strongest_is_said_to_be_one_of_so_many() -> None:
@@ -176,10 +177,15 @@ def test_without_a_holdout_nobody_is_said_to_be_outside() -> None:
 
 def test_attribute_inference_in_words() -> None:
     assert meaning("attribute_inference", scored(0.0)).startswith("Every guess at a missing value was right")
-    assert "failed at most 46.9% as often" in meaning("attribute_inference", scored(0.4699))
-    assert "failed at most less than 0.1% as often" in meaning("attribute_inference", scored(1e-7))
-    assert "failed at most 99.9% as often" in meaning("attribute_inference", scored(1 - 1e-9))
+    assert "failed at most 47% as often" in meaning("attribute_inference", scored(0.4699))
+    assert "failed at most 0.1% as often" in meaning("attribute_inference", scored(1e-7))
+    assert "failed less than 100% as often" in meaning("attribute_inference", scored(1 - 1e-9))
     assert "failed at least as often" in meaning("attribute_inference", scored(1.2))
+
+
+def test_failures_of_58_among_600_are_not_said_to_be_fewer() -> None:
+    alone = worst({"h=1, a": Setting(58 / 600, (0.0, 0.2))}, "upper", p_holdout=None)
+    assert "failed for at most 9.7% of people" in meaning("insider_inference", alone)
 
 
 def test_membership_in_words() -> None:
@@ -193,10 +199,8 @@ def test_membership_in_words() -> None:
 def test_reconstruction_in_words() -> None:
     assert "without error" in meaning("reconstruction", scored(0.0))
     assert "no better than the mean of all" in meaning("reconstruction", scored(1.3))
-    assert "left at most 46.9% of their differences" in meaning(
-        "reconstruction", scored(0.4699, measured=True)
-    )
-    assert "is expected to leave at most 46.9%" in meaning("reconstruction", scored(0.4699, measured=False))
+    assert "left at most 47% of their differences" in meaning("reconstruction", scored(0.4699, measured=True))
+    assert "is expected to leave at most 47%" in meaning("reconstruction", scored(0.4699, measured=False))
 
 
 # Distinguishing

@@ -149,7 +149,15 @@ def test_releases_with_one_pseudonym_key_are_linked_by_id(joined: Callable[..., 
     )
     assert found["linkability"].situation == IF_STRIPPED  # as released they are linked
     assert found["singling_out"].situation == WITHOUT_KEY
+    assert "nobody else can join them with a table that does not have them" in found["linkage_by_id"].meaning
+    worst = worst_by_kind(found.values())
+    linked = worst["linkability"][WITHOUT_KEY]  # the pseudonyms say which rows belong together
+    assert (linked.attack, score(linked)) == ("linkage_by_id", 0.0)
+    assert linked.meaning.startswith("Release 2 has the same pseudonyms")
+    assert worst["linkability"][IF_STRIPPED] is found["linkability"]
+    assert worst["singling out"][WITHOUT_KEY] is found["singling_out"]
     found = by_name(run_attacks(tables, asked, further=[other], seed=1))
+    assert worst_by_kind(found.values())["linkability"][WITHOUT_KEY] is found["linkability"]
     assert "Release 2 has no id in common" in found["linkage_by_id"].meaning
     assert found["linkability"].situation == WITHOUT_KEY
 

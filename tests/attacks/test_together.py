@@ -23,6 +23,8 @@ from targetdp.attacks import (
     run_attacks,
 )
 from targetdp.attacks._guess._observation import JointObservation, Observation
+from targetdp.attacks._match._known_noise import in_scores
+from targetdp.attacks._on_release import RowsBeforeScoring
 from targetdp.attacks._together import View, each_and_together
 from targetdp.mechanisms import GaussianLaw, NoiseMechanism, Scores
 from targetdp.normalization import clip_rows
@@ -103,6 +105,7 @@ def test_a_release_with_fewer_people_does_not_hide_the_others() -> None:
     few, all_again = released(X, seed=2, places=range(50)), released(X, seed=3)
     views = views_of(released(X, seed=1), few, all_again)
     assert [(v.numbers, len(v.rows)) for v in views if len(v.numbers) > 1] == [
+        ((1, 2), 50),
         ((1, 3), 1500),
         ((1, 2, 3), 50),
     ]
@@ -257,3 +260,141 @@ def test_rows_and_scores_of_the_same_people_count_together(tmp_path: Path) -> No
             assert finding.protection is not None
             assert "releases 1 and 2 together" in finding.protection.detail["by_release"]
             assert score(finding) <= alone[finding.attack] + 1e-9
+
+
+# Which are seen together, and what is said of it
+
+
+def test_the_order_of_further_releases_changes_nothing() -> None:
+    """Two halves, the quiet one last: it was never combined, since the halves share nobody."""
+    X, quiet = people(), GaussianNoise(B=0.15, epsilon=4, delta=1e-6)
+    one, low = released(X, seed=1), released(X, seed=2, places=range(750))
+    high = released(X, quiet, seed=3, places=range(750, 1500))
+    sets = []
+    for further in ((low, high), (high, low)):
+        views = [view for view in views_of(one, *further) if len(view.numbers) > 1]
+        sets.append({(id(v.releases[-1]), len(v.rows)) for v in views})
+        (found,) = run_attacks(one, ["linkage"], further=further, seed=1)
+        assert "could not be combined" not in found.meaning
+        assert found.protection is not None
+        number = 3 if further[0] is low else 2
+        assert found.protection.detail["strongest_release"] == f"releases 1 and {number} together"
+    assert sets[0] == sets[1] == {(id(low), 750), (id(high), 750)}
+
+
+def test_releases_that_only_share_people_with_each_other_are_combined() -> None:
+    X = people()
+    releases = [released(X, seed=i, places=range(*ends)) for i, ends in enumerate(((0, 500), (500, 1500)))]
+    again = released(X, seed=5, places=range(700, 1500))
+    assert [v.numbers for v in views_of(*releases, again)] == [(1,), (2,), (3,), (2, 3)]
+
+
+def test_columns_in_another_order_are_the_same_columns() -> None:
+    X = people()
+    one, turned = released(X, seed=1), released(X[:, ::-1], seed=2)
+    object.__setattr__(turned, "features", one.features[::-1])
+    both = views_of(one, turned)[-1]
+    rows, average, noise = both.average()
+    assert np.array_equal(rows, X)
+    assert average == pytest.approx((one.released + turned.released[:, ::-1]) / 2)
+    assert noise.covariance == pytest.approx(NOISY.noise_covariance(4) / 2)
+    found = run_attacks(one, JOINTLY, further=[turned], seed=1)
+    same = run_attacks(one, JOINTLY, further=[released(X, seed=2)], seed=1)
+    for mine, plain in zip(found, same, strict=True):
+        assert score(mine) == pytest.approx(score(plain), abs=0.03)
+
+
+def test_one_person_with_another_row_stops_nobody_else() -> None:
+    X = people()
+    other = X.copy()
+    other[5] /= 2
+    both = views_of(released(X, seed=1), released(other, seed=2))[-1]
+    assert both.numbers == (1, 2)
+    assert np.array_equal(both.rows, np.delete(X, 5, axis=0))
+
+
+def held_out(X: Floats, here: Any, seed: int, holdout: Any = None) -> JoinedTables:
+    """A release of some people of X, with others as its holdout."""
+    tables = released(X, seed=seed, places=here)
+    if holdout is not None:
+        object.__setattr__(tables, "holdout", X[holdout])
+        object.__setattr__(tables, "holdout_places", np.asarray(holdout))
+    return tables
+
+
+def test_people_of_a_release_are_no_outsiders() -> None:
+    X = people()
+    one, fewer = held_out(X, range(1000), 1), held_out(X, range(400), 2, range(400, 1500))
+    assert all(view.holdout is None for view in views_of(one, fewer))  # nobody said that there is one
+    said = held_out(X, range(1000), 1, range(1000, 1500))
+    more = held_out(X, range(200, 1100), 3, [*range(200), *range(1100, 1500)])
+    for view in views_of(said, more):
+        assert view.holdout is not None
+        assert np.array_equal(view.holdout, X[1100:])
+
+
+def of_scores(X: Floats, B: float, seed: int) -> JoinedTables:
+    """A release of one score, the same weights every time."""
+    mechanism = Scores(np.full((1, 4), 0.5), GaussianNoise(B=B, epsilon=4, delta=1e-6))
+    law = mechanism.law(4).linear
+    assert law is not None
+    rows = RowsBeforeScoring(tuple("abcd"), law, X, None)
+    values = mechanism.privatize(X, np.random.default_rng(seed))
+    return JoinedTables(("score",), in_scores(X, law), values, rows_before_scoring=rows)
+
+
+def test_shares_of_variance_of_rows_and_of_scores_are_not_compared() -> None:
+    X = people()
+    rows, scores = released(X, seed=1), of_scores(X, 0.02, 2)
+    (found,) = run_attacks(rows, ["reconstruction"], further=[scores], seed=1)
+    assert found.protection is not None
+    assert found.protection.detail["strongest_release"] == "releases 1 and 2 together"
+    assert "people's values" in found.meaning
+    assert "For scores, which are not compared with rows, protection was 0.0" in found.meaning
+    (found,) = run_attacks(scores, ["reconstruction"], further=[rows], seed=1)
+    assert found.protection is not None
+    assert found.protection.detail["strongest_release"] == "release 1"
+    assert "people's scores" in found.meaning
+    assert "For rows, which are not compared with scores, protection was" in found.meaning
+
+
+def test_the_words_are_those_of_the_strongest_release() -> None:
+    X = people()
+    elsewhere = released(clip_rows(X * [1.0, 3.0, 1.5, 1.0]), GaussianNoise(B=0.01, epsilon=4, delta=1e-6), 2)
+    (found,) = run_attacks(of_scores(X, 2.0, 1), ["linkage"], further=[elsewhere], seed=1)
+    assert "released row" in found.meaning
+    assert "Strongest: release 2 for 1,500 people." in found.meaning
+
+
+def test_the_insider_uses_a_further_release_beside_one_of_a_single_column() -> None:
+    X = people()
+    (found,) = run_attacks(released(X[:, :1], seed=1), ["insider_inference"], further=[released(X, seed=2)])
+    assert found.protection is not None
+    assert found.protection.detail["strongest_release"] == "release 2"
+    assert any("Not used: release 1: " in note for note in found.protection.detail["notes"])
+    (alone,) = run_attacks(released(X[:, :1], seed=1), ["insider_inference"])
+    assert alone.protection is None
+
+
+def test_another_releases_figure_is_said_to_be_its() -> None:
+    X = people()
+    unknown = JoinedTables(tuple("abcd"), X, X + 0.1)
+    (found,) = run_attacks(unknown, ["reconstruction"], further=[released(X, seed=1)], seed=1)
+    assert "Strongest: release 2 for 1,500 people." in found.meaning
+    assert found.protection is not None
+    assert any("Not used: release 1: without a certificate" in n for n in found.protection.detail["notes"])
+    (alone,) = run_attacks(unknown, ["reconstruction"], seed=1)
+    assert alone.meaning.startswith("Not run: without a certificate of added noise")
+
+
+def test_linkability_counts_the_people_in_common() -> None:
+    X, quiet = people(), GaussianNoise(B=0.02, epsilon=4, delta=1e-6)
+    one = released(X, quiet, seed=1, places=range(800))
+    others = [
+        released(X, quiet, seed=2, places=range(500, 1500)),
+        released(X, quiet, seed=3, places=[1, 2, 1400]),
+    ]
+    (found,) = run_attacks(one, ["linkability"], further=others, seed=1)
+    assert found.protection is not None
+    people_of = {"release 2": "300", "release 3": "2"}[found.protection.detail["strongest_release"]]
+    assert f"for {people_of} people." in found.meaning

@@ -224,6 +224,49 @@ def test_a_derived_score_says_what_it_depends_on(folder: Path, tmp_path: Path) -
     assert "topups" in found[0]["meaning"]
 
 
+def test_the_best_guess_says_what_it_depends_on(folder: Path, tmp_path: Path) -> None:
+    """With an ε that is no round number: it is printed as it is."""
+    released = tmp_path / "kept.parquet"
+    ran = cli(
+        "privatize", folder / "original.parquet", released, "--id", "name", "--features", "calls,texts",
+        "--keep", "topups", "--B", "2", "--epsilon", "1.0000049", "--scales", "data", "--quiet",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    asked = ("attack", folder / "original.parquet", released, "--id", "name", "--attacks", "distinguishing")
+    shown = cli(*asked)
+    said = words(shown.out)
+    assert "Promised: ε = 1.0000049 at B = 2. Only given the column scales, which tell of people too" in said
+    assert "as they are (topups): the best guess of any attacker" in said
+    assert "linkage by them, is not measured" in words(shown.err)
+    found = cli(*asked, "--json").json
+    assert found["best_guess"]["holds_only"] == found["findings"][0]["holds_only"] != []
+    assert any("(topups)" in note for note in found["notes"])
+    first = (asked[0], asked[1], folder / "private.parquet", *asked[3:])
+    second = cli(*first, "--second", released, "--json").json
+    assert len(second["best_guess"]["holds_only"]) == 2
+    assert [note for note in second["notes"] if note.startswith("Release 2: No attack here uses")]
+
+
+def test_a_further_release_with_fewer_people_makes_no_holdout(folder: Path, tmp_path: Path) -> None:
+    """People who are missing there are in the release under attack: no outsiders."""
+    write_parquet(tmp_path / "half.parquet", table_of(ROWS + 200, seed=3).slice(0, ROWS // 2))
+    ran = cli(
+        "privatize", tmp_path / "half.parquet", tmp_path / "few.parquet", "--id", "name", "--features",
+        ",".join(FEATURES), "--B", "0.25", "--epsilon", "4", "--scales", folder / "scales.toml", "--quiet",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    asked = (
+        "attack", folder / "original.parquet", folder / "private.parquet", "--id", "name", "--seed", "1",
+        "--attacks", "insider_inference", "--json",
+    )  # fmt: skip
+    once, more = (
+        cli(*asked, *second).json["findings"][0]["protection"]
+        for second in ((), ("--second", tmp_path / "few.parquet"))
+    )
+    assert more["score"] <= once["score"]
+    assert more["detail"]["holdout"] == 0
+
+
 def test_an_attack_that_refuses_stops_nobody_else(folder: Path, tmp_path: Path) -> None:
     few = table_of(5).set_column(0, "name", [[f"x{i}" for i in range(5)]])
     ran = cli(
@@ -262,6 +305,19 @@ def test_mondrian_is_attacked_too(folder: Path) -> None:
         (["--save", "{folder}", "--force"], "is a folder"),
         (["--save", "{folder}/original.parquet", "--force"], "is one of the tables"),
         (["--attacks", ""], "names none"),
+        *(
+            ([*given, "--save", f"{{folder}}/{file}", "--force"], "is one of the tables or files given")
+            for given, file in (
+                ([], "private.parquet.certificate.json"),
+                (["--certificate", "{folder}/scales.toml"], "scales.toml"),
+                (["--pseudonym-key", "{folder}/scales.toml"], "scales.toml"),
+                (["--second", "{folder}/second.parquet"], "second.parquet.certificate.json"),
+                (
+                    ["--second", "{folder}/second.parquet", "--second-scales", "{folder}/scales.toml"],
+                    "scales.toml",
+                ),
+            )
+        ),
     ],
 )
 def test_refused_before_any_work(folder: Path, arguments: list[str], reason: str) -> None:

@@ -5,6 +5,7 @@ program must know whom it decides about: so whoever can tell the ids has everybo
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from targetdp.attacks._protection import Protection, Setting, worst
 ORIGINAL = "the original table"
 BY_THE_KEY = (
     ", by whoever has the key of the pseudonyms or was told them (as the official is who gets the translated "
-    "list); nobody else can join on them"
+    "list); nobody else can join them with a table that does not have them"
 )
 
 
@@ -49,7 +50,9 @@ def _on_tables(case: Case) -> Protection:
             if shared
             else f"Release {number} has no id in common with this one."
         )
-    return linkage_by_id(ids, others, sentences=tuple(sentences), pseudonyms=hashed)
+    found = linkage_by_id(ids, others, sentences=tuple(sentences), pseudonyms=hashed)
+    linked = {name: one for name, one in found.settings.items() if name != ORIGINAL and one.score < 1}
+    return replace(found, detail={**found.detail, "without_key": linked if hashed else {}})
 
 
 @attack(

@@ -170,7 +170,7 @@ def attack(
         answers: What it says about the regulators' criteria.
         place: Where it stands among the attacks that `run_attacks` runs; its random numbers depend on it, so
             that they stay when other attacks come. None for a function that is not one of them.
-        headline: Says in one sentence what a score means, rounded to less protection.
+        headline: Says in one sentence what a score means, with numbers that are true of it.
         on_tables: Runs the attack on a release; raises `CannotRunError` where something is missing.
         on_one_number: What is said beside the sentence where one number was released for each person.
         ids: ``"used"`` by an attack that knows whose row is whose, as everybody does where ids are released;
@@ -242,7 +242,8 @@ _OF_SCORES = (("released row", "released score"), ("people's values", "people's 
 def meaning(name: str, protection: Protection, *, scores: bool = False) -> str:
     """What a score says, in one sentence that needs no statistics.
 
-    Numbers are rounded to the side of less protection; "nobody" and "everybody" are said of 0 and 1 only.
+    What is said to be so much at most is rounded up, so that it is true, and an adversary's success is rounded
+    up too; "nobody" and "everybody" are said of 0 and 1 only.
 
     Args:
         name: The attack.
@@ -259,7 +260,7 @@ def meaning(name: str, protection: Protection, *, scores: bool = False) -> str:
     Example:
         >>> from targetdp.attacks import Setting, worst
         >>> meaning("linkage", worst({"nearest row": Setting(0.714, (0.69, 0.74))}, "upper"))
-        'At most 71 of 100 people could not be matched to their released row by someone who holds the original table (nearest row).'
+        'At most 714 of 1,000 people could not be matched to their released row by someone who holds the original table (nearest row).'
     """  # noqa: E501 (the sentence is one line)
     headlines = {one.name: one.headline for one in registered().values() if one.headline is not None}
     headline = headlines[check.choice("name", name, sorted(headlines))]
@@ -289,17 +290,19 @@ def people_spared(share: float, done: str) -> str:
     if share >= 1:
         return f"Nobody was {done}"
     for of in (100, 1_000, 10_000):  # the ends need finer units: 0.9996 is not 100 of 100
-        if 1 / of <= share <= 1 - 1 / of:
-            return f"At most {math.floor(share * of + 1e-9):,} of {of:,} people could not be {done}"
+        spared = math.ceil(share * of - 1e-9)  # rounded up, or "at most" would not be true
+        fine_enough = of > 100 or spared <= share * of + 1e-9
+        if fine_enough and share * of >= 1 and spared < of:
+            return f"At most {spared:,} of {of:,} people could not be {done}"
     if share < 0.5:
         return f"Fewer than 1 of 10,000 people could not be {done}"
     return f"Fewer than 1 of 10,000 people were {done}"
 
 
-def share_down(share: float) -> str:
-    """In percent, rounded down to a tenth, but never to nothing."""
-    safe = math.floor(share * 1000 + 1e-9) / 10
-    return f"{min(safe, 99.9):g}%" if safe > 0 else "less than 0.1%"
+def at_most(share: float) -> str:
+    """An upper bound in percent, rounded up to a tenth, but never to all."""
+    safe = math.ceil(share * 1000 - 1e-9) / 10
+    return f"at most {safe:g}%" if safe < 100 else "less than 100%"
 
 
 def share_up(share: float) -> str:
@@ -316,8 +319,8 @@ def failed_guesses(p: Protection, compared: str) -> str:
             return f"Every guess at a missing value was right ({by})."
         if p.score >= 1:
             return f"Every guess at a missing value failed ({by})."
-        return f"Guesses at a missing value failed for at most {share_down(p.score)} of people ({by})."
+        return f"Guesses at a missing value failed for {at_most(p.score)} of people ({by})."
     if p.score <= 0:
         return f"Every guess at a missing value was right for people in the table ({by})."
-    often = "at least as often" if p.score >= 1 else f"at most {share_down(p.score)} as often"
+    often = "at least as often" if p.score >= 1 else f"{at_most(p.score)} as often"
     return f"Guesses at a missing value failed {often} {compared} ({by})."

@@ -12,15 +12,17 @@ It is derived from the noise alone: no data, no luck, and no attack can get more
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from targetdp._core import check
+from targetdp._core import check, exact
 from targetdp.accounting import PrivacyLoss, StatedLoss, compose
 from targetdp.attacks._declaration import INFERENCE, LINKABILITY, SINGLING_OUT, Answer, Case, attack
 from targetdp.attacks._protection import Protection, Setting, worst
-from targetdp.attacks._together import same_space
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import Mechanism, NoiseLaw, PrivateProjection
+
+if TYPE_CHECKING:
+    from targetdp.attacks._on_release import JoinedTables  # it needs the slow libraries that read tables
 
 Formula = Literal["exact", "as_printed", "corrected"]
 
@@ -53,7 +55,7 @@ def _headline(p: Protection) -> str:
     words = f"{average}; the best guess which of them it was is right at most {_times(best)} times in 100"
     at_B = p.detail.get("at_B")
     if at_B is not None:
-        words += f" (of two people {at_B['distance']:g} apart {_times(at_B['best_guess'])} times)"
+        words += f" (of two people {exact(at_B['distance'])} apart {_times(at_B['best_guess'])} times)"
     return f"{words}, a coin 50 times."
 
 
@@ -80,15 +82,27 @@ def _on_tables(case: Case) -> Protection:
         own = release.rows.law
         if own is None:  # nothing is derived for what has no known noise
             law = None
-        elif same_space(t, release):
+            break
+        if _scaled_alike(t, release):
             further.append(own)
         else:  # how far apart two people are there is not known: 2 at most
             elsewhere.append(own.privacy_loss(FARTHEST))
-            if release.scales_spent is not None:
-                elsewhere.append(StatedLoss.of(release.scales_spent, distance=FARTHEST))
+        if release.scales_spent is not None:
+            elsewhere.append(StatedLoss.of(release.scales_spent, distance=FARTHEST))
     return distinguishing(
         law, len(t.rows.features), scales_spent=t.scales_spent, B=t.B, further=further, elsewhere=elsewhere
     )
+
+
+def _scaled_alike(one: "JoinedTables", two: "JoinedTables") -> bool:
+    """Whether two releases' certificates say that any row is the same in both, before the noise.
+
+    Rows that happen to be the same do not show it: clipping may bring together what other rows would not be.
+    """
+    first, second = one.certificate, two.certificate
+    if first is None or second is None or first.scales.values is None:
+        return False
+    return first.scales.values == second.scales.values and first.imputed == second.imputed
 
 
 @attack(
@@ -131,8 +145,8 @@ def distinguishing(
         scales_spent: What private column scales cost (a certificate states it): they tell people apart too,
             and mean losses add up.
         further: Laws of further releases of the same rows, which count together with this one.
-        elsewhere: Losses of whatever else was released about the same people, as releases with other scales,
-            at any distance between them.
+        elsewhere: Losses of whatever else was released about the same people, as releases with other scales
+            or scales that were paid for, at any distance between them.
 
     Returns:
         Protection, a lower bound. ``detail`` has ``expected_loss`` (𝒰, in nats); where it is exact also

@@ -25,9 +25,9 @@ def _headline(p: Protection) -> str:
 
 
 def _on_tables(case: Case) -> Protection:
-    case.require(len(case.tables.rows.features) >= 2, ONE_COLUMN)
-
     def attacked(view: View, options: dict[str, Any]) -> Protection:
+        columns = view.releases[0].rows.features
+        case.require(len(columns) >= 2, ONE_COLUMN)
         rows, holdout, shown = view.rows, view.holdout, view.shown()
         # Without a certificate tables have units of their own: one factor for all changes no guess.
         if any(values.noise is None for values in shown):
@@ -36,7 +36,7 @@ def _on_tables(case: Case) -> Protection:
             rows, holdout = rows / unit, None if holdout is None else holdout / unit
             shown = tuple(replace(values, values=values.values / unit) for values in shown)
         return insider_inference(
-            rows, shown, holdout, columns=view.releases[0].rows.features, people=case.sample_size(len(rows)),
+            rows, shown, holdout, columns=columns, people=case.sample_size(len(rows)),
             **options,
         )  # fmt: skip
 

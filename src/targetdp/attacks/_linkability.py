@@ -5,7 +5,7 @@ can be linked.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +15,7 @@ from targetdp.attacks._match._known_noise import Noise, covariance_of
 from targetdp.attacks._match._matchers import Matcher, check_ranks, protection_from
 from targetdp.attacks._match._pairs import check_squares, same_people
 from targetdp.attacks._protection import CONFIDENCE, Protection
-from targetdp.attacks._together import View, each_and_together, strongest_view
-
-if TYPE_CHECKING:
-    from targetdp.attacks._on_release import JoinedTables
+from targetdp.attacks._together import View, strongest_view
 
 SHARED, LEARNED = "shared columns", "learned from known pairs"
 STANDARDIZED = "shared columns, each in its own deviations"
@@ -38,14 +35,17 @@ def _on_tables(case: Case) -> Protection:
     case.require(bool(case.further), "Not run: it needs another release of the same people (--second).")
 
     def attacked(view: View, options: dict[str, Any]) -> Protection:
-        return _link(case, view.releases[0], options)
+        return _link(case, view, options)
 
-    views = each_and_together(case)[1 : len(case.further) + 1]  # every other one alone
+    views = [
+        View((number,), (other,), (np.flatnonzero(np.isin(other.people, case.tables.people)),))
+        for number, other in enumerate(case.further, 2)
+    ]
     return strongest_view(case, attacked, views, combined=False)
 
 
-def _link(case: Case, two: "JoinedTables", options: dict[str, Any]) -> Protection:
-    one = case.tables
+def _link(case: Case, view: View, options: dict[str, Any]) -> Protection:
+    one, (two,) = case.tables, view.releases
     shared = [
         (one.features.index(name), two.features.index(name)) for name in one.features if name in two.features
     ]

@@ -34,6 +34,11 @@ AS_THEY_ARE = (
     "scaled, give its scales."
 )
 
+IN_CLEAR = (
+    "No attack here uses the columns that are passed on as they are ({columns}): what they say, and linkage "
+    "by them, is not measured."
+)
+
 SAMPLE_ASIDE = (
     "The holdout may hold people of the sample that the weights were learned from: they have no score in "
     "this release, but the sample tells of them."
@@ -66,6 +71,8 @@ class JoinedTables:
             them row i is the same person in all.
         rows_before_scoring: The rows that scores were made of, where scores were released.
         ids: The ids that stand in the release, in clear or as pseudonyms; None for a table without ids.
+        holdout_places: The same of the holdout, -1 for people who are not in the original table; without them
+            nobody of the holdout is in any release.
 
     Example:
         >>> tables = JoinedTables(("calls",), np.array([[0.3], [0.5]]), np.array([[0.4], [0.1]]))
@@ -82,6 +89,7 @@ class JoinedTables:
     places: Integers = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
     rows_before_scoring: RowsBeforeScoring | None = field(repr=False, default=None)
     ids: pa.StringArray | None = field(repr=False, default=None)
+    holdout_places: Integers = field(repr=False, default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @property
     def ids_are(self) -> Literal["in clear", "pseudonyms", "not released"]:
@@ -193,7 +201,7 @@ def join_tables(
             f"original {original} has {len(rest):,} people who are not in release {released}: leave them "
             "out, or say that they are the holdout (--rest-is-holdout)"
         )
-    outside = mine.rows[rest] if len(rest) and rest_is_holdout else None
+    outside, outsiders = (mine.rows[rest], rest) if len(rest) and rest_is_holdout else (None, rest[:0])
     if holdout is not None:
         if outside is not None:
             raise ValueError("holdout is given twice: as a table and as the rest of the original; choose one")
@@ -201,13 +209,18 @@ def join_tables(
         if not further:
             _check_holdout(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
         outside = aside.rows
+        outsiders = pc.fill_null(pc.index_in(aside.ids, value_set=mine.ids), -1).to_numpy()
     rows = mine.rows[here]
     used = _scales(rows, names, proof, scales)
     if used is not None:
         rows = normalize(rows, used).X
         outside = None if outside is None else normalize(outside, used).X
     notes = (AS_THEY_ARE,) if proof is None and used is None else ()
-    tables = JoinedTables(names, rows, private.rows, outside, proof, notes, here, ids=private.ids)
+    if proof is not None and proof.not_protected:
+        notes = (*notes, IN_CLEAR.format(columns=", ".join(proof.not_protected)))
+    tables = JoinedTables(
+        names, rows, private.rows, outside, proof, notes, here, ids=private.ids, holdout_places=outsiders
+    )
     if proof is not None and proof.scores is not None:
         tables = _in_scores(tables, proof, aside=len(rest))
     check_differs_by_noise(tables.original, tables.released, tables.law)

@@ -1,7 +1,7 @@
 """All attacks on one release: which of them can be run, what each one found, and the worst of each kind."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from targetdp.attacks._by_id import in_common
 from targetdp.attacks._declaration import (
     AS_RELEASED,
     IF_STRIPPED,
+    LINKABILITY,
     QUESTIONS,
     WITHOUT_KEY,
     Answer,
@@ -23,6 +24,7 @@ from targetdp.attacks._declaration import (
 )
 from targetdp.attacks._on_release import JoinedTables
 from targetdp.attacks._protection import CONFIDENCE, Protection
+from targetdp.attacks._protection import worst as worst_setting
 from targetdp.normalization import PUBLISHED
 
 
@@ -144,13 +146,15 @@ def _finding(name: str, case: Case) -> Finding:
     except ValueError as reason:  # a table that this attack refuses
         return Finding(name, None, f"Not run: {reason}", situation=situation)
     given: tuple[str, ...] = ()
-    if protection.bound == "lower" and protection.score > 0:
+    best_guess = protection.detail.get("best_guess")
+    if protection.bound == "lower" and (protection.score > 0 or best_guess is not None):
         given = tuple(dict.fromkeys(c for one in (case.tables, *case.further) for c in caveats(one)))
-    words = meaning(name, protection, scores=case.tables.rows_before_scoring is not None)
+    of_scores = protection.detail.get("of_scores", case.tables.rows_before_scoring is not None)
+    words = meaning(name, protection, scores=of_scores)
     if case.tables.released.shape[1] == 1:
         words = f"{words} {declared.on_one_number}".rstrip()
     words = f"{words} {protection.detail.get('releases', '')}".rstrip()
-    if given:
+    if given and protection.score > 0:
         words = f"Only {' and '.join(given)}: {words[0].lower()}{words[1:]}"
     return Finding(name, protection, words, given, situation)
 
@@ -178,7 +182,8 @@ def worst_by_kind(findings: Iterable[Finding]) -> Mapping[str, Mapping[Situation
 
     Kinds are the criteria of WP 216, and inference in shares of variance. Whoever has the ids can run every
     attack, so that the worst of all counts as released. Attacks that need the ids are left out of the other
-    figure. Derived scores, which bound what attacks can do, are no attacks.
+    figures, but for the same pseudonyms in several releases: they link these without any key.
+    Derived scores, which bound what attacks can do, are no attacks.
 
     Args:
         findings: What `run_attacks` found.
@@ -195,13 +200,26 @@ def worst_by_kind(findings: Iterable[Finding]) -> Mapping[str, Mapping[Situation
         0.0
     """
     measured = [f for f in findings if f.protection is not None and f.protection.bound == "upper"]
-    apart = next((f.situation for f in measured if f.situation != AS_RELEASED), IF_STRIPPED)
+    apart = {f.situation: None for f in measured if f.situation != AS_RELEASED} or {IF_STRIPPED: None}
     worst: dict[str, Mapping[Situation, Finding]] = {}
     for kind in (*QUESTIONS, VARIANCE):
         of_kind = [f for f in measured if kind in _kinds(f)]
-        of_situations = {AS_RELEASED: of_kind, apart: [f for f in of_kind if not f.needs_ids]}
+        of_situations: dict[Situation, list[Finding]] = {AS_RELEASED: of_kind}
+        for situation in apart:
+            of_situations[situation] = [f for f in of_kind if not f.needs_ids]
+        if WITHOUT_KEY in apart and kind == LINKABILITY:
+            of_situations[WITHOUT_KEY] += [f for one in of_kind for f in _linked_without_key(one)]
         worst[kind] = {s: min(fs, key=_score) for s, fs in of_situations.items() if fs}
     return worst
+
+
+def _linked_without_key(finding: Finding) -> Iterator[Finding]:
+    """What pseudonyms that stand in several releases link, for whoever cannot tell them."""
+    detail = {} if finding.protection is None else finding.protection.detail
+    if detail.get("without_key"):
+        protection = worst_setting(detail["without_key"], "upper", confidence=1.0)
+        words = " ".join(detail["sentences"])
+        yield replace(finding, protection=protection, meaning=words, situation=WITHOUT_KEY)
 
 
 def _kinds(finding: Finding) -> tuple[str, ...]:

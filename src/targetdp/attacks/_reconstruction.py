@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from targetdp._core import Floats, Progress, Silent, check
-from targetdp.attacks._declaration import INFERENCE, Answer, Case, attack, share_down, strongest_of
+from targetdp.attacks._declaration import INFERENCE, Answer, Case, at_most, attack, strongest_of
 from targetdp.attacks._guess._mixture import Mixture, expectation
 from targetdp.attacks._guess._prior import (
     fitted_prior,
@@ -97,26 +97,25 @@ def _headline(p: Protection) -> str:
         return (
             f"Our best estimate of people's values was no better than the mean of all for everybody ({by})."
         )
-    left = "left at most" if p.detail.get("measured", True) else "is expected to leave at most"
+    left = "left" if p.detail.get("measured", True) else "is expected to leave"
     return (
-        f"Our best estimate of people's values {left} {share_down(p.score)} of their differences (variance) "
+        f"Our best estimate of people's values {left} {at_most(p.score)} of their differences (variance) "
         f"unexplained ({by})."
     )
 
 
 def _on_tables(case: Case) -> Protection:
-    views = [view for view in each_and_together(case) if all(one.law is not None for one in view.releases)]
-    case.require(bool(views), "Not run: without a certificate of added noise there is no noise to undo.")
-
     def attacked(view: View, options: dict[str, Any]) -> Protection:
         if len(view.releases) > 1:
             rows, average, noise = view.average()
             return reconstruction(average, noise, rows, **options)
         (one,) = view.releases
-        assert one.law is not None  # noqa: S101 (see above)
-        return reconstruction(one.released, one.law, one.original, **options)
+        law = case.require(
+            one.law, "Not run: without a certificate of added noise there is no noise to undo."
+        )
+        return reconstruction(one.released, law, one.original, **options)
 
-    return strongest_view(case, attacked, views)
+    return strongest_view(case, attacked, each_and_together(case), of_variance=True)
 
 
 @attack(

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from targetdp._core import down
+from targetdp._core import down, exact
 from targetdp.cli import _console as completion
 from targetdp.cli._console import Bar, PublicKey, cells, emit, must_be_free, names, out, save_text, tell, warn
 
@@ -80,6 +80,7 @@ def attack(
     """Attack a release as an adversary would, and say how well people are protected (1 = safe)."""
     from targetdp._core import check
     from targetdp.attacks import join_tables, panel_names, run_attacks
+    from targetdp.release import certificate_path
 
     chosen, known = names(attacks), panel_names()
     if chosen == ():
@@ -91,12 +92,14 @@ def attack(
         check.integer("people", people, at_least=1)
     if seed is not None:
         check.integer("seed", seed, at_least=0)
+    scales_of = _scales_of(second or [], second_scales or [])
     if save is not None:
         must_be_free("save", save, force=force)
-        tables_given = (original, released, holdout, scales, *(second or ()))
-        if save.resolve() in {p.resolve() for p in tables_given if p}:
-            raise ValueError(f"save = {save} is one of the tables: choose another name")
-    scales_of = _scales_of(second or [], second_scales or [])
+        releases = (released, *(second or ()))
+        read = (original, *releases, *map(certificate_path, releases), *scales_of.values())
+        given = {p.resolve() for p in (*read, certificate, pseudonym_key, holdout, scales) if p}
+        if given & {save.resolve(), *save.resolve().parents}:
+            raise ValueError(f"save = {save} is one of the tables or files given: choose another name")
     with Bar(quiet=quiet) as bar:
         tables = join_tables(
             original, released, id, progress=bar, certificate=certificate, features=names(features),
@@ -107,7 +110,7 @@ def attack(
             join_tables(
                 original, other, id, progress=bar, scales=scales_of.get(other), public_key=public_key,
                 pseudonym_key_file=_key_of(other, None, pseudonym_key), holdout=holdout,
-                rest_is_holdout=holdout is None, further=True,
+                rest_is_holdout=rest_is_holdout, further=True,
             )
             for other in second or ()
         ]  # fmt: skip
@@ -126,7 +129,7 @@ def attack(
     if not as_json and tables.certificate is not None:
         for condition in tables.certificate.conditions:
             tell(f"the release's condition: {condition}")
-    warn((*tables.notes, FOR_THE_HOLDER))
+    warn((*_notes(tables, further), FOR_THE_HOLDER))
     if save is not None:
         save_text(save, text + "\n")
         tell(f"written to {save}")
@@ -173,7 +176,7 @@ def _record(
         ],
         "confidence": confidence,
         "seed": seed,
-        "notes": list(tables.notes),
+        "notes": _notes(tables, further),
         "crowd_within_B": None if crowd is None else crowd.record(),
         "best_guess": _best_guess(findings),
         "worst": {
@@ -188,13 +191,18 @@ def _record(
     }
 
 
-def _best_guess(findings: Any) -> dict[str, float] | None:
-    """How often the best guess of any attacker is right, at B and at distance 2, where it was derived."""
+def _notes(tables: Any, further: Any) -> list[str]:
+    """What a reader should know of the release and of every further one."""
+    return [*tables.notes, *(f"Release {k}: {n}" for k, one in enumerate(further, 2) for n in one.notes)]
+
+
+def _best_guess(findings: Any) -> dict[str, Any] | None:
+    """How often the best guess of any attacker is right, at B and at distance 2, and on what it depends."""
     for finding in findings:
         if finding.attack == "distinguishing" and finding.protection is not None:
-            detail = finding.protection.detail
-            at_B = (detail.get("at_B") or {}).get("best_guess", 1.0)
-            return {"at_B": at_B, "at_distance_2": detail.get("best_guess", 1.0)}
+            far = finding.protection.detail
+            at_B, at_2 = (one.get("best_guess", 1.0) for one in (far.get("at_B") or {}, far))
+            return {"at_B": at_B, "at_distance_2": at_2, "holds_only": list(finding.given)}
     return None
 
 
@@ -236,16 +244,17 @@ def _shortly(finding: Any) -> Text:
     return Text("–" if finding is None else f"≤ {down(finding.protection.score)}  {finding.attack}")
 
 
-def _of_any_attacker(tables: Any, guess: dict[str, float]) -> Text:
+def _of_any_attacker(tables: Any, guess: dict[str, Any]) -> Text:
     """The best guess beside the promise."""
     proof = tables.certificate
     promised = ""
     if proof is not None and proof.guarantee is not None:
-        promised = f"Promised: ε = {proof.guarantee.epsilon:g} at B = {proof.guarantee.B:g}. "
-    at_B, at_2 = (math.ceil(100 * share - 1e-9) for share in guess.values())
+        promised = f"Promised: ε = {exact(proof.guarantee.epsilon)} at B = {exact(proof.guarantee.B)}. "
+    at_B, at_2 = (math.ceil(100 * guess[share] - 1e-9) for share in ("at_B", "at_distance_2"))
     near = f"{at_B} of 100 times for two people B apart, " if tables.B is not None else ""
+    only = f"Only {' and '.join(guess['holds_only'])}: the" if guess["holds_only"] else "The"
     return Text(
-        f"{promised}The best guess of any attacker which of two people a row belongs to, at even odds, is "
+        f"{promised}{only} best guess of any attacker which of two people a row belongs to, at even odds, is "
         f"right at most {near}{at_2} of 100 at distance 2 (a coin: 50)."
     )
 
@@ -274,11 +283,12 @@ def _scores(released: Path, tables: Any, findings: Any) -> Table:
         if p is None:
             row = cells(finding.attack, "–", "–", "–", finding.meaning)
         else:
-            sign, (low, high) = {"upper": "≤", "lower": "≥*" if finding.given else "≥"}[p.bound], p.interval
-            row = cells(
-                finding.attack, f"{sign} {down(p.score)}", f"{down(low)}–{_rounded_up(high)}",
-                p.strongest, finding.meaning,
-            )  # fmt: skip
+            sign, (low, high) = (
+                {"upper": "≤", "lower": "≥*" if finding.given and p.score > 0 else "≥"}[p.bound],
+                p.interval,
+            )
+            interval = f"{down(low)}–{math.ceil(high * 1000 - 1e-9) / 1000:.3f}"
+            row = cells(finding.attack, f"{sign} {down(p.score)}", interval, p.strongest, finding.meaning)
         table.add_row(*row)
     return table
 
@@ -345,11 +355,6 @@ def _columns(tables: Any) -> str:
     if tables.rows_before_scoring is None:
         return f"{many} columns"
     return f"{many} {'score' if many == 1 else 'scores'} of {len(tables.rows.features)} columns"
-
-
-def _rounded_up(score: float) -> str:
-    """The upper end of an interval, with three digits."""
-    return f"{math.ceil(score * 1000 - 1e-9) / 1000:.3f}"
 
 
 # `targetdp audit`: run a mechanism as it is installed here, and try to refute its claim.

@@ -24,8 +24,8 @@ from targetdp.attacks import (
     worst_by_kind,
 )
 from targetdp.attacks._declaration import IF_STRIPPED, WITHOUT_KEY
+from targetdp.attacks._match._together import AS_IT_IS
 from targetdp.attacks._panel import VARIANCE
-from targetdp.attacks._together import AS_IT_IS
 from targetdp.populations import invented_populations
 
 STRANGERS = {"singling_out", "attribute_inference", "linkage", "linkability", "membership"}

@@ -24,8 +24,8 @@ from targetdp.attacks import (
 )
 from targetdp.attacks._guess._observation import JointObservation, Observation
 from targetdp.attacks._match._known_noise import in_scores
+from targetdp.attacks._match._together import View, each_and_together
 from targetdp.attacks._on_release import RowsBeforeScoring
-from targetdp.attacks._together import View, each_and_together
 from targetdp.mechanisms import GaussianLaw, NoiseMechanism, Scores
 from targetdp.normalization import clip_rows
 

@@ -29,9 +29,9 @@ from targetdp.attacks._match._known_noise import covariance_of as covariance_of
 from targetdp.attacks._match._known_noise import density_of as density_of
 from targetdp.attacks._match._known_noise import in_scores as in_scores
 from targetdp.attacks._membership import membership as membership
-from targetdp.attacks._neighborhood import Neighborhood as Neighborhood
-from targetdp.attacks._neighborhood import in_a_sentence as in_a_sentence
-from targetdp.attacks._neighborhood import neighborhood as neighborhood
+from targetdp.attacks._search._neighborhood import Neighborhood as Neighborhood
+from targetdp.attacks._search._neighborhood import in_a_sentence as in_a_sentence
+from targetdp.attacks._search._neighborhood import neighborhood as neighborhood
 from targetdp.attacks._on_release import JoinedTables as JoinedTables
 from targetdp.attacks._on_release import join_tables as join_tables
 from targetdp.attacks._panel import Finding as Finding

@@ -15,9 +15,9 @@ from targetdp.attacks._attribute_inference import ONE_COLUMN
 from targetdp.attacks._declaration import INFERENCE, Answer, Case, attack, failed_guesses
 from targetdp.attacks._guess._informed_guesses import InformedAttack
 from targetdp.attacks._guess._observation import JointObservation
+from targetdp.attacks._match._together import AS_IT_IS, View, each_and_together, strongest_view
 from targetdp.attacks._protection import CONFIDENCE, Protection
 from targetdp.attacks._score_inference import ReleasedValues
-from targetdp.attacks._together import AS_IT_IS, View, each_and_together, strongest_view
 
 
 def _headline(p: Protection) -> str:

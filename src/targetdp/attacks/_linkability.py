@@ -14,8 +14,8 @@ from targetdp.attacks._declaration import LINKABILITY, Answer, Case, attack, peo
 from targetdp.attacks._match._known_noise import Noise, covariance_of
 from targetdp.attacks._match._matchers import Matcher, check_ranks, protection_from
 from targetdp.attacks._match._pairs import check_squares, same_people
+from targetdp.attacks._match._together import View, strongest_view
 from targetdp.attacks._protection import CONFIDENCE, Protection
-from targetdp.attacks._together import View, strongest_view
 
 SHARED, LEARNED = "shared columns", "learned from known pairs"
 STANDARDIZED = "shared columns, each in its own deviations"

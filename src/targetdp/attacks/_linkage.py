@@ -31,8 +31,8 @@ from targetdp.attacks._match._matchers import (
     soft_shares,
 )
 from targetdp.attacks._match._pairs import check_squares, released_directions, same_people, units_of
+from targetdp.attacks._match._together import View, each_and_together, strongest_view
 from targetdp.attacks._protection import CONFIDENCE, Protection
-from targetdp.attacks._together import View, each_and_together, strongest_view
 from targetdp.mechanisms import NoiseDensity
 
 NEAREST, LIKELIEST = "nearest row", "most likely row under the noise"

@@ -24,8 +24,8 @@ from targetdp.attacks._guess._prior import (
 )
 from targetdp.attacks._match._known_noise import AverageNoise, KnownNoise, Noise, check_in_unit_ball
 from targetdp.attacks._match._pairs import same_people
+from targetdp.attacks._match._together import View, each_and_together, strongest_view
 from targetdp.attacks._protection import CONFIDENCE, Protection, Setting, worst
-from targetdp.attacks._together import View, each_and_together, strongest_view
 from targetdp.normalization import clip_rows
 
 Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]

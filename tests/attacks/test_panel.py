@@ -155,6 +155,7 @@ def test_releases_with_one_pseudonym_key_are_linked_by_id(joined: Callable[..., 
     assert (linked.attack, score(linked)) == ("linkage_by_id", 0.0)
     assert linked.meaning.startswith("Release 2 has the same pseudonyms")
     assert worst["linkability"][IF_STRIPPED] is found["linkability"]
+    assert WITHOUT_KEY not in worst_by_kind([found["linkability"], found["singling_out"]])["linkability"]
     assert worst["singling out"][WITHOUT_KEY] is found["singling_out"]
     found = by_name(run_attacks(tables, asked, further=[other], seed=1))
     assert worst_by_kind(found.values())["linkability"][WITHOUT_KEY] is found["linkability"]

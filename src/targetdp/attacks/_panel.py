@@ -205,8 +205,11 @@ def worst_by_kind(findings: Iterable[Finding]) -> Mapping[str, Mapping[Situation
     for kind in (*QUESTIONS, VARIANCE):
         of_kind = [f for f in measured if kind in _kinds(f)]
         of_situations: dict[Situation, list[Finding]] = {AS_RELEASED: of_kind}
-        for situation in apart:
-            of_situations[situation] = [f for f in of_kind if not f.needs_ids]
+        for (
+            situation
+        ) in apart:  # what is true without the key is true without ids, and not the other way round
+            true = [f for f in of_kind if situation == IF_STRIPPED or f.situation != IF_STRIPPED]
+            of_situations[situation] = [f for f in true if not f.needs_ids]
         if WITHOUT_KEY in apart and kind == LINKABILITY:
             of_situations[WITHOUT_KEY] += [f for one in of_kind for f in _linked_without_key(one)]
         worst[kind] = {s: min(fs, key=_score) for s, fs in of_situations.items() if fs}

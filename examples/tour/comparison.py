@@ -13,7 +13,7 @@ from rich.table import Table
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 
-from targetdp._core import Floats
+from targetdp._core import Floats, percent_up
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import (
     Mechanism,
@@ -41,6 +41,7 @@ class Line:
     guarantee: Guarantee | None
     noise: float | None
     true_epsilon: float | None
+    best_guess: float
     accuracy: float
     missed: float
 
@@ -68,7 +69,7 @@ def compare(progress: Callable[[], None] = lambda: None) -> list[Line]:
     n, d = table.shape
     promise = Guarantee(B=0.25, epsilon=3.9999, delta=1 / (n + 1))
     accuracy, missed = targeting(table, people.y)
-    lines = [Line("status quo (no privacy)", None, None, None, accuracy, missed)]
+    lines = [Line("status quo (no privacy)", None, None, None, 1.0, accuracy, missed)]
     mechanisms: list[tuple[str, Mechanism]] = [
         ("private projection, as printed", noise_mechanisms()["projection"](promise)),
         ("private projection, exact scale", noise_mechanisms()["projection-exact"](promise)),
@@ -85,15 +86,18 @@ def compare(progress: Callable[[], None] = lambda: None) -> list[Line]:
             runs.append(targeting(mechanism.privatize(table, rng), people.y))
             progress()
         accuracy, missed = (float(value) for value in np.mean(runs, axis=0))
-        noise = truth = None
+        noise, truth, guess = None, None, 1.0  # nothing is promised
         if isinstance(mechanism, NoiseMechanism):
             noise = mechanism.noise_sd(d) / promise.B
             truth = mechanism.epsilon(distance=promise.B, delta=mechanism.guarantee.delta, dimensions=d)
-        lines.append(Line(name, mechanism.guarantee, noise, truth, accuracy, missed))
+            guess = mechanism.privacy_loss(distance=promise.B, dimensions=d).best_guess()
+        lines.append(Line(name, mechanism.guarantee, noise, truth, guess, accuracy, missed))
     return lines
 
 
-HEADINGS = ("mechanism", "B", "ε stated", "ε true", "δ", "noise / B", "accuracy", "poor people missed")
+HEADINGS = (
+    "mechanism", "B", "ε stated", "ε true", "δ", "best guess", "noise / B", "accuracy", "poor people missed",
+)  # fmt: skip
 
 
 def cells(line: Line) -> list[str]:
@@ -105,6 +109,7 @@ def cells(line: Line) -> list[str]:
         "none" if g is None else f"{g.epsilon:.4f}",
         "–" if line.true_epsilon is None else f"{math.ceil(line.true_epsilon * 1e4 - 1e-6) / 1e4:.4f}",
         "–" if g is None else f"{g.delta:.1e}",
+        percent_up(line.best_guess),
         "–" if line.noise is None else f"{line.noise:.3f}",
         f"{line.accuracy:.3f}",
         f"{line.missed * ADULTS:,.0f}",

@@ -45,7 +45,7 @@ def lines() -> dict[str, Line]:
 
 def text_of(lines: list[Line]) -> str:
     out = io.StringIO()
-    Console(width=120, file=out).print(render(lines))
+    Console(width=140, file=out).print(render(lines))
     return out.getvalue()
 
 
@@ -120,8 +120,8 @@ def test_accuracy_and_people_missed_belong_together(lines: dict[str, Line]) -> N
 
 def test_the_table_is_aligned_and_numbers_have_separators() -> None:
     some = [
-        Line("nothing", None, None, None, 0.75, 0.125),
-        Line("something", Guarantee(0.25, 3.9999, 1 / 4202), 5.4741, 0.51209, 0.6174, 0.2),
+        Line("nothing", None, None, None, 1.0, 0.75, 0.125),
+        Line("something", Guarantee(0.25, 3.9999, 1 / 4202), 5.4741, 0.51209, 0.5374, 0.6174, 0.2),
     ]
     text = text_of(some)
     body = [line for line in text.splitlines() if line.startswith(("┃", "│"))]
@@ -134,12 +134,23 @@ def test_the_table_is_aligned_and_numbers_have_separators() -> None:
         "ε stated",
         "ε true",
         "δ",
+        "best guess",
         "noise / B",
         "accuracy",
         "poor people missed",
     ]
-    assert cells[1] == ["nothing", "none", "none", "–", "–", "–", "0.750", "618,750"]
-    assert cells[2] == ["something", "0.25", "3.9999", "0.5121", "2.4e-04", "5.474", "0.617", "990,000"]
+    assert cells[1] == ["nothing", "none", "none", "–", "–", "100.0%", "–", "0.750", "618,750"]
+    assert cells[2] == [
+        "something",
+        "0.25",
+        "3.9999",
+        "0.5121",
+        "2.4e-04",
+        "53.8%",
+        "5.474",
+        "0.617",
+        "990,000",
+    ]
     borders = [[i for i, sign in enumerate(line) if sign in "┃│"] for line in body]
     assert borders[0] == borders[1] == borders[2]
     for line in body[1:]:  # numbers end in the same place: they are aligned to the right

@@ -83,10 +83,11 @@ def _plan_tables(made: Any) -> list[Table]:
         )
 
     noise = Table(title=f"Noise for {g} on {made.dimensions} columns", title_justify="left")
-    for heading in ("mechanism", "deviation per column", "length on a row (rows: at most 1)"):
+    for heading in ("mechanism", "deviation per column", "length on a row (rows: ≤ 1)", "best guess at B"):
         noise.add_column(heading, justify="left" if heading == "mechanism" else "right")
     for name, sd in sorted(made.choice.noise.items(), key=lambda item: item[1]):
-        noise.add_row(name, f"{sd:.4f}", f"{sd * made.dimensions**0.5:.3f}")
+        guess = percent_up(made.choice.best_guess[name])
+        noise.add_row(name, f"{sd:.4f}", f"{sd * made.dimensions**0.5:.3f}", guess)
 
     distances = Table(
         title=f"True ε of {made.choice.name} at δ = {g.delta:.3g}",

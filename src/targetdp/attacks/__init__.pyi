@@ -5,7 +5,7 @@ from targetdp.attacks._audit import Audit as Audit
 from targetdp.attacks._audit import audit as audit
 from targetdp.attacks._audit import audit_rows as audit_rows
 from targetdp.attacks._audit import audit_tables as audit_tables
-from targetdp.attacks._by_id import linkage_by_id as linkage_by_id
+from targetdp.attacks._linkage import linkage_by_id as linkage_by_id
 from targetdp.attacks._declaration import AS_RELEASED as AS_RELEASED
 from targetdp.attacks._declaration import Answer as Answer
 from targetdp.attacks._declaration import CannotRunError as CannotRunError
@@ -29,9 +29,9 @@ from targetdp.attacks._match._known_noise import covariance_of as covariance_of
 from targetdp.attacks._match._known_noise import density_of as density_of
 from targetdp.attacks._match._known_noise import in_scores as in_scores
 from targetdp.attacks._membership import membership as membership
-from targetdp.attacks._search._neighborhood import Neighborhood as Neighborhood
-from targetdp.attacks._search._neighborhood import in_a_sentence as in_a_sentence
-from targetdp.attacks._search._neighborhood import neighborhood as neighborhood
+from targetdp.attacks._neighborhood import Neighborhood as Neighborhood
+from targetdp.attacks._neighborhood import in_a_sentence as in_a_sentence
+from targetdp.attacks._neighborhood import neighborhood as neighborhood
 from targetdp.attacks._on_release import JoinedTables as JoinedTables
 from targetdp.attacks._on_release import join_tables as join_tables
 from targetdp.attacks._panel import Finding as Finding

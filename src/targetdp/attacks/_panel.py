@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from targetdp._core import Progress, Silent, check
-from targetdp.attacks._by_id import in_common
 from targetdp.attacks._declaration import (
     AS_RELEASED,
     IF_STRIPPED,
@@ -22,6 +21,7 @@ from targetdp.attacks._declaration import (
     panel_names,
     registered,
 )
+from targetdp.attacks._linkage import in_common
 from targetdp.attacks._on_release import JoinedTables
 from targetdp.attacks._protection import CONFIDENCE, Protection
 from targetdp.attacks._protection import worst as worst_setting

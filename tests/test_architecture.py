@@ -205,7 +205,7 @@ def test_files_are_few_and_full() -> None:
     lines = {module: number for module, number in house().lines.items() if module not in house().doors}
     assert max(lines.values()) <= 400, max(lines, key=lambda module: lines[module])
     assert len(house().modules) <= FILES
-    assert 130 <= median(lines.values()) <= 230  # a public name has arguments, results and an example
+    assert 130 <= median(lines.values()) <= 235  # a public name has arguments, results and an example
     small = {module: number for module, number in lines.items() if number < 50 and number > 1}
     assert len(small) <= SMALL, small
     folders: dict[str, int] = {}

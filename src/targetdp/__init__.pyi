@@ -33,7 +33,12 @@ from targetdp.normalization import data_scales as data_scales
 from targetdp.normalization import declared_scales as declared_scales
 from targetdp.normalization import normalize as normalize
 from targetdp.normalization import private_scales as private_scales
-from targetdp.release import privatize_frame as privatize_frame
+from targetdp.release import Desk as Desk
+from targetdp.release import Request as Request
+from targetdp.release import check_release as check_release
+from targetdp.release import privatize as privatize
+from targetdp.release import read_certificate as read_certificate
+from targetdp.release import verify_release as verify_release
 from targetdp.theorem1 import accuracy_ceiling as accuracy_ceiling
 from targetdp.theorem1 import is_ruled_out as is_ruled_out
 from targetdp.theorem1 import largest_B as largest_B

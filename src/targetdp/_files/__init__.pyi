@@ -8,6 +8,7 @@ from targetdp._files._atomic import write_new as write_new
 from targetdp._files._atomic import write_whole as write_whole
 from targetdp._files._toml import MOST_PROBLEMS as MOST_PROBLEMS
 from targetdp._files._toml import StrictModel as StrictModel
+from targetdp._files._toml import canonical as canonical
 from targetdp._files._toml import explain as explain
 from targetdp._files._toml import read_toml as read_toml
 from targetdp._files._toml import shown as shown

@@ -134,6 +134,28 @@ def shown(value: Any) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
 
 
+def canonical(value: Any) -> str:
+    """Write plain data as the one JSON text that stands for it, so that it can be hashed and signed.
+
+    Args:
+        value: Texts, finite numbers, booleans, None, and lists or mappings of them.
+
+    Returns:
+        JSON with sorted names and no spaces.
+
+    Raises:
+        ValueError: JSON cannot say it.
+
+    Example:
+        >>> canonical({"b": 1, "a": [0.5]})
+        '{"a":[0.5],"b":1}'
+    """
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{value!r} cannot be recorded ({error}): give plain, finite data") from error
+
+
 def toml_key(name: str) -> str:
     """Write a name as a TOML key: bare where that is allowed.
 

@@ -3,6 +3,7 @@ from targetdp.noise._random_words import RowWords as RowWords
 from targetdp.noise._random_words import SecretWords as SecretWords
 from targetdp.noise._random_words import WordSource as WordSource
 from targetdp.noise._random_words import WordStream as WordStream
+from targetdp.noise._random_words import derived_key as derived_key
 from targetdp.noise._random_words import fresh_keys as fresh_keys
 from targetdp.noise._random_words import word_stream as word_stream
 from targetdp.noise._sampler import LARGEST_GAUSSIAN_SHIFT as LARGEST_GAUSSIAN_SHIFT

@@ -1,5 +1,6 @@
 """Where random bits come from: the only difference between a release and a simulation."""
 
+import hmac
 import os
 import threading
 from typing import Protocol, TypeAlias
@@ -33,6 +34,23 @@ def fresh_keys(count: int) -> tuple[bytes, ...]:
     return tuple(fresh_key() for _ in range(count))
 
 
+def derived_key(key: bytes, label: str) -> bytes:
+    """Derive a key for one purpose from the secret of a release (HMAC-SHA-256).
+
+    Args:
+        key: 32 secret bytes.
+        label: The purpose; different ones have independent keys.
+
+    Returns:
+        32 bytes.
+
+    Example:
+        >>> derived_key(bytes(32), "batch 0") == derived_key(bytes(32), "batch 1")
+        False
+    """
+    return hmac.digest(key, label.encode(), "sha256")
+
+
 class WordStream(Protocol):
     """A source of uniform, independent 64-bit words.
 
@@ -51,11 +69,15 @@ class WordStream(Protocol):
 class SecretWords:
     """The AES-256-CTR keystream under a key that the operating system drew for this object alone.
 
+    Args:
+        key: 32 bytes, where a release must be able to repeat its draws; by default a fresh key.
+
     Guarantees: no one without the key can tell the words from uniform ones (as long as AES-256 holds),
-    and no two objects share a stream. An object serves only the process and the thread that made it:
-    a forked worker or another thread that tries is refused, so a stream can never be drawn twice.
-    Does not guarantee: anything against an adversary who reads this process's memory.
-    Edges: there is no seed, and it cannot be copied or pickled.
+    and no two objects with fresh keys share a stream. An object serves only the process and the thread that
+    made it: a forked worker or another thread that tries is refused, so a stream can never be drawn twice.
+    Does not guarantee: anything against an adversary who reads this process's memory; or if one key serves
+    two different sets of rows: whoever gives a key makes sure that it does not.
+    Edges: it cannot be copied or pickled.
 
     Example:
         >>> out = np.zeros(1000, dtype=np.uint64)
@@ -64,8 +86,8 @@ class SecretWords:
         1000
     """
 
-    def __init__(self) -> None:
-        self._keystream = Cipher(algorithms.AES(fresh_key()), modes.CTR(bytes(16))).encryptor()
+    def __init__(self, key: bytes | None = None) -> None:
+        self._keystream = Cipher(algorithms.AES(key or fresh_key()), modes.CTR(bytes(16))).encryptor()
         self._owner = (os.getpid(), threading.get_ident())
 
     def fill(self, out: Words) -> None:

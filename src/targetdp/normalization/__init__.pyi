@@ -3,6 +3,7 @@ from targetdp.normalization._ball import Privatized as Privatized
 from targetdp.normalization._ball import RowRule as RowRule
 from targetdp.normalization._ball import clip_rows as clip_rows
 from targetdp.normalization._ball import normalize as normalize
+from targetdp.normalization._layout import count_clipped as count_clipped
 from targetdp.normalization._layout import rows_in_ball as rows_in_ball
 from targetdp.normalization._layout import scores_in_ball as scores_in_ball
 from targetdp.normalization._moments import ColumnMoments as ColumnMoments
@@ -10,12 +11,12 @@ from targetdp.normalization._scales import Bounds as Bounds
 from targetdp.normalization._scales import CONDITIONS as CONDITIONS
 from targetdp.normalization._scales import ColumnScales as ColumnScales
 from targetdp.normalization._scales import PUBLISHED as PUBLISHED
+from targetdp.normalization._scales import PrivateScalesPlan as PrivateScalesPlan
 from targetdp.normalization._scales import ReleaseSource as ReleaseSource
 from targetdp.normalization._scales import confidential_scales as confidential_scales
 from targetdp.normalization._scales import data_scales as data_scales
 from targetdp.normalization._scales import declared_scales as declared_scales
 from targetdp.normalization._scales import private_scales as private_scales
-from targetdp.normalization._scales import private_scales_of as private_scales_of
 from targetdp.normalization._scales import scales_of as scales_of
 from targetdp.normalization._scales_file import BoundsFile as BoundsFile
 from targetdp.normalization._scales_file import ScalesFile as ScalesFile

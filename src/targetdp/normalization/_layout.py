@@ -63,6 +63,41 @@ def scores_in_ball(columns: Floats, scales: ColumnScales, weights: Floats) -> tu
     return scores, clipped
 
 
+def count_clipped(columns: Floats, scales: ColumnScales) -> int:
+    """Count the rows that `rows_in_ball` would clip.
+
+    Args:
+        columns: d columns of n finite values.
+        scales: Center and scale of each column.
+
+    Returns:
+        How many rows are longer than 1.
+
+    Example:
+        >>> from targetdp.normalization import declared_scales
+        >>> count_clipped(np.array([[3.0, 0.1], [4.0, 0.1]]), declared_scales([0, 0], [1, 1]))
+        1
+    """
+    return int(_count(columns, scales.center, scales.scale))
+
+
+@kernel
+def _count(columns: Floats, center: Floats, scale: Floats) -> int:
+    d, n = columns.shape
+    lengths, clipped = np.empty(_TILE), 0
+    for start in range(0, n, _TILE):
+        size = min(_TILE, n - start)
+        lengths[:] = 0.0
+        for j in range(d):
+            column, middle, width = columns[j, start : start + size], center[j], scale[j]
+            for i in range(size):
+                x = (column[i] - middle) / width
+                lengths[i] += x * x
+        for i in range(size):
+            clipped += lengths[i] > 1.0
+    return clipped
+
+
 @kernel
 def _fill_rows(columns: Floats, center: Floats, scale: Floats, rows: Floats, odd: NDArray[np.bool_]) -> int:
     """Scale and clip rows; mark the rows whose length leaves the safe range of floats."""

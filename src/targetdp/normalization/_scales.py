@@ -15,6 +15,7 @@ import numpy as np
 from targetdp._core import Floats, Integers, check
 from targetdp.guarantee import Guarantee
 from targetdp.noise import (
+    WordStream,
     add_spherical_laplace,
     grid_for,
     row_growth,
@@ -23,9 +24,9 @@ from targetdp.noise import (
 )
 from targetdp.normalization._moments import ColumnMoments
 
-ReleaseSource = Literal["declared", "private", "sample", "sample-declared", "confidential", "data"]
+ReleaseSource = Literal["declared", "private", "earlier"]
 """Where the scales of a release may come from."""
-Source = Literal[ReleaseSource, "simulated"]
+Source = Literal[ReleaseSource, "confidential", "data", "simulated"]
 
 CONDITIONS: dict[str, tuple[str, ...]] = {
     "declared": ("Column scales were declared public: they were not learned from these people.",),
@@ -33,15 +34,10 @@ CONDITIONS: dict[str, tuple[str, ...]] = {
         "Column scales were estimated from the data under classic differential privacy and paid for: the "
         "guarantee holds for pairs within B under the released scales, and the bounds were public.",
     ),
-    "sample": (
-        "Column scales are those of an earlier release, the sample: they were estimated from its people "
-        "alone, under classic differential privacy with public bounds, and paid for there. They cost people "
-        "outside it nothing, and people inside it nothing more; the guarantee holds for pairs within B under "
-        "them.",
-    ),
-    "sample-declared": (
-        "Column scales are those of an earlier release, the sample, for which they were declared public: "
-        "that they were not learned from these people either was declared, too.",
+    "earlier": (
+        "Column scales were estimated by an earlier release of this desk, under classic differential privacy "
+        "with public bounds, and paid for there by the people who were in it; they cost nobody anything "
+        "here. The guarantee holds for pairs within B under them.",
     ),
     "confidential": (
         "Column scales were learned from other data about the same people, which no one paid for: the "
@@ -58,7 +54,7 @@ CONDITIONS: dict[str, tuple[str, ...]] = {
 }
 """What must be said beside a guarantee, by where its column scales came from."""
 
-PUBLISHED = frozenset({"declared", "private", "sample", "sample-declared"})
+PUBLISHED = frozenset({"declared", "private", "earlier"})
 """Sources whose values tell nothing that was not public or paid for, here or in an earlier release."""
 
 _FIXED_POINT = 2**30
@@ -289,70 +285,95 @@ def private_scales(
     table = check.table(X)
     d = table.shape[1]
     bounds = Bounds(check.vector("lower", lower, length=d), check.vector("upper", upper, length=d))
-    return private_scales_of(bounds.sums(table), len(table), bounds, epsilon, rng)
+    plan = PrivateScalesPlan(len(table), bounds, check.number("epsilon", epsilon))
+    if plan.warning is not None:
+        warnings.warn(plan.warning, stacklevel=2)
+    return plan.draw(bounds.sums(table), word_stream(rng), "private" if rng is None else "simulated")
 
 
-def private_scales_of(
-    sums: Integers, rows: int, bounds: Bounds, epsilon: float, rng: np.random.Generator | None = None
-) -> ColumnScales:
-    """`private_scales` from the sums of all rows, however they were added up. One call is one release.
+@dataclass(frozen=True)
+class PrivateScalesPlan:
+    """How private scales will be estimated: everything about it that depends on public numbers only.
 
     Args:
-        sums: The total of `Bounds.sums` over all rows.
-        rows: How many rows there are, a public number.
+        rows: How many people they are estimated from.
         bounds: Public bounds of each column.
-        epsilon: ε that is spent on the scales, from 0.0001 to 100.
-        rng: None for a release; a generator for a simulation, which promises nothing.
-
-    Returns:
-        Scales, with the guarantee that was spent on them.
+        epsilon: ε that is spent on them, from 0.0001 to 100.
 
     Raises:
         ValueError: The noise would drown the scales.
 
     Example:
-        >>> bounds = Bounds([0], [10])
-        >>> private_scales_of(bounds.sums(np.full((10_000, 1), 3.0)), 10_000, bounds, 1.0).source
-        'private'
+        >>> plan = PrivateScalesPlan(10_000, Bounds([0], [10]), 1.0)
+        >>> plan.spent.B, plan.spent.epsilon
+        (2, 1.0)
     """
-    n, d = check.integer("rows", rows, at_least=1, at_most=2**31), len(bounds.lower)
-    epsilon = check.number("epsilon", epsilon, at_least=1e-4, at_most=100)
-    words = word_stream(rng)
 
-    imperfection = spherical_laplace_imperfection(2 * d)
-    ideal_epsilon = epsilon - 2 * imperfection.log_error
-    first_scale = 2 * math.sqrt(d) / ideal_epsilon
-    grid = grid_for(first_scale * math.sqrt(2 * d + 1))
-    # Rounding u and u² to fixed point moves each of the 2d sums of a row by at most one unit, and sums of
-    # more than 2²³ rows are rounded again when they become floats.
-    rounding = math.sqrt(2 * d) * (2 / _FIXED_POINT + math.ulp(float(n)))
-    movement = 2 * math.sqrt(d) + rounding + row_growth(2 * d, grid)
-    scale = movement / ideal_epsilon
-    _enough_budget(scale * math.sqrt(2 * d + 1) / n, n, d, epsilon)
+    rows: int
+    bounds: Bounds
+    epsilon: float
 
-    exact = (sums / _FIXED_POINT)[None, :]
-    noisy = add_spherical_laplace(exact, scale, grid, words, bound=float(n))[0] / n
-    mean = np.clip(noisy[:d], -1.0, 1.0)
-    # Below the noise's own size a variance is not told from zero: do not divide by less.
-    floor = (2 * scale * math.sqrt(2 * d + 1) / n) ** 2
-    variance = np.clip(noisy[d:] - mean * mean, min(floor, 1.0), 1.0)
-    center, spread = bounds.middle + bounds.half * mean, bounds.half * np.sqrt(variance)
-    if rng is not None:
-        return ColumnScales(center, spread, "simulated")
-    return ColumnScales(center, spread, "private", Guarantee(B=2, epsilon=epsilon, delta=imperfection.tail))
+    def __post_init__(self) -> None:
+        check.integer("rows", self.rows, at_least=1, at_most=2**31)
+        check.number("epsilon", self.epsilon, at_least=1e-4, at_most=100)
+        d, scale = len(self.bounds.lower), self._noise()[0]
+        deviation = scale * math.sqrt(2 * d + 1) / self.rows
+        if deviation > _REFUSE:
+            raise ValueError(self._advice(deviation))
 
+    @property
+    def warning(self) -> str | None:
+        """What to know of the noise on the scales, where it is large."""
+        deviation = self._noise()[0] * math.sqrt(2 * len(self.bounds.lower) + 1) / self.rows
+        return self._advice(deviation) if deviation > _WARN else None
 
-def _enough_budget(deviation: float, n: int, d: int, epsilon: float) -> None:
-    """Refuse or warn where the noise would drown the scales. Depends on public numbers only."""
-    advice = (
-        f"epsilon = {epsilon:g} for the scales of {d} columns and {n} rows gives every mean a noise of "
-        f"{deviation:.1%} of its column's half-range: use fewer columns, a larger epsilon "
-        f"(about {epsilon * deviation / _WARN:.2g}) or declared scales"
-    )
-    if deviation > _REFUSE:
-        raise ValueError(advice)
-    if deviation > _WARN:
-        warnings.warn(advice, stacklevel=4)
+    @property
+    def spent(self) -> Guarantee:
+        """What they will have cost: classic differential privacy."""
+        imperfection = spherical_laplace_imperfection(2 * len(self.bounds.lower))
+        return Guarantee(B=2, epsilon=self.epsilon, delta=imperfection.tail)
+
+    def _noise(self) -> tuple[float, float]:
+        """Scale and grid of the noise on the 2d sums."""
+        n, d = self.rows, len(self.bounds.lower)
+        ideal_epsilon = self.epsilon - 2 * spherical_laplace_imperfection(2 * d).log_error
+        first_scale = 2 * math.sqrt(d) / ideal_epsilon
+        grid = grid_for(first_scale * math.sqrt(2 * d + 1))
+        # Rounding u and u² to fixed point moves each of the 2d sums of a row by at most one unit, and sums
+        # of more than 2²³ rows are rounded again when they become floats.
+        rounding = math.sqrt(2 * d) * (2 / _FIXED_POINT + math.ulp(float(n)))
+        movement = 2 * math.sqrt(d) + rounding + row_growth(2 * d, grid)
+        return movement / ideal_epsilon, grid
+
+    def draw(self, sums: Integers, words: WordStream, source: Source = "private") -> ColumnScales:
+        """Draw the scales. One call is one release.
+
+        Args:
+            sums: The total of `Bounds.sums` over all rows.
+            words: Where random bits come from.
+            source: ``"private"``, or ``"simulated"`` for words that can be drawn again.
+
+        Returns:
+            Scales, with the guarantee that was spent on them.
+        """
+        n, d, bounds = self.rows, len(self.bounds.lower), self.bounds
+        scale, grid = self._noise()
+        exact = (sums / _FIXED_POINT)[None, :]
+        noisy = add_spherical_laplace(exact, scale, grid, words, bound=float(n))[0] / n
+        mean = np.clip(noisy[:d], -1.0, 1.0)
+        # Below the noise's own size a variance is not told from zero: do not divide by less.
+        floor = (2 * scale * math.sqrt(2 * d + 1) / n) ** 2
+        variance = np.clip(noisy[d:] - mean * mean, min(floor, 1.0), 1.0)
+        center, spread = bounds.middle + bounds.half * mean, bounds.half * np.sqrt(variance)
+        return ColumnScales(center, spread, source, self.spent if source == "private" else None)
+
+    def _advice(self, deviation: float) -> str:
+        d = len(self.bounds.lower)
+        return (
+            f"epsilon = {self.epsilon:g} for the scales of {d} columns and {self.rows} rows gives every mean "
+            f"a noise of {deviation:.1%} of its column's half-range: use fewer columns, a larger epsilon "
+            f"(about {self.epsilon * deviation / _WARN:.2g}) or declared scales"
+        )
 
 
 def _length(values: Any) -> int:

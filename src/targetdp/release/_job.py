@@ -1,195 +1,368 @@
 """The release job: from a table to a certified, charged, private one, or to nothing at all.
 
-Tables of files go through an engine and come out as files. Data frames in memory (pandas, polars or pyarrow)
-come out as frames of the same kind.
+One order for files, frames and Spark: prepare, look, charge, write, certify, publish, settle.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import hashlib
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from targetdp._core import Progress, Silent
+from targetdp._files import canonical
 from targetdp.normalization import ColumnScales
-from targetdp.release._certificate._certificate import Certificate, Output
-from targetdp.release._certificate._contents import arrow_of, frame_hash, output_of
-from targetdp.release._engine._base import Done, Outcome, Target, engine_of
-from targetdp.release._engine._inspection import inspect
-from targetdp.release._engine._local import privatize_table
-from targetdp.release._holder import Holder, PublishedButUnsettledError
-from targetdp.release._keys import SigningKey
-from targetdp.release._settings import Settings, make_settings
-from targetdp.release._staging import Staging
-from targetdp.table import Format, Source, check_columns, format_of, open_source, plain_type
+from targetdp.release._certificate._certificate import Certificate, LedgerMark, make_certificate
+from targetdp.release._certificate._contents import arrow_of
+from targetdp.release._certificate._page import page_html
+from targetdp.release._desk import Desk
+from targetdp.release._draws import Draws, TableChangedError, erase
+from targetdp.release._engine._base import (
+    NOTHING_INSPECTED,
+    Engine,
+    Inspection,
+    NoiseJob,
+    engine_of,
+    output_schema,
+)
+from targetdp.release._engine._local import LocalEngine, TableInMemory
+from targetdp.release._ledger._book import Ledger
+from targetdp.release._ledger._entries import Head
+from targetdp.release._ledger._spending import History, ReleaseRow
+from targetdp.release._look import Look, Refused, look
+from targetdp.release._output import Publisher, open_output
+from targetdp.release._prepare import Prepared, Recipe, planned, prepare
+from targetdp.release._request import Request
+from targetdp.release._terms import ReleaseTerms
+from targetdp.table import Source, open_source
+
+Confirm = Callable[[Look], None]
+"""Is shown everything before anything is charged, and raises to stop."""
+
+
+class PublishedButUnsettledError(RuntimeError):
+    """The release can be read, but its ledger was not told: it must not be taken for unpublished."""
+
+    def __init__(self, place: str, cause: BaseException) -> None:
+        super().__init__(
+            f"the release IS published ({place}), but the run could not finish "
+            f"({type(cause).__name__}: {cause}). It counts. Run the same command again, without --force: it "
+            "will finish what is left, tell the ledger, and then say that the output exists"
+        )
 
 
 @dataclass(frozen=True)
 class Released:
-    """A finished release. ``outcome`` and ``warnings`` are for the data holder only."""
+    """A finished release: a path of files, or a frame of the kind that was given.
 
-    path: Path
+    ``look`` and ``clipped`` are for the data holder only.
+    """
+
+    path: Path | None
+    frame: Any = field(repr=False)
     certificate: Certificate
-    outcome: Outcome
-    warnings: tuple[str, ...]
-    why: str
-    key: SigningKey
+    look: Look = field(repr=False)
+    clipped: int
+
+    def _repr_html_(self) -> str:
+        return page_html(self.certificate)
 
 
-def privatize_file(
-    source: Path | Source,
-    output: Path,
-    settings: Settings,
+def check_release(
+    table: Any, *, desk: Desk | str | Path | None = None, request: Request, engine: str | None = None,
+    progress: Progress | None = None,
+) -> Look:  # fmt: skip
+    """Look at everything that a release would be, and at all that keeps it from being made. Nothing changes.
+
+    Args:
+        table: As for `privatize`.
+        desk: As for `privatize`.
+        request: What is asked for.
+        engine: As for `privatize`.
+        progress: Is told how far reading is.
+
+    Returns:
+        What would go out, at what price, and all problems.
+
+    Example:
+        >>> check_release("features.parquet", request=Request(B=0.25, epsilon=4)).problems  # doctest: +SKIP
+        ()
+    """
+    opened = desk if isinstance(desk, Desk) else Desk.open(desk)
+    with opened.ledger() as ledger:
+        return _look(opened, ledger, request, open_table(table, engine), progress or Silent())
+
+
+def privatize(
+    table: Any,
+    output: str | Path | None = None,
     *,
+    desk: Desk | str | Path | None = None,
+    request: Request,
+    engine: str | None = None,
+    confirm: Confirm | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Released:
-    """Release a private version of a table of files, opened or not.
+    """Release a private version of a table.
 
-    Guarantees: what the certificate says. Under the output's name there is the whole release with its
-    certificate, or what was there before. A ledger, if given, is charged before anything becomes visible.
-    Edges: whatever is wrong with the input or the settings is a ValueError, raised before publishing.
+    Args:
+        table: A path (Parquet or CSV, a file or a folder of parts), a pandas, polars or pyarrow table, or a
+            Spark frame.
+        output: Where the release goes: a file (``.parquet``, ``.csv``) or a folder. None, for a table in
+            memory, gives back a table of the same kind.
+        desk: The data holder's desk, or its folder; by default it is found as git finds its folder.
+        request: What is asked for.
+        engine: ``"local"`` or ``"spark"``; by default that of the table.
+        confirm: Is shown a `Look` before anything is charged, and raises to stop.
+        force: Whether an output that is a release is replaced.
+        progress: Is told how far the work is.
+
+    Returns:
+        The release, with its certificate.
+
+    Raises:
+        Refused: Something keeps the release from being made; the message says all of it.
+        ValueError: The table, the desk or the output cannot be used.
+        PublishedButUnsettledError: It is published, and the ledger could not be told.
+
+    Guarantees: what the certificate says. The ledger is charged before any noise is drawn. Under the
+    output's name there is the whole release with its certificate, or what was there before. A run that ends
+    before the first draw costs nothing; one that ends after it is finished by the same call, with the same
+    noise, at no further cost.
+    Edges: a Spark frame's release is begun anew, and charged anew, when it ended after its first draw.
+
+    Example:
+        >>> asked = Request(B=0.25, epsilon=4)
+        >>> privatize("in.parquet", "out.parquet", request=asked).certificate.rows  # doctest: +SKIP
+        60
     """
-    table = source if isinstance(source, Source) else open_source(source)
-    _must_differ("input", table.path, output)
-    if settings.sample is not None:
-        _must_differ("sample", settings.sample, output)
-    place = f"input {table.path}"
-    check_columns(table.columns, place, id=[settings.id], features=settings.features, keep=settings.keep)
-    holder = Holder(settings)
-
-    def work(target: Target) -> Done:
-        before = table.state()
-        done = engine_of(settings.engine)(table, target, holder, progress or Silent())
-        if table.state() != before:
-            raise ValueError(f"{place} changed while it was read: try again when nobody writes to it")
-        return done
-
-    return publish(output, holder, force=force, work=work)
+    progress, opened = progress or Silent(), desk if isinstance(desk, Desk) else Desk.open(desk)
+    source = open_table(table, engine)
+    with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:
+        publisher.begin(lambda journal: _settle_earlier(opened, ledger, journal))
+        opened.free_what_was_not_drawn(ledger)
+        seen = _look(opened, ledger, request, source, progress)
+        if seen.problems:
+            opened.log("refused", request=request.sha256, why=[p.what for p in seen.problems])
+            raise Refused(seen)
+        if confirm is not None:
+            confirm(seen)
+        return _release(opened, ledger, source, seen, publisher, progress)
 
 
-def publish(output: Path, holder: Holder, *, force: bool, work: Callable[[Target], Done]) -> Released:
-    """Let an engine write a table out of sight, then certify, charge and publish it, or leave nothing."""
-    kind, parts = _shape(output, holder.settings)
-    certificate: Certificate | None = None
+def _look(desk: Desk, ledger: Ledger, request: Request, source: Engine, progress: Progress) -> Look:
+    """Everything that is known before anything is drawn."""
+    prepared = prepare(desk, ledger, request, source.columns, source.place, source.name)
+    if prepared.names.column not in source.columns or not prepared.features:
+        return Look(prepared, NOTHING_INSPECTED, None, None, prepared.problems)
+    inspection = source.inspect(prepared.recipe(), progress)
+    seen = look(prepared, source, inspection, ledger)
+    earlier = None if seen.problems else _unfinished(seen, ledger.history)
+    return seen if earlier is None else replace(seen, goes_on=earlier.release)
+
+
+def _release(
+    desk: Desk, ledger: Ledger, source: Engine, seen: Look, publisher: Publisher, progress: Progress
+) -> Released:
+    """Charge, write, certify, publish, settle: in this order."""
+    prepared, terms, inspection = seen.prepared, seen.terms, seen.inspection
+    if terms is None:
+        raise RuntimeError("a release without terms: please report this")
+    recipe = prepared.recipe()
+    schema = output_schema(recipe, source.types(recipe.public))
+    publisher.accept(schema)
+    reservation = _reserve(desk, ledger, seen, terms, publisher.place, source)
+    release, draws = reservation.release, reservation.draws
     try:
-        with Staging(output, force=force) as staging:
-            staging.begin(holder.settle_earlier)
-            done = work(Target(staging.table, staging.folder, kind, parts))
-            result = output_of(kind, done.written, None if parts else output.name)
-            certificate = holder.certify(done.prepared, done.outcome.rows, result, staging)
+        scales = _scales(prepared, terms, recipe, inspection, draws)
+        with publisher.sink(schema) as sink:
+            job = NoiseJob(recipe, scales, terms.law, inspection, draws, publisher.folder)
+            clipped = source.write(job, sink, schema, progress)
+            output = publisher.written(sink)
+        source.check_unchanged()
+        certificate = make_certificate(
+            release, prepared, terms, scales, inspection.rows, output, _mark(reservation.head)
+        ).signed(desk.key)
+        estimated = _estimated(prepared.estimated, scales, certificate, seen)
+        journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
+        publisher.publish(certificate, journal)
     except BaseException as error:
-        if certificate is not None:  # it was published; only tidying up failed
-            raise PublishedButUnsettledError(str(output), error) from error
+        if publisher.published:
+            draws.close()
+            raise PublishedButUnsettledError(publisher.place, error) from error
+        _end_without_publishing(desk, ledger, reservation, publisher, source, error)
         raise
-    return Released(output, certificate, done.outcome, holder.warnings, done.prepared.terms.why, holder.key)
+    try:
+        ledger.settle(release, output.sha256, estimated)
+        draws.erase()
+        draws.close()
+        desk.log("released", release=release, request=prepared.request.sha256, output=publisher.place)
+    except BaseException as error:
+        draws.close()
+        if not publisher.published:  # a frame that nobody was given
+            raise
+        raise PublishedButUnsettledError(publisher.place, error) from error
+    return Released(publisher.path, publisher.frame, certificate, seen, clipped)
 
 
-def _shape(output: Path, settings: Settings) -> tuple[Format, bool]:
-    """The format of the output, and whether it is a directory of parts."""
-    if output.name.lower().endswith(".gz"):
-        raise ValueError(f"output {output} is compressed text, which is not written: use .csv or .parquet")
-    kind = format_of(output)
-    if kind is None and output.suffix:
-        raise ValueError(
-            f"output {output} has no known suffix: use .parquet, .csv, or no suffix for a directory"
-        )
-    if settings.made_for == "cider" and kind != "csv":
-        raise ValueError(f"output {output} is not a CSV file: Cider reads one file, such as features.csv")
-    return (kind or "parquet"), kind is None
+def _scales(
+    prepared: Prepared, terms: ReleaseTerms, recipe: Recipe, inspection: Inspection, draws: Draws
+) -> ColumnScales:
+    """The scales that are known, or drawn here, once."""
+    if recipe.scales is not None:
+        return recipe.scales
+    if terms.scales is None or inspection.sums is None:
+        raise RuntimeError("a release without scales: please report this")
+    return prepared.scales_with(terms.scales.draw(inspection.sums, draws.for_scales(inspection.sums)))
 
 
-def _must_differ(what: str, source: Path, output: Path) -> None:
-    here, there = source.resolve(), output.resolve()
-    if here == there or here in there.parents or there in here.parents:
-        raise ValueError(f"output {output} and {what} {source} overlap: choose an output elsewhere")
-
-
-# Data frames in memory.
-
-
-def holder_in_python(
-    settings: dict[str, Any], scales: ColumnScales | str, *, engine: str, remedy: str
-) -> Holder:
-    """The holder of a release whose settings were given in Python, for the one engine that it can have."""
-    named = scales if isinstance(scales, str) else "given in Python"
-    made = make_settings({"engine": engine} | settings | {"scales": named})
-    if made.engine != engine:
-        raise ValueError(f"engine = {made.engine!r}: {remedy}")
-    return Holder(made, scales if isinstance(scales, ColumnScales) else None)
+# Charging, and what is left when a run ends
 
 
 @dataclass(frozen=True)
-class ReleasedFrame:
-    """A private frame of the kind that was given. ``outcome`` and ``warnings`` are the data holder's own."""
+class Reservation:
+    """A release that is charged, and the draws that belong to it."""
 
-    frame: Any
-    certificate: Certificate
-    outcome: Outcome
-    warnings: tuple[str, ...]
+    release: str
+    head: Head
+    draws: Draws
 
 
-def privatize_frame(frame: Any, *, scales: ColumnScales | str, **settings: Any) -> ReleasedFrame:
-    """Release a private version of a data frame; ``settings`` are those of a release file.
+def _reserve(
+    desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place: str, source: Engine
+) -> Reservation:
+    """Charge the release, or go on with one that an earlier run has charged and not finished."""
+    prepared, people = seen.prepared, seen.inspection.people
+    bound = _bound(seen)
+    if seen.goes_on is not None and source.can_repeat:
+        draws = Draws.reopen(desk.drafts, seen.goes_on, bound)
+        if draws is not None:
+            row = ledger.release(seen.goes_on)
+            desk.log("goes on", release=row.release)
+            head = Head(ledger.head().ledger_id, row.entry, ledger.entries[row.entry - 1].hash)
+            return Reservation(row.release, head, draws)
+    release = uuid.uuid4().hex
+    draws = Draws.create(desk.drafts, release, bound)
+    request = prepared.request
+    title = {
+        "guarantee": {
+            "B": terms.guarantee.B, "epsilon": terms.guarantee.epsilon, "delta": terms.guarantee.delta,
+        },
+        "mechanism": terms.name, "rows": seen.inspection.rows, "columns": len(prepared.released),
+        "kind": request.release, "scores": list(request.scores), "public": list(prepared.public),
+        "left_out": list(prepared.left_out_releases), "output": place, "bound": bound,
+        "request": request.sha256, "asked_by": request.asked_by, "program": request.program,
+        "why": request.why, "signer": prepared.signer,
+        "planned": planned(request, prepared.policy, ledger.history),
+    }  # fmt: skip
+    try:
+        ledger.record_policy(prepared.policy)
+        head = ledger.reserve(release, terms.charge, prepared.policy.limit.value(), people, title)
+    except BaseException:
+        draws.erase()
+        draws.close()
+        raise
+    return Reservation(release, head, draws)
 
-    ``scales`` is a `ColumnScales` in the order of ``features``, a scales file, "private" or "data".
 
-    Guarantees: what the certificate says. Each call is a release of its own and is charged to the ledger,
-    if one is given, before the frame is returned.
+def _bound(seen: Look) -> str:
+    """A hash of everything that must be the same for a re-run to repeat the draws; rows are seen to later."""
+    prepared, terms = seen.prepared, seen.terms
+    everything = {
+        "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
+        "charge": None if terms is None else terms.charge.record(), "scales": prepared.known_scales,
+        "people": hashlib.sha256(seen.inspection.people.tobytes()).hexdigest(),
+    }  # fmt: skip
+    return hashlib.sha256(canonical(everything).encode()).hexdigest()
+
+
+def _unfinished(seen: Look, history: History) -> ReleaseRow | None:
+    """The release that an earlier run began and did not finish, and that this one would repeat."""
+    bound, desk = _bound(seen), seen.prepared.desk
+    for row in history.releases.values():
+        same = row.state == "reserved" and row.title.get("bound") == bound
+        if same and (desk.drafts / row.release).is_dir() and not desk.is_at_work(row.release):
+            return row
+    return None
+
+
+def _end_without_publishing(
+    desk: Desk, ledger: Ledger, reservation: Reservation, publisher: Publisher, source: Engine,
+    error: BaseException,
+) -> None:  # fmt: skip
+    """A run failed: what nothing was drawn for is free, what somebody could read counts, the rest can go on.
+
+    Of the error only its kind goes on record: its text may hold an id or a value.
     """
-    holder = holder_in_python(
-        settings, scales, engine="local", remedy="a frame in memory is privatized where it is"
-    )
-    made, sink = holder.settings, _Collected()
-    table, back = arrow_of(frame)
-    check_columns(table.column_names, "the frame", id=[made.id], features=made.features, keep=made.keep)
-    people = holder.people(_Table(table))
-    prepared = holder.prepare(inspect(people, made, holder.bounds, Silent()))
-    kept = {name: plain_type(table.schema.field(name).type) for name in made.keep}
-    outcome = privatize_table(people, sink, None, holder, prepared, kept, Silent())
-    private = pa.concat_tables(sink.tables)
-    output = Output(format="frame", files=(), sha256=frame_hash(private, made.id, made.released))
-    certificate = holder.certify(prepared, outcome.rows, output, _InMemory())
-    return ReleasedFrame(back(private), certificate, outcome, holder.warnings)
+    release, draws, kind = reservation.release, reservation.draws, type(error).__name__
+    begun, row = draws.begun, ledger.release(release)
+    if publisher.visible:  # the certificate tells something by itself: private scales
+        publisher.settle(lambda journal: _settle_earlier(desk, ledger, journal))
+        begun = True
+    elif not begun and row.state == "reserved":
+        ledger.free(release, f"the run ended before any noise was drawn: {kind}")
+        draws.erase()
+        error.add_note("Nothing was drawn: the release is not charged")
+    elif isinstance(error, TableChangedError) or not source.can_repeat:
+        draws.erase()
+        error.add_note(f"Noise was drawn: release {release[:12]} stays charged")
+    else:
+        error.add_note(
+            f"Noise was drawn: release {release[:12]} stays charged; run the same command again, and it is "
+            "finished with the same noise, at no further cost"
+        )
+    draws.close()
+    desk.log("failed", release=release, kind=kind, drawn=begun)
 
 
-@dataclass(frozen=True)
-class _Table:
-    """A table in memory that can be read in batches."""
-
-    table: pa.Table
-
-    def count(self) -> int:
-        """How many rows there are."""
-        return int(self.table.num_rows)
-
-    def batches(
-        self,
-        columns: list[str],
-        types: dict[str, pa.DataType],  # noqa: ARG002 (a table knows its own types)
-        rows: int,
-    ) -> Iterator[pa.RecordBatch]:
-        """The named columns, at most so many rows at a time."""
-        yield from self.table.select(columns).to_batches(max_chunksize=rows)
+def _settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None:
+    """An earlier run published and died before it could tell the ledger: tell it now."""
+    if journal.get("desk") != desk.id:
+        raise ValueError(
+            f"an earlier run, of another desk ({journal.get('desk')}), published release "
+            f"{journal.get('release')} here and could not tell its ledger: run it again at that desk first"
+        )
+    try:
+        ledger.settle(journal["release"], journal["sha256"], journal["scales"])
+    except (ValueError, OSError) as error:
+        raise ValueError(
+            f"an earlier run published release {journal.get('release')} and could not tell the ledger, and "
+            f"neither can this one ({error}): bring the desk's ledger back first"
+        ) from error
+    erase(desk.drafts / str(journal["release"]))
 
 
-class _Collected:
-    """Keeps what is written."""
+def _estimated(
+    names: tuple[str, ...], scales: ColumnScales, certificate: Certificate, seen: Look
+) -> dict[str, Any] | None:
+    """The scales that this release has estimated, for later ones to reuse."""
+    if not names or scales.spent is None:
+        return None
+    bounds, values = seen.prepared.policy.scales.bounds, certificate.scales.values
+    return {
+        name: {"center": values[name].center, "scale": values[name].scale, "bounds": list(bounds[name])}
+        for name in names
+    }
 
-    def __init__(self) -> None:
-        self.tables: list[pa.Table] = []
 
-    def write(self, table: pa.Table) -> None:
-        """Append rows."""
-        self.tables.append(table)
+def _mark(head: Head) -> LedgerMark:
+    return LedgerMark(ledger_id=head.ledger_id, number=head.number, hash=head.hash)
 
 
-class _InMemory:
-    """Publishing is returning: nothing is visible before."""
+# Tables in and out
 
-    place = "a data frame in memory"
-    published = visible = settled = False
 
-    def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
-        """Nothing to do."""
+def open_table(table: Any, engine: str | None = None) -> Engine:
+    """The engine for a table: a path, a source, a table in memory, or a Spark frame."""
+    if isinstance(table, Source | str | Path):
+        source = table if isinstance(table, Source) else open_source(Path(table))
+        return engine_of(engine or "local")(source)
+    if type(table).__module__.startswith("pyspark."):
+        if engine not in {None, "spark"}:
+            raise ValueError(f"engine = {engine!r}: a Spark frame is privatized by Spark; leave it out")
+        return engine_of("spark")(table)
+    if engine not in {None, "local"}:
+        raise ValueError(f"engine = {engine!r}: a table in memory is privatized where it is; leave it out")
+    return LocalEngine(TableInMemory(arrow_of(table)[0]), "the frame")

@@ -1,4 +1,4 @@
-"""Keys on disk: the data holder's signing key, and the key of pseudonyms.
+"""Keys on disk: the signing key of a data holder or an official, and a desk's keys of tags and pseudonyms.
 
 A key file belongs to its owner alone (permission 0600). It is created once, whole or not at all, and of
 several processes that create it at the same moment one wins and the others read what it wrote.
@@ -7,14 +7,11 @@ several processes that create it at the same moment one wins and the others read
 import base64
 import binascii
 import hashlib
-import hmac
 import os
-import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
@@ -25,8 +22,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from targetdp._files import write_whole
+from targetdp.noise import fresh_keys
 
-_PSEUDONYM_BYTES = 32
+_SECRET_BYTES = 32
 _LONGEST_FILE = 16_384
 """No key file is longer: whoever names his data by mistake is told so without reading all of it."""
 
@@ -46,9 +44,11 @@ class SigningKey:
         self.created = created
 
     @classmethod
-    def open(cls, path: str | Path) -> "SigningKey":
+    def open(cls, path: str | Path, *, create: bool = True) -> "SigningKey":
         """The key in a PEM file (PKCS8); made and written there if there is none (then ``created``)."""
         place = Path(path)
+        if not create and not place.exists():
+            raise ValueError(f"key file {place} does not exist: bring it back from your backup")
         content, created = _load_or_create(place, _new_signing_key)
         remedy = "name a key that targetdp made, or a path where it may make one"
         try:
@@ -98,46 +98,35 @@ def fingerprint_of(public: str) -> str:
 
 
 def default_key_path() -> Path:
-    """Where the data holder's key is: ``TARGETDP_KEY``, or ``targetdp/signing-key.pem`` in the config."""
+    """Where a person's own key is: ``TARGETDP_KEY``, or ``targetdp/signing-key.pem`` in the config."""
     chosen = os.environ.get("TARGETDP_KEY")
-    if chosen:
-        return Path(chosen)
+    return Path(chosen) if chosen else config_folder() / "signing-key.pem"
+
+
+def config_folder() -> Path:
+    """The user's own configuration of targetdp."""
     config = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(config) if config else Path.home() / ".config") / "targetdp" / "signing-key.pem"
+    return (Path(config) if config else Path.home() / ".config") / "targetdp"
 
 
-def new_pseudonym_key() -> bytes:
-    """32 secret bytes, not kept anywhere yet."""
-    return secrets.token_bytes(_PSEUDONYM_BYTES)
-
-
-def pseudonym_key(path: str | Path, new: bytes | None = None) -> bytes:
-    """The 32 secret bytes (hex in a file) that pseudonyms are made with; made, or ``new``, if there are none.
+def secret_key(path: str | Path, *, create: bool = False) -> bytes:
+    """The 32 secret bytes (hex in a file) that pseudonyms or tags of people are made with.
 
     Guarantees: the same file gives the same pseudonyms.
     Does not guarantee: anything once the file is known. Ids come from a short list, so whoever has the key
     can try them all.
     """
     place = Path(path)
-    content, _ = _load_or_create(place, lambda: (new or new_pseudonym_key()).hex().encode() + b"\n")
+    if not create and not place.exists():
+        raise ValueError(f"key file {place} does not exist: bring it back from your backup")
+    content, _ = _load_or_create(place, lambda: fresh_keys(1)[0].hex().encode() + b"\n")
     try:
         key = bytes.fromhex(content.decode("ascii"))
     except ValueError as error:
-        raise ValueError(
-            f"{place} is not a pseudonym key: it must hold 64 hex digits; "
-            "name another path, and a key is made there"
-        ) from error
-    if len(key) != _PSEUDONYM_BYTES:
-        raise ValueError(
-            f"{place} holds {len(key)} bytes: a pseudonym key has {_PSEUDONYM_BYTES} (64 hex digits); "
-            "name another path, and a key is made there"
-        )
+        raise ValueError(f"{place} is no secret key: it must hold {2 * _SECRET_BYTES} hex digits") from error
+    if len(key) != _SECRET_BYTES:
+        raise ValueError(f"{place} holds {len(key)} bytes: a secret key has {_SECRET_BYTES}")
     return key
-
-
-def pseudonyms(ids: pa.StringArray, key: bytes) -> pa.StringArray:
-    """HMAC-SHA-256 of every id, in hexadecimal digits."""
-    return pa.array([hmac.digest(key, name.encode(), "sha256").hex() for name in ids.to_pylist()])
 
 
 def _new_signing_key() -> bytes:

@@ -110,6 +110,13 @@ class Staging:
         self.table.rename(self.output)
         sync_folder(self.output.parent)
 
+    def settle(self, settle: Callable[[dict[str, Any]], None]) -> None:
+        """Tell the ledger of a release of which something could be read, though not all of it."""
+        journal = _read_journal(self.folder / _JOURNAL)
+        if journal is not None:
+            settle(journal)
+        self.settled = True
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -178,22 +185,6 @@ class Staging:
         return there and ((self.folder / _OLD).exists() or not (self.folder / _PAGE).exists())
 
 
-def is_busy(output: str) -> bool:
-    """Whether a run is writing an output right now."""
-    path = Path(output)
-    lock = path.parent / f".{path.name}.targetdp.lock"
-    if not path.name or not lock.exists():
-        return False
-    handle = os.open(lock, os.O_RDWR)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(handle)
-    return False
-
-
 def _is_release(output: Path) -> bool:
     """Whether an output is what its certificate names, or an empty folder: nothing else may be replaced."""
     if output.is_dir() and not any(output.iterdir()):
@@ -204,18 +195,6 @@ def _is_release(output: Path) -> bool:
     except (KeyError, TypeError):
         return False
     return named == ({path.name for path in output.iterdir()} if output.is_dir() else {output.name})
-
-
-def traces_of(release: str, output: str) -> Path | None:
-    """A file beside an output that shows that a release was, or may have been, published there."""
-    path = Path(output)
-    if not path.name or not path.is_absolute():
-        return None
-    journal = path.parent / f".{path.name}.targetdp" / _JOURNAL
-    for trace in (certificate_path(path), page_path(path), journal):
-        if _belongs(trace, release):
-            return trace
-    return None
 
 
 def certificate_path(output: Path) -> Path:

@@ -11,26 +11,24 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from targetdp._core import __version__
+from targetdp._files import canonical
 from targetdp.accounting import PrivacyLoss, compose
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import NoiseLaw, law_of
+from targetdp.mechanisms import NoiseLaw
 from targetdp.normalization import ColumnScales, ReleaseSource
 from targetdp.release._certificate._caveats import Facts
-from targetdp.release._certificate._charge import Charge, SampleRelease, SampleSpending
+from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey
 from targetdp.release._ledger._entries import Head
-from targetdp.release._settings import EngineName, Settings, TunedOn
-from targetdp.release._terms import ReleaseTerms
+from targetdp.release._prepare import Prepared
+from targetdp.release._request import TunedOn
+from targetdp.release._terms import ReleaseTerms, facts_of
 
 SUFFIX = ".certificate.json"
 PAGE_SUFFIX = ".certificate.md"
 DISTANCES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Where the true ε is stated; B itself is added."""
-_FOR_SCORES = frozenset({"scores", "sample", "no_sample"})
-_LATER = {"scales": frozenset({"estimated_here"}), "sample": frozenset({"scales"})}
-"""Fields of parts that older certificates do not have."""
-
-
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Chance = Annotated[float, Field(ge=0, le=1)]
 _Sha = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -65,25 +63,19 @@ class AtDistance(CertificatePart):
 
 
 class Classic(CertificatePart):
-    """The classic differential privacy (B = 2) that the release has; null where there is none."""
+    """The classic differential privacy (B = 2) that the release has; null where no finite ε holds."""
 
     switch_lemma: Stated | None
     exact: Stated | None
 
 
-NO_CLASSIC = Classic(switch_lemma=None, exact=None)
-"""Where there is no guarantee, or one that holds given the scales only."""
-
-
 class MechanismRecord(CertificatePart):
-    """The mechanism and, for noise, its law: numbers from which the guarantee can be derived again."""
+    """The mechanism and the law of its noise: numbers from which the guarantee can be derived again."""
 
     name: str
-    law: dict[str, Any] | None
-    deviation_per_column: _Finite | None
-    noise_length: _Finite | None = Field(description="typical length on a row; rows have length at most 1")
-    group_size: int | None
-    partitions: int | None
+    law: dict[str, Any]
+    deviation_per_column: _Finite
+    noise_length: _Finite = Field(description="typical length on a row; rows have length at most 1")
 
 
 class Scale(CertificatePart):
@@ -94,14 +86,13 @@ class Scale(CertificatePart):
 
 
 class Scales(CertificatePart):
-    """Where column scales came from; their values only if they are public or were paid for."""
+    """Where column scales came from, and their values: they are public, or were paid for."""
 
     source: ReleaseSource
     spent: Stated | None
-    values: dict[str, Scale] | None
-    estimated_here: bool = Field(
-        False, description="whether this release estimated private scales itself, from its own rows alone"
-    )
+    values: dict[str, Scale]
+    estimated: tuple[str, ...] = Field(description="columns whose scales this release has estimated")
+    release: str | None = Field(description="the release of this desk that has estimated the others")
 
 
 class File(CertificatePart):
@@ -123,43 +114,33 @@ class Output(CertificatePart):
 class LedgerMark(CertificatePart):
     """Where the ledger stood when this release was reserved in it."""
 
-    population: str
-    part: str | None
     ledger_id: str
     number: int
     hash: _Sha
-    override: str | None
 
     def head(self) -> Head:
         """The ledger's head."""
         return Head(self.ledger_id, self.number, self.hash)
 
 
-class Sample(CertificatePart):
-    """The release that the weights of scores were learned from, and what holds for the people in it.
+class DeskRecord(CertificatePart):
+    """The desk that the release was made at, and the policy that it was made under."""
 
-    ``law`` and ``spent`` (for its scales) are its own, so that ``inside`` can be derived again.
-    """
+    id: str
+    name: str
+    policy: int = Field(description="which version of its policy, counted by the ledger")
+    policy_sha256: _Sha
 
-    release: str
+
+class Asked(CertificatePart):
+    """What was asked for, and by whom: the request's own words."""
+
     sha256: _Sha
-    rows: Annotated[int, Field(ge=1)]
-    guarantee: Stated
-    law: dict[str, Any]
-    spent: Stated | None
-    scored: bool = Field(description="whether its people are in this release, too")
-    some_have_left: bool
-    same_scales: bool = Field(description="whether both releases scale the same columns alike")
-    inside: Stated = Field(description="what holds for its people, by both releases together")
-    scales: ReleaseSource | None = Field(None, description="where its own column scales came from")
-
-    def first(self) -> SampleRelease:
-        """The earlier release."""
-        spent = None if self.spent is None else self.spent.value()
-        charge = Charge(law=law_of(self.law), scales=spent)
-        return SampleRelease(
-            self.release, self.sha256, self.rows, self.guarantee.value(), charge, source=self.scales
-        )
+    signer: str | None
+    asked_by: str | None
+    program: str | None
+    why: str | None
+    page: str | None
 
 
 class Signature(CertificatePart):
@@ -174,11 +155,13 @@ class Certificate(CertificatePart):
 
     model_config = ConfigDict(extra="forbid", frozen=True, title="targetdp certificate")
 
-    format: Literal["targetdp certificate 1"] = "targetdp certificate 1"
+    format: Literal["targetdp certificate 2"] = "targetdp certificate 2"
     release: str
     library: str
     time: str
-    guarantee: Stated | None
+    desk: DeskRecord
+    request: Asked
+    guarantee: Stated
     conditions: tuple[str, ...]
     distances: tuple[AtDistance, ...]
     classic: Classic
@@ -187,140 +170,111 @@ class Certificate(CertificatePart):
     rows: Annotated[int, Field(ge=1)]
     id: str
     features: tuple[str, ...]
-    scores: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
-        None, description="the columns that were released in place of the features, if they are scores"
+    scores: tuple[str, ...] = Field(
+        description="the columns that were released in place of the features, if they are scores"
     )
-    sample: Sample | None = None
-    no_sample: bool = False
-    not_protected: tuple[str, ...]
-    order: Literal["sorted by id", "as given"]
+    learned_from: str | None
+    left_out: tuple[str, ...]
+    public: dict[str, str] = Field(description="columns that were passed on, and why they are public")
+    gaps: dict[str, float]
     pseudonyms: bool
-    imputed: dict[str, float]
-    made_for: Literal["cider"] | None
     tuned_on: TunedOn | None
-    engine: EngineName
+    engine: str
     output: Output
-    ledger: LedgerMark | None
+    ledger: LedgerMark
     signature: Signature | None = None
 
     @property
     def released(self) -> tuple[str, ...]:
         """Names of the columns with noise in the released table."""
-        return self.features if self.scores is None else self.scores
+        return self.scores or self.features
 
-    def sample_spending(self) -> SampleSpending | None:
-        """Who spends what, as it is stated."""
-        s = self.sample
-        if s is None or self.guarantee is None:
-            return None
-        return SampleSpending(
-            s.first(), s.scored, s.some_have_left, s.same_scales, self.guarantee.value(), s.inside.value()
-        )
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of the released table."""
+        return (self.id, *self.released, *self.public)
 
     def facts(self) -> Facts:
         """What its conditions depend on."""
         return Facts(
-            scales=self.scales.source, has_guarantee=self.guarantee is not None,
-            keeps_order=self.order == "as given", kept=self.not_protected, features=len(self.features),
-            imputed=self.imputed, pseudonyms=self.pseudonyms, partitions=self.mechanism.partitions,
-            tuned_on=self.tuned_on, engine=self.engine, has_ledger=self.ledger is not None,
-            part=None if self.ledger is None else self.ledger.part, scores=self.scores or (),
-            no_sample=self.no_sample, sample_spending=self.sample_spending(),
+            scales=self.scales.source, public=tuple(self.public), features=len(self.features),
+            gaps=self.gaps, pseudonyms=self.pseudonyms, tuned_on=self.tuned_on, engine=self.engine,
+            scores=self.scores, learned_from=self.learned_from, left_out=self.left_out,
         )  # fmt: skip
 
     def text(self) -> str:
         """The certificate as JSON."""
-        return json.dumps(self._plain(), indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
 
     def message(self) -> bytes:
         """What is signed: everything but the signature, in one canonical form."""
-        rest = {name: value for name, value in self._plain().items() if name != "signature"}
-        return json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
-
-    def _plain(self) -> dict[str, Any]:
-        """Every field; of those that older certificates do not have none that says nothing."""
-        plain = _without_silent(self, self.model_dump(mode="json"), _FOR_SCORES)
-        for name in _LATER.keys() & plain.keys():
-            plain[name] = _without_silent(getattr(self, name), plain[name], _LATER[name])
-        return plain
+        return canonical(self.model_dump(mode="json", exclude={"signature"})).encode()
 
     def signed(self, key: SigningKey) -> "Certificate":
         """The certificate with the data holder's signature."""
         signature = Signature(key=key.public, value=key.sign(self.message()))
         return self.model_copy(update={"signature": signature})
 
+    def _repr_html_(self) -> str:
+        from targetdp.release._certificate._page import page_html  # noqa: PLC0415 (only a notebook needs it)
 
-def _without_silent(part: CertificatePart, plain: dict[str, Any], later: frozenset[str]) -> dict[str, Any]:
-    """A part as plain data, without those of some fields that are at their defaults."""
-    fields = type(part).model_fields
-    return {
-        name: value
-        for name, value in plain.items()
-        if name not in later or getattr(part, name) != fields[name].default
-    }
+        return page_html(self)
 
 
 def make_certificate(
     release: str,
-    settings: Settings,
+    prepared: Prepared,
     terms: ReleaseTerms,
     scales: ColumnScales,
     rows: int,
     output: Output,
-    mark: LedgerMark | None,
-    library: str,
-    *,
-    estimated_here: bool = False,
+    mark: LedgerMark,
 ) -> Certificate:
-    """Everything that may be said of a release, derived from what was really done.
-
-    ``estimated_here``: whether private scales are this release's own, and were not brought along.
-    """
-    law, g = terms.law, terms.guarantee
-    values = {
-        name: Scale(center=float(c), scale=float(s))
-        for name, c, s in zip(settings.features, scales.center, scales.scale, strict=True)
-    }
+    """Everything that may be said of a release, derived from what was really done."""
+    law, g, request, facts = terms.law, terms.guarantee, prepared.request, facts_of(prepared)
+    both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
+    values = zip(prepared.features, both, strict=True)
     return Certificate(
         release=release,
-        library=library,
+        library=__version__,
         time=datetime.now(UTC).isoformat(timespec="seconds"),
-        guarantee=None if g is None else stated(g),
-        conditions=terms.conditions,
-        distances=() if g is None else at_distances(terms.charge, g),
-        classic=NO_CLASSIC if g is None or not scales.may_be_published else classic(terms.charge, g),
-        mechanism=MechanismRecord(
-            name=terms.name,
-            law=None if law is None else law.record(),
-            deviation_per_column=None if law is None else law.deviation_per_column,
-            noise_length=None if law is None else noise_length(law),
-            group_size=settings.group_size,
-            partitions=terms.partitions,
+        desk=DeskRecord(
+            id=prepared.desk.id, name=prepared.policy.name, policy=prepared.policy_version,
+            policy_sha256=prepared.policy.sha256,
         ),
-        scales=Scales.model_validate(
-            {
-                "source": scales.source,
-                "spent": None if scales.spent is None else asdict(scales.spent),
-                "values": values if scales.may_be_published else None,
-                "estimated_here": estimated_here and scales.source == "private",
-            }
+        request=Asked(
+            sha256=request.sha256, signer=prepared.signer, asked_by=request.asked_by,
+            program=request.program, why=request.why, page=request.page,
+        ),
+        guarantee=stated(g),
+        conditions=terms.conditions,
+        distances=at_distances(terms.charge, g),
+        classic=classic(terms.charge, g),
+        mechanism=MechanismRecord(
+            name=terms.name, law=law.record(), deviation_per_column=law.deviation_per_column,
+            noise_length=noise_length(law),
+        ),
+        scales=Scales(
+            source=prepared.scales_source,
+            spent=None if scales.spent is None else stated(scales.spent),
+            values={name: Scale(center=center, scale=scale) for name, (center, scale) in values},
+            estimated=prepared.estimated,
+            release=prepared.scales_from,
         ),
         rows=rows,
-        id=settings.id,
-        features=settings.features,
-        scores=None if settings.asked is None else settings.asked.scores,
-        sample=None if terms.sample_spending is None else _sample(terms.sample_spending),
-        no_sample=settings.no_sample,
-        not_protected=settings.keep,
-        order="as given" if settings.keep_order else "sorted by id",
-        pseudonyms=settings.pseudonymize is not None,
-        imputed=settings.constants(),
-        made_for=settings.made_for,
-        tuned_on=settings.tuned_on,
-        engine=settings.engine,
+        id=prepared.names.column,
+        features=prepared.features,
+        scores=facts.scores,
+        learned_from=facts.learned_from,
+        left_out=facts.left_out,
+        public=prepared.public,
+        gaps=prepared.gaps,
+        pseudonyms=facts.pseudonyms,
+        tuned_on=facts.tuned_on,
+        engine=facts.engine,
         output=output,
         ledger=mark,
-    )
+    )  # fmt: skip
 
 
 def stated(guarantee: Guarantee) -> Stated:
@@ -331,19 +285,6 @@ def stated(guarantee: Guarantee) -> Stated:
 def noise_length(law: NoiseLaw) -> float:
     """Root mean square length of the noise on a row, or on its scores."""
     return law.deviation_per_column * math.sqrt(law.added.dimensions)
-
-
-def _sample(spending: SampleSpending) -> Sample:
-    first = spending.first
-    if first.charge.law is None:
-        raise ValueError("the sample's release has no noise on record")
-    return Sample(
-        release=first.release, sha256=first.sha256, rows=first.rows, guarantee=stated(first.guarantee),
-        law=first.charge.law.record(),
-        spent=None if first.charge.scales is None else stated(first.charge.scales),
-        scored=spending.scored, some_have_left=spending.some_have_left, same_scales=spending.same_scales,
-        inside=stated(spending.inside), scales=first.source,
-    )  # fmt: skip
 
 
 def at_distances(charge: Charge, guarantee: Guarantee) -> tuple[AtDistance, ...]:
@@ -371,6 +312,5 @@ def classic(charge: Charge, guarantee: Guarantee) -> Classic:
 
 
 def _loss(charge: Charge, distance: float) -> PrivacyLoss:
-    """All losses of a release together, given its scales where they are a condition."""
-    bounded = Charge(law=charge.law, stated=charge.stated, scales=charge.scales)
-    return compose(*bounded.losses(distance))
+    """All losses of a release together."""
+    return compose(*charge.losses(distance))

@@ -12,76 +12,36 @@ from targetdp._core import __version__
 from targetdp._files import explain
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of, unit_map
-from targetdp.normalization import PUBLISHED
-from targetdp.release._certificate._caveats import conditions_of, told
-from targetdp.release._certificate._certificate import (
-    NO_CLASSIC,
-    Certificate,
-    Sample,
-    at_distances,
-    classic,
-    noise_length,
-)
-from targetdp.release._certificate._charge import Charge, spending_of
+from targetdp.release._certificate._caveats import conditions_of
+from targetdp.release._certificate._certificate import Certificate, at_distances, classic, noise_length
+from targetdp.release._certificate._charge import Charge
 from targetdp.release._certificate._contents import Check, file_checks
 from targetdp.release._certificate._page import page
 from targetdp.release._keys import fingerprint_of, is_signed
 from targetdp.release._ledger._book import Ledger
+from targetdp.release._request import scores_must_be_plain, scores_must_differ
 from targetdp.release._staging import certificate_path, page_path
-from targetdp.release._weights_file import must_be_plain, must_differ
 
-# Scores of a certificate against their own weights, and what is stated for the people of a sample.
+# Scores of a certificate against their own weights.
 
 SLACK = 1e-9
 """Relative: another processor may round the last digits differently."""
 
 
-def score_checks(
-    c: Certificate, stated: Guarantee, law: NoiseLaw, spent: Guarantee | None
-) -> Iterator[Check]:
-    """Whether what is said of scores, weights and the sample can be true."""
+def score_checks(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check]:
+    """Whether what is said of scores and weights can be true."""
     linear = law.linear
     if linear is None:
-        if c.scores is not None or c.sample is not None or c.no_sample:
+        if c.scores or c.learned_from is not None:
             yield Check("scores", False, "no weights are on record that would make them")
         return
     yield _names(c, linear)
     yield _weights(linear, stated.B)
-    if c.sample is None:
-        return
-    nobody = not c.no_sample and not (c.sample.scored and c.sample.some_have_left)
-    yield Check(
-        "who is in the sample", nobody, "one of left out and scored" if nobody else "contradicts itself"
-    )
-    yield from _sample(c.sample, stated, Charge(law=law, scales=spent))
-
-
-def against_sample(c: Certificate, sample: Certificate) -> Check:
-    """Whether a certificate says of its sample what the sample's own certificate does."""
-    s = c.sample
-    what = "the sample's certificate"
-    if s is None:
-        return Check(what, False, "this release names no sample")
-    stated = (s.release, s.sha256, s.rows, s.guarantee, s.law, s.spent)
-    own = (
-        sample.release, sample.output.sha256, sample.rows, sample.guarantee, sample.mechanism.law,
-        sample.scales.spent,
-    )  # fmt: skip
-    same_scales = (
-        c.scales.values is not None
-        and sample.scales.values is not None
-        and dict(c.scales.values) == dict(sample.scales.values)
-    )
-    good = stated == own and (same_scales or not s.same_scales)
-    if s.scales is not None:  # an older version did not say
-        good &= s.scales == sample.scales.source
-        good &= c.scales.source != "sample" or sample.scales.estimated_here
-    return Check(what, good, "says the same" if good else "says something else than is stated here")
 
 
 def _names(c: Certificate, law: LinearLaw) -> Check:
     try:
-        names = must_differ(must_be_plain(c.scores or ()), (c.id, *c.features, *c.not_protected))
+        names = scores_must_differ(scores_must_be_plain(c.scores), (c.id, *c.features, *c.public))
     except ValueError as error:
         return Check("scores", False, str(error))
     return Check("scores", len(names) == law.scores, ", ".join(names) or "none is named")
@@ -92,30 +52,6 @@ def _weights(law: LinearLaw, B: float) -> Check:
     given = np.array(law.weights)
     good = bool(np.allclose(given, unit_map(given, B), rtol=1e-6, atol=1e-12))
     return Check("weights", good, "of norm 1" if good else "are not divided by their norm")
-
-
-def _sample(s: Sample, stated: Guarantee, charge: Charge) -> Iterator[Check]:
-    first = s.first()
-    own = first.charge.law
-    if own is None:
-        yield Check("the sample's guarantee", False, "its noise is not on record")
-        return
-    if s.scales is not None:
-        paid = (s.spent is not None) == (s.scales == "private")
-        yield Check("the sample's scales", paid, f"{s.scales}, {'' if s.spent else 'not '}paid for")
-    yield keeps("the sample's guarantee", own, first.charge.scales, first.guarantee)
-    again = spending_of(
-        first, stated, charge, scored=s.scored, some_have_left=s.some_have_left, same=s.same_scales
-    ).inside
-    inside = s.inside.value()
-    good = (
-        inside.B <= again.B
-        and inside.epsilon >= again.epsilon * (1 - SLACK)
-        and inside.delta >= again.delta * (1 - SLACK)
-    )
-    yield Check(
-        "people of the sample", good, f"{told(inside)}, derived again" if good else "stated better than it is"
-    )
 
 
 def keeps(what: str, law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) -> Check:
@@ -206,32 +142,26 @@ def certified(what: str, release: Path, given: Path | None, public_key: str | No
     return proof
 
 
-def verify_in_ledger(c: Certificate, path: Path) -> Iterator[Check]:
+def verify_in_ledger(c: Certificate, ledger: Ledger) -> Iterator[Check]:
     """Whether a ledger is sound, of the same key, and has this release charged as it is certified."""
-    ledger = Ledger.existing(path)
     key = None if c.signature is None else c.signature.key
-    problems = ledger.verify([] if c.ledger is None else [c.ledger.head()], key)
+    problems = ledger.verify([c.ledger.head()], key)
     yield Check("ledger", not problems, "; ".join(problems) or "sound, and signed by the same key")
     if problems:
         return
-    row = next((row for row in ledger.releases() if row.release == c.release), None)
-    if row is None or c.ledger is None:
-        yield Check("release in the ledger", False, "this ledger does not know it, or it does not name one")
+    row = ledger.history.releases.get(c.release)
+    if row is None:
+        yield Check("release in the ledger", False, "this ledger does not know it")
         return
-    mark = c.ledger
     yield Check(
         "release in the ledger",
-        (row.population, row.part, row.entry, row.override)
-        == (mark.population, mark.part, mark.number, mark.override)
-        and row.state != "voided",
-        f"entry {row.entry}, {row.state}, population {row.population}",
+        row.entry == c.ledger.number and row.state != "voided",
+        f"entry {row.entry}, {row.state}",
     )
     if row.state == "published":
         yield Check("published file", row.sha256 == c.output.sha256, "the one on record")
-    law = None if row.charge.law is None else row.charge.law.record()
     spent = None if c.scales.spent is None else c.scales.spent.value()
-    bounded = c.guarantee is not None and c.scales.source in PUBLISHED
-    same = (law, row.charge.scales, row.charge.unbounded is None) == (c.mechanism.law, spent, bounded)
+    same = (row.charge.law.record(), row.charge.scales) == (c.mechanism.law, spent)
     yield Check("charge", same, "for what is certified" if same else "is not for what is certified")
 
 
@@ -239,13 +169,8 @@ def verify_guarantee(c: Certificate) -> Iterator[Check]:
     """Derive what is stated again from the law of the noise: nothing may be too good, nothing left out."""
     yield _conditions(c)
     yield from _scales(c)
-    if c.guarantee is None:
-        nothing = not c.distances and c.classic == NO_CLASSIC and c.mechanism.law is None
-        nothing &= c.scores is None and c.sample is None and not c.no_sample
-        yield Check("guarantee", nothing, "none is claimed, and none is there")
-        return
     try:
-        yield from _derived(c, c.guarantee.value(), law_of(c.mechanism.law or {}))
+        yield from _derived(c, c.guarantee.value(), law_of(c.mechanism.law))
     except (ValueError, TypeError, ArithmeticError) as error:
         yield Check("guarantee", False, f"the noise on record makes no sense: {error}")
 
@@ -255,8 +180,7 @@ def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check
     yield keeps("guarantee", law, spent, stated)
     m, noise = c.mechanism, law.added
     same = (
-        m.group_size is None
-        and law.dimensions == len(c.features)
+        law.dimensions == len(c.features)
         and noise.family == _FAMILIES.get(m.name, m.name)
         and _close(m.deviation_per_column, law.deviation_per_column)
         and _close(m.noise_length, noise_length(law))
@@ -266,13 +190,13 @@ def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check
         same,
         f"{noise.family}, deviation {law.deviation_per_column:.6g}; columns: {noise.dimensions}",
     )
-    yield from score_checks(c, stated, law, spent)
+    yield from score_checks(c, stated, law)
     charge = Charge(law=law, scales=spent)
     again = at_distances(charge, stated)
     comparable = [a.distance for a in c.distances] == [a.distance for a in again]
     names = ("epsilon", "best_guess")
     yield _no_better("ε at other distances", c.distances, again, names, comparable)
-    exact = classic(charge, stated) if c.scales.source in PUBLISHED else NO_CLASSIC
+    exact = classic(charge, stated)
     claimed = (c.classic.exact, c.classic.switch_lemma)
     true = (exact.exact, exact.switch_lemma)
     comparable = all(one is None or one.B == 2 for one in claimed)
@@ -290,21 +214,19 @@ def _conditions(c: Certificate) -> Check:
 
 
 def _scales(c: Certificate) -> Iterator[Check]:
-    """Private scales, and no others, were paid for, at B = 2; values are there exactly if they may be."""
-    source, spent, values, sample = c.scales.source, c.scales.spent, c.scales.values, c.sample
-    good = (spent is not None) == (source == "private") and (spent is None or spent.B == 2)
-    good &= (values is not None) == (source in PUBLISHED)
-    good &= values is None or tuple(values) == c.features
-    good &= source == "private" or not c.scales.estimated_here
-    paid_for = "not paid for" if spent is None else "paid for, on the data holder's word"
-    if source in {"sample", "sample-declared"}:  # its own certificate says which, and that it has paid
-        good &= sample is not None and sample.same_scales
-    if source == "sample":
-        good &= sample is not None and sample.spent is not None and sample.scales in {None, "private"}
-        paid_for = "paid for there"
-    if source == "sample-declared":
-        good &= sample is not None and sample.spent is None and sample.scales == "declared"
-    yield Check("column scales", good, f"{source}, {paid_for}")
+    """Private scales that this release estimated, and no others, were paid for here, at B = 2."""
+    s = c.scales
+    good = (s.spent is not None) == (s.source == "private") and (s.spent is None or s.spent.B == 2)
+    good &= tuple(s.values) == c.features
+    good &= bool(s.estimated) == (s.source == "private") and set(s.estimated) <= set(c.features)
+    earlier = s.source != "declared" and set(s.estimated) != set(c.features)
+    good &= (s.release is not None) == earlier
+    paid_for = {
+        "declared": "not paid for",
+        "private": "paid for, on the data holder's word",
+        "earlier": "paid for by an earlier release, on the data holder's word",
+    }[s.source]
+    yield Check("column scales", good, f"{s.source}, {paid_for}")
 
 
 def _no_better(

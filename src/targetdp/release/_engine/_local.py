@@ -1,77 +1,91 @@
 """The engine for one machine: batches in, noise on threads, ranges of ids on disk, sorted rows out.
 
-Memory does not grow with the number of rows: at most a few batches are held at once.
+Memory does not grow with the number of rows, but for 8 bytes each: at most a few batches are held at once.
 """
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from targetdp._core import Floats, Progress
+from targetdp._core import Floats, Integers, Progress, Words
 from targetdp.mechanisms import NoiseLaw
-from targetdp.noise import SecretWords, WordSource
-from targetdp.normalization import ColumnScales, rows_in_ball, scores_in_ball
+from targetdp.noise import WordSource
+from targetdp.normalization import ColumnScales, count_clipped, rows_in_ball, scores_in_ball
 from targetdp.release._engine._base import (
-    Done,
-    Outcome,
+    Inspection,
+    NoiseJob,
     RowWriter,
-    Target,
-    check_ids,
+    hash_splitters,
+    joined,
     named,
-    output_schema,
-    table_of,
+    ranges_of,
     write_in_order,
 )
-from targetdp.release._engine._inspection import (
-    Batches,
-    group_rows,
-    inspect,
-    nobody_left,
-    numbered,
-    refuse_constants,
-)
-from targetdp.release._holder import Holder, Prepared
-from targetdp.release._keys import pseudonyms
-from targetdp.release._settings import Settings
+from targetdp.release._ids import is_among
+from targetdp.release._prepare import Recipe
 from targetdp.table import (
-    Sink,
     Source,
     Spill,
+    Splitters,
     Tally,
-    columns_in_order,
-    ids_of,
+    batch_rows,
     kept_column,
     numbers_of,
     overlapped,
-    refuse_formulas,
-    regrouped,
+    plain_type,
 )
 
 
-@named("local")
-def run(table: Source, target: Target, holder: Holder, progress: Progress) -> Done:
-    """The engine: from a table of files to a written one, not yet published."""
-    settings = holder.settings
-    kept = table.types(settings.keep)
-    schema = output_schema(settings, kept)
-    if target.kind == "csv":
-        _must_fit_in_text(kept)
-        refuse_formulas(schema.names)
-    people = holder.people(table)
-    prepared = holder.prepare(inspect(people, settings, holder.bounds, progress))
-    with Sink(target.table, target.kind, schema, ids=settings.id, parts=target.parts) as sink:
-        outcome = privatize_table(people, sink, target.folder, holder, prepared, kept, progress)
-        return Done(outcome, prepared, sink.finish())
+class Batches(Protocol):
+    """A table that can be read from the start, more than once."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of its columns."""
+
+    def count(self) -> int | None:
+        """How many rows there are, if that is known without reading."""
+
+    def types(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        """The types of columns that are passed on."""
+
+    def batches(
+        self, columns: list[str], types: dict[str, pa.DataType], rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """The named columns, at most so many rows at a time."""
 
 
-def _must_fit_in_text(kept: dict[str, pa.DataType]) -> None:
-    for name, kind in kept.items():
-        if pa.types.is_nested(kind):
-            raise ValueError(f"kept column {name!r} has type {kind}, which a CSV cannot hold: use Parquet")
+@dataclass(frozen=True)
+class TableInMemory:
+    """A table in memory that can be read in batches."""
+
+    table: pa.Table
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of its columns."""
+        return tuple(self.table.column_names)
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self.table.num_rows)
+
+    def types(self, names: Sequence[str]) -> dict[str, pa.DataType]:
+        """The types of columns that are passed on."""
+        return {name: plain_type(self.table.schema.field(name).type) for name in names}
+
+    def batches(
+        self,
+        columns: list[str],
+        types: dict[str, pa.DataType],  # noqa: ARG002 (a table knows its own types)
+        rows: int,
+    ) -> Iterator[pa.RecordBatch]:
+        """The named columns, at most so many rows at a time."""
+        yield from self.table.select(columns).to_batches(max_chunksize=rows)
 
 
 # From columns, as tables are stored, to private rows or scores: where noise is added, for every engine.
@@ -89,163 +103,193 @@ def noisy_rows(columns: Floats, scales: ColumnScales, law: NoiseLaw, words: Word
     return law.add_to(rows, words), clipped
 
 
-def privatize_table(
-    source: Batches,
-    output: RowWriter,
-    folder: Path | None,
-    holder: Holder,
-    prepared: Prepared,
-    kept: dict[str, pa.DataType],
-    progress: Progress,
-) -> Outcome:
-    """Privatize all rows and write them; refuse, after looking at all rows, what must not be released."""
-    settings, inspection = holder.settings, prepared.inspection
-    work = _BatchWork(settings, prepared, kept, holder.pseudonym_key)
-    schema, keep_order = output_schema(settings, kept), settings.keep_order
-    spill = Spill(
-        folder, inspection.splitters, 0 if keep_order else len(settings.released), {} if keep_order else kept
-    )
+@dataclass
+class Looked:
+    """What a look at some rows found; ``+`` joins two parts of a table."""
 
-    def put(done: _Private) -> tuple[int, pa.Table]:
-        """On the worker's thread: rows into their ranges or, in the order of the input, as a table."""
-        rows = len(done.ids)
-        spill.add(done.ids, np.empty((rows, 0)) if keep_order else done.rows, done.others)
-        if not keep_order:
-            return rows, schema.empty_table()
-        every = np.arange(rows)
-        # Taking each value leaves behind what a column only hides, such as values under gaps.
-        others = {name: column.take(pa.array(every)) for name, column in done.others.items()}
-        return rows, table_of(schema, done.ids, columns_in_order(done.rows, every), others)
+    rows: int
+    people: list[Words]
+    tally: Tally
+    lowest: Floats
+    highest: Floats
+    clipped: int | None
+    sums: Integers | None
+    left_out: int = 0
 
-    def private() -> Iterator[pa.Table]:
-        for rows, table in _privatized(source, work, put):
-            yield table
-            progress.advance(rows)
+    def __add__(self, other: "Looked") -> "Looked":
+        tally = Tally()
+        tally.merge(self.tally)
+        tally.merge(other.tally)
+        return Looked(
+            self.rows + other.rows, self.people + other.people, tally,
+            np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest),
+            joined(self.clipped, other.clipped), joined(self.sums, other.sums),
+            self.left_out + other.left_out,
+        )  # fmt: skip
 
-    try:
-        progress.phase("adding noise", inspection.rows)
-        for table in regrouped(private(), group_rows(len(settings.released))):
-            output.write(table)
-        work.finish(inspection.rows)
-        if keep_order:
-            check_ids(spill.sorted_bucket, spill.buckets, settings)
-        else:
-            write_in_order(
-                spill.sorted_bucket, spill.buckets, inspection.rows, schema, settings, output, progress
-            )
-    finally:
-        spill.close()
-    return Outcome(work.rows, work.clipped)
+    def inspection(self, splitters: pa.StringArray) -> Inspection:
+        """All of it, once every row was seen."""
+        people = np.sort(np.concatenate(self.people)) if self.people else np.empty(0, dtype=np.uint64)
+        different = len(people) - int(np.count_nonzero(people[1:] == people[:-1]))
+        return Inspection(
+            self.rows, people, len(people) - different, splitters, self.tally, self.lowest, self.highest,
+            self.clipped, self.sums, self.left_out,
+        )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Private:
-    """A batch whose noise has been added."""
-
-    ids: pa.StringArray
-    rows: Floats
-    others: dict[str, pa.Array]
+def nothing_seen(recipe: Recipe) -> Looked:
+    """What a look at no rows finds."""
+    d = len(recipe.features)
+    clipped = None if recipe.scales is None else 0
+    return Looked(0, [], Tally(), np.full(d, np.inf), np.full(d, -np.inf), clipped, None)
 
 
-class _BatchWork:
-    """What a thread does to a batch. Each thread draws words of its own."""
+def look_at(
+    batch: pa.RecordBatch, recipe: Recipe, offset: int, room: Floats | None = None
+) -> tuple[Looked, pa.StringArray]:
+    """Look at the rows of a batch: what was found, and the ids of those who will be released."""
+    tally = Tally()
+    ids = recipe.names.ids(batch, tally, offset)
+    tags = recipe.names.tags(ids)
+    batch, ids, tags, left_out = _without(batch, ids, tags, recipe)
+    block = numbers_of(batch, recipe.features, recipe.gaps, tally, offset, room)
+    found = nothing_seen(recipe)
+    found.rows, found.people, found.tally, found.left_out = len(ids), [tags], tally, left_out
+    if len(ids):
+        found.lowest, found.highest = block.min(axis=1), block.max(axis=1)
+        if recipe.scales is not None and not tally.counts:
+            found.clipped = count_clipped(block, recipe.scales)
+        if recipe.bounds is not None and not tally.counts:
+            found.sums = recipe.bounds.sums(block[list(recipe.estimated)].T)
+    return found, ids
 
-    def __init__(
-        self,
-        settings: Settings,
-        prepared: Prepared,
-        kept: dict[str, pa.DataType],
-        pseudonym_key: bytes | None,
-    ) -> None:
-        self.settings, self.terms = settings, prepared.terms
-        self._scales, self._kept, self._key = prepared.scales, kept, pseudonym_key
-        self._constants = settings.constants()
+
+def _without(
+    batch: pa.RecordBatch, ids: pa.StringArray, tags: Words, recipe: Recipe
+) -> tuple[pa.RecordBatch, pa.StringArray, Words, int]:
+    """A batch without the people who are left out: nothing of their rows is looked at."""
+    gone = is_among(tags, recipe.left_out)
+    if not gone.any():
+        return batch, ids, tags, 0
+    stay = pa.array(~gone)
+    return batch.filter(stay), ids.filter(stay), tags[~gone], int(gone.sum())
+
+
+def people_of(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, pa.StringArray]:
+    """The rows of a batch that are released, and their ids; all of it was looked at before."""
+    ids = recipe.names.ids(batch, Tally(), 0)
+    if not len(recipe.left_out):
+        return batch, ids
+    return _without(batch, ids, recipe.names.tags(ids), recipe)[:2]
+
+
+@dataclass
+class LocalEngine:
+    """A table of files, or one in memory, on the threads of this machine."""
+
+    source: Batches
+    place: str
+    name = "local"
+    numbered = True
+    can_repeat = True
+
+    def __post_init__(self) -> None:
+        self.columns = self.source.columns
+        self._state = self._now()
         self._own = _ThreadsOwn()
-        self._lock = threading.Lock()
-        self._tally = Tally()
-        self._lowest: Floats | None = None
-        self._highest: Floats | None = None
-        self._constants_are_possible = True
-        self.rows = self.clipped = 0
 
-    def __call__(self, item: tuple[int, pa.RecordBatch]) -> _Private:
-        """Ids, noisy rows or scores (rows of the unit ball for k-anonymity, which follows), kept columns."""
-        offset, batch = item
-        settings, tally = self.settings, Tally()
-        ids = ids_of(batch.column(settings.id), settings.id, tally, offset)
-        block = numbers_of(
-            batch, settings.features, self._constants, tally, offset, self._room(batch.num_rows)
-        )
-        extremes = self._constants_are_possible and (block.min(axis=1), block.max(axis=1))
-        clipped, rows = 0, np.zeros((len(ids), len(settings.released)))
-        if not tally.counts and self.terms.law is not None:
-            rows, clipped = noisy_rows(block, self._scales, self.terms.law, self._own.words)
-        elif not tally.counts:
-            rows, clipped = rows_in_ball(block, self._scales)
-        with self._lock:
-            self._tally.merge(tally)
-            if extremes:
-                self._widen(*extremes)
-            self.rows += len(ids)
-            self.clipped += clipped
-        others = {name: kept_column(batch.column(name), name, kind) for name, kind in self._kept.items()}
-        return _Private(ids if self._key is None else pseudonyms(ids, self._key), rows, others)
+    def types(self, names: Sequence[str]) -> Mapping[str, pa.DataType]:
+        """See `Engine`."""
+        return self.source.types(list(names))
 
-    @property
-    def found_problems(self) -> bool:
-        """Whether some rows cannot be released."""
-        return bool(self._tally.counts)
+    def check_unchanged(self) -> None:
+        """See `Engine`."""
+        if self._now() != self._state:
+            raise ValueError(f"{self.place} changed while it was read: try again when nobody writes to it")
 
-    def finish(self, expected: int) -> None:
-        """All rows were seen: refuse what is wrong with them."""
-        self._tally.raise_if_any(rows_are_numbered=not self.settings.leaves_sample_out)
-        if self.rows == 0 or self._lowest is None or self._highest is None:
-            raise nobody_left(self.settings)
-        if self.rows != expected:
-            raise ValueError(
-                f"the table had {expected:,} rows at first and {self.rows:,} then: it changed meanwhile; "
-                "try again when nobody writes to it"
-            )
-        refuse_constants(self.settings.features, self._lowest, self._highest)
+    def _now(self) -> Any:
+        return self.source.state() if isinstance(self.source, Source) else None
 
-    def _widen(self, lowest: Floats, highest: Floats) -> None:
-        """Note a batch's extremes; once every column has two different values, more tell nothing new."""
-        self._lowest = lowest if self._lowest is None else np.minimum(self._lowest, lowest)
-        self._highest = highest if self._highest is None else np.maximum(self._highest, highest)
-        self._constants_are_possible = not bool((self._lowest < self._highest).all())
+    def inspect(self, recipe: Recipe, progress: Progress) -> Inspection:
+        """See `Engine`."""
+        progress.phase("looking", self.source.count())
+        splitters, hashed = Splitters(), recipe.names.pseudonym_key is not None
 
-    def _room(self, rows: int) -> Floats:
+        def look(item: tuple[int, pa.RecordBatch]) -> tuple[Looked, pa.StringArray]:
+            room = self._room(item[1].num_rows, len(recipe.features))
+            return look_at(item[1], recipe, item[0], None if len(recipe.left_out) else room)
+
+        total = nothing_seen(recipe)
+        for found, ids in overlapped(look, self._batches(recipe, recipe.columns[: 1 + len(recipe.features)])):
+            total += found
+            if not hashed and len(ids):
+                splitters.add(ids)
+            progress.advance(found.rows + found.left_out)
+        ranges = ranges_of(total.rows, len(recipe.released))
+        return total.inspection(hash_splitters(ranges) if hashed else splitters.cut(ranges))
+
+    def write(self, job: NoiseJob, output: RowWriter, schema: pa.Schema, progress: Progress) -> int:
+        """See `Engine`."""
+        recipe, inspection = job.recipe, job.inspection
+        public = {name: schema.field(name).type for name in recipe.public}
+        spill = Spill(job.folder, inspection.splitters, len(recipe.released), public)
+
+        def put(item: tuple[int, pa.RecordBatch]) -> tuple[int, int]:
+            offset, batch = item
+            batch, ids = people_of(batch, recipe)
+            if not len(ids):
+                return 0, 0
+            room = self._room(len(ids), len(recipe.features))
+            block = numbers_of(batch, recipe.features, recipe.gaps, Tally(), 0, room)
+            words = job.draws.for_batch(offset, ids, block)
+            rows, clipped = noisy_rows(block, job.scales, job.law, words)
+            others = {name: kept_column(batch.column(name), name, kind) for name, kind in public.items()}
+            spill.add(recipe.names.published(ids), rows, others)
+            return len(ids), clipped
+
+        try:
+            progress.phase("adding noise", inspection.rows)
+            seen = clipped = 0
+            for rows, shortened in overlapped(put, self._batches(recipe, recipe.columns)):
+                seen, clipped = seen + rows, clipped + shortened
+                progress.advance(rows)
+            if seen != inspection.rows:
+                raise ValueError(
+                    f"{self.place} had {inspection.rows:,} rows at first and {seen:,} then: it changed "
+                    "meanwhile; try again when nobody writes to it"
+                )
+            write_in_order(spill.sorted_bucket, spill.buckets, seen, schema, output, progress)
+        finally:
+            spill.close()
+        return clipped
+
+    def _batches(self, recipe: Recipe, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches that have rows, each behind the number of rows before it."""
+        offset = 0
+        types = dict.fromkeys(recipe.features, pa.float64())
+        for batch in self.source.batches(columns, types, batch_rows(len(recipe.features))):
+            if batch.num_rows:
+                yield offset, batch
+                offset += batch.num_rows
+
+    def _room(self, rows: int, features: int) -> Floats:
         """Memory for a batch, used again by each thread: new pages each time cost as much as the sums."""
-        size = rows * len(self.settings.features)
+        size = rows * features
         if self._own.room.size < size:
             self._own.room = np.empty(size)
-        return self._own.room[:size].reshape(len(self.settings.features), rows)
+        return self._own.room[:size].reshape(features, rows)
+
+
+@named("local")
+class LocalFiles(LocalEngine):
+    """The engine for a table of files."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source, f"input {source.path}")
 
 
 class _ThreadsOwn(threading.local):
-    """What each thread has for itself: words to draw noise from, and room for a batch."""
+    """What each thread has for itself: room for a batch."""
 
     def __init__(self) -> None:
-        self.words = SecretWords()
         self.room: Floats = np.empty(0)
-
-
-def _privatized(
-    source: Batches, work: _BatchWork, put: Callable[[_Private], tuple[int, pa.Table]]
-) -> Iterator[tuple[int, pa.Table]]:
-    settings = work.settings
-    columns = [settings.id, *settings.features, *settings.keep]
-    batches = numbered(source, columns, settings.features)
-    if work.terms.mondrian is None:
-        yield from overlapped(lambda item: put(work(item)), batches)
-        return
-    # k-anonymity looks at all rows at once: the one mechanism whose memory grows with the table.
-    parts = list(overlapped(work, batches))
-    if not parts or work.found_problems:
-        return
-    rows = work.terms.mondrian.privatize(np.concatenate([part.rows for part in parts]))
-    start = 0
-    for part in parts:
-        end = start + len(part.ids)
-        yield put(_Private(part.ids, rows[start:end], part.others))
-        start = end

@@ -15,25 +15,29 @@ import shutil
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from targetdp._core import Progress, Silent, check
-from targetdp.normalization import ColumnScales
-from targetdp.release._engine._base import Done, Outcome, Target, named, output_schema, write_in_order
-from targetdp.release._engine._inspection import Inspection, nobody_left, ranges_of, refuse_constants
-from targetdp.release._engine._spark_tasks import REPORT, Gathered, Measure, Privatize, Report, draw_secret
-from targetdp.release._holder import Holder
-from targetdp.release._job import Released, holder_in_python, publish
-from targetdp.release._keys import pseudonyms
-from targetdp.release._settings import Settings
-from targetdp.table import Sink, Source, Splitters, Tally, check_columns, ids_of, numbers_of
+from targetdp._core import Progress, check
+from targetdp.release._engine._base import (
+    Inspection,
+    NoiseJob,
+    RowWriter,
+    hash_splitters,
+    named,
+    ranges_of,
+    write_in_order,
+)
+from targetdp.release._engine._spark_tasks import REPORT, Gathered, Look, Privatize, Report, Secret
+from targetdp.release._prepare import Recipe
+from targetdp.table import Source, Splitters, Tally, ids_of, numbers_of, plain_type
 
 try:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -52,81 +56,93 @@ _LONGEST_SPLITTER = 64
 _COMMAND_MARGIN = 1 << 16
 
 
-def privatize(
-    frame: DataFrame,
-    output: Path | str,
-    *,
-    scales: ColumnScales | str,
-    force: bool = False,
-    progress: Progress | None = None,
-    **settings: Any,
-) -> Released:
-    """Release a private version of a Spark frame to files; ``settings`` are those of a release file.
-
-    ``scales`` is a `ColumnScales` in the order of ``features``, a scales file, "private" or "data".
-    Read the private table back with ``spark.read.parquet(str(output))``.
-
-    Guarantees: what the certificate says, and what `targetdp.release.job.privatize_file` does: all or
-    nothing, charged before it is visible. However often Spark recomputes, retries or reorders, each person
-    gets one noise in this release, and no two people the same.
-    Does not guarantee: that the job's secret is safe from who can read the cluster's memory, its network or
-    its disks: turn on ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` there.
-    Edges: the frame is computed three times (once where scales come from the data, into a checkpoint on the
-    workers): persist it if that is slow. Each call is a release of its own. The output is a path that the
-    driver and all workers share.
-    """
-    holder = holder_in_python(
-        settings, scales, engine="spark", remedy="a Spark frame is privatized by Spark; leave it out"
-    )
-    bar = progress or Silent()
-    return publish(Path(output), holder, force=force, work=lambda target: run(frame, target, holder, bar))
-
-
 @named("spark")
-def run_on_files(table: Source, target: Target, holder: Holder, progress: Progress) -> Done:
-    """The engine: from a table of files to a written one, not yet published."""
-    return run(read(table, holder.settings), target, holder, progress)
+class SparkEngine:
+    """A Spark frame, or a table of files that Spark reads.
 
-
-def run(frame: DataFrame, target: Target, holder: Holder, progress: Progress) -> Done:
-    """From a frame to a written table, not yet published.
-
-    Edges: a table is refused, with what is wrong, before anything is published; so is a failed task.
+    Guarantees: however often Spark recomputes, retries or reorders, each person gets one noise in a release,
+    and no two people the same.
+    Does not guarantee: that the keys that tasks need are safe from who can read the cluster's memory, its
+    network or its disks: turn on ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` there.
+    Edges: the frame is computed three times (once where this release estimates scales, into a checkpoint on
+    the workers): persist it if that is slow. The output is a path that the driver and all workers share.
     """
-    settings = holder.settings
-    if settings.keep_order:
-        raise ValueError("keep_order is not for Spark, whose rows have no order: leave it out")
-    _must_keep_secrets(frame, settings)
-    frame = _without_sample(_selected(frame, settings), holder)
-    if settings.scales in {"private", "data"}:
-        # Scales and rows must come from the same rows, each person once in both: what is computed again may
-        # differ. A checkpoint is computed once; whatever is lost of it is an error.
+
+    name: str
+    numbered = False
+    can_repeat = False
+
+    def __init__(self, table: Any) -> None:
+        self._source = table if isinstance(table, Source) else None
+        self._frame: Any = None if isinstance(table, Source) else table
+        self.place = "the frame" if self._source is None else f"input {self._source.path}"
+        if type(table).__module__.startswith("pyspark.sql.connect"):
+            raise ValueError(
+                "the frame is one of Spark Connect, whose server may log what tasks are sent, and with it "
+                "the desk's keys: use a classic session"
+            )
+        self.columns = tuple((self._source or table).columns)
+        self._state = None if self._source is None else self._source.state()
+        self._selected: DataFrame | None = None
+
+    def check_unchanged(self) -> None:
+        """See `Engine`."""
+        if self._source is not None and self._source.state() != self._state:
+            raise ValueError(f"{self.place} changed while it was read: try again when nobody writes to it")
+
+    def types(self, names: Sequence[str]) -> Mapping[str, pa.DataType]:
+        """See `Engine`."""
+        if self._source is not None:
+            return self._source.types(list(names))
         with _explained():
-            frame = frame.localCheckpoint(eager=True)
-    inspection = _inspect(frame, holder, progress)
-    prepared = holder.prepare(inspection)
-    law = prepared.terms.law
-    if law is None:
-        raise ValueError(f"{prepared.terms.name} looks at all rows at once: use the local engine")
-    folder = target.folder.absolute() / "spark"
-    folder.mkdir(mode=0o700)
-    try:
-        progress.phase("adding noise", inspection.rows)
-        task = Privatize(
-            settings, prepared.scales, law, inspection.splitters, folder, draw_secret(), holder.pseudonym_key
-        )
-        report = _run(frame, task)
-        _refuse(report, inspection.rows, settings)
-        progress.advance(report.rows)
-        gathered = Gathered(folder, report.pieces)
-        schema = output_schema(settings, gathered.kept(settings.keep))
-        with Sink(target.table, target.kind, schema, ids=settings.id, parts=target.parts) as sink:
-            ranges = len(inspection.splitters) + 1
-            write_in_order(gathered.sorted_range, ranges, report.rows, schema, settings, sink, progress)
-            written = sink.finish()
-    finally:
-        _remove(folder)
-    return Done(Outcome(report.rows, report.clipped), prepared, written)
+            schema = to_arrow_schema(self._frame.select(*map(_quoted, names)).schema)
+        return {name: plain_type(schema.field(name).type) for name in names}
+
+    def inspect(self, recipe: Recipe, progress: Progress) -> Inspection:
+        """See `Engine`."""
+        frame = self._frame if self._source is None else read(self._source, recipe)
+        frame = _select(frame, recipe)
+        _must_keep_secrets(frame)
+        if recipe.estimated:
+            # Scales and rows must come from the same rows, each person once in both: what is computed again
+            # may differ. A checkpoint is computed once; whatever is lost of it is an error.
+            with _explained():
+                frame = frame.localCheckpoint(eager=True)
+        self._selected = frame
+        progress.phase("looking", None)
+        found = _run(frame, Look(recipe)).looked
+        if found is None or not found.rows:
+            raise ValueError("the table has no rows, or all are left out: there is nothing to release")
+        progress.advance(found.rows)
+        return found.inspection(_splitters(frame, found.rows, recipe))
+
+    def write(self, job: NoiseJob, output: RowWriter, schema: pa.Schema, progress: Progress) -> int:
+        """See `Engine`."""
+        recipe, rows = job.recipe, job.inspection.rows
+        if job.folder is None or self._selected is None:
+            raise ValueError("a Spark frame is released to files: give an output")
+        folder = job.folder.absolute() / "spark"
+        folder.mkdir(mode=0o700)
+        try:
+            progress.phase("adding noise", rows)
+            task = Privatize(
+                recipe, job.scales, job.law, job.inspection.splitters, folder,
+                {name: schema.field(name).type for name in recipe.public}, Secret(*job.draws.for_rows()),
+            )  # fmt: skip
+            report = _run(self._selected, task)
+            people = np.sort(np.empty(0, dtype=np.uint64) if report.people is None else report.people)
+            if not np.array_equal(people, job.inspection.people):
+                raise ValueError(
+                    f"the table had {rows:,} people at first, and not the same {len(people):,} then: it "
+                    "changed meanwhile; try again when nobody writes to it, or persist the frame"
+                )
+            progress.advance(rows)
+            gathered = Gathered(folder, report.pieces)
+            ranges = len(job.inspection.splitters) + 1
+            write_in_order(gathered.sorted_range, ranges, rows, schema, output, progress)
+        finally:
+            _remove(folder)
+        return report.clipped
 
 
 def session() -> SparkSession:
@@ -158,7 +174,7 @@ def session() -> SparkSession:
     return started
 
 
-def read(table: Source, settings: Settings) -> DataFrame:
+def read(table: Source, recipe: Recipe) -> DataFrame:
     """A table of files as a frame, its columns as the local engine reads them.
 
     Edges: in a CSV, what is neither a number nor one of the usual words for a missing one is an error, and
@@ -176,95 +192,57 @@ def read(table: Source, settings: Settings) -> DataFrame:
         text = reader.csv(paths, schema=schema, header=True, mode="FAILFAST", escape='"')
         others = [
             functions.coalesce(functions.col(_quoted(name)), functions.lit("")).alias(name)
-            for name in (settings.id, *settings.keep)
+            for name in (recipe.id, *recipe.public)
         ]
-        return text.select(*others, *map(_number, settings.features))
+        return text.select(*others, *map(_number, recipe.features))
 
 
-def _must_keep_secrets(frame: DataFrame, settings: Settings) -> None:
-    """A pseudonym key outlives the job: it must not reach a disk in clear."""
+def _must_keep_secrets(frame: DataFrame) -> None:
+    """The desk's keys outlive the job: they must not reach a disk in clear."""
     encrypted = frame.sparkSession.sparkContext.getConf().get("spark.io.encryption.enabled", "false")
-    if settings.pseudonymize is not None and str(encrypted).lower() != "true":
+    if str(encrypted).lower() != "true":
         raise ValueError(
-            "pseudonymize sends its key to Spark's workers, whose disks may keep it: start the session with "
+            "the desk's keys are sent to Spark's workers, whose disks may keep them: start the session with "
             "spark.io.encryption.enabled=true"
         )
 
 
-def _selected(frame: DataFrame, settings: Settings) -> DataFrame:
+def _select(frame: DataFrame, recipe: Recipe) -> DataFrame:
     """The columns that are needed, once their names and types are known to be right."""
-    if type(frame).__module__.startswith("pyspark.sql.connect"):
-        raise ValueError(
-            "the frame is one of Spark Connect, whose server may log what tasks are sent, and with it the "
-            "job's secret: use a classic session"
-        )
-    needed = [settings.id, *settings.features, *settings.keep]
-    check_columns(
-        frame.columns, "the frame", id=[settings.id], features=settings.features, keep=settings.keep
-    )
-    twice = [name for name in check.twice(frame.columns) if name in set(needed)]
+    twice = [name for name in check.twice(frame.columns) if name in set(recipe.columns)]
     if twice:
         raise ValueError(f"the frame has two columns named {twice[0]!r}: rename one")
     with _explained():
-        frame = frame.select(*map(_quoted, needed))
-        types = to_arrow_schema(frame.select(*map(_quoted, needed[: 1 + len(settings.features)])).schema)
+        frame = frame.select(*map(_quoted, recipe.columns))
+        types = to_arrow_schema(
+            frame.select(*map(_quoted, recipe.columns[: 1 + len(recipe.features)])).schema
+        )
     # Reading no rows refuses what reading them all would.
     nothing = pa.RecordBatch.from_pylist([], schema=types)
-    ids_of(nothing.column(settings.id), settings.id, Tally(), 0)
-    numbers_of(nothing, settings.features, {}, Tally(), 0)
+    tally = Tally()
+    ids_of(nothing.column(recipe.id), recipe.id, tally, 0)
+    numbers_of(nothing, recipe.features, {}, tally, 0)
     return frame
 
 
-def _without_sample(frame: DataFrame, holder: Holder) -> DataFrame:
-    """The frame without the people of a sample, where they are left out; all of them must be in it."""
-    settings, sample = holder.settings, holder.sample
-    if sample is None or not settings.leaves_sample_out:
-        return frame
-    plain = "person of the sample"
-    name = functions.col(_quoted(settings.id)).cast("string")
-    with _explained(), warnings.catch_warnings():
-        # PySpark leaves the socket for the ids to be collected.
-        warnings.simplefilter("ignore", ResourceWarning)
-        people = frame.sparkSession.createDataFrame(pa.table({plain: sample.ids}))
-        known = functions.broadcast(people)
-        found = frame.join(known, name == people[plain], "inner").select(people[plain]).distinct().count()
-        holder.found(int(found))
-        return frame.join(known, name == people[plain], "left_anti")
-
-
-def _inspect(frame: DataFrame, holder: Holder, progress: Progress) -> Inspection:
-    """Count rows, sum up what scales need, and find where to cut the ids; all of it on Spark."""
-    settings = holder.settings
-    progress.phase("reading", None)
-    with _explained():
-        rows = int(frame.count())
-    if rows == 0:
-        raise nobody_left(settings)
-    found = Report(rows)
-    if settings.scales in {"private", "data"}:
-        found = _run(frame.select(*map(_quoted, settings.features)), Measure(settings, holder.bounds))
-        _refuse(found, rows, settings)
-    progress.advance(rows)
-    return Inspection(rows, _splitters(frame, rows, holder), found.raw, found.sums)
-
-
-def _splitters(frame: DataFrame, rows: int, holder: Holder) -> pa.StringArray:
+def _splitters(frame: DataFrame, rows: int, recipe: Recipe) -> pa.StringArray:
     """Where to cut the ids, as they will be published, into even ranges: from a sample of them."""
-    settings = holder.settings
-    ranges = ranges_of(rows, len(settings.released))
+    ranges = ranges_of(rows, len(recipe.released))
+    if recipe.names.pseudonym_key is not None:
+        return hash_splitters(ranges)
     if ranges == 1:
         return pa.array([], pa.string())
-    name = functions.col(_quoted(settings.id)).cast("string")
+    name = functions.col(_quoted(recipe.id)).cast("string")
     with _explained():
         sample = frame.select(name).sample(min(1.0, _PER_RANGE * ranges / rows)).collect()
     ids = pa.array([row[0] for row in sample if row[0] is not None], pa.string())
     splitters = Splitters()
-    splitters.add(ids if holder.pseudonym_key is None else pseudonyms(ids, holder.pseudonym_key))
+    splitters.add(recipe.names.spelling.apply(ids))
     # The beginning of an id cuts as well; what travels with every task stays small.
     return pc.utf8_slice_codeunits(splitters.cut(ranges), 0, _LONGEST_SPLITTER)
 
 
-def _run(frame: DataFrame, task: Measure | Privatize) -> Report:
+def _run(frame: DataFrame, task: Look | Privatize) -> Report:
     """Run a task over all partitions in one action, and join what each of them reports, once.
 
     The task, with the secret in it, travels inside the function that Spark ships: never as configuration, in
@@ -286,17 +264,6 @@ def _run(frame: DataFrame, task: Measure | Privatize) -> Report:
         plain = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
         reports = plain.mapInArrow(task, f"{REPORT} binary").collect()
     return Report.joined(bytes(row[0]) for row in reports)
-
-
-def _refuse(report: Report, expected: int, settings: Settings) -> None:
-    """All rows were seen: refuse what is wrong with them."""
-    report.tally.raise_if_any(rows_are_numbered=False)
-    if report.rows != expected or report.raw is None:
-        raise ValueError(
-            f"the table had {expected:,} rows at first and {report.rows:,} then: it changed meanwhile; "
-            "try again when nobody writes to it, or persist the frame"
-        )
-    refuse_constants(settings.features, report.raw.lowest, report.raw.highest)
 
 
 def _remove(folder: Path) -> None:

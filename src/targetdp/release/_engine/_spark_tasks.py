@@ -16,34 +16,25 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.cmac import CMAC
-from numpy.typing import NDArray
 
-from targetdp._core import Floats, Integers
+from targetdp._core import Floats, Words
 from targetdp.mechanisms import NoiseLaw
-from targetdp.noise import RowWords, fresh_keys
-from targetdp.normalization import Bounds, ColumnMoments, ColumnScales
-from targetdp.release._engine._inspection import joined
-from targetdp.release._engine._local import noisy_rows
-from targetdp.release._keys import pseudonyms
-from targetdp.release._settings import Settings
+from targetdp.noise import RowWords
+from targetdp.normalization import ColumnScales
+from targetdp.release._engine._base import joined
+from targetdp.release._engine._local import Looked, look_at, noisy_rows, nothing_seen, people_of
+from targetdp.release._ids import tags_of
+from targetdp.release._prepare import Recipe
 from targetdp.table import (
     SortedIds,
     Tally,
     batch_rows,
     buckets_of,
     columns_in_order,
-    ids_of,
+    kept_column,
     numbers_of,
     sort_ids,
 )
-
-Bytes = NDArray[np.uint8]
-
-_BLOCK = 16
-_LONGEST = 8 * _BLOCK
-"""Bytes of an id that is worked on together with others; one giant must not make room for all."""
 
 REPORT = "report"
 """The one column that a task hands to Spark: a pickled `Report`, one for each partition."""
@@ -51,7 +42,7 @@ REPORT = "report"
 
 @dataclass(frozen=True)
 class Secret:
-    """What turns ids into noise: drawn for one job, kept nowhere, thrown away with it.
+    """What turns ids into noise: two keys of one reservation, thrown away with it.
 
     Guarantees: the same words for the same id, whoever asks and how often; words of different ids are
     independent as long as AES-256 holds and no other id has the same 96-bit tag, which for one person among
@@ -70,36 +61,26 @@ class Secret:
 
     def words(self, ids: pa.StringArray) -> RowWords:
         """The words of the rows with these ids."""
-        return RowWords(self._noise, tags_of(ids, self._tags))
-
-
-def draw_secret() -> Secret:
-    """A secret from the operating system's generator."""
-    return Secret(*fresh_keys(2))
+        return RowWords(self._noise, tags_of(ids, self._tags)[:, : RowWords.TAG_BYTES].tobytes())
 
 
 @dataclass
 class Report:
-    """What a task found in its rows; ``+`` joins two parts of a table.
+    """What a task found in its rows, or did to them; ``+`` joins two parts of a table.
 
     ``pieces`` names each file, and for each of its batches the range of ids it belongs to.
     """
 
-    rows: int = 0
+    looked: Looked | None = None
+    people: Words | None = None
+    """Sorted tags of whose rows got noise."""
     clipped: int = 0
-    tally: Tally = field(default_factory=Tally)
-    raw: ColumnMoments | None = None
-    """Of the features: a task that adds noise fills in the extremes only."""
-    sums: Integers | None = None
     pieces: dict[str, list[int]] = field(default_factory=dict)
 
     def __add__(self, other: "Report") -> "Report":
-        tally = Tally()
-        tally.merge(self.tally)
-        tally.merge(other.tally)
         return Report(
-            self.rows + other.rows, self.clipped + other.clipped, tally,
-            joined(self.raw, other.raw), joined(self.sums, other.sums), self.pieces | other.pieces,
+            joined(self.looked, other.looked), _merged(self.people, other.people),
+            self.clipped + other.clipped, self.pieces | other.pieces,
         )  # fmt: skip
 
     def packed(self) -> pa.RecordBatch:
@@ -115,66 +96,66 @@ class Report:
         return total
 
 
-@dataclass(frozen=True)
-class Measure:
-    """The task that sums up what scales need."""
+def _merged(some: Words | None, others: Words | None) -> Words | None:
+    """The tags of two parts of a table."""
+    if some is None or others is None:
+        return some if others is None else others
+    return np.concatenate([some, others])
 
-    settings: Settings
-    bounds: Bounds | None
+
+@dataclass(frozen=True)
+class Look:
+    """The task that looks at all rows: who they are, and whatever is wrong with them."""
+
+    recipe: Recipe
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One report for all rows of a partition."""
-        total, features = Report(), self.settings.features
-        for batch in _gathered(batches, features, batch_rows(len(features))):
-            tally = Tally()
-            block = numbers_of(batch, features, self.settings.constants(), tally, 0)
-            found = Report(batch.num_rows, tally=tally)
-            if not tally.counts:
-                found.raw = ColumnMoments.of(block)
-                found.sums = None if self.bounds is None else self.bounds.sums(block.T)
-            total += found
-        yield total.packed()
+        total, recipe = nothing_seen(self.recipe), self.recipe
+        for batch in _gathered(batches, recipe.columns, batch_rows(len(recipe.features))):
+            total += look_at(batch, recipe, 0)[0]
+        total.people = [np.sort(np.concatenate(total.people))] if total.people else []
+        yield Report(total).packed()
 
 
 @dataclass(frozen=True)
 class Privatize:
     """The task that adds noise and writes private rows, by ranges of ids, to a file in ``folder``."""
 
-    settings: Settings
+    recipe: Recipe
     scales: ColumnScales
     law: NoiseLaw
     splitters: pa.StringArray
     folder: Path
+    types: dict[str, pa.DataType]
     secret: Secret = field(repr=False)
-    pseudonym_key: bytes | None = field(repr=False)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One report for all rows of a partition."""
-        total, settings = Report(), self.settings
-        names = (settings.id, *settings.features, *settings.keep)
+        total, recipe = Report(), self.recipe
         # No two attempts share a name, so none can spoil what another has handed over.
         with _Pieces(self.folder / f"{uuid.uuid4().hex}.arrow") as pieces:
-            for batch in _gathered(batches, names, batch_rows(len(settings.features))):
+            for batch in _gathered(batches, recipe.columns, batch_rows(len(recipe.features))):
                 total += self._add(batch, pieces)
         if pieces.ranges:
             total.pieces = {pieces.path.name: pieces.ranges}
         yield total.packed()
 
     def _add(self, batch: pa.RecordBatch, pieces: "_Pieces") -> Report:
-        settings, tally = self.settings, Tally()
-        ids = ids_of(batch.column(settings.id), settings.id, tally, 0)
-        block = numbers_of(batch, settings.features, settings.constants(), tally, 0)
-        report = Report(batch.num_rows, tally=tally)
-        if tally.counts:  # nothing will be published: go on counting only
-            return report
-        rows, report.clipped = noisy_rows(block, self.scales, self.law, self.secret.words(ids))
-        nothing = np.zeros(len(block))
-        report.raw = ColumnMoments(len(ids), nothing, nothing, block.min(axis=1), block.max(axis=1))
-        if self.pseudonym_key is not None:
-            ids = pseudonyms(ids, self.pseudonym_key)
-        others = {f"other {name}": batch.column(name) for name in settings.keep}
-        pieces.write(ids, rows, others, buckets_of(ids, self.splitters))
-        return report
+        recipe, tally = self.recipe, Tally()
+        batch, ids = people_of(batch, recipe)
+        if not len(ids):
+            return Report()
+        block = numbers_of(batch, recipe.features, recipe.gaps, tally, 0)
+        if tally.counts:  # what is computed again may differ from what was looked at
+            raise ValueError("the table changed while it was read: try again, or persist the frame")
+        rows, clipped = noisy_rows(block, self.scales, self.law, self.secret.words(ids))
+        published = recipe.names.published(ids)
+        others = {
+            f"other {name}": kept_column(batch.column(name), name, kind) for name, kind in self.types.items()
+        }
+        pieces.write(published, rows, others, buckets_of(published, self.splitters))
+        return Report(people=recipe.names.tags(ids), clipped=clipped)
 
 
 class _Pieces:
@@ -218,11 +199,6 @@ class Gathered:
 
     folder: Path
     pieces: dict[str, list[int]]
-
-    def kept(self, names: Sequence[str]) -> dict[str, pa.DataType]:
-        """The types of columns that travel with the rows."""
-        with self._open(next(iter(self.pieces))) as reader:
-            return {name: reader.schema.field(f"other {name}").type for name in names}
 
     def sorted_range(self, number: int) -> tuple[pa.StringArray, Floats, dict[str, pa.Array], SortedIds]:
         """Ids, values column by column and other columns of one range, sorted by id."""
@@ -269,66 +245,3 @@ def _gathered(batches: Iterator[pa.RecordBatch], names: Sequence[str], rows: int
             held = []
     if held:
         yield from together()
-
-
-def tags_of(ids: pa.StringArray, key: bytes) -> bytes:
-    """The keyed tags of some ids, none of them null, one after the other: what stands for a row in its noise.
-
-    A tag is AES-256-CMAC (RFC 4493) of the id's bytes, so that what a release rests on stays one assumption:
-    AES-256 holds. All ids are worked on at once.
-
-    Guarantees: without the key, tags look like independent random bytes, the same for the same id; two
-    different ids share one with probability 2⁻⁹⁶.
-    """
-    column = ids.cast(pa.binary())
-    lengths = np.diff(_starts(column)).astype(np.int64)
-    tags = np.empty((len(ids), _BLOCK), dtype=np.uint8)
-    short = lengths <= _LONGEST
-    if short.any():
-        tags[short] = _together(
-            column if short.all() else column.filter(pa.array(short)), lengths[short], key
-        )
-    for place in np.flatnonzero(~short):
-        tags[place] = np.frombuffer(_one(column[int(place)].as_py(), key), dtype=np.uint8)
-    return tags[:, : RowWords.TAG_BYTES].tobytes()
-
-
-def _starts(column: pa.BinaryArray) -> NDArray[np.int32]:
-    """Where each text begins, and where the last one ends."""
-    return np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset :][: len(column) + 1]
-
-
-def _together(texts: pa.BinaryArray, lengths: Integers, key: bytes) -> Bytes:
-    """CMAC of many texts: of all first blocks, then of all second blocks, and so on."""
-    blocks = np.maximum(1, -(-lengths // _BLOCK))
-    width = _BLOCK * int(blocks.max())
-    messages = np.zeros((len(lengths), width), dtype=np.uint8)
-    starts = _starts(texts)
-    data = np.frombuffer(texts.buffers()[2] or b"", dtype=np.uint8)
-    messages[np.arange(width) < lengths[:, None]] = data[starts[0] : starts[-1]]
-    padded = lengths != _BLOCK * blocks
-    messages[padded, lengths[padded]] = 0x80
-    # One block at a time is what chaining over many messages at once needs.
-    encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
-    whole = _doubled(encryptor.update(bytes(_BLOCK)))
-    ends = np.stack([np.frombuffer(subkey, dtype=np.uint8) for subkey in (whole, _doubled(whole))])
-    by_block = messages.reshape(len(lengths), -1, _BLOCK)
-    by_block[np.arange(len(lengths)), blocks - 1] ^= ends[padded.astype(np.int64)]
-    state = np.zeros((len(lengths), _BLOCK), dtype=np.uint8)
-    for number in range(by_block.shape[1]):
-        going = np.flatnonzero(blocks > number)
-        mixed = encryptor.update((state[going] ^ by_block[going, number]).tobytes())
-        state[going] = np.frombuffer(mixed, dtype=np.uint8).reshape(-1, _BLOCK)
-    return state
-
-
-def _one(text: bytes, key: bytes) -> bytes:
-    tag = CMAC(algorithms.AES(key))
-    tag.update(text)
-    return tag.finalize()
-
-
-def _doubled(block: bytes) -> bytes:
-    """Twice a number of GF(2¹²⁸): how RFC 4493 makes its subkeys."""
-    value = int.from_bytes(block, "big") << 1
-    return ((value ^ 0x87 if value >> 128 else value) & ((1 << 128) - 1)).to_bytes(_BLOCK, "big")

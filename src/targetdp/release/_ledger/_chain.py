@@ -5,35 +5,34 @@ import secrets
 import sqlite3
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from targetdp._files import remove_drafts, write_whole
+from targetdp._files import canonical, remove_drafts, write_whole
 from targetdp.release._keys import SigningKey, fingerprint_of
-from targetdp.release._ledger._entries import GENESIS, OPENED, Entry, Head, Reading, canonical, mark_path
+from targetdp.release._ledger._entries import GENESIS, OPENED, Entry, Head, Reading, mark_path, problems_after
 
-_APPLICATION = 0x74647031
+_APPLICATION, _BY_POPULATIONS = 0x74647032, 0x74647031
 _BUSY_SECONDS = 60.0
 
 _SCHEMA = (
     f"PRAGMA application_id = {_APPLICATION}",
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL,"
-    " population TEXT NOT NULL, release TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL,"
+    " release TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL,"
     " hash TEXT NOT NULL, key TEXT NOT NULL, signature TEXT NOT NULL)",
     # Against mistakes, not malice: whoever means to edit drops the trigger, and the hashes tell.
     "CREATE TRIGGER no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END",
     "CREATE TRIGGER no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END",
     # For whoever looks with a database tool: one row for each release.
-    "CREATE VIEW releases AS SELECT first.release, first.population, last.kind AS state,"
-    " first.time AS reserved, last.time AS since, json_extract(first.body, '$.part') AS part,"
-    " json_extract(first.body, '$.override') AS override, first.body, last.body AS outcome"
+    "CREATE VIEW releases AS SELECT first.release, last.kind AS state,"
+    " first.time AS reserved, last.time AS since, first.body, last.body AS outcome"
     " FROM entries AS first JOIN entries AS last ON last.number ="
     " (SELECT max(number) FROM entries WHERE release = first.release) WHERE first.kind = 'reserved'",
 )
-_COLUMNS = "number, time, kind, population, release, body, previous, hash, key, signature"
+_COLUMNS = "number, time, kind, release, body, previous, hash, key, signature"
 
 
 class LedgerDamaged(ValueError):  # noqa: N818 (it is what happened, and reads as such)
@@ -55,14 +54,13 @@ class Pen:
         self.reading = reading
         self._connection, self._key = connection, key
 
-    def append(self, kind: str, population: str, release: str, body: Mapping[str, Any]) -> Head:
+    def append(self, kind: str, release: str, body: Mapping[str, Any]) -> Head:
         """Sign an entry and add it to the end."""
         last = self.reading.entries[-1] if self.reading.entries else None
         draft = Entry(
             number=1 if last is None else last.number + 1,
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             kind=kind,
-            population=population,
             release=release,
             body=canonical(body),
             previous=GENESIS if last is None else last.hash,
@@ -71,7 +69,7 @@ class Pen:
         unsigned = replace(draft, hash=draft.digest())
         entry = replace(unsigned, signature=self._key.sign(unsigned.message()))
         self._connection.execute(
-            f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 (constants)
+            f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 (constants)
             astuple(entry),
         )
         self.reading = Reading(self.reading.path, (*self.reading.entries, entry), self.reading.mark)
@@ -81,6 +79,8 @@ class Pen:
 class Chain:
     """The file of a chain: reading it, and appending to it safely beside other processes.
 
+    One object is one connection. All entries are verified when it is opened, later ones as they come.
+
     Guarantees: an append is in the file, on disk, and whole when it returns, or not at all; of several
     processes one appends at a time, to what it has read. The mark is never ahead of the chain and never
     goes back.
@@ -89,32 +89,66 @@ class Chain:
     file that can be copied.
     """
 
-    def __init__(self, path: str | Path, key: SigningKey | None, *, create: bool) -> None:
+    def __init__(self, path: str | Path, key: SigningKey | None, *, create: bool = False) -> None:
         self.path, self._key = Path(path), key
         if self.path.is_dir() or (create and not self.path.absolute().parent.is_dir()):
             raise ValueError(f"{self.path} cannot be a ledger: give a file's path in a folder that exists")
+        if not create and not self.path.exists():
+            raise FileNotFoundError(f"there is no ledger at {self.path}: targetdp init makes one, in a desk")
         if create:
-            self._create()
-        elif not self.path.exists():
-            raise FileNotFoundError(f"there is no ledger at {self.path}: setting a limit makes one")
-        reading = self.read()
-        if key is not None and reading.entries and reading.key != key.public:
+            # What was released about whom is nobody else's business, and SQLite alone would let others read.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
+        with self._explained():
+            # Readers open "rw", too: whoever comes first after a crash rolls back what was left half-written.
+            self._connection = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=_BUSY_SECONDS,
+                isolation_level=None,
+            )  # fmt: skip
+        try:
+            with self._explained():
+                self._connection.execute("PRAGMA synchronous = EXTRA")
+                if create:
+                    self._create()
+            self.reading = self._read()
+            self._must_be_of(key)
+        except BaseException:
+            self.close()
+            raise
+
+    def _must_be_of(self, key: SigningKey | None) -> None:
+        if key is not None and self.reading.entries and self.reading.key != key.public:
             raise ValueError(
-                f"the ledger {self.path} is signed by the key {_shown(reading.key)}, "
-                f"not by {key.fingerprint}: use the key that it was opened with; changes are not supported"
+                f"the ledger {self.path} is signed by the key {_shown(self.reading.key)}, not by "
+                f"{key.fingerprint}: use the key that it was opened with; changes are not supported"
             )
 
-    def read(self) -> Reading:
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def _read(self) -> Reading:
         """What is there now, not checked."""
         # The mark first: entries that are read later cannot be behind it. Only the first mark of all may
         # appear in between; then once more.
         for _ in range(2):
             mark = self._read_mark()
-            with self._connection() as connection:
-                entries = self._entries(connection)
+            with self._explained():
+                entries = self._entries(0)
             if mark is not None or len(entries) <= 1:
                 break
         return Reading(self.path, entries, mark)
+
+    def refresh(self) -> None:
+        """Take in what other processes have appended; it is verified, and what came before it was."""
+        known = self.reading
+        new = self._entries(known.entries[-1].number if known.entries else 0)
+        reading = Reading(self.path, (*known.entries, *new), self._read_mark())
+        if known.entries:
+            last = known.entries[-1]
+            # Kept where a cached property keeps its value: only what is new is checked.
+            found = problems_after(last.hash, last.number, new, known.key)
+            reading.__dict__["chain_problems"] = [*known.chain_problems, *found]
+        self.reading = reading
 
     @contextmanager
     def writing(self, *, despite_mark: bool = False) -> Iterator[Pen]:
@@ -122,33 +156,32 @@ class Chain:
         key = self._key
         if key is None:
             raise ValueError(f"the ledger {self.path} was opened for reading: open it with its signing key")
-        with self._locked() as connection:
-            pen = Pen(Reading(self.path, self._entries(connection), self._read_mark()), connection, key)
-            problems = pen.reading.chain_problems + ([] if despite_mark else pen.reading.mark_problems())
+        with self._explained(), self._locked() as connection:
+            self.refresh()
+            problems = self.reading.chain_problems + ([] if despite_mark else self.reading.mark_problems())
             if problems:
                 raise LedgerDamaged(self.path, problems)
-            if pen.reading.mark is None and not despite_mark:
-                self._write_mark(pen.reading.head(), key)  # so that only the first entry may have no mark
-            yield pen
+            if self.reading.mark is None and not despite_mark:
+                self._write_mark(self.reading.head(), key)  # so that only the first entry may have no mark
+            yield Pen(self.reading, connection, key)
             connection.execute("COMMIT")
             # Under the lock again, so that a slower process cannot put an older mark over a newer one.
             try:
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError:
                 return  # whoever keeps it busy is appending, and marks this entry with his own
-            self._write_mark(Reading(self.path, self._entries(connection), None).head(), key)
+            self.refresh()
+            self._write_mark(self.reading.head(), key)
+            self.reading = replace_mark(self.reading, self._read_mark())
 
     def _create(self) -> None:
         """Open the chain with its first entry, unless another process has."""
         key = self._key
         if key is None:
             raise ValueError(f"a new ledger at {self.path} needs the data holder's signing key: give key=")
-        # What was released about whom is nobody else's business, and SQLite alone would let others read.
-        os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600))
-        with self._connection() as connection:
-            # Asked of the database, not of the file's size: a killed process may have left half of a start.
-            if not _is_empty(connection):
-                return
+        # Asked of the database, not of the file's size: a killed process may have left half of a start.
+        if not _is_empty(self._connection):
+            return
         with self._locked() as connection:
             if not _is_empty(connection):
                 return  # another process was first
@@ -159,31 +192,26 @@ class Chain:
             for statement in _SCHEMA:
                 connection.execute(statement)
             Pen(Reading(self.path, (), None), connection, key).append(
-                OPENED, "", "", {"ledger": secrets.token_hex(16)}
+                OPENED, "", {"ledger": secrets.token_hex(16)}
             )
             connection.execute("COMMIT")
 
     @contextmanager
     def _locked(self) -> Iterator[sqlite3.Connection]:
         """A transaction that no other process writes in; what was not committed in it is undone."""
-        with self._connection() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        # Readers open "rw", too: whoever comes first after a crash rolls back what was left half-written.
-        address = f"{self.path.absolute().as_uri()}?mode=rw"
+    def _explained(self) -> Iterator[None]:
+        """Say what a failing database means."""
         try:
-            with closing(
-                sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
-            ) as connection:
-                connection.execute("PRAGMA synchronous = EXTRA")
-                yield connection
+            yield
         except sqlite3.OperationalError as error:
             code = getattr(error, "sqlite_errorcode", None)
             if code is None:  # Python's own complaint, which shows the whole text that it could not decode
@@ -204,10 +232,20 @@ class Chain:
     def _broken(self, error: sqlite3.Error) -> ValueError:
         return ValueError(f"{self.path} is not a ledger, or is broken ({error}): name another file")
 
-    def _entries(self, connection: sqlite3.Connection) -> tuple[Entry, ...]:
-        if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-            raise ValueError(f"{self.path} is not a ledger: name a file that targetdp made, or a new one")
-        rows = connection.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY number")  # noqa: S608 (constants)
+    def _entries(self, after: int) -> tuple[Entry, ...]:
+        """The entries behind a number."""
+        application = self._connection.execute("PRAGMA application_id").fetchone()[0]
+        if application == _BY_POPULATIONS:
+            raise ValueError(
+                f"{self.path} is a ledger of an older targetdp, which kept budgets by declared populations: "
+                "it cannot be gone on with; keep it for the record, and begin a desk (targetdp init)"
+            )
+        if application != _APPLICATION:
+            raise ValueError(f"{self.path} is not a ledger: name a file that targetdp made")
+        query = f"SELECT {_COLUMNS} FROM entries WHERE number > ? ORDER BY number"  # noqa: S608 (constants)
+        rows = self._connection.execute(query, (after,)) if after else self._connection.execute(
+            f"SELECT {_COLUMNS} FROM entries ORDER BY number"  # noqa: S608 (constants)
+        )  # fmt: skip
         return tuple(Entry(*row) for row in rows)
 
     def _read_mark(self) -> str | None:
@@ -224,6 +262,13 @@ class Chain:
         # Whoever may read the ledger may read its mark.
         mode = stat.S_IMODE(self.path.stat().st_mode)
         write_whole(place, canonical(fields) + "\n", mode=mode)
+
+
+def replace_mark(reading: Reading, mark: str | None) -> Reading:
+    """The same entries, with another mark."""
+    again = Reading(reading.path, reading.entries, mark)
+    again.__dict__["chain_problems"] = reading.chain_problems
+    return again
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

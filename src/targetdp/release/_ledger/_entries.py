@@ -6,19 +6,21 @@ end. For the end there is the *mark*, the file ``<ledger>.head``: number and has
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from targetdp._files import canonical
 from targetdp.release._keys import is_signed
 
-GENESIS = "targetdp ledger, format 1"
+GENESIS = "targetdp ledger, format 2"
 """What the first entry follows; its body holds an id drawn at random, so that no two chains are alike."""
 
 OPENED = "opened"
-LONGEST_NAME, LONGEST_REASON = 200, 2000
-"""Characters of a population, a part or a release, and of why something was done."""
+LONGEST_REASON = 2000
+"""Characters of why something was done."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,6 @@ class Entry:
     number: int
     time: str
     kind: str
-    population: str
     release: str
     body: str
     previous: str
@@ -55,7 +56,7 @@ class Entry:
 
     def digest(self) -> str:
         """SHA-256 of everything but hash and signature; the key is in it, so that nobody can sign anew."""
-        return hashlib.sha256(canonical([*astuple(self)[:7], self.key]).encode()).hexdigest()
+        return hashlib.sha256(canonical([*astuple(self)[:6], self.key]).encode()).hexdigest()
 
     def message(self) -> bytes:
         """What is signed of an entry."""
@@ -98,27 +99,9 @@ class Reading:
         """Entries that were edited, reordered, removed or signed by someone else."""
         if not self.entries:
             return ["it has no entries: all of them were removed"]
-        found: list[str] = []
-        before, number = GENESIS, 0
-        for entry in self.entries:
-            if not entry.is_well_formed():
-                found.append(f"entry {entry.number!r} is malformed")
-                continue
-            if entry.number != number + 1:
-                found.append(f"between entries {number} and {entry.number} some are missing")
-            elif entry.previous != before:
-                found.append(f"entry {entry.number} does not follow the entry before it")
-            if entry.hash != entry.digest():
-                found.append(f"entry {entry.number} was edited: its hash does not fit what it says")
-            if entry.key != self.key:
-                found.append(
-                    f"entry {entry.number} names another key than entry 1: a ledger has one key, "
-                    "changes are not supported"
-                )
-            elif not is_signed(entry.key, entry.signature, entry.message()):
-                found.append(f"entry {entry.number} is not signed by the key of entry 1")
-            before, number = entry.hash, entry.number
-        if self.entries[0].kind != OPENED or not self.ledger_id:
+        first = self.entries[0]
+        found = problems_after(GENESIS, 0, self.entries, first.key)
+        if first.kind != OPENED or not self.ledger_id:
             found.append("its first entry is not the one that opened it")
         return found
 
@@ -151,12 +134,28 @@ class Reading:
         return []
 
 
-def canonical(value: Any) -> str:
-    """The one JSON text of a value; what JSON cannot say is refused."""
-    try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{value!r} cannot be recorded ({error}): give plain, finite data") from error
+def problems_after(before: str, number: int, entries: Sequence[Entry], key: str) -> list[str]:
+    """What is wrong with entries that follow one with this hash and number, in a chain of this key."""
+    found: list[str] = []
+    for entry in entries:
+        if not entry.is_well_formed():
+            found.append(f"entry {entry.number!r} is malformed")
+            continue
+        if entry.number != number + 1:
+            found.append(f"between entries {number} and {entry.number} some are missing")
+        elif entry.previous != before:
+            found.append(f"entry {entry.number} does not follow the entry before it")
+        if entry.hash != entry.digest():
+            found.append(f"entry {entry.number} was edited: its hash does not fit what it says")
+        if entry.key != key:
+            found.append(
+                f"entry {entry.number} names another key than entry 1: a ledger has one key, "
+                "changes are not supported"
+            )
+        elif not is_signed(entry.key, entry.signature, entry.message()):
+            found.append(f"entry {entry.number} is not signed by the key of entry 1")
+        before, number = entry.hash, entry.number
+    return found
 
 
 def mark_path(path: Path) -> Path:

@@ -1,41 +1,44 @@
-"""What the entries of a ledger say, from the first to the last, and what its releases cost together."""
+"""What the entries of a ledger say, from the first to the last, and what its releases cost one person."""
 
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal
 
+from targetdp._core import Words
 from targetdp.accounting import compose
 from targetdp.guarantee import Guarantee
 from targetdp.release._certificate._charge import Charge, charge_of
 from targetdp.release._ledger._entries import OPENED, Entry
+from targetdp.release._ledger._people import MOST_GROUPS, groups_of
+from targetdp.release._policy import Policy
 
 State = Literal["reserved", "published", "voided"]
 
 
 @dataclass(frozen=True)
 class ReleaseRow:
-    """One release of a population as the ledger knows it.
+    """One release as the ledger knows it.
 
-    ``reserved`` and ``settled`` are times; ``entry`` is the one that reserved it, ``number`` the newest about
-    it; ``sha256`` is that of what was published and ``reason`` why it was voided.
+    ``people`` is the SHA-256 of the file that says who is in it. ``reserved`` and ``settled`` are times;
+    ``entry`` is the one that reserved it, ``number`` the newest about it; ``sha256`` is that of what was
+    published, ``scales`` are those that it estimated, and ``reason`` says why it was freed.
     """
 
     release: str
-    population: str
     state: State
     charge: Charge
-    part: str | None
-    override: str | None
+    people: str
     title: dict[str, Any]
     reserved: str
     entry: int
     number: int
     settled: str | None = None
     sha256: str | None = None
+    scales: Mapping[str, Any] | None = None
     reason: str | None = None
 
     @property
@@ -43,18 +46,13 @@ class ReleaseRow:
         """Whether it is spent: published, or perhaps published."""
         return self.state != "voided"
 
-    @property
-    def sample(self) -> str | None:
-        """The release that its weights were learned from, if it is known to be of scores after a sample."""
-        found = self.title.get("sample")
-        return str(found["release"]) if isinstance(found, dict) and "release" in found else None
-
 
 @dataclass
 class History:
-    """Limits and releases after all entries, and the entries that make no sense after those before them."""
+    """Policy and releases after all entries, and the entries that make no sense after those before them."""
 
-    limits: dict[str, Guarantee] = field(default_factory=dict)
+    policy: Policy | None = None
+    policy_version: int = 0
     releases: dict[str, ReleaseRow] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -71,6 +69,28 @@ class History:
                 history.problems.append(f"entry {entry.number} ({entry.kind}) makes no sense: {error}")
         return history
 
+    @property
+    def counted(self) -> list[ReleaseRow]:
+        """All releases that are spent."""
+        return [row for row in self.releases.values() if row.counts]
+
+    def find(self, prefix: str) -> ReleaseRow:
+        """The release whose id begins so; a ValueError unless there is exactly one."""
+        found = [row for name, row in self.releases.items() if name.startswith(prefix)] if prefix else []
+        if len(found) != 1:
+            known = f"{len(found)} releases begin so" if found else "no release of this desk begins so"
+            raise ValueError(f"release = {prefix!r}: {known}; `targetdp ledger show` lists them")
+        return found[0]
+
+    def scales(self) -> dict[str, dict[str, Any]]:
+        """Private scales that published releases have estimated, by column; the newest counts."""
+        return {
+            name: dict(of) | {"release": row.release}
+            for row in self.releases.values()
+            if row.state == "published" and row.scales is not None
+            for name, of in row.scales.items()
+        }
+
 
 def _tell(history: History, entry: Entry, body: dict[str, Any]) -> None:
     row = history.releases.get(entry.release)
@@ -79,18 +99,17 @@ def _tell(history: History, entry: Entry, body: dict[str, Any]) -> None:
             raise ValueError("a ledger is opened once")
     elif entry.kind == "resumed":
         _reason(body)
-    elif entry.kind == "limit":
-        history.limits[entry.population] = Guarantee(**body["limit"])
+    elif entry.kind == "policy":
+        history.policy = Policy.model_validate(body["policy"])
+        history.policy_version += 1
     elif entry.kind == "reserved":
         if row is not None:
             raise ValueError(f"release {entry.release!r} was reserved before")
         history.releases[entry.release] = ReleaseRow(
             release=entry.release,
-            population=entry.population,
             state="reserved",
             charge=charge_of(body["charge"]),
-            part=body["part"],
-            override=body["override"],
+            people=str(body["people"]),
             title=body["title"],
             reserved=entry.time,
             entry=entry.number,
@@ -103,17 +122,17 @@ def _tell(history: History, entry: Entry, body: dict[str, Any]) -> None:
 
 
 def _settled(row: ReleaseRow | None, entry: Entry, body: dict[str, Any]) -> ReleaseRow:
-    if row is None or row.population != entry.population:
-        raise ValueError(f"release {entry.release!r} was never reserved for {entry.population!r}")
+    if row is None:
+        raise ValueError(f"release {entry.release!r} was never reserved")
     if row.state == "published":
         raise ValueError(f"release {entry.release!r} was published before")
+    row = replace(row, settled=entry.time, number=entry.number)
     if entry.kind == "published":
-        # Also after a void: what became public counts, whatever was said before.
-        sha256 = str(body["sha256"])
-        return replace(row, state="published", settled=entry.time, sha256=sha256, number=entry.number)
+        # Also after it was freed: what became public counts, whatever was said before.
+        return replace(row, state="published", sha256=str(body["sha256"]), scales=body["scales"])
     if row.state == "voided":
-        raise ValueError(f"release {entry.release!r} was voided before")
-    return replace(row, state="voided", settled=entry.time, reason=_reason(body), number=entry.number)
+        raise ValueError(f"release {entry.release!r} was freed before")
+    return replace(row, state="voided", reason=_reason(body))
 
 
 def _reason(body: dict[str, Any]) -> str:
@@ -123,106 +142,103 @@ def _reason(body: dict[str, Any]) -> str:
     return reason
 
 
-# What they cost together, held against the limit of their population.
+# What they cost one person, held against the limit.
 
-Counted = tuple[Charge, str | None]
-"""A release that counts: its charge, and the disjoint part of the population that it is about, if any."""
+PeopleOf = Callable[[ReleaseRow], Words]
+"""Who is in a release of the ledger: sorted tags."""
 
 
 @dataclass(frozen=True)
 class Spending:
-    """A population's budget when a release is asked for: each number an ε at the limit's distance and δ.
+    """The budget of the people of a release: each number an ε at the limit's distance and δ.
 
-    ``requested`` is the release alone, ``spent`` what was released before, ``total`` both together,
-    ``remaining`` the limit's ε less what is spent. Releases compose more tightly than by adding, and each of
-    these numbers uses the limit's whole δ: only ``total`` says whether a release fits.
-
-    Edges: infinite where nothing bounds it. Without a limit there is no distance to measure at, and what
-    is not infinite is NaN.
+    ``requested`` is the release alone, ``spent`` what those of its people who spent most have spent before,
+    ``total`` the most that anybody will have spent with it, ``remaining`` the limit's ε less what is spent.
+    Releases compose more tightly than by adding, and each of these numbers uses the limit's whole δ: only
+    ``total`` says whether a release fits. ``known`` says how many of its people are in each earlier release.
     """
 
     requested: float
     spent: float
     total: float
     remaining: float
-    limit: Guarantee | None
+    limit: Guarantee
+    known: dict[str, int] = field(default_factory=dict)
+    most: tuple[Charge, ...] = field(default=(), repr=False)
 
     @property
     def fits(self) -> bool:
-        """Whether the release may be made without an override."""
-        if self.limit is None:
-            return not math.isinf(self.total)
+        """Whether the release may be made."""
         return self.total <= self.limit.epsilon
+
+    def with_charge(self, charge: Charge) -> bool:
+        """Whether another charge would fit, for the people who have spent most."""
+        return _epsilon((*self.most, charge), self.limit) <= self.limit.epsilon
 
 
 class LimitExceeded(ValueError):  # noqa: N818 (it is what happened, and reads as such)
-    """A release was refused: with it, a population's releases would cost more than its limit."""
+    """A release was refused: with it, somebody's releases would cost more than the limit."""
 
-    def __init__(self, population: str, spending: Spending, reasons: Sequence[str] = ()) -> None:
-        self.population, self.spending, self.reasons = population, spending, tuple(reasons)
-        s, limit = spending, spending.limit
-        parts = [f"population {population!r}: this release is refused"]
-        if limit is None:
-            parts.append(f"requested ε = {_shown(s.requested)}, spent {_shown(s.spent)}, no limit is set")
-        else:
-            parts.append(
-                f"requested ε = {_shown(s.requested)}, spent {_shown(s.spent)}, "
-                f"remaining {_shown(s.remaining)}, together {_shown(s.total)}, limit {_shown(limit.epsilon)} "
-                f"(each ε at distance {limit.B:g} and δ = {limit.delta:.3g})"
-            )
-        parts += reasons
-        if math.isinf(s.total):
-            remedy = "use a mechanism and scales with a bound, void what was never published,"
-        else:
-            remedy = "ask for a smaller ε or a larger B, declare a disjoint part if nobody is in two of them,"
-        parts.append(f"{remedy} or override the limit with a reason, which goes on record")
-        super().__init__("; ".join(parts))
+    def __init__(self, spending: Spending) -> None:
+        self.spending = spending
+        super().__init__(over_limit(spending))
+
+
+def over_limit(s: Spending) -> str:
+    """Why a release does not fit."""
+    return (
+        f"requested ε = {_shown(s.requested)}, spent {_shown(s.spent)}, remaining {_shown(s.remaining)}, "
+        f"together {_shown(s.total)}, limit {_shown(s.limit.epsilon)} (each ε at distance {s.limit.B:g} and "
+        f"δ = {s.limit.delta:.3g}, for the people who have spent most)"
+    )
 
 
 def measure(
-    counted: Sequence[Counted], limit: Guarantee | None, asked: Charge | None = None, part: str | None = None
+    history: History, limit: Guarantee, people_of: PeopleOf, people: Words, asked: Charge | None
 ) -> Spending:
-    """The budget of a population whose counted releases these are, if another is asked for.
+    """The budget of some people if another release about them is made.
 
-    All releases compose, except those about different parts: a person is in at most one part, so the total
-    is the largest over parts of the releases about everybody and those about that part (Lemma 3).
+    For each person the releases that she is in are composed: neighbors differ in one person's row, so that
+    releases without her tell nothing of it.
 
-    Guarantees: no person's rows at distance B_L in every release's own normalized space (column scales may
+    Guarantees: no person's rows at distance B_L in every release's own scaled space (columns and scales may
     differ between releases) are told apart by more than ε = ``total`` at the limit's δ; each charge is taken
-    at B_L, exactly where its noise is known and by the switch lemma (Lemma 4) where only a guarantee is
-    stated. So a tiny B does not make a release cheap.
-    Does not guarantee: that a person is in one part only (the data holder declares it); the total, if the
-    next B, ε or δ was chosen after seeing an earlier release (`targetdp.accounting.compose`); anything
-    beyond group privacy to a person with several rows.
-    Edges: one release without a bound makes the whole population's spend infinite. A δ of stated
-    guarantees that reaches the limit's δ does, too.
+    at B_L, exactly by its noise. So a tiny B does not make a release cheap.
+    Does not guarantee: the total, if the next B, ε or δ was chosen after seeing an earlier release
+    (`targetdp.accounting.compose`); anything beyond group privacy to a person with several ids.
     """
-    requested = 0.0 if asked is None else _largest([(asked, None)], limit)
-    spent = _largest(counted, limit)
-    whole = spent if asked is None else _largest([*counted, (asked, part)], limit)
-    # Rounding up depends on how much is composed, but more releases never cost less.
-    total = whole if limit is None else max(spent, whole)
-    remaining = math.nan if limit is None else max(0.0, limit.epsilon - spent)
-    return Spending(requested, spent, total, remaining, limit)
+    rows = history.counted
+    tags = [people_of(row) for row in rows]
+    groups = list(groups_of(people, tags)) if rows else [(frozenset[int](), len(people))]
+    spent, most = _worst([Counter(rows[p].charge for p in group) for group, _ in groups], limit)
+    requested = 0.0 if asked is None else _epsilon((asked,), limit)
+    total = spent
+    if asked is not None:
+        with_it = [Counter([asked, *(rows[p].charge for p in group)]) for group, _ in groups]
+        # Rounding up depends on how much is composed, but more releases never cost less.
+        total = max(spent, _worst(with_it, limit)[0])
+    known = {
+        row.release: count
+        for place, row in enumerate(rows)
+        if (count := sum(size for group, size in groups if place in group))
+    }
+    return Spending(requested, spent, total, max(0.0, limit.epsilon - spent), limit, known, most)
 
 
-def _largest(counted: Sequence[Counted], limit: Guarantee | None) -> float:
-    """The ε of the part that lost most."""
-    if any(charge.unbounded is not None for charge, _ in counted):
-        return math.inf
-    if limit is None:
-        return math.nan
-    everybody = Counter(charge for charge, part in counted if part is None)
-    own: dict[str, Counter[Charge]] = {}
-    for charge, part in counted:
-        if part is not None:
-            own.setdefault(part, Counter())[charge] += 1
-    # A composition takes a second: a part whose releases another part has, too, cannot be the worst.
-    worst: list[Counter[Charge]] = []
-    for releases in sorted(own.values(), key=Counter.total, reverse=True):
-        if not any(releases <= other for other in worst):
-            worst.append(releases)
-    return max(_epsilon(_in_order(everybody + part), limit) for part in worst or [Counter()])
+def _worst(groups: Iterable[Counter[Charge]], limit: Guarantee) -> tuple[float, tuple[Charge, ...]]:
+    """The ε of the group that lost most, and what it lost it by."""
+    # A composition takes a second: a group whose releases another group has, too, cannot be the worst.
+    kept: list[Counter[Charge]] = []
+    for group in sorted(groups, key=Counter.total, reverse=True):
+        if not any(group <= other for other in kept):
+            kept.append(group)
+    if len(kept) > MOST_GROUPS:
+        union: Counter[Charge] = Counter()
+        for group in kept[MOST_GROUPS - 1 :]:
+            union |= group
+        kept = [*kept[: MOST_GROUPS - 1], union]
+    costs = [(_epsilon(_in_order(group), limit), _in_order(group)) for group in kept]
+    return max(costs, key=lambda cost: cost[0], default=(0.0, ()))
 
 
 def _in_order(charges: Counter[Charge]) -> tuple[Charge, ...]:
@@ -230,7 +246,7 @@ def _in_order(charges: Counter[Charge]) -> tuple[Charge, ...]:
     return tuple(sorted(charges.elements(), key=repr))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=512)
 def _epsilon(charges: tuple[Charge, ...], limit: Guarantee) -> float:
     """ε at the limit's distance and δ of all these releases together."""
     if not charges:
@@ -247,6 +263,9 @@ def _epsilon(charges: tuple[Charge, ...], limit: Guarantee) -> float:
 
 
 def _shown(epsilon: float) -> str:
-    if math.isinf(epsilon):
-        return "without bound"
-    return "not measured" if math.isnan(epsilon) else f"{epsilon:.6g}"
+    return "without bound" if math.isinf(epsilon) else f"{epsilon:.6g}"
+
+
+def rows_named(rows: Sequence[ReleaseRow]) -> str:
+    """Releases in a message, by the beginnings of their ids."""
+    return ", ".join(row.release[:12] for row in rows)

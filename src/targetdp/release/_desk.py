@@ -1,0 +1,327 @@
+"""The desk: the folder with the data holder's policy, ledger, keys and log. Without one, no release."""
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from targetdp._core import __version__
+from targetdp._files import append_line, sync_folder, write_new
+from targetdp.normalization import ColumnScales, read_scales
+from targetdp.release._draws import erase, is_at_work, nothing_was_drawn
+from targetdp.release._ids import Names
+from targetdp.release._keys import SigningKey, config_folder, secret_key
+from targetdp.release._ledger._book import Ledger
+from targetdp.release._ledger._spending import History
+from targetdp.release._policy import Policy, loosened, read_policy
+
+FOLDER = "desk"
+"""What a desk's folder is called, unless its owner says otherwise."""
+_MARK = "desk.json"
+_FORMAT = "targetdp desk 1"
+NETWORK = frozenset(
+    """
+    nfs nfs4 cifs smb2 smb3 smbfs afs ncpfs ceph glusterfs lustre beegfs gpfs ocfs2 davfs davfs2 fuse.sshfs
+    fuse.s3fs fuse.gcsfuse fuse.rclone fuse.glusterfs fuse.davfs2 fuse.blobfuse
+    """.split()  # noqa: SIM905 (a list is easier to read so)
+)
+"""File systems on which several machines may write: locks of one need not hold for another."""
+
+
+class NoDeskError(ValueError):
+    """There is no desk where one was looked for."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A data holder's desk.
+
+    Args:
+        path: Its folder, for its owner alone.
+        id: Drawn at random when it was made; certificates carry it.
+
+    Example:
+        >>> Desk.open("desk").policy.name  # doctest: +SKIP
+        'subscribers'
+    """
+
+    path: Path
+    id: str
+
+    # Making and finding one
+
+    @classmethod
+    def create(cls, path: str | Path, policy: str, *, scales: Path | None = None) -> "Desk":
+        """Make a desk, whole or not at all.
+
+        Args:
+            path: Its folder, which does not exist yet.
+            policy: The text of its policy.toml.
+            scales: A file of public scales to keep in it.
+
+        Raises:
+            ValueError: Another desk is above or beside it, the folder exists, or it is on a network.
+        """
+        place = Path(path).absolute()
+        near = find_desk(place.parent)
+        if near is not None:
+            raise ValueError(
+                f"there is a desk already ({near}): one desk keeps the budget of its people, and two would "
+                "keep two; use that one, or make this one in another folder"
+            )
+        if place.exists():
+            raise ValueError(f"{place} exists: name a folder that does not")
+        if not place.parent.is_dir():
+            raise ValueError(f"{place.parent} does not exist: create it first")
+        must_be_local(place.parent)
+        must_hold_locks(place.parent)
+        draft = place.with_name(f".{place.name}.{secrets.token_hex(6)}.new")
+        draft.mkdir(mode=0o700)
+        try:
+            write_new(draft / "policy.toml", policy, private=True)
+            if scales is not None:
+                write_new(draft / "scales.toml", scales.read_bytes(), private=True)
+            (draft / "keys").mkdir(mode=0o700)
+            key = SigningKey.open(draft / "keys" / "signing.pem")
+            for name in ("tags.key", "pseudonyms.key"):
+                secret_key(draft / "keys" / name, create=True)
+            Ledger(draft / "ledger.db", key, create=True).close()
+            own = secrets.token_hex(16)
+            record = {"format": _FORMAT, "id": own, "made": _now(), "library": __version__}
+            write_new(draft / _MARK, json.dumps(record, indent=2) + "\n", private=True)
+            sync_folder(draft)
+            draft.rename(place)
+            sync_folder(place.parent)
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+        desk = cls(place, own)
+        desk._remember()
+        desk.log("made")
+        return desk
+
+    @classmethod
+    def open(cls, path: str | Path | None = None) -> "Desk":
+        """The desk in a folder, or the one that is found as git finds its folder.
+
+        Args:
+            path: Its folder; by default that in ``TARGETDP_DESK``, else the nearest one above.
+
+        Raises:
+            NoDeskError: There is none.
+            ValueError: Others can read it, it is on a network, or it is a copy of another one.
+        """
+        chosen = path or os.environ.get("TARGETDP_DESK") or None
+        place = Path(chosen).absolute() if chosen else find_desk(Path.cwd())
+        if place is not None and not (place / _MARK).exists() and (place / FOLDER / _MARK).exists():
+            place /= FOLDER
+        if place is None or not (place / _MARK).exists():
+            where = "here or above" if place is None else f"at {place}"
+            known = "".join(f"\n  {other}" for _, other in known_desks() if (other / _MARK).exists())
+            raise NoDeskError(
+                f"there is no desk {where}, and nothing is released without one: targetdp init TABLE makes "
+                "one; --desk or TARGETDP_DESK names one" + (f". Desks of yours:{known}" if known else "")
+            )
+        try:
+            record = json.loads((place / _MARK).read_text(encoding="utf-8"))
+            made, own = record["format"], str(record["id"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"{place / _MARK} cannot be read ({error}): bring it back from a backup"
+            ) from error
+        mode = stat.S_IMODE(place.stat().st_mode)
+        if mode & 0o077:
+            raise ValueError(
+                f"desk {place} has permission {mode:04o}, so others than its owner can get at it: if nobody "
+                f"did, run chmod 700 '{place}'"
+            )
+        must_be_local(place)
+        desk = cls(place, own)
+        desk._must_be_the_only_one()
+        return desk
+
+    def _must_be_the_only_one(self) -> None:
+        """Refuse a copy: two desks with one id would each keep a budget for the same people."""
+        listed = [other for known, other in known_desks() if known == self.id]
+        for other in listed:
+            if other.resolve() != self.path.resolve() and _id_of(other) == self.id:
+                raise ValueError(
+                    f"desk {self.path} is a copy of {other}, or the other way round: each would keep a "
+                    "budget of its own for the same people; remove the one that is behind (targetdp ledger show)"
+                )
+        if self.path.resolve() not in [other.resolve() for other in listed]:
+            self._remember()
+
+    def _remember(self) -> None:
+        """Name this desk in the user's list."""
+        folder = config_folder()
+        with suppress(OSError):  # a list that cannot be written helps nobody, and stops nobody
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            append_line(folder / "desks.jsonl", json.dumps({"id": self.id, "path": str(self.path)}))
+
+    # What is in it
+
+    @cached_property
+    def policy(self) -> Policy:
+        """What the data holder allows, as it stands in policy.toml now."""
+        return read_policy(self.path / "policy.toml")
+
+    @property
+    def name(self) -> str:
+        """What the desk is called."""
+        return self.policy.name
+
+    @cached_property
+    def key(self) -> SigningKey:
+        """The key that signs its certificates and its ledger."""
+        return SigningKey.open(self.path / "keys" / "signing.pem", create=False)
+
+    def names(self) -> Names:
+        """How its people are named."""
+        policy = self.policy.id
+        hidden = secret_key(self.path / "keys" / "pseudonyms.key") if policy.pseudonyms else None
+        return Names(policy.column, policy.spelling, secret_key(self.path / "keys" / "tags.key"), hidden)
+
+    @property
+    def pseudonym_key(self) -> bytes:
+        """The key of its pseudonyms."""
+        return secret_key(self.path / "keys" / "pseudonyms.key")
+
+    def public_scales(self, features: tuple[str, ...]) -> ColumnScales:
+        """The scales that its owner has called public."""
+        scales = read_scales(self.path / "scales.toml", features)
+        if scales.source != "declared":
+            raise ValueError(
+                f"{self.path / 'scales.toml'} is confidential, learned from the same people: give public "
+                'scales, or set scales.source = "private" in policy.toml'
+            )
+        return scales
+
+    @property
+    def drafts(self) -> Path:
+        """Where the secrets of releases are that are being made."""
+        return self.path / "drafts"
+
+    def ledger(self) -> Ledger:
+        """Its ledger, to be closed by the caller."""
+        path = self.path / "ledger.db"
+        if not path.exists():
+            raise ValueError(
+                f"desk {self.path} has no ledger: without it nobody knows what was spent; bring it back from "
+                "a backup"
+            )
+        return Ledger(path, self.key)
+
+    def loosened_without_reason(self, history: History) -> tuple[str, ...]:
+        """In which ways the policy allows more than the one on record, unless it says why."""
+        before, now = history.policy, self.policy
+        if before is None or before == now or (now.reason is not None and now.reason != before.reason):
+            return ()
+        return tuple(loosened(before, now))
+
+    def free_what_was_not_drawn(self, ledger: Ledger) -> tuple[str, ...]:
+        """Free reservations of killed runs that never drew noise; which ones."""
+        freed = [
+            row.release
+            for row in ledger.history.releases.values()
+            if row.state == "reserved" and nothing_was_drawn(self.drafts, row.release)
+        ]
+        for release in freed:
+            ledger.free(release, "a run ended before any noise was drawn")
+            erase(self.drafts / release)
+        return tuple(freed)
+
+    def is_at_work(self, release: str) -> bool:
+        """Whether a process is making a release right now."""
+        return is_at_work(self.drafts, release)
+
+    def log(self, event: str, **facts: Any) -> None:
+        """Add a line to the desk's log."""
+        line = {"time": _now(), "event": event} | {n: v for n, v in facts.items() if v is not None}
+        append_line(self.path / "log.jsonl", json.dumps(line, ensure_ascii=False))
+
+    def _repr_html_(self) -> str:
+        limit = self.policy.limit.value()
+        return (
+            f"<p>desk <b>{escape(self.name)}</b> ({escape(str(self.path))}), limit {escape(str(limit))}</p>"
+        )
+
+
+def find_desk(start: Path) -> Path | None:
+    """The nearest desk: a folder that is one, or that has one, from here upwards."""
+    for folder in (start.absolute(), *start.absolute().parents):
+        for place in (folder, folder / FOLDER):
+            if (place / _MARK).exists():
+                return place
+    return None
+
+
+def known_desks() -> Iterator[tuple[str, Path]]:
+    """The desks that the user's list names: id and folder."""
+    with suppress(OSError):
+        for line in (config_folder() / "desks.jsonl").read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError, KeyError, TypeError):
+                record = json.loads(line)
+                yield str(record["id"]), Path(str(record["path"]))
+
+
+def _id_of(place: Path) -> str | None:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads((place / _MARK).read_text(encoding="utf-8"))["id"])
+    return None
+
+
+def must_be_local(folder: Path) -> None:
+    """Refuse a folder of a network, where locks of one machine need not hold for another."""
+    kind = _file_system(folder)
+    if kind in NETWORK:
+        raise ValueError(
+            f"{folder} is on a network ({kind}), where two machines could spend the same budget at once: put "
+            "the desk on a disk of one machine"
+        )
+
+
+def must_hold_locks(folder: Path) -> None:
+    """Refuse a folder where another process gets a lock that this one has."""
+    path = folder / f".lock.{secrets.token_hex(6)}"
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        trial = "import fcntl, sys; fcntl.flock(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        other = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", trial, str(path)], check=False, capture_output=True, timeout=60
+        )
+        if other.returncode == 0:
+            raise ValueError(f"{folder} is on a file system without locks: put the desk on another disk")
+    finally:
+        os.close(handle)
+        path.unlink(missing_ok=True)
+
+
+def _file_system(folder: Path) -> str | None:
+    """The type of the file system that a folder is on, where the system tells it."""
+    found: tuple[int, str | None] = (-1, None)
+    with suppress(OSError):
+        here = folder.resolve()
+        for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
+            _, point, kind, *_ = line.split(" ")
+            mounted = Path(point.encode().decode("unicode_escape"))
+            if mounted in (here, *here.parents) and len(mounted.parts) >= found[0]:
+                found = (len(mounted.parts), kind)
+    return found[1]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

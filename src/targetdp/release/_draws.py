@@ -1,0 +1,218 @@
+"""The draws of one reservation: a secret from which all its noise follows, so that a re-run repeats it.
+
+A run that dies after its first draw has drawn noise that nobody has seen. If the next run drew again, whoever
+looks at what a run left behind could choose between draws. So the secret stays with the desk until the
+release is settled, and the same release gets the same noise, on the same rows: of whatever noise was drawn
+for, a keyed fingerprint was written down before. With the secret all noise could be taken off the release: it
+is erased at settlement, and its folder tells backups to leave it out.
+"""
+
+import fcntl
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from targetdp._core import Floats, Integers
+from targetdp._files import sync_folder, write_whole
+from targetdp.noise import SecretWords, derived_key, fresh_keys
+from targetdp.release._ids import text_buffers
+from targetdp.release._keys import secret_key
+
+_KEY, _BOUND, _DRAWN, _LOCK = "key", "bound", "drawn", "lock"
+_TAG = 16
+_RECORD = 8 + _TAG
+_CACHEDIR = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# Secrets of releases that are being made. Backups must leave this folder out: with such a secret the\n"
+    "# noise could be taken off a release.\n"
+)
+_SCALES = (1 << 63) - 1
+"""The number under which the fingerprint of what scales were drawn for is kept; batches have small ones."""
+
+
+class TableChangedError(ValueError):
+    """A run that goes on with earlier draws met other rows than these were drawn for."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the table is not the one that this release was begun with: its noise was drawn for other rows. "
+            "The earlier attempt stays charged, and its draws were erased; run again for a new release, "
+            "which is charged anew"
+        )
+
+
+class Draws:
+    """The secret of a reservation, and for what noise was drawn with it.
+
+    Guarantees: of several processes one has it at a time. Words for a batch of rows are the same each time,
+    and are never given for other rows than the first time.
+    """
+
+    def __init__(self, folder: Path, lock: int) -> None:
+        self._folder, self._lock = folder, lock
+        self._key = secret_key(folder / _KEY)
+        self._seal = AESGCM(derived_key(self._key, "fingerprints"))
+        self._known = _read(folder / _DRAWN)
+        self._file: int | None = None
+        self._mutex = threading.Lock()
+
+    @classmethod
+    def create(cls, drafts: Path, release: str, bound: str) -> "Draws":
+        """A new secret, on disk when this returns; ``bound`` is a hash of what must stay the same."""
+        if not drafts.exists():
+            drafts.mkdir(mode=0o700, exist_ok=True)
+        if not (drafts / "CACHEDIR.TAG").exists():
+            write_whole(drafts / "CACHEDIR.TAG", _CACHEDIR, private=True)
+        folder = drafts / release
+        folder.mkdir(mode=0o700)
+        lock = _locked(folder)
+        if lock is None:
+            raise RuntimeError(f"{folder} was taken by another process: run again")
+        write_whole(folder / _KEY, fresh_keys(1)[0].hex() + "\n", private=True)
+        write_whole(folder / _BOUND, bound + "\n", private=True)
+        sync_folder(drafts)
+        return cls(folder, lock)
+
+    @classmethod
+    def reopen(cls, drafts: Path, release: str, bound: str) -> "Draws | None":
+        """The secret that an earlier run has left for the same release; None if none is, or it is busy."""
+        folder = drafts / release
+        try:
+            if (folder / _BOUND).read_text(encoding="utf-8").strip() != bound:
+                return None
+        except OSError:
+            return None
+        lock = _locked(folder)
+        if lock is None:
+            return None
+        try:
+            return cls(folder, lock)
+        except (OSError, ValueError):
+            os.close(lock)
+            return None
+
+    @property
+    def begun(self) -> bool:
+        """Whether any noise was drawn."""
+        return (self._folder / _DRAWN).exists()
+
+    def for_scales(self, sums: Integers) -> SecretWords:
+        """Words for the scales of a table with these sums."""
+        self._note(_SCALES, sums)
+        return SecretWords(derived_key(self._key, "scales"))
+
+    def for_batch(self, number: int, ids: pa.StringArray, columns: Floats) -> SecretWords:
+        """Words for the rows of a batch, for the thread that asks."""
+        texts, starts = text_buffers(ids)
+        self._note(number, columns, starts, texts[starts[0] : starts[-1]])
+        return SecretWords(derived_key(self._key, f"batch {number}"))
+
+    def for_rows(self) -> tuple[bytes, bytes]:
+        """Keys for words that belong to rows: of their tags, and of their noise."""
+        self._note(0, np.zeros(1))
+        return derived_key(self._key, "row tags"), derived_key(self._key, "row noise")
+
+    def _note(self, number: int, *parts: Any) -> None:
+        """Write down, before words are given, for what they are; refuse another thing than the first time."""
+        mark = number.to_bytes(8, "big")
+        tags = (
+            self._seal.encrypt(mark + place.to_bytes(4, "big"), b"", _bytes(part))
+            for place, part in enumerate(parts)
+        )
+        tag = self._seal.encrypt(mark + b"\xff" * 4, b"", b"".join(tags))[:_TAG]
+        with self._mutex:
+            if (known := self._known.get(number)) is not None:
+                if known != tag:
+                    raise TableChangedError
+                return
+            self._known[number] = tag
+            if self._file is None:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+                self._file = os.open(self._folder / _DRAWN, flags, 0o600)
+                # Half a record, that a kill has left, was never acted on.
+                os.ftruncate(self._file, _RECORD * (len(self._known) - 1))
+                os.fsync(self._file)
+                sync_folder(self._folder)
+            os.write(self._file, mark + tag)
+
+    def close(self) -> None:
+        """Let go of it: another run may go on."""
+        for handle in (self._file, self._lock):
+            if handle is not None:
+                os.close(handle)
+        self._file = None
+
+    def erase(self) -> None:
+        """Forget the secret for good."""
+        erase(self._folder)
+
+
+def erase(folder: Path) -> None:
+    """Forget the secret of a release for good, where there is one."""
+    key = folder / _KEY
+    if key.exists():
+        with key.open("r+b") as file:
+            file.write(bytes(key.stat().st_size))
+            file.flush()
+            os.fsync(file.fileno())
+    if folder.is_dir():
+        shutil.rmtree(folder, ignore_errors=True)
+        sync_folder(folder.parent)
+
+
+def _bytes(part: Any) -> memoryview:
+    """Anything in one piece of memory, as its bytes."""
+    return memoryview(np.ascontiguousarray(part).view(np.uint8).ravel().data)
+
+
+def nothing_was_drawn(drafts: Path, release: str) -> bool:
+    """Whether it is known that no noise was drawn for a release, and nobody is about to."""
+    folder = drafts / release
+    if not (folder / _KEY).exists() or (folder / _DRAWN).exists():
+        return False
+    lock = _locked(folder)
+    if lock is None:
+        return False
+    try:
+        return not (folder / _DRAWN).exists()
+    finally:
+        os.close(lock)
+
+
+def is_at_work(drafts: Path, release: str) -> bool:
+    """Whether a process is making a release right now."""
+    folder = drafts / release
+    if not folder.is_dir():
+        return False
+    lock = _locked(folder)
+    if lock is not None:
+        os.close(lock)
+    return lock is None
+
+
+def _locked(folder: Path) -> int | None:
+    """Lock a folder of draws for this process alone, until the handle is closed; None if another has it."""
+    handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _read(path: Path) -> dict[int, bytes]:
+    """What noise was drawn for; a record that was cut short by a kill was never acted on."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    whole = len(data) - len(data) % _RECORD
+    records = (data[at : at + _RECORD] for at in range(0, whole, _RECORD))
+    return {int.from_bytes(record[:8], "big"): record[8:] for record in records}

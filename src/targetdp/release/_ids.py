@@ -1,0 +1,196 @@
+"""Who is in a table: ids in the desk's one spelling, and keyed tags and pseudonyms that stand for them."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.cmac import CMAC
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from targetdp._core import Integers, Words
+from targetdp._files import StrictModel
+from targetdp.table import Tally, ids_of
+
+Bytes = NDArray[np.uint8]
+
+# One spelling
+
+
+class Spelling(StrictModel):
+    """How ids are brought into one spelling before anything else: whatever is not declared stays as it is."""
+
+    spaces: Literal["refuse", "remove"] = Field(
+        "refuse", description="what happens to space at the ends of an id"
+    )
+    case: Literal["as it is", "lower", "upper"] = Field("as it is", description="letters become so")
+    leading_zeros: Literal["keep", "drop"] = Field("keep", description="zeros at the beginning")
+    country_code: str | None = Field(
+        None, pattern="^[1-9][0-9]{0,3}$",
+        description='of phone numbers, such as "228": +228…, 00228… and local numbers become 228…',
+    )  # fmt: skip
+    digits: int | None = Field(None, ge=4, le=14, description="digits of a local phone number")
+
+    @model_validator(mode="after")
+    def _belong_together(self) -> "Spelling":
+        if (self.country_code is None) != (self.digits is None):
+            raise ValueError("country_code and digits belong together: give both, or neither")
+        return self
+
+    def apply(self, ids: pa.StringArray) -> pa.StringArray:
+        """The ids in this spelling, as far as the rules reach."""
+        if self.spaces == "remove":
+            ids = pc.utf8_trim_whitespace(ids)
+        if self.case != "as it is":
+            ids = pc.utf8_lower(ids) if self.case == "lower" else pc.utf8_upper(ids)
+        if self.country_code is not None:
+            ids = pc.replace_substring_regex(ids, r"[ .()/\-]", "")
+            local = rf"^(?:(?:\+|00)?{self.country_code}|0)?([0-9]{{{self.digits}}})$"
+            ids = pc.replace_substring_regex(ids, local, rf"{self.country_code}\1")
+        if self.leading_zeros == "drop":
+            ids = pc.utf8_ltrim(ids, "0")
+        return ids
+
+    def odd(self, ids: pa.StringArray) -> Integers:
+        """The places of ids that no rule brought into this spelling."""
+        if self.country_code is not None:
+            good = pc.match_substring_regex(ids, f"^{self.country_code}[0-9]{{{self.digits}}}$")
+            return np.flatnonzero(~np.asarray(good))
+        data, starts = text_buffers(ids)
+        ends = starts[1:] - 1
+        filled = np.flatnonzero(ends >= starts[:-1])
+        if not len(filled):
+            return filled
+        # Only what begins or ends with a byte that may be of a space is looked at closely.
+        edges = (data[starts[:-1][filled]], data[ends[filled]])
+        doubtful = filled[(np.minimum(*edges) <= 32) | (np.maximum(*edges) >= 127)]
+        if not len(doubtful):
+            return doubtful
+        texts = ids.take(pa.array(doubtful))
+        trimmed = np.asarray(pc.equal(texts, pc.utf8_trim_whitespace(texts)))
+        return np.asarray(doubtful[~trimmed])
+
+
+@dataclass(frozen=True)
+class Names:
+    """How people of a desk are named: where their ids are, how they are spelled, and under which keys.
+
+    Guarantees: the keys are not shown when printed; they can be pickled, since workers need them.
+    """
+
+    column: str
+    spelling: Spelling
+    tag_key: bytes = field(repr=False)
+    pseudonym_key: bytes | None = field(repr=False)
+
+    def ids(self, batch: pa.RecordBatch, tally: Tally, offset: int) -> pa.StringArray:
+        """The ids of a batch in the desk's spelling; what is odd about them is noted."""
+        ids = self.spelling.apply(ids_of(batch.column(self.column), self.column, tally, offset))
+        tally.add("odd id", self.column, self.spelling.odd(ids), offset)
+        return ids
+
+    def tags(self, ids: pa.StringArray) -> Words:
+        """The tags by which the ledger knows people."""
+        return person_tags(ids, self.tag_key)
+
+    def published(self, ids: pa.StringArray) -> pa.StringArray:
+        """The ids as they go out: pseudonyms, unless the policy says otherwise."""
+        return ids if self.pseudonym_key is None else pseudonyms(ids, self.pseudonym_key)
+
+
+def is_among(tags: Words, others: Words) -> NDArray[np.bool_]:
+    """Of each tag, whether it is among other tags, which are sorted."""
+    if not len(others):
+        return np.zeros(len(tags), dtype=np.bool_)
+    places = np.minimum(np.searchsorted(others, tags), len(others) - 1)
+    return np.asarray(others[places] == tags)
+
+
+# Keyed tags
+#
+# A tag is AES-256-CMAC (RFC 4493) of the id's bytes, so that what a release rests on stays one assumption:
+# AES-256 holds. All ids of a batch are worked on at once.
+
+TAG_BYTES = 16
+_LONGEST = 8 * TAG_BYTES
+"""Bytes of an id that is worked on together with others; one giant must not make room for all."""
+_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+
+
+def tags_of(ids: pa.StringArray, key: bytes) -> Bytes:
+    """The tags of some ids, none of them null: a row of 16 bytes each.
+
+    Guarantees: without the key, tags look like independent random bytes, the same for the same id; two
+    different ids share the first b bits with probability 2⁻ᵇ.
+    """
+    data, starts = text_buffers(ids)
+    lengths = np.diff(starts).astype(np.int64)
+    tags = np.empty((len(ids), TAG_BYTES), dtype=np.uint8)
+    short = lengths <= _LONGEST
+    if short.all():
+        return _together(data[starts[0] : starts[-1]], lengths, key) if len(ids) else tags
+    if short.any():
+        some, of = text_buffers(ids.filter(pa.array(short)))
+        tags[short] = _together(some[of[0] : of[-1]], lengths[short], key)
+    for place in np.flatnonzero(~short):
+        code = CMAC(algorithms.AES(key))
+        code.update(data[starts[place] : starts[place + 1]].tobytes())
+        tags[place] = np.frombuffer(code.finalize(), dtype=np.uint8)
+    return tags
+
+
+def person_tags(ids: pa.StringArray, key: bytes) -> Words:
+    """The first 64 bits of each tag: who is in a release, for whoever has the key."""
+    return np.ascontiguousarray(tags_of(ids, key)[:, :8]).view(np.uint64).ravel()
+
+
+def pseudonyms(ids: pa.StringArray, key: bytes) -> pa.StringArray:
+    """Each id's tag in hexadecimal digits."""
+    tags = tags_of(ids, key)
+    digits = np.empty((len(tags), 2 * TAG_BYTES), dtype=np.uint8)
+    digits[:, ::2], digits[:, 1::2] = _HEX[tags >> 4], _HEX[tags & 15]
+    ends = np.arange(len(tags) + 1, dtype=np.int32) * 2 * TAG_BYTES
+    return pa.StringArray.fromtext_buffers(len(tags), pa.py_buffer(ends), pa.py_buffer(digits))
+
+
+def text_buffers(ids: pa.StringArray) -> tuple[Bytes, NDArray[np.int32]]:
+    """All bytes of some texts, and where each begins and the last one ends."""
+    _, offsets, data = ids.buffers()
+    starts = np.frombuffer(offsets, dtype=np.int32)[ids.offset :][: len(ids) + 1]
+    return np.frombuffer(data or b"", dtype=np.uint8), starts
+
+
+def _together(data: Bytes, lengths: Integers, key: bytes) -> Bytes:
+    """CMAC of many texts, which lie behind each other: of all first blocks, then of all second ones."""
+    blocks = np.maximum(1, -(-lengths // TAG_BYTES))
+    width = TAG_BYTES * int(blocks.max())
+    messages = np.zeros((len(lengths), width), dtype=np.uint8)
+    if (lengths == lengths[0]).all():
+        messages[:, : lengths[0]] = data.reshape(len(lengths), lengths[0])
+    else:
+        messages[np.arange(width) < lengths[:, None]] = data
+    padded = lengths != TAG_BYTES * blocks
+    messages[padded, lengths[padded]] = 0x80
+    # One block at a time is what chaining over many messages at once needs.
+    encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
+    whole = _doubled(encryptor.update(bytes(TAG_BYTES)))
+    ends = np.stack([np.frombuffer(subkey, dtype=np.uint8) for subkey in (whole, _doubled(whole))])
+    by_block = messages.reshape(len(lengths), -1, TAG_BYTES)
+    by_block[np.arange(len(lengths)), blocks - 1] ^= ends[padded.astype(np.int64)]
+    if by_block.shape[1] == 1:
+        return np.frombuffer(encryptor.update(messages.tobytes()), dtype=np.uint8).reshape(-1, TAG_BYTES)
+    state = np.zeros((len(lengths), TAG_BYTES), dtype=np.uint8)
+    for number in range(by_block.shape[1]):
+        going = np.flatnonzero(blocks > number)
+        mixed = encryptor.update((state[going] ^ by_block[going, number]).tobytes())
+        state[going] = np.frombuffer(mixed, dtype=np.uint8).reshape(-1, TAG_BYTES)
+    return state
+
+
+def _doubled(block: bytes) -> bytes:
+    """Twice a number of GF(2¹²⁸): how RFC 4493 makes its subkeys."""
+    value = int.from_bytes(block, "big") << 1
+    return ((value ^ 0x87 if value >> 128 else value) & ((1 << 128) - 1)).to_bytes(TAG_BYTES, "big")

@@ -1,0 +1,293 @@
+"""A look before a release: what would go out, at what price, and everything that keeps it from going out."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from typing import Any
+
+from targetdp._core import down, up
+from targetdp.mechanisms import DROWNED
+from targetdp.release._certificate._caveats import format_guarantee
+from targetdp.release._certificate._certificate import noise_length
+from targetdp.release._engine._base import Engine, Inspection
+from targetdp.release._ledger._book import Ledger
+from targetdp.release._ledger._spending import Spending, over_limit
+from targetdp.release._prepare import Prepared, Problem
+from targetdp.release._terms import ReleaseTerms, make_terms
+from targetdp.release._weights_words import in_words, singled_out
+
+MANY_CLIPPED = 0.5
+"""Share of rows that are clipped from which on the scales look wrong."""
+LARGE_DELTA = 0.01
+_STEPS = 12
+
+
+class Refused(ValueError):  # noqa: N818 (it is what happened, and reads as such)
+    """A release cannot be made; everything that keeps it from being made."""
+
+    def __init__(self, look: "Look") -> None:
+        self.look = look
+        count = len(look.problems)
+        listed = "\n".join(f"  - {problem}" for problem in look.problems)
+        reply = f"\n{look.reply}" if look.reply else ""
+        super().__init__(
+            f"{count} thing{'s keep' if count > 1 else ' keeps'} this release from being made:\n{listed}{reply}"
+            "\nnothing was charged and nothing was published"
+        )
+
+
+@dataclass(frozen=True)
+class Look:
+    """Everything that is known before anything is drawn. It is for the data holder's eyes.
+
+    ``terms`` and ``spending`` are None where a problem leaves nothing to work them out for; ``goes_on`` is
+    the release of an earlier run that this one would finish, at no further cost.
+    """
+
+    prepared: Prepared
+    inspection: Inspection
+    terms: ReleaseTerms | None
+    spending: Spending | None
+    problems: tuple[Problem, ...]
+    goes_on: str | None = None
+    freed: tuple[str, ...] = field(default=())
+
+    @property
+    def clipped(self) -> float | None:
+        """The share of rows that are longer than 1 and will be clipped, where scales are known already."""
+        count = self.inspection.clipped
+        return None if count is None or not self.inspection.rows else count / self.inspection.rows
+
+    @cached_property
+    def largest_epsilon(self) -> float | None:
+        """The largest ε that still fits, for this B and δ and these people; None if none does."""
+        if self.spending is None:
+            return None
+        low, high = 0.0, self.prepared.policy.release.epsilon
+        if self._fits(high):
+            return high
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._fits(middle) else (low, middle)
+        return low or None
+
+    def _fits(self, epsilon: float) -> bool:
+        try:
+            terms = make_terms(self.prepared, max(1, self.inspection.rows), epsilon=epsilon)
+        except (ValueError, OverflowError):
+            return False
+        return self.spending is not None and self.spending.with_charge(terms.charge)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the data holder should think about before it goes out."""
+        return tuple(self._warnings())
+
+    def _warnings(self) -> Iterator[str]:
+        p, terms = self.prepared, self.terms
+        if p.public:
+            yield f"passed on as they are, NOT protected: {', '.join(p.public)}"
+        if not p.policy.id.pseudonyms:
+            yield "ids go out in clear: whoever gets the table knows whose row is whose"
+        if self.clipped is not None and self.clipped > MANY_CLIPPED:
+            yield (
+                f"{self.clipped:.1%} of rows are longer than 1 and would be clipped: the scales are too "
+                "small for these people; widen them (targetdp scales … --fit 0.9 on public data)"
+            )
+        if p.weights is not None:
+            for name, share in singled_out(p.features, p.weights).items():
+                yield (
+                    f"the scores are nearly the column {name!r} ({share:.0%}): whoever "
+                    "gets them learns nearly that column of everybody, with noise"
+                )
+        if terms is None:
+            return
+        length = noise_length(terms.law)
+        if length > DROWNED:
+            fewer = (
+                "release fewer columns, or learn on a private sample first and release a score"
+                if p.weights is None else "ask for fewer scores, or a larger ε"
+            )  # fmt: skip
+            yield (
+                f"the noise on a row has length {length:.2g}, and rows at most 1: it drowns any one person's "
+                f"signal; {fewer}"
+            )
+        if terms.scales is not None and terms.scales.warning is not None:
+            yield terms.scales.warning
+        if terms.guarantee.delta > LARGE_DELTA:
+            yield (
+                f"δ = {terms.guarantee.delta:.2g} is large: in that share of cases the promise may fail for "
+                "a person altogether; 1/(rows + 1) or less is usual"
+            )
+
+    @property
+    def lines(self) -> list[str]:
+        """All of it in words, line by line."""
+        p, rows = self.prepared, self.inspection.rows
+        request = p.request
+        count, one = len(p.released), "column" if p.weights is None else "score"
+        what = f"{count} {one}{'s' if count > 1 else ''}"
+        asked = [f"asked for by {request.asked_by}" if request.asked_by else "asked for at this desk"]
+        asked += [f"for {request.program}"] if request.program else []
+        asked += [f"because “{request.why}”"] if request.why else []
+        if p.signer is not None:
+            asked.append(f"signed by {p.policy.requests.name_of(p.signer) or 'a key without a name here'}")
+        lines = [
+            f"desk {p.policy.name} ({p.desk.path})",
+            ", ".join(asked),
+            f"what goes out: {what} about {rows:,} people ({', '.join(p.released[:12])}"
+            f"{', …' if len(p.released) > 12 else ''}), "
+            + ("under pseudonyms" if p.policy.id.pseudonyms else "under their ids")
+            + (f"; {self.inspection.left_out:,} people are left out" if p.left_out_releases else ""),
+        ]
+        if p.weights is not None:
+            made_of = (
+                f"{name}: {in_words(p.features, row)}"
+                for name, row in zip(p.released, p.weights, strict=True)
+            )
+            lines.append(f"the scores are made of: {'; '.join(made_of)} (shares of the squared weights)")
+        if self.terms is not None:
+            lines += self._promise(self.terms)
+        if self.clipped is not None:
+            lines.append(f"for you only: {self.clipped:.1%} of rows are longer than 1 and will be clipped")
+        elif p.estimated:
+            lines.append(
+                "how many rows are clipped is known when the scales are drawn, and that is with the release"
+            )
+        lines += self._budget()
+        if self.goes_on is not None:
+            lines.append(
+                f"release {self.goes_on[:12]} was begun and not finished: this run finishes it with the same "
+                "noise, and charges nothing more"
+            )
+        return lines
+
+    def _promise(self, terms: ReleaseTerms) -> list[str]:
+        length = noise_length(terms.law)
+        lines = [
+            f"what is promised: {format_guarantee(terms.guarantee)}, on {len(terms.conditions)} conditions",
+            f"noise: {terms.name}, length {length:.2g} on a row (rows have length at most 1); {terms.why}",
+        ]
+        if terms.scales is not None:
+            lines.append(
+                f"of this, ε = {up(terms.scales.epsilon, 4)} pays for the scales of "
+                f"{len(self.prepared.estimated)} columns, which later releases reuse"
+            )
+        return lines
+
+    def _budget(self) -> list[str]:
+        s = self.spending
+        if s is None:
+            return []
+        lines = [
+            f"budget of those who have spent most: ε = {_up(s.spent)} before, {_up(s.total)} after, limit "
+            f"{s.limit.epsilon:g} (at distance {s.limit.B:g} and δ = {s.limit.delta:.3g})"
+        ]
+        if (largest := self.largest_epsilon) is not None:
+            lines.append(f"largest ε that fits, at this B and δ: {float(down(largest, 3)):g}")
+        if s.known:
+            listed = ", ".join(f"{count:,} in {release[:12]}" for release, count in s.known.items())
+            lines.append(f"of these people the ledger knows: {listed}")
+        return lines
+
+    @property
+    def reply(self) -> str:
+        """What may be told the official whose request is refused: what would be accepted."""
+        if not self.prepared.policy.requests.tell or all(p.whose != "official" for p in self.problems):
+            return ""
+        policy, parts = self.prepared.policy, []
+        parts.append(f"columns among {', '.join(policy.columns.release[:20])}")
+        largest = self.largest_epsilon
+        most = policy.release.epsilon if largest is None else min(largest, policy.release.epsilon)
+        parts.append(f"B = {self.prepared.request.B:g} with ε up to {float(down(most, 3)):g}")
+        parts.append(f"δ up to {policy.release.delta:g}, or none given")
+        if policy.requests.accept == "signed":
+            parts.append("signed with a key that the desk knows")
+        return f"you may tell who asked: this desk would accept {'; '.join(parts)}"
+
+    def record(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        s, terms = self.spending, self.terms
+        return {
+            "desk": self.prepared.policy.name,
+            "people": self.inspection.rows,
+            "left_out": self.inspection.left_out,
+            "released": list(self.prepared.released),
+            "guarantee": None if terms is None else {
+                "B": terms.guarantee.B, "epsilon": terms.guarantee.epsilon, "delta": terms.guarantee.delta,
+            },
+            "mechanism": None if terms is None else terms.name,
+            "noise_length": None if terms is None else noise_length(terms.law),
+            "conditions": [] if terms is None else list(terms.conditions),
+            "clipped_for_the_data_holder_only": self.clipped,
+            "budget": None if s is None else {
+                "spent": _finite(s.spent), "total": _finite(s.total), "limit": s.limit.epsilon,
+                "B": s.limit.B, "delta": s.limit.delta, "largest_epsilon": self.largest_epsilon,
+                "known": s.known,
+            },
+            "goes_on_with": self.goes_on,
+            "warnings": list(self.warnings),
+            "problems": [{"what": p.what, "remedy": p.remedy, "whose": p.whose} for p in self.problems],
+        }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        items = [
+            *self.lines,
+            *(f"warning: {w}" for w in self.warnings),
+            *(f"problem: {p}" for p in self.problems),
+        ]
+        return "<ul>" + "".join(f"<li>{escape(str(item))}</li>" for item in items) + "</ul>"
+
+
+def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Ledger) -> Look:
+    """Put together what is known, and all that is wrong."""
+    problems = [*prepared.problems, *_of_rows(prepared, engine, inspection)]
+    terms = spending = None
+    if inspection.rows and prepared.features:
+        try:
+            terms = make_terms(prepared, inspection.rows)
+        except ValueError as error:
+            problems.append(Problem("no noise keeps this promise here", str(error), "official"))
+        if terms is not None:
+            limit = prepared.policy.limit.value()
+            spending = ledger.measure(limit, inspection.people, terms.charge)
+            if not spending.fits:
+                remedy = "ask for a smaller ε, or leave out people who are in earlier releases"
+                problems.append(
+                    Problem(f"the limit would be passed ({over_limit(spending)})", remedy, "official")
+                )
+    return Look(prepared, inspection, terms, spending, tuple(problems))
+
+
+def _of_rows(prepared: Prepared, engine: Engine, inspection: Inspection) -> Iterator[Problem]:
+    """What is wrong with the rows themselves."""
+    if not inspection.rows:
+        why = "all its people are left out" if inspection.left_out else f"{engine.place} has no rows"
+        yield Problem(why, "there is nothing to release")
+        return
+    numbered = engine.numbered and not prepared.left_out_releases
+    if lines := inspection.tally.lines(rows_are_numbered=numbered):
+        yield Problem(lines[0].removesuffix(":"), "\n".join(["", *(f"  {line}" for line in lines[1:])]))
+    if inspection.repeated:
+        yield Problem(
+            f"id column {prepared.names.column!r} has duplicated values: {inspection.repeated:,} rows repeat "
+            "an id, in the spelling of policy.toml",
+            "one row per person; merge or drop the others",
+        )
+    ends = zip(prepared.features, inspection.lowest.tolist(), inspection.highest.tolist(), strict=True)
+    constant = [name for name, low, high in ends if low == high]
+    if constant and not inspection.tally.counts:
+        yield Problem(
+            f"constant columns: {', '.join(constant[:8])}{' …' if len(constant) > 8 else ''}",
+            "leave them out; the same value in every row tells nothing and costs the others noise",
+        )
+
+
+def _up(epsilon: float) -> str:
+    return "without bound" if math.isinf(epsilon) else up(epsilon, 4)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

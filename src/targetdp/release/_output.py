@@ -1,0 +1,206 @@
+"""Where a release goes: files that appear in one step, or a table in memory that is handed back."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from targetdp.release._certificate._certificate import Certificate, Output
+from targetdp.release._certificate._contents import arrow_of, frame_hash, output_of
+from targetdp.release._engine._base import RowWriter
+from targetdp.release._staging import Staging
+from targetdp.table import Format, Sink, Source, format_of, refuse_formulas
+
+Settle = Callable[[dict[str, Any]], None]
+"""Tells a ledger what a journal says."""
+
+
+class Publisher(Protocol):
+    """Where a release goes, and how it becomes visible."""
+
+    path: Path | None
+    """The output's name; None for a table in memory."""
+    folder: Path | None
+    """Where an engine may keep what is not finished."""
+
+    @property
+    def place(self) -> str:
+        """What the ledger remembers of where it went."""
+
+    @property
+    def published(self) -> bool:
+        """Whether it can be read, whole."""
+
+    @property
+    def visible(self) -> bool:
+        """Whether anything of it can be read."""
+
+    @property
+    def frame(self) -> Any:
+        """The private table, of the kind that was given; None for files."""
+
+    def begin(self, settle: Settle) -> None:
+        """Finish or undo what an earlier run left, and refuse an output that is taken."""
+
+    def accept(self, schema: pa.Schema) -> None:
+        """Refuse columns that this kind of output cannot hold."""
+
+    def sink(self, schema: pa.Schema) -> AbstractContextManager[RowWriter]:
+        """Where rows are written, out of sight."""
+
+    def written(self, sink: Any) -> Output:
+        """What was written, once all of it is."""
+
+    def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
+        """Make it visible, whole. The journal is for a run that must finish what this one began."""
+
+    def settle(self, settle: Settle) -> None:
+        """Tell the ledger of what could be read, though not all of it."""
+
+
+@contextmanager
+def open_output(table: Any, output: str | Path | None, desk: Path, *, force: bool) -> Iterator[Publisher]:
+    """The place of a release: files, or a table in memory where no name is given."""
+    given = table.path if isinstance(table, Source) else table
+    if output is None:
+        if isinstance(given, str | Path) or type(table).__module__.startswith("pyspark."):
+            raise ValueError("output must be given: where the released files go")
+        yield _Frame(table)
+        return
+    place = Path(output)
+    if isinstance(given, str | Path):
+        _must_differ("input", Path(given), place)
+    _must_differ("desk", desk, place)
+    with Staging(place, force=force) as staging:
+        yield _Files(staging)
+
+
+def _must_differ(what: str, source: Path, output: Path) -> None:
+    here, there = source.resolve(), output.resolve()
+    if here == there or here in there.parents or there in here.parents:
+        raise ValueError(f"output {output} and {what} {source} overlap: choose an output elsewhere")
+
+
+class _Files:
+    """Files that appear in one step, with their certificate."""
+
+    frame = None
+
+    def __init__(self, staging: Staging) -> None:
+        self._staging = staging
+        self.path: Path | None = staging.output
+        self.folder: Path | None = staging.folder
+        self._kind, self._parts = _shape(staging.output)
+
+    @property
+    def place(self) -> str:
+        """See `Publisher`."""
+        return self._staging.place
+
+    @property
+    def published(self) -> bool:
+        """See `Publisher`."""
+        return self._staging.published
+
+    @property
+    def visible(self) -> bool:
+        """See `Publisher`."""
+        return self._staging.visible
+
+    def begin(self, settle: Settle) -> None:
+        """See `Publisher`."""
+        self._staging.begin(settle)
+
+    def accept(self, schema: pa.Schema) -> None:
+        """See `Publisher`."""
+        if self._kind == "csv":
+            nested = [field for field in schema if pa.types.is_nested(field.type)]
+            if nested:
+                raise ValueError(
+                    f"public column {nested[0].name!r} has type {nested[0].type}, which a CSV cannot hold: "
+                    "use Parquet"
+                )
+            refuse_formulas(schema.names)
+
+    @contextmanager
+    def sink(self, schema: pa.Schema) -> Iterator[Sink]:
+        """See `Publisher`."""
+        with Sink(
+            self._staging.table, self._kind, schema, ids=schema.names[0], parts=self._parts
+        ) as sink:  # fmt: skip
+            yield sink
+
+    def written(self, sink: Any) -> Output:
+        """See `Publisher`."""
+        return output_of(self._kind, sink.finish(), None if self._parts else self._staging.output.name)
+
+    def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
+        """See `Publisher`."""
+        self._staging.publish(certificate, journal)
+
+    def settle(self, settle: Settle) -> None:
+        """See `Publisher`."""
+        self._staging.settle(settle)
+
+
+def _shape(output: Path) -> tuple[Format, bool]:
+    """The format of the output, and whether it is a directory of parts."""
+    if output.name.lower().endswith(".gz"):
+        raise ValueError(f"output {output} is compressed text, which is not written: use .csv or .parquet")
+    kind = format_of(output)
+    if kind is None and output.suffix:
+        raise ValueError(
+            f"output {output} has no known suffix: use .parquet, .csv, or no suffix for a directory"
+        )
+    return (kind or "parquet"), kind is None
+
+
+class _Frame:
+    """A table in memory: publishing is returning, and nothing is visible before."""
+
+    path: Path | None = None
+    folder: Path | None = None
+    place = "a table in memory"
+    published = visible = False
+
+    def __init__(self, table: Any) -> None:
+        self._back = arrow_of(table)[1]
+        self._tables: list[pa.Table] = []
+        self._schema: pa.Schema | None = None
+
+    def begin(self, settle: Settle) -> None:
+        """Nothing to do."""
+
+    def accept(self, schema: pa.Schema) -> None:
+        """Every column fits."""
+        self._schema = schema
+
+    @contextmanager
+    def sink(self, schema: pa.Schema) -> Iterator["_Frame"]:  # noqa: ARG002 (rows bring theirs)
+        """See `Publisher`."""
+        self._tables = []
+        yield self
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows."""
+        self._tables.append(table)
+
+    def written(self, sink: Any) -> Output:  # noqa: ARG002 (it is this object)
+        """See `Publisher`."""
+        private = pa.concat_tables(self._tables)
+        names = [field.name for field in private.schema if field.type == pa.float64() and not field.nullable]
+        digest = frame_hash(private, private.schema.names[0], names)
+        return Output(format="frame", files=(), sha256=digest)
+
+    @property
+    def frame(self) -> Any:
+        """The private table, of the kind that was given."""
+        return self._back(pa.concat_tables(self._tables))
+
+    def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
+        """Nothing to do."""
+
+    def settle(self, settle: Settle) -> None:
+        """Nothing to do: nobody could read it."""

@@ -1,0 +1,242 @@
+"""The policy: what the data holder allows to go out, and under which limit. Nobody else writes it."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from targetdp._core import check
+from targetdp._files import StrictModel, canonical, explain, read_toml
+from targetdp.guarantee import Guarantee
+from targetdp.normalization import Bounds
+from targetdp.release._ids import Spelling
+from targetdp.release._keys import fingerprint_of
+
+LONGEST_NAME, LONGEST_REASON = 60, 500
+ALL = "all"
+"""In [gaps]: every column that has no line of its own."""
+
+
+def plain_name(value: str) -> str:
+    """Names stand on signed pages: they are names, and cannot be sentences."""
+    return check.plain_name("name", value, longest=LONGEST_NAME)
+
+
+def _reason(value: str) -> str:
+    return check.text("reason", value, longest=LONGEST_REASON)
+
+
+def _numbers(value: Any) -> Any:
+    """Numbers are checked where all numbers are; pydantic would take text or a truth value for one."""
+    return check.number("value", value)
+
+
+Name = Annotated[str, BeforeValidator(plain_name)]
+Reason = Annotated[str, BeforeValidator(_reason)]
+Number = Annotated[float, BeforeValidator(_numbers)]
+Distance = Annotated[Number, Field(gt=0, le=2)]
+Epsilon = Annotated[Number, Field(gt=0)]
+Delta = Annotated[Number, Field(gt=0, lt=1)]
+
+
+class IdPolicy(StrictModel):
+    """How people are identified."""
+
+    column: str = Field(min_length=1, description="the column that identifies a person; one row per person")
+    pseudonyms: bool = Field(True, description="whether keyed hashes go out in place of ids")
+    spelling: Spelling = Spelling()
+
+
+class ColumnPolicy(StrictModel):
+    """Which columns may go out."""
+
+    release: tuple[str, ...] = Field(min_length=1, description="columns that may be released with noise")
+    public: dict[str, Reason] = Field(
+        default_factory=dict,
+        description="columns that are public, each with the reason why: passed on as they are",
+    )
+
+
+class ScalesPolicy(StrictModel):
+    """Where the centers and scales of columns come from."""
+
+    source: Literal["public", "private"] = Field(
+        "private", description="public: the desk's scales.toml; private: estimated once, and paid for"
+    )
+    reason: Reason | None = Field(None, description="why scales that are called public are public")
+    share: Annotated[Number, Field(gt=0, lt=1)] = Field(
+        0.1, description="of the ε of the release that estimates private scales"
+    )
+    bounds: dict[str, tuple[Number, Number]] = Field(
+        default_factory=dict, description="lowest and highest possible value of each column, for private ones"
+    )
+
+
+class LimitPolicy(StrictModel):
+    """What all releases together may cost one person."""
+
+    B: Distance
+    epsilon: Epsilon
+    delta: Delta
+
+    def value(self) -> Guarantee:
+        """The limit as a guarantee."""
+        return Guarantee(self.B, self.epsilon, self.delta)
+
+
+class ReleasePolicy(StrictModel):
+    """What one release may ask for at most."""
+
+    epsilon: Epsilon
+    delta: Delta
+
+
+class PlannedRelease(StrictModel):
+    """A kind of release that is planned, and how many times."""
+
+    release: Literal["rows", "scores"]
+    B: Distance
+    epsilon: Epsilon
+    delta: Delta
+    times: Annotated[int, Field(ge=1, strict=True)] = 1
+
+
+class RequestsPolicy(StrictModel):
+    """Whose requests are answered."""
+
+    accept: Literal["any", "signed"] = Field(
+        "any", description="any: after you have looked at it; signed: only by one of the keys"
+    )
+    keys: dict[Name, str] = Field(
+        default_factory=dict, description="public keys of officials, by their names"
+    )
+    tell: bool = Field(True, description="whether an official may be told what would be accepted")
+
+    @model_validator(mode="after")
+    def _has_keys(self) -> "RequestsPolicy":
+        for key in self.keys.values():
+            fingerprint_of(key)
+        if self.accept == "signed" and not self.keys:
+            raise ValueError('accept = "signed" needs keys: name at least one in [requests.keys]')
+        return self
+
+    def name_of(self, key: str) -> str | None:
+        """The name under which a key is pinned."""
+        return next((name for name, own in self.keys.items() if own == key), None)
+
+
+class Policy(StrictModel):
+    """What a data holder allows.
+
+    Args:
+        name: What the desk is called, wherever something goes out.
+        id: How people are identified.
+        columns: Which columns may go out.
+        gaps: Declared constants for missing values, by column.
+        scales: Where centers and scales of columns come from.
+        limit: What all releases together may cost one person.
+        release: What one release may ask for at most.
+        plan: Releases that are planned; without one, any within the limit.
+        requests: Whose requests are answered.
+        reason: Why the policy was last changed.
+    """
+
+    model_config = ConfigDict(title="targetdp policy")
+
+    name: Name
+    id: IdPolicy
+    columns: ColumnPolicy
+    gaps: dict[str, Number] = Field(
+        default_factory=dict, description="declared constants for missing values, by column, or for all"
+    )
+    scales: ScalesPolicy = ScalesPolicy()
+    limit: LimitPolicy
+    release: ReleasePolicy
+    plan: tuple[PlannedRelease, ...] = ()
+    requests: RequestsPolicy = RequestsPolicy()
+    reason: Reason | None = Field(None, description="why the policy was last loosened")
+
+    @field_validator("columns")
+    @classmethod
+    def _differ(cls, columns: ColumnPolicy) -> ColumnPolicy:
+        twice = check.twice([*columns.release, *columns.public])
+        if twice:
+            raise ValueError(f"column {twice[0]!r} is named twice: it is released with noise, or public")
+        return columns
+
+    @model_validator(mode="after")
+    def _agree(self) -> "Policy":
+        known = {self.id.column, *self.columns.release, *self.columns.public}
+        if self.id.column in {*self.columns.release, *self.columns.public}:
+            raise ValueError(f"column {self.id.column!r} identifies people: it cannot be released as another")
+        for place, names in (("gaps", set(self.gaps) - {ALL}), ("scales.bounds", set(self.scales.bounds))):
+            if unknown := sorted(names - known):
+                raise ValueError(f"{place} names {unknown[0]!r}, which is not among the columns")
+        if self.scales.source == "public" and self.scales.reason is None:
+            raise ValueError('scales.source = "public" needs scales.reason: why these scales are public')
+        for name, (low, high) in self.scales.bounds.items():
+            if not low < high:
+                raise ValueError(f"scales.bounds: {name} = [{low:g}, {high:g}]: give the lower bound first")
+        return self
+
+    @property
+    def sha256(self) -> str:
+        """Of everything that the policy says, comments apart."""
+        return hashlib.sha256(canonical(self.model_dump(mode="json")).encode()).hexdigest()
+
+    def fill(self, features: Sequence[str]) -> dict[str, float]:
+        """What stands for a missing value of each feature that may have one."""
+        found = {name: self.gaps.get(name, self.gaps.get(ALL)) for name in features}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def bounds_of(self, features: Sequence[str]) -> Bounds:
+        """The bounds of some features, which all have them."""
+        ends = np.array([self.scales.bounds[name] for name in features])
+        return Bounds(ends[:, 0], ends[:, 1])
+
+
+def read_policy(path: Path) -> Policy:
+    """The policy of a desk, or a ValueError that says everything that is wrong with it."""
+    given = read_toml(path, "policy")
+    try:
+        return Policy.model_validate(given)
+    except ValidationError as error:
+        raise ValueError(f"policy {path}: {explain(error, Policy)}") from error
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any], place: str = "") -> dict[str, list[Any]]:
+    """What differs between two policies as plain data: by place, what stood there and what stands there."""
+    found: dict[str, list[Any]] = {}
+    for name in sorted({*before, *after}):
+        one, other, here = before.get(name), after.get(name), f"{place}{name}"
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            found |= changes(one, other, f"{here}.")
+        elif one != other:
+            found[here] = [one, other]
+    return found
+
+
+def loosened(before: Policy, after: Policy) -> list[str]:
+    """In which ways a policy allows more than the one before it."""
+    found = []
+    old, new = before.limit, after.limit
+    if new.epsilon > old.epsilon or new.delta > old.delta or new.B < old.B:
+        found.append(f"the limit was {old.value()} and becomes {new.value()}")
+    if after.release.epsilon > before.release.epsilon or after.release.delta > before.release.delta:
+        found.append("one release may ask for more")
+    if before.id.pseudonyms and not after.id.pseudonyms:
+        found.append("ids go out in clear")
+    if before.id.column != after.id.column or before.id.spelling != after.id.spelling:
+        found.append("people are identified in another way, so that the ledger may not know them again")
+    if more := sorted(set(after.columns.public) - set(before.columns.public)):
+        found.append(f"{', '.join(more)} goes out as it is")
+    if before.scales.source != after.scales.source or before.scales.bounds != after.scales.bounds:
+        found.append("columns are scaled in another way")
+    if before.plan and before.plan != after.plan:
+        found.append("the plan of releases is another one")
+    if before.requests.accept == "signed" and before.requests != after.requests:
+        found.append("other requests are answered")
+    return found

@@ -1,0 +1,317 @@
+"""What a request means at a desk: everything about a release that is settled without looking at a row."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Literal
+
+import numpy as np
+
+from targetdp._core import Floats, Words
+from targetdp._files import toml_key
+from targetdp.normalization import Bounds, ColumnScales
+from targetdp.release._desk import Desk
+from targetdp.release._ids import Names
+from targetdp.release._ledger._book import Ledger
+from targetdp.release._ledger._spending import History
+from targetdp.release._policy import PlannedRelease, Policy
+from targetdp.release._request import Request, scores_must_differ
+
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a release cannot be made, and what to do about it.
+
+    ``whose`` says who can mend it: the official who asks, or the data holder.
+    """
+
+    what: str
+    remedy: str
+    whose: Literal["official", "holder"] = "holder"
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.remedy}"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What an engine does to each row. It can be sent to workers; its keys are not shown when printed."""
+
+    names: Names
+    features: tuple[str, ...]
+    released: tuple[str, ...]
+    public: tuple[str, ...]
+    gaps: dict[str, float]
+    left_out: Words = field(repr=False)
+    estimated: tuple[int, ...]
+    """Places of the features whose scales this release estimates."""
+    bounds: Bounds | None
+    """Of these features."""
+    scales: ColumnScales | None
+    """Where all are known before anything is drawn."""
+
+    @property
+    def id(self) -> str:
+        """The column that identifies a person."""
+        return self.names.column
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are read."""
+        return [self.id, *self.features, *self.public]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request under a policy. ``problems`` say what keeps it from being a release."""
+
+    desk: Desk
+    policy: Policy
+    policy_version: int
+    request: Request
+    signer: str | None
+    engine: str
+    names: Names
+    features: tuple[str, ...]
+    weights: Floats | None = field(repr=False)
+    gaps: dict[str, float]
+    public: dict[str, str]
+    """Columns that are passed on, each with the reason why it is public."""
+    known_scales: dict[str, tuple[float, float]]
+    scales_from: str | None
+    """The release that estimated the scales which are known."""
+    left_out: Words = field(repr=False)
+    left_out_releases: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """Names of the columns that come out with noise: the scores, or the features."""
+        return self.request.scores if self.weights is not None else self.features
+
+    @property
+    def estimated(self) -> tuple[str, ...]:
+        """Features whose scales this release estimates, and pays for."""
+        return tuple(name for name in self.features if name not in self.known_scales)
+
+    @property
+    def scales_source(self) -> Literal["declared", "private", "earlier"]:
+        """Where the column scales come from."""
+        if self.policy.scales.source == "public":
+            return "declared"
+        return "private" if self.estimated else "earlier"
+
+    def recipe(self) -> Recipe:
+        """What an engine needs of it."""
+        estimated = self.estimated
+        known = ColumnScales(*self._arrays(self.known_scales), self.scales_source) if not estimated else None
+        return Recipe(
+            self.names, self.features, self.released, tuple(self.public), self.gaps, self.left_out,
+            tuple(self.features.index(name) for name in estimated),
+            self.policy.bounds_of(estimated) if estimated else None, known,
+        )  # fmt: skip
+
+    def scales_with(self, drawn: ColumnScales) -> ColumnScales:
+        """All scales, once those that were not known have been drawn."""
+        new = zip(drawn.center.tolist(), drawn.scale.tolist(), strict=True)
+        every = self.known_scales | dict(zip(self.estimated, new, strict=True))
+        return ColumnScales(*self._arrays(every), "private", drawn.spent)
+
+    def _arrays(self, scales: dict[str, tuple[float, float]]) -> tuple[Floats, Floats]:
+        both = np.array([scales[name] for name in self.features])
+        return both[:, 0], both[:, 1]
+
+
+def prepare(
+    desk: Desk, ledger: Ledger, request: Request, columns: Sequence[str], place: str, engine: str
+) -> Prepared:
+    """Hold a request against the desk's policy and a table's columns, and settle what follows from them.
+
+    Everything that is wrong is among the result's ``problems``; only what leaves nothing to look at is an
+    error.
+    """
+    policy, history = desk.policy, ledger.history
+    version = history.policy_version + (history.policy != policy)
+    problems: list[Problem] = []
+    if more := desk.loosened_without_reason(history):
+        problems.append(
+            Problem(
+                f"policy.toml allows more than the policy on record: {'; '.join(more)}",
+                'say why, at the top of the file: reason = "…"; it goes on record',
+            )
+        )
+    signer = _signer(request, policy, problems)
+    features = tuple(request.weights or request.features or policy.columns.release)
+    problems += _columns_that_are_not_released(features, policy)
+    public = dict(policy.columns.public)
+    problems += _columns_that_are_not_there((policy.id.column, *features, *public), columns, place)
+    problems += _beyond_the_policy(request, policy, history)
+    if request.scores:
+        try:
+            scores_must_differ(request.scores, (policy.id.column, *features, *public))
+        except ValueError as error:
+            problems.append(Problem(str(error), "ask for it under another name", "official"))
+    allowed = tuple(name for name in features if name in columns and name in policy.columns.release)
+    known, source = _scales(desk, allowed, history, problems)
+    left_out, rows = _left_out(request, ledger, problems)
+    return Prepared(
+        desk=desk, policy=policy, policy_version=version, request=request, signer=signer, engine=engine,
+        names=desk.names(), features=allowed,
+        weights=request.weights_for(allowed) if request.weights is not None else None,
+        gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},
+        known_scales=known, scales_from=source, left_out=left_out, left_out_releases=rows,
+        problems=tuple(problems),
+    )  # fmt: skip
+
+
+def _signer(request: Request, policy: Policy, problems: list[Problem]) -> str | None:
+    """Who signed a request; a request that is not accepted is a problem."""
+    try:
+        key = request.signer
+    except ValueError as error:
+        problems.append(Problem(str(error), "nothing is released to whoever changed it", "official"))
+        return None
+    name = None if key is None else policy.requests.name_of(key)
+    if policy.requests.accept == "signed" and name is None:
+        by = "not signed" if key is None else "signed by nobody whom [requests.keys] names"
+        problems.append(
+            Problem(
+                f"the request is {by}",
+                "whoever asks signs it (targetdp request sign), and you name her key in policy.toml",
+                "official",
+            )
+        )
+    return key
+
+
+def _columns_that_are_not_released(features: Iterable[str], policy: Policy) -> Iterable[Problem]:
+    refused = [name for name in features if name not in policy.columns.release]
+    if refused:
+        yield Problem(
+            f"the policy releases no {_some(refused)}",
+            f"ask for some of {_some(policy.columns.release)}",
+            "official",
+        )
+
+
+def _columns_that_are_not_there(
+    needed: Sequence[str], columns: Sequence[str], place: str
+) -> Iterable[Problem]:
+    missing = [name for name in needed if name not in columns]
+    for name in missing[:_MOST_NAMED]:
+        close = get_close_matches(name, columns, n=1)
+        meant = f"did you mean {close[0]!r}?" if close else f"it has {_some(columns)}"
+        yield Problem(f"{place} has no column {name!r}", f"{meant} Correct the table, or policy.toml")
+    if len(missing) > _MOST_NAMED:
+        yield Problem(f"and {len(missing) - _MOST_NAMED:,} more columns are missing", "see policy.toml")
+
+
+def _beyond_the_policy(request: Request, policy: Policy, history: History) -> Iterable[Problem]:
+    """What one release asks for too much of."""
+    most = policy.release
+    if request.epsilon > most.epsilon:
+        yield Problem(
+            f"epsilon = {request.epsilon:g} is more than one release may have",
+            f"ask for at most {most.epsilon:g}", "official",
+        )  # fmt: skip
+    if request.delta is not None and request.delta > most.delta:
+        yield Problem(
+            f"delta = {request.delta:g} is more than one release may have",
+            f"ask for at most {most.delta:g}, or leave it out", "official",
+        )  # fmt: skip
+    if policy.plan and planned(request, policy, history) is None:
+        lines = "; ".join(
+            f"{p.release} at B = {p.B:g}, ε = {p.epsilon:g}, δ = {p.delta:g}, {left} of {p.times} left"
+            for p, left in left_of_plan(policy, history)
+        )
+        yield Problem("the release is not in the plan", f"the plan has {lines}", "official")
+
+
+def planned(request: Request, policy: Policy, history: History) -> int | None:
+    """The line of the plan that a request fits, and that is not used up."""
+    for place, (line, left) in enumerate(left_of_plan(policy, history)):
+        delta = request.delta if request.delta is not None else min(line.delta, policy.release.delta)
+        if (
+            left
+            and line.release == request.release
+            and request.B >= line.B
+            and request.epsilon <= line.epsilon
+            and delta <= line.delta
+        ):
+            return place
+    return None
+
+
+def left_of_plan(policy: Policy, history: History) -> list[tuple[PlannedRelease, int]]:
+    """The lines of the plan, and how many releases of each are left."""
+    used = [row.title.get("planned") for row in history.counted]
+    return [(line, max(0, line.times - used.count(place))) for place, line in enumerate(policy.plan)]
+
+
+def _scales(
+    desk: Desk, features: tuple[str, ...], history: History, problems: list[Problem]
+) -> tuple[dict[str, tuple[float, float]], str | None]:
+    """The scales that are known before anything is drawn, and which release they come from."""
+    policy = desk.policy
+    if policy.scales.source == "public":
+        try:
+            scales = desk.public_scales(features) if features else None
+        except ValueError as error:
+            problems.append(Problem(str(error), "see scales.toml at the desk"))
+            scales = None
+        if scales is None:
+            return dict.fromkeys(features, (0.0, 1.0)), None
+        both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
+        return dict(zip(features, both, strict=True)), None
+    bounds, earlier = policy.scales.bounds, history.scales()
+    known = {
+        name: (earlier[name]["center"], earlier[name]["scale"])
+        for name in features
+        if name in earlier and (name not in bounds or list(bounds[name]) == list(earlier[name]["bounds"]))
+    }
+    unbounded = [name for name in features if name not in known and name not in bounds]
+    if unbounded:
+        first = "\n".join(f"      {toml_key(name)} = [LOWEST, HIGHEST]" for name in unbounded[:_MOST_NAMED])
+        more = len(unbounded) - _MOST_NAMED
+        problems.append(
+            Problem(
+                f"{len(unbounded)} column{'s have' if len(unbounded) > 1 else ' has'} no public bounds, "
+                "which private scales need",
+                "say in policy.toml what is possible at all, from the nature of the quantity and not from "
+                f"the table:\n      [scales.bounds]\n{first}"
+                + (f"\n      … and {more:,} more" if more > 0 else ""),
+            )
+        )
+        known |= dict.fromkeys(unbounded, (0.0, 1.0))  # so that the rest can be looked at
+    return known, next((str(earlier[name]["release"]) for name in known if name in earlier), None)
+
+
+def _left_out(request: Request, ledger: Ledger, problems: list[Problem]) -> tuple[Words, tuple[str, ...]]:
+    """The tags of people whom a request leaves out: those of releases that are published."""
+    found: list[Words] = []
+    releases: list[str] = []
+    for prefix in request.leave_out:
+        try:
+            row = ledger.history.find(prefix)
+        except ValueError as error:
+            problems.append(Problem(str(error), "leave out the people of a release of this desk", "official"))
+            continue
+        if row.state != "published":
+            problems.append(
+                Problem(
+                    f"release {row.release[:12]} is not published", "its people can be left out once it is",
+                    "official",
+                )
+            )  # fmt: skip
+            continue
+        found.append(ledger.people_of(row))
+        releases.append(row.release)
+    nobody = np.empty(0, dtype=np.uint64)
+    return (np.unique(np.concatenate(found)) if found else nobody), tuple(releases)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")

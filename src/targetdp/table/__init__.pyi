@@ -7,6 +7,7 @@ from targetdp.table._problems import problem_lines as problem_lines
 from targetdp.table._profile import Column as Column
 from targetdp.table._profile import TableProfile as TableProfile
 from targetdp.table._profile import first_named as first_named
+from targetdp.table._profile import guess_id as guess_id
 from targetdp.table._profile import profile_table as profile_table
 from targetdp.table._rows import PeopleRows as PeopleRows
 from targetdp.table._rows import check_columns as check_columns

@@ -157,7 +157,7 @@ def test_refused_with_the_reason(folder: Path) -> None:
     refused("has 2 rows whose id occurs before", write_parquet(folder / "twice.parquet", twice))
     refused("share no column but the id", write_parquet(folder / "ids.parquet", whole.select(["name"])))
     nan = whole.set_column(1, "calls", [[None, *whole["calls"].to_pylist()[1:]]])
-    refused(r"nan.parquet: column 'calls' has 1 missing", write_parquet(folder / "nan.parquet", nan))
+    refused(r"nan.parquet:\n.*\n  calls  1 gap, in row 1", write_parquet(folder / "nan.parquet", nan))
     refused("has no rows", write_parquet(folder / "none.parquet", whole.slice(0, 0)))
     refused("does not exist", folder / "nothing.parquet")
     refused("holdout is given twice", write_parquet(folder / "a.parquet", whole.slice(0, 9)),

@@ -162,11 +162,13 @@ class Case:
 
 
 CASES = {
-    "column … has … missing values (first in row …)": Case(of_table("texts", lambda x: [None, None, *x[2:]])),
-    "column … has … infinite values": Case(of_table("texts", lambda x: [np.inf, -np.inf, *x[2:]])),
-    "feature … has …: features must be numbers": Case(
-        of_table("texts", lambda x: [True, *(False for _ in x[1:])])
+    "… columns cannot be released as …: … gaps, in row …": Case(
+        of_table("texts", lambda x: [None, None, *x[2:]])
     ),
+    "… columns cannot be released as …: … infinite values": Case(
+        of_table("texts", lambda x: [np.inf, -np.inf, *x[2:]])
+    ),
+    "… columns cannot be released as …: … text": Case(of_table("topups", lambda x: ["much" for _ in x])),
     "id column … has duplicated values": Case(of_table("name", lambda x: [x[1], *x[1:]])),
     "constant columns among the features": Case(of_table("texts", lambda x: [1.0 for _ in x])),
     "output … exists": Case(exists),

@@ -269,7 +269,7 @@ def test_missing_values_are_filled_with_declared_constants() -> None:
         assert any("declared, not learned" in condition for condition in c.conditions)
     ran = cli("privatize", "in.csv", "x.csv", *ASKED, "--scales", "scales.toml", "--impute", "calls=0")
     assert ran.code == 2
-    assert "'texts' has 1 missing" in words(ran.err)
+    assert "texts 1 gap" in words(ran.err)
     assert "'calls'" not in words(ran.err)
 
 

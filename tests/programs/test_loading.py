@@ -169,7 +169,7 @@ def test_one_amount_for_all(tmp_path: Path) -> None:
         ({}, {"groups": ["region"]}, "groups names 'region'"),
         ({}, {"weights": "w"}, "weights or loans names 'w'"),
         ({}, {"id": "nobody"}, "id names 'nobody'"),
-        ({}, {"features": ["sex"]}, "feature 'sex' has type string: features must be numbers"),
+        ({}, {"features": ["sex"]}, r"column 'sex' has 30 text values \(first in row 1, 2, 3\)"),
         ({"name": ["same"] * 30}, {}, "29 rows have an id that occurs before: one row for each person"),
         (
             {"y": [None] * 30},

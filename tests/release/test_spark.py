@@ -426,15 +426,15 @@ BAD = {
     ),
     "missing": (
         with_values(TABLE, "calls", [None, float("nan"), *CALLS[2:]]),
-        "'calls' has 2 missing values",
+        "calls  2 gaps  ",
     ),
-    "infinite": (with_values(TABLE, "calls", [float("inf"), *CALLS[1:]]), "'calls' has 1 infinite value"),
+    "infinite": (with_values(TABLE, "calls", [float("inf"), *CALLS[1:]]), "calls  1 infinite value  "),
     "no id": (
         with_values(TABLE, "name", [None, "", *TABLE["name"].to_pylist()[2:]]),
-        "2 missing or empty id",
+        "name  2 rows without an id",
     ),
     "constant": (with_values(TABLE, "calls", [1.5] * 120), "constant columns among the features: 'calls'"),
-    "text": (with_values(TABLE, "calls", ["x"] * 120), "feature 'calls' has type string"),
+    "text": (with_values(TABLE, "calls", ["x"] * 120), "calls  text  leave it out"),
     "float id": (with_values(TABLE, "name", CALLS), "id column 'name' has type double"),
     "empty": (TABLE.slice(0, 0), "no rows"),
 }

@@ -1,13 +1,15 @@
 """From a batch to ids and numbers: types that are taken, and counts of what is wrong."""
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from targetdp.table import Tally, check_columns, ids_of, numbers_of
+from targetdp._core import Silent
+from targetdp.table import Tally, check_columns, ids_of, numbers_of, read_people
 
 
 def ids(values: Any, kind: pa.DataType | None = None) -> tuple[list[str], Tally]:
@@ -68,7 +70,9 @@ def test_missing_and_empty_ids_are_counted_with_their_rows(values: list[Any], ki
     places = [i + 101 for i, value in enumerate(values) if value in {None, ""}]
     assert tally.counts == {("missing or empty id", "name"): len(places)}
     assert tally.first["missing or empty id", "name"] == places
-    with pytest.raises(ValueError, match=r"column 'name' has \d missing or empty id .*every row needs an id"):
+    with pytest.raises(
+        ValueError, match=r"  name  \d rows without an id, in row .*  give every row an id, or"
+    ):
         tally.raise_if_any()
 
 
@@ -85,12 +89,66 @@ def test_every_number_type_becomes_a_double() -> None:
     assert not tally.counts
 
 
-@pytest.mark.parametrize(
-    "values", [pa.array(["1", "2"]), pa.array([True, False]), pa.nulls(2), pa.array([b"a", b"b"])]
-)
-def test_what_is_no_number_is_refused_with_name_type_and_remedy(values: pa.Array) -> None:
-    with pytest.raises(ValueError, match=f"feature 'x' has type {values.type}: .*encode it first, or leave"):
-        numbers({"x": values})
+def test_what_is_true_or_false_is_one_or_zero() -> None:
+    block, tally = numbers({"x": pa.array([True, False, None]), "y": [1, 2, 3]}, {"x": 0.5})
+    assert block.tolist() == [[1.0, 0.0, 0.5], [1.0, 2.0, 3.0]]
+    assert not tally.counts
+    assert numbers({"x": pa.array([True, None])})[1].counts == {("missing", "x"): 1}
+
+
+def test_dictionaries_of_numbers_are_decoded() -> None:
+    block, tally = numbers({"x": pa.array([2.5, 1.0, 2.5]).dictionary_encode()})
+    assert block.tolist() == [[2.5, 1.0, 2.5]]
+    assert not tally.counts
+
+
+def test_a_column_without_a_type_is_all_gaps() -> None:
+    assert numbers({"x": pa.nulls(2)})[1].counts == {("missing", "x"): 2}
+    assert numbers({"x": pa.nulls(2)}, {"x": 3.0})[0].tolist() == [[3.0, 3.0]]
+
+
+NO_NUMBERS = {
+    "text": pa.array(["a", "b"]),
+    "numbers stored as text": pa.array(["1", "2.5"]),
+    "date": pa.array([1, 2], pa.date32()),
+    "date and time": pa.array([1, 2], pa.timestamp("ms")),
+    "time": pa.array([1, 2], pa.time32("s")),
+    "duration": pa.array([1, 2], pa.duration("s")),
+    "list": pa.array([[1], [2, 3]]),
+    "record": pa.array([{"a": 1}, {"a": 2}]),
+    "binary": pa.array([b"a", b"b"]),
+}
+
+
+@pytest.mark.parametrize("named", NO_NUMBERS)
+def test_what_is_no_number_is_noted_and_the_rest_is_read(named: str) -> None:
+    block, tally = numbers({"x": NO_NUMBERS[named], "y": [np.nan, 1.0]})
+    assert block[0].tolist() == [0.0, 0.0]
+    assert tally.counts == {(named, "x"): 2, ("missing", "y"): 1}
+    assert [(p.column, p.what) for p in tally.problems(rows_are_numbered=False)] == [
+        ("x", named),
+        ("y", "1 gap"),
+    ]
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())])
+def test_text_of_any_layout_is_text(kind: pa.DataType) -> None:
+    assert numbers({"x": pa.array(["a", None]).cast(kind)})[1].counts == {("text", "x"): 2}
+
+
+def test_text_that_is_mostly_numbers_says_how_many_cells_are_none() -> None:
+    _, tally = numbers({"x": ["1", "2", "?", "", "NA", "3,5", " 4 "]})
+    assert tally.counts == {("non-numeric", "x"): 2}
+    assert tally.first == {("non-numeric", "x"): [103, 106]}
+    (problem,) = tally.problems()
+    assert problem.what == "2 cells that are no numbers, in row 103, 106"
+
+
+def test_a_type_is_noted_even_where_there_are_no_rows() -> None:
+    """Reading no rows refuses what reading them all would."""
+    _, tally = numbers({"x": pa.array([], pa.string())})
+    with pytest.raises(ValueError, match="1 column cannot be released as it is:\n  x  text  leave it out"):
+        tally.raise_if_any()
 
 
 def test_missing_and_infinite_values_are_counted_apart() -> None:
@@ -100,16 +158,16 @@ def test_missing_and_infinite_values_are_counted_apart() -> None:
     assert tally.first["missing", "x"] == [101, 104, 107]
     with pytest.raises(ValueError, match=r".") as refused:
         tally.raise_if_any()
-    for said in (
-        "column 'x' has 4 missing values (first in row 101, 104, 107)",
-        "column 'x' has 2 infinite values (first in row 103, 106)",
-        "column 'y' has 1 missing value (first in row 102)",
-        "--impute", "correct or drop these rows", "Nothing was published",
-    ):  # fmt: skip
-        assert said in str(refused.value)
-    with pytest.raises(ValueError, match="missing") as quiet:
+    assert str(refused.value).splitlines() == [
+        "2 of 3 columns cannot be released as they are:",
+        "  x  2 infinite values, in row 103, 106  correct or drop these rows",
+        "  x  4 gaps, first in row 101, 104, 107  [gaps] x = 0",
+        "  y  1 gap, in row 102                   [gaps] y = 0",
+        "Nothing was published",
+    ]
+    with pytest.raises(ValueError, match="4 gaps") as quiet:
         tally.raise_if_any(rows_are_numbered=False)
-    assert "first in row" not in str(quiet.value)
+    assert "in row" not in str(quiet.value)
 
 
 def test_constants_fill_missing_values_and_nothing_else() -> None:
@@ -129,20 +187,68 @@ def test_both_infinities_are_found_without_a_warning() -> None:
     assert tally.counts == {("infinite", "x"): 2}
 
 
-def test_tallies_of_batches_in_any_order_are_one_tally() -> None:
-    first, second = Tally(), Tally()
-    first.add("missing", "x", [0, 1, 2, 3], 50)
-    second.add("missing", "x", [9], 0)
-    second.add("infinite", "x", [0], 0)
-    first.merge(second)
-    assert first.counts == {("missing", "x"): 5, ("infinite", "x"): 1}
-    assert first.first["missing", "x"] == [10, 51, 52]
-    Tally().raise_if_any()
-
-
 def test_columns_that_are_not_there_are_named_beside_those_that_are() -> None:
     check_columns(["a", "b"], "input t", features=["b"])
     with pytest.raises(ValueError, match=r"features names 'c', 'd': no such column in input t; it has a, b$"):
         check_columns(["a", "b"], "input t", id=["a"], features=["c", "a", "d"])
     with pytest.raises(ValueError, match=r"it has c0, .*c11, …$"):
         check_columns([f"c{i}" for i in range(99)], "input t", keep=["x"])
+
+
+def test_all_arguments_are_named_at_once_each_column_once_with_what_it_may_mean() -> None:
+    with pytest.raises(ValueError, match=r".") as refused:
+        check_columns(
+            ["name", "calls", "Topups"],
+            "input t",
+            id=["nam"],
+            features=["calls", "topup"],
+            numbers=["topup", "x"],
+        )
+    assert str(refused.value) == (
+        "id names 'nam' (did you mean 'name'?); features names 'topup' (did you mean 'Topups'?); numbers "
+        "names 'x': no such column in input t; it has name, calls, Topups"
+    )
+
+
+def test_a_thousand_absent_columns_make_no_long_message() -> None:
+    with pytest.raises(ValueError, match=r"'a11' and 988 more: no such column") as refused:
+        check_columns([f"c{i}" for i in range(2000)], "input t", features=[f"a{i}" for i in range(1000)])
+    assert len(str(refused.value)) < 1000
+
+
+def people(folder: Path, text: str) -> Path:
+    (folder / "people.csv").write_text(text, encoding="utf-8")
+    return folder / "people.csv"
+
+
+def test_people_are_read_with_all_that_is_wrong_in_one_message(tmp_path: Path) -> None:
+    """What can be done is said in words of whoever reads, who has no policy.toml."""
+    path = people(tmp_path, "name,calls,texts,topups,region\nann,1,2,,n\n,inf,unknown,4,s\nbob,3,4,5,n\n")
+    with pytest.raises(ValueError, match=r".") as refused:
+        read_people("sample", path, "name", ["calls", "texts", "topups", "region"], progress=Silent())
+    assert str(refused.value).splitlines() == [
+        f"sample {path}:",
+        "5 of 5 columns cannot be used as they are:",
+        "  name    1 row without an id, in row 2       give every row an id, or drop these rows",
+        "  calls   1 infinite value, in row 2          correct or drop these rows",
+        "  texts   1 cell that is no number, in row 2  correct these cells",
+        "  topups  1 gap, in row 1                     fill the gaps in the table, or drop these rows",
+        "  region  text                                convert it to numbers first",
+    ]
+    assert "unknown" not in str(refused.value)
+
+
+def test_people_of_several_files_keep_their_rows_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("targetdp.table._source._CSV_BLOCK", 1 << 9)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for part in range(3):
+        cells = ["?" if i == 90 and part else f"{i}" for i in range(100)]
+        text = "".join(f"p{part}-{i},{cell}\n" for i, cell in enumerate(cells))
+        (folder / f"{part}.csv").write_text(f"name,calls\n{text}", encoding="utf-8")
+    with pytest.raises(
+        ValueError, match="calls  2 cells that are no numbers, in row 191, 291  correct these"
+    ):
+        read_people("table", folder, "name", ["calls"], progress=Silent())

@@ -80,6 +80,43 @@ def test_text_is_text_unless_a_type_is_asked_for(tmp_path: Path, suffix: str) ->
     assert values[2] is None or np.isnan(values[2])
 
 
+def test_words_among_numbers_are_refused_without_showing_them(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("name,x\na,1\nb,secret\n")
+    with pytest.raises(
+        TableError, match=r"feature 'x' has cells that are no numbers in input .*t\.csv"
+    ) as caught:
+        read(tmp_path / "t.csv", ["name", "x"], x=pa.float64())
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rows", [7, 1000])
+def test_words_among_numbers_come_as_text_where_they_are_to_be_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    """No row is lost or there twice, whichever block the word is in."""
+    monkeypatch.setattr(source_module, "_CSV_BLOCK", 1 << 9)
+    cells = ["oops" if i in {250, 251, 400} else str(i) for i in range(500)]
+    (tmp_path / "t.csv").write_text("name,x,y\n" + "".join(f"p{i},{x},{i}\n" for i, x in enumerate(cells)))
+    source = open_source(tmp_path / "t.csv", keep_words=True)
+    batches = list(source.batches(["y", "x", "name"], {"x": pa.float64(), "y": pa.float64()}, rows))
+    assert [name for batch in batches for name in batch.column("name").to_pylist()] == [
+        f"p{i}" for i in range(500)
+    ]
+    assert [y for batch in batches for y in batch.column("y").to_pylist()] == [*map(float, range(500))]
+    assert all(batch.num_rows <= rows for batch in batches)
+    for batch in batches:
+        values = batch.column("x").to_pylist()
+        assert pa.types.is_string(batch.column("x").type) == ("oops" in values)
+    found = [str(x).removesuffix(".0") for batch in batches for x in batch.column("x").to_pylist()]
+    assert found == cells
+
+
+def test_a_row_that_is_too_long_is_refused_also_where_words_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("name,x\na,oops\nb,1,2\n")
+    with pytest.raises(TableError, match="Expected 2 columns, got 3"):
+        list(open_source(tmp_path / "t.csv", keep_words=True).batches(["x"], {"x": pa.float64()}, 10))
+
+
 def test_a_byte_order_mark_is_not_part_of_a_name(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"\xef\xbb\xbfname,x\na,1\n")
     assert open_source(tmp_path / "t.csv").columns == ("name", "x")

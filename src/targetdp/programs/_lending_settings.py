@@ -236,6 +236,8 @@ def _repaid(profile: TableProfile, target: str, given: str | None) -> float | st
     """Which value of the target means that a loan was repaid."""
     column = profile[target]
     if given is not None:
+        if column.kind == "yes-or-no" and given.lower() in {"true", "false"}:
+            return given.lower()
         if column.is_number and not math.isfinite(_number(given)):
             raise ValueError(
                 f"repaid = {given!r} is no finite number: target {target!r} has numbers; give one"

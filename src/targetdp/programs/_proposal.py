@@ -13,9 +13,8 @@ from targetdp._core import check, import_all
 from targetdp._files import toml_value
 from targetdp.programs._base import DECLARING
 from targetdp.programs._settings import GridSettings, Source, make_program_settings
-from targetdp.table import Column, TableProfile, check_columns, first_named
+from targetdp.table import Column, TableProfile, check_columns, first_named, guess_id
 
-_IDS = ("id", "name", "person", "person_id", "subscriber", "subscriber_id", "phone", "hhid", "household_id")
 _GROUPS = ("sex", "gender", "region", "district", "prefecture", "urban", "rural", "age_group", "ethnicity")
 _GROUP_MARK = "g_"
 _MOST_GROUP_VALUES = 20
@@ -174,7 +173,7 @@ def propose(
     single = {"id": id_column, "target": target, "amount": own.get("amount")}
     given = {key: [name] for key, name in single.items() if name is not None}
     check_columns(profile.names(), "the table", features=features or (), groups=groups or (), **given)
-    name = id_column or _id(profile)
+    name = id_column or guess_id(profile)
     outcome = target or guesses.target(profile)
     guess = guesses.of(profile, outcome, {name, outcome, *(features or ())}, own)
     taken = {
@@ -189,13 +188,6 @@ def propose(
     return Proposal(guess, name, outcome, kept, chosen, left_out)
 
 
-def _id(profile: TableProfile) -> str | None:
-    """A column that is different in every row; of numbers only one that is named like an id."""
-    unique = [c for c in profile.columns if c.different == profile.rows and c.kind in {"text", "whole"}]
-    named = [c for c in unique if c.name.lower() in _IDS or c.name.lower().endswith("_id")]
-    return next((c.name for c in [*named, *(c for c in unique if c.kind == "text")]), None)
-
-
 def _groups(profile: TableProfile, taken: set[str]) -> tuple[str, ...]:
     """Columns that are marked as groups; if none is, those of few values that are text or named like one."""
     free = [
@@ -204,7 +196,11 @@ def _groups(profile: TableProfile, taken: set[str]) -> tuple[str, ...]:
     ]  # fmt: skip
     marked = [column.name for column in free if column.name.lower().startswith(_GROUP_MARK)]
     few = [column for column in free if column.different <= _MOST_GROUP_VALUES]
-    likely = [column.name for column in few if column.kind == "text" or column.name.lower() in _GROUPS]
+    likely = [
+        column.name
+        for column in few
+        if column.kind in {"text", "yes-or-no"} or column.name.lower() in _GROUPS
+    ]
     return tuple(marked or likely)
 
 
@@ -367,14 +363,14 @@ def describe(profile: TableProfile) -> Iterator[str]:
 
     Example:
         >>> list(describe(TableProfile(50, True, (Column("calls", "whole", 40, 0, 1.0, 90.0),))))
-        ['50 rows', '  calls: whole, 40 different, 1 to 90']
+        ['50 rows', '  calls: whole number, 40 different, 1 to 90']
     """
     yield f"{profile.rows:,} rows" + ("" if profile.whole else " looked at; the table has more")
     for column in profile.columns:
         missing = f", {column.missing:,} missing" if column.missing else ""
         many = "all different" if column.different == profile.rows else f"{column.different:,} different"
         values = f", {_range(column)}" if _range(column) else ""
-        yield f"  {column.name}: {column.kind}, {many}{missing}{values}"
+        yield f"  {column.name}: {column.type_name}, {many}{missing}{values}"
 
 
 def _range(column: Column) -> str:

@@ -2,12 +2,14 @@ from targetdp.table._ids import SortedIds as SortedIds
 from targetdp.table._ids import Splitters as Splitters
 from targetdp.table._ids import buckets_of as buckets_of
 from targetdp.table._ids import sort_ids as sort_ids
+from targetdp.table._problems import ColumnProblem as ColumnProblem
+from targetdp.table._problems import problem_lines as problem_lines
 from targetdp.table._profile import Column as Column
 from targetdp.table._profile import TableProfile as TableProfile
 from targetdp.table._profile import first_named as first_named
+from targetdp.table._profile import guess_id as guess_id
 from targetdp.table._profile import profile_table as profile_table
 from targetdp.table._rows import PeopleRows as PeopleRows
-from targetdp.table._rows import Tally as Tally
 from targetdp.table._rows import check_columns as check_columns
 from targetdp.table._rows import ids_of as ids_of
 from targetdp.table._rows import kept_column as kept_column
@@ -24,6 +26,9 @@ from targetdp.table._source import format_of as format_of
 from targetdp.table._source import open_source as open_source
 from targetdp.table._source import overlapped as overlapped
 from targetdp.table._source import plain_type as plain_type
+from targetdp.table._spelling import looks_like_phone_numbers as looks_like_phone_numbers
+from targetdp.table._spelling import spelling_problems as spelling_problems
 from targetdp.table._spill import MAX_BUCKETS as MAX_BUCKETS
 from targetdp.table._spill import Spill as Spill
 from targetdp.table._spill import columns_in_order as columns_in_order
+from targetdp.table._tally import Tally as Tally

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -11,75 +12,10 @@ import pyarrow.compute as pc
 
 from targetdp._core import Floats, Progress
 from targetdp.table._source import batch_rows, is_text, open_source
+from targetdp.table._tally import Tally
 
-FIRST = 3
-"""How many row numbers a message names."""
-
-
-@dataclass
-class Tally:
-    """What is wrong with a table, so that one message can say all of it.
-
-    Row numbers count from 1, without a header.
-
-    Args:
-        counts: How often each (problem, column) occurs.
-        first: The first rows where it does.
-
-    Example:
-        >>> tally = Tally()
-        >>> tally.add("infinite", "contacts", [3], offset=10)
-        >>> tally.first
-        {('infinite', 'contacts'): [14]}
-    """
-
-    counts: dict[tuple[str, str], int] = field(default_factory=dict)
-    first: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-
-    def add(self, problem: str, column: str, places: Any, offset: int) -> None:
-        """Note a problem, if it occurs.
-
-        Args:
-            problem: What is wrong, as `raise_if_any` words it.
-            column: Where.
-            places: The rows of the batch, counted from 0; none if all is well.
-            offset: How many rows of the table come before this batch.
-        """
-        if len(places):
-            rows = [int(i) + offset + 1 for i in places[:FIRST]]
-            self.merge(Tally({(problem, column): len(places)}, {(problem, column): rows}))
-
-    def merge(self, other: "Tally") -> None:
-        """Add what another tally counted in other rows."""
-        for key, count in other.counts.items():
-            self.counts[key] = self.counts.get(key, 0) + count
-            self.first[key] = sorted(self.first.get(key, []) + other.first[key])[:FIRST]
-
-    def raise_if_any(self, *, rows_are_numbered: bool = True) -> None:
-        """Raise one error for all problems, if there are any.
-
-        Args:
-            rows_are_numbered: Whether the message names rows; where their order means nothing, it does not.
-
-        Raises:
-            ValueError: At least one problem was noted.
-        """
-        if not self.counts:
-            return
-        remedies = {
-            "missing": "fill them with declared constants (--impute) or drop these rows",
-            "infinite": "correct or drop these rows",
-            "missing or empty id": "every row needs an id",
-        }
-        lines = []
-        for (problem, column), count in sorted(self.counts.items()):
-            where = ", ".join(str(row) for row in self.first[problem, column]) if rows_are_numbered else ""
-            lines.append(
-                f"column {column!r} has {count:,} {problem} value{'s' if count > 1 else ''}"
-                + (f" (first in row {where})" if where else "")
-            )
-        advice = "; ".join(remedies[p] for p in sorted({problem for problem, _ in self.counts}))
-        raise ValueError(f"{'; '.join(lines)}: {advice}. Nothing was published")
+SHOWN = 12
+"""How many columns a message names."""
 
 
 def check_columns(present: Sequence[str], where: str, **needed: Sequence[str]) -> None:
@@ -91,18 +27,30 @@ def check_columns(present: Sequence[str], where: str, **needed: Sequence[str]) -
         needed: For each argument, the columns that it names.
 
     Raises:
-        ValueError: One of them is missing.
+        ValueError: Some of them are missing: all of them in one message, each with the column it may mean.
 
     Example:
-        >>> check_columns(["id", "contacts"], "table.csv", features=["contacts"])
+        >>> check_columns(["id", "contacts"], "table.csv", features=["contact"])
+        Traceback (most recent call last):
+        ValueError: features names 'contact' (did you mean 'contacts'?): no such column in table.csv; ...
     """
+    known, said, asked = set(present), [], set[str]()
     for argument, names in needed.items():
-        missing = [name for name in names if name not in present]
+        missing = [name for name in dict.fromkeys(names) if name not in known | asked]
+        asked |= set(missing)
         if missing:
-            shown = ", ".join(present[:12]) + (", …" if len(present) > 12 else "")
-            raise ValueError(
-                f"{argument} names {', '.join(map(repr, missing))}: no such column in {where}; it has {shown}"
-            )
+            more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
+            named = ", ".join(f"{name!r}{_did_you_mean(name, present)}" for name in missing[:SHOWN])
+            said.append(f"{argument} names {named}{more}")
+    if said:
+        shown = ", ".join(present[:SHOWN]) + (", …" if len(present) > SHOWN else "")
+        raise ValueError(f"{'; '.join(said)}: no such column in {where}; it has {shown}")
+
+
+def _did_you_mean(name: str, present: Sequence[str]) -> str:
+    by_lower = {column.lower(): column for column in present}
+    close = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.75)
+    return f" (did you mean {by_lower[close[0]]!r}?)" if close else ""
 
 
 def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:
@@ -147,21 +95,18 @@ def numbers_of(
     offset: int,
     room: Floats | None = None,
 ) -> Floats:
-    """The features of a batch column by column, as floats.
+    """The features of a batch column by column, as floats; what is true or false is 1 or 0.
 
     Args:
         batch: Some rows of a table.
         features: Names of columns of numbers.
         constants: What stands for missing values, by column.
-        tally: Takes note of other missing values and of infinite ones.
+        tally: Takes note of other missing values, of infinite ones, and of columns that are no numbers.
         offset: How many rows of the table come before this batch.
         room: An array that the numbers are written to; by default a new one.
 
     Returns:
-        An array of d columns by n rows.
-
-    Raises:
-        ValueError: A feature is not a column of numbers.
+        An array of d columns by n rows; 0 in the place of a column that is no number.
 
     Example:
         >>> batch = pa.record_batch({"contacts": [12, 30]})
@@ -171,14 +116,15 @@ def numbers_of(
     block = np.empty((len(features), batch.num_rows)) if room is None else room
     for j, name in enumerate(features):
         column = batch.column(name)
-        _must_be_numeric(name, column.type)
-        if pa.types.is_decimal(column.type):
-            column = column.cast(pa.float64())
+        if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+            column = _as_numbers(name, column, tally, offset)
         block[j] = column.to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore", invalid="ignore"):
         usual = np.isfinite(block.sum())  # one pass for the usual case; the sum may also just overflow
     if not usual:
         _look_closer(block, features, constants, tally, offset)
+    if tally.counts:
+        tally.columns = tuple(features)
     return block
 
 
@@ -265,7 +211,7 @@ def read_people(
         >>> read_people("table", file, "name", ["calls"], progress=Silent()).rows.tolist()
         [[3.0], [5.0]]
     """
-    source = open_source(path)
+    source = open_source(path, keep_words=True)
     check_columns(source.columns, f"{what} {path}", id=[id_column], features=features)
     progress.phase(f"reading {path.name}", source.count())
     tally, seen, ids, blocks = Tally(), 0, [], []
@@ -277,11 +223,8 @@ def read_people(
         progress.advance(batch.num_rows)
     if not seen:
         raise ValueError(f"{what} {path} has no rows: there is nobody in it")
-    try:
-        tally.raise_if_any()
-    except ValueError as error:
-        reason = str(error).removesuffix(". Nothing was published").replace(" (--impute)", "")
-        raise ValueError(f"{what} {path}: {reason}") from error
+    if tally.counts:
+        raise ValueError("\n".join([f"{what} {path}:", *tally.lines(policy=False)]))
     together = pa.concat_arrays(ids)
     if (different := pc.count_distinct(together).as_py()) < seen:
         raise ValueError(
@@ -312,8 +255,17 @@ def _look_closer(
         tally.add("infinite", name, np.flatnonzero(np.isinf(column)), offset)
 
 
-def _must_be_numeric(name: str, kind: pa.DataType) -> None:
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise ValueError(
-            f"feature {name!r} has type {kind}: features must be numbers; encode it first, or leave it out"
-        )
+def _as_numbers(name: str, column: pa.Array, tally: Tally, offset: int) -> pa.Array:
+    """Numbers of another type; 0 for what is none, which the tally notes."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        return column.cast(pa.int8())
+    if any(
+        fits(kind)
+        for fits in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    ):
+        return column.cast(pa.float64())
+    tally.add_type(name, column, offset)
+    return pa.array(np.zeros(len(column)))

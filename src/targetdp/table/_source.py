@@ -18,6 +18,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from targetdp._core import check
+from targetdp.table._spelling import with_numbers
 
 Format = Literal["parquet", "csv"]
 """The formats of tables that are read and written."""
@@ -27,9 +28,7 @@ _CSV_BLOCK = 1 << 24
 _SMALL_GROUP = 1 << 25
 """Bytes of a column in a row group of which three may be in memory at once."""
 _PARSE = pacsv.ParseOptions(newlines_in_values=True)
-_NO_NUMBER = re.compile(
-    r"In CSV column #(\d+): (?:Row #(\d+): )?CSV conversion error to double: invalid value '(.*)'"
-)
+_NO_NUMBER = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to double")
 _ROW_SHOWN = re.compile(r"(Expected \d+ columns, got \d+):.*")
 """What the reader says of a row with too many values, before it prints the row."""
 
@@ -47,6 +46,8 @@ class Source:
         format: The format of all its files.
         files: Its part files in order.
         columns: The names of the columns, the same in each file.
+        keep_words: Whether a CSV's column of numbers in which some cells are none comes as text, for
+            `numbers_of` to count them; otherwise it cannot be read.
 
     Example:
         >>> import tempfile
@@ -61,6 +62,7 @@ class Source:
     format: Format
     files: tuple[Path, ...]
     columns: tuple[str, ...]
+    keep_words: bool = False
 
     def count(self) -> int | None:
         """How many rows there are, where the files say so themselves (Parquet); otherwise None."""
@@ -119,14 +121,15 @@ class Source:
                 if self.format == "parquet":
                     yield from _parquet_batches(file, list(columns), rows)
                 else:
-                    yield from _csv_batches(file, list(columns), types, rows)
+                    yield from _csv_batches(file, list(columns), types, rows, keep_words=self.keep_words)
 
 
-def open_source(path: Path) -> Source:
+def open_source(path: Path, *, keep_words: bool = False) -> Source:
     r"""Find the files, the format and the columns of a table.
 
     Args:
         path: A Parquet or CSV file, or a directory of such files.
+        keep_words: Whether batches of a CSV's column of numbers come as text where some cells are no numbers.
 
     Returns:
         The table, of which no row has been read yet.
@@ -158,7 +161,7 @@ def open_source(path: Path) -> Source:
     twice = check.twice(names)
     if twice:
         raise TableError(f"input {path} has two columns named {twice[0]!r}: rename one")
-    return Source(path, kind, files, names)
+    return Source(path, kind, files, names, keep_words)
 
 
 def format_of(path: Path) -> Format | None:
@@ -276,8 +279,29 @@ def _one_column(file: Path, columns: list[str], rows: int, groups: int) -> Itera
 
 
 def _csv_batches(
-    file: Path, columns: list[str], types: dict[str, pa.DataType], rows: int
+    file: Path, columns: list[str], types: dict[str, pa.DataType], rows: int, *, keep_words: bool
 ) -> Iterator[pa.RecordBatch]:
+    done = 0
+    try:
+        for block in _csv_blocks(file, columns, types):
+            for start in range(0, block.num_rows, rows):
+                yield block.slice(start, rows)
+            done += block.num_rows
+    except pa.ArrowInvalid as error:
+        if not (keep_words and _NO_NUMBER.search(str(error))):
+            raise
+    else:
+        return
+    # Some cell is no number. The rest is read as text, and turned into numbers where all of a batch are.
+    numbers = [name for name, kind in types.items() if name in columns and kind == pa.float64()]
+    for block in _csv_blocks(file, columns, {}):
+        left = block.slice(min(done, block.num_rows))
+        done -= block.num_rows - left.num_rows
+        for start in range(0, left.num_rows, rows):
+            yield with_numbers(left.slice(start, rows), numbers)
+
+
+def _csv_blocks(file: Path, columns: list[str], types: dict[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
     convert = pacsv.ConvertOptions(
         include_columns=columns,
         column_types={name: types.get(name, pa.string()) for name in columns},
@@ -285,9 +309,7 @@ def _csv_batches(
     )
     read = pacsv.ReadOptions(block_size=_CSV_BLOCK)
     with pacsv.open_csv(file, read_options=read, parse_options=_PARSE, convert_options=convert) as reader:
-        for batch in reader:
-            for start in range(0, batch.num_rows, rows):
-                yield batch.slice(start, rows)
+        yield from reader
 
 
 @contextmanager
@@ -303,8 +325,8 @@ def _explained(file: Path, columns: Sequence[str] = ()) -> Iterator[None]:
         wrong = _NO_NUMBER.search(reason)
         if wrong and int(wrong[1]) < len(columns):
             raise TableError(
-                f"feature {columns[int(wrong[1])]!r} has {wrong[3]!r} in input {file}: features must be "
-                "numbers; correct it, or leave the column out"
+                f"feature {columns[int(wrong[1])]!r} has cells that are no numbers in input {file}: correct "
+                "them, or leave the column out"
             ) from error
         if "Empty CSV" in reason:
             raise TableError(f"input {file} is empty or has no rows: there is nothing to read") from error

@@ -141,6 +141,8 @@ class Desk:
             raise ValueError(
                 f"{place / _MARK} cannot be read ({error}): bring it back from a backup"
             ) from error
+        if made != _FORMAT:
+            raise ValueError(f"desk {place} was made by another version of targetdp ({made}): use that one")
         mode = stat.S_IMODE(place.stat().st_mode)
         if mode & 0o077:
             raise ValueError(
@@ -159,7 +161,7 @@ class Desk:
             if other.resolve() != self.path.resolve() and _id_of(other) == self.id:
                 raise ValueError(
                     f"desk {self.path} is a copy of {other}, or the other way round: each would keep a "
-                    "budget of its own for the same people; remove the one that is behind (targetdp ledger show)"
+                    "budget of its own for the same people; remove the one that is behind"
                 )
         if self.path.resolve() not in [other.resolve() for other in listed]:
             self._remember()

@@ -24,15 +24,14 @@ class Spelling(StrictModel):
     """How ids are brought into one spelling before anything else: whatever is not declared stays as it is."""
 
     spaces: Literal["refuse", "remove"] = Field(
-        "refuse", description="what happens to space at the ends of an id"
+        default="refuse", description="what happens to space at the ends of an id"
     )
-    case: Literal["as it is", "lower", "upper"] = Field("as it is", description="letters become so")
-    leading_zeros: Literal["keep", "drop"] = Field("keep", description="zeros at the beginning")
-    country_code: str | None = Field(
-        None, pattern="^[1-9][0-9]{0,3}$",
+    case: Literal["as it is", "lower", "upper"] = Field(default="as it is", description="letters become so")
+    leading_zeros: Literal["keep", "drop"] = Field(default="keep", description="zeros at the beginning")
+    country_code: str | None = Field(default=None, pattern="^[1-9][0-9]{0,3}$",
         description='of phone numbers, such as "228": +228…, 00228… and local numbers become 228…',
     )  # fmt: skip
-    digits: int | None = Field(None, ge=4, le=14, description="digits of a local phone number")
+    digits: int | None = Field(default=None, ge=4, le=14, description="digits of a local phone number")
 
     @model_validator(mode="after")
     def _belong_together(self) -> "Spelling":

@@ -33,8 +33,8 @@ class Refused(ValueError):  # noqa: N818 (it is what happened, and reads as such
         listed = "\n".join(f"  - {problem}" for problem in look.problems)
         reply = f"\n{look.reply}" if look.reply else ""
         super().__init__(
-            f"{count} thing{'s keep' if count > 1 else ' keeps'} this release from being made:\n{listed}{reply}"
-            "\nnothing was charged and nothing was published"
+            f"{count} thing{'s keep' if count > 1 else ' keeps'} this release from being made:\n{listed}"
+            f"{reply}\nnothing was charged and nothing was published"
         )
 
 

@@ -46,7 +46,7 @@ class IdPolicy(StrictModel):
     """How people are identified."""
 
     column: str = Field(min_length=1, description="the column that identifies a person; one row per person")
-    pseudonyms: bool = Field(True, description="whether keyed hashes go out in place of ids")
+    pseudonyms: bool = Field(default=True, description="whether keyed hashes go out in place of ids")
     spelling: Spelling = Spelling()
 
 
@@ -64,11 +64,11 @@ class ScalesPolicy(StrictModel):
     """Where the centers and scales of columns come from."""
 
     source: Literal["public", "private"] = Field(
-        "private", description="public: the desk's scales.toml; private: estimated once, and paid for"
+        default="private", description="public: the desk's scales.toml; private: estimated once, and paid for"
     )
-    reason: Reason | None = Field(None, description="why scales that are called public are public")
+    reason: Reason | None = Field(default=None, description="why scales that are called public are public")
     share: Annotated[Number, Field(gt=0, lt=1)] = Field(
-        0.1, description="of the ε of the release that estimates private scales"
+        default=0.1, description="of the ε of the release that estimates private scales"
     )
     bounds: dict[str, tuple[Number, Number]] = Field(
         default_factory=dict, description="lowest and highest possible value of each column, for private ones"
@@ -108,12 +108,12 @@ class RequestsPolicy(StrictModel):
     """Whose requests are answered."""
 
     accept: Literal["any", "signed"] = Field(
-        "any", description="any: after you have looked at it; signed: only by one of the keys"
+        default="any", description="any: after you have looked at it; signed: only by one of the keys"
     )
     keys: dict[Name, str] = Field(
         default_factory=dict, description="public keys of officials, by their names"
     )
-    tell: bool = Field(True, description="whether an official may be told what would be accepted")
+    tell: bool = Field(default=True, description="whether an official may be told what would be accepted")
 
     @model_validator(mode="after")
     def _has_keys(self) -> "RequestsPolicy":
@@ -157,7 +157,7 @@ class Policy(StrictModel):
     release: ReleasePolicy
     plan: tuple[PlannedRelease, ...] = ()
     requests: RequestsPolicy = RequestsPolicy()
-    reason: Reason | None = Field(None, description="why the policy was last loosened")
+    reason: Reason | None = Field(default=None, description="why the policy was last loosened")
 
     @field_validator("columns")
     @classmethod

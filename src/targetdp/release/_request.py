@@ -94,29 +94,34 @@ class Request(StrictModel):
     model_config = ConfigDict(title="targetdp request")
 
     release: Literal["rows", "scores"] = Field(
-        "rows", description="rows: all features with noise; scores: weighted sums of them"
+        default="rows", description="rows: all features with noise; scores: weighted sums of them"
     )
     features: tuple[str, ...] | None = Field(
-        None, min_length=1, description="columns that are asked for; by default all that the policy allows"
+        default=None,
+        min_length=1,
+        description="columns that are asked for; by default all that the policy allows",
     )
     B: Distance = Field(description="people within this distance are hidden from each other")
     epsilon: Epsilon = Field(description="ε of the guarantee")
     delta: Delta | None = Field(
-        None, description="δ of the guarantee; by default the smaller of the policy's and 1/(rows + 1)"
+        default=None,
+        description="δ of the guarantee; by default the smaller of the policy's and 1/(rows + 1)",
     )
-    mechanism: str = Field(LEAST_NOISE, description=f"one of {', '.join(MECHANISMS)}")
-    scores: tuple[str, ...] = Field((), description="names of the scores; by default one, score")
+    mechanism: str = Field(default=LEAST_NOISE, description=f"one of {', '.join(MECHANISMS)}")
+    scores: tuple[str, ...] = Field(default=(), description="names of the scores; by default one, score")
     weights: dict[str, _Weights] | None = Field(
-        None, min_length=1, description="by feature: one number, or one for each score"
+        default=None, min_length=1, description="by feature: one number, or one for each score"
     )
-    learned_from: _Id | None = Field(None, description="id of the release that the weights were learned from")
-    leave_out: tuple[_Id, ...] = Field((), description="ids of releases whose people are left out")
-    tuned_on: TunedOn | None = Field(None, description="which data the setting was chosen on")
-    program: Name | None = Field(None, description="what the release is for")
-    asked_by: Name | None = Field(None, description="who asks")
-    why: Reason | None = Field(None, description="why")
+    learned_from: _Id | None = Field(
+        default=None, description="id of the release that the weights were learned from"
+    )
+    leave_out: tuple[_Id, ...] = Field(default=(), description="ids of releases whose people are left out")
+    tuned_on: TunedOn | None = Field(default=None, description="which data the setting was chosen on")
+    program: Name | None = Field(default=None, description="what the release is for")
+    asked_by: Name | None = Field(default=None, description="who asks")
+    why: Reason | None = Field(default=None, description="why")
     page: Annotated[str, Field(pattern="^[0-9a-f]{16,64}$")] | None = Field(
-        None, description="fingerprint of the page or sweep that the setting was chosen on"
+        default=None, description="fingerprint of the page or sweep that the setting was chosen on"
     )
     signature: RequestSignature | None = None
 

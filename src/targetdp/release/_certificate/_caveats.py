@@ -25,7 +25,8 @@ ALWAYS = (
 )
 LEDGER = (
     "Other releases about these people add up with this one: the data holder's ledger keeps, for each "
-    "person, what all of them cost. Its sum holds for settings that were not chosen by looking at earlier releases."
+    "person, what all of them cost. Its sum holds for settings that were not chosen by looking at earlier "
+    "releases."
 )
 _GAPS = "Missing values were replaced by constants that were declared, not learned: {constants}."
 _PUBLIC = (

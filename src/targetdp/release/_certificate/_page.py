@@ -13,7 +13,7 @@ from targetdp.release._weights_words import in_words
 _ORIGINS = {
     "declared": "declared public",
     "private": "estimated from the data under classic differential privacy, and paid for",
-    "earlier": "estimated and paid for by an earlier release of this desk, under classic differential privacy",
+    "earlier": "estimated and paid for by an earlier release of the desk, under classic differential privacy",
 }
 
 

@@ -207,7 +207,7 @@ def _by_scikit_learn(study: Study, X: Floats) -> None:
     else:
         assert isinstance(program, Lending)
         truth, chosen = y == 1, predicted > program.threshold
-        loans = program.loans
+        loans = program.money
         profit = np.where(truth, np.where(chosen, 1, -1) * loans.revenue, 0.0)
         (profit - np.where(chosen & ~truth, loans.amount + loans.interest, 0.0)).sum()
     roc_auc_score(truth, predicted)

@@ -99,6 +99,22 @@ def test_lending_and_json(folder: Path) -> None:
     assert again.err == ""
 
 
+def test_a_lender_who_names_no_loans_is_told_of_no_money(folder: Path) -> None:
+    write_program(folder, "lending", loans=False)
+    ran = learn()
+    assert ran.code == 0, ran.err
+    assert "profit" not in ran.out
+    assert "Counts are of 1,000 people" in words(ran.out)
+
+
+def test_a_programs_estimator_is_none_of_our_business(folder: Path) -> None:
+    """Scores take its place: it is not imported, and a file that names one is not refused."""
+    (folder / "elsewhere.py").write_text("raise SystemExit('imported')\n", encoding="utf-8")
+    write_program(folder, estimator="elsewhere.Model")
+    ran = learn()
+    assert ran.code == 0, ran.err
+
+
 def test_who_is_left_out_is_told(folder: Path) -> None:
     lines = (folder / "labels.csv").read_text(encoding="utf-8").splitlines()
     (folder / "labels.csv").write_text("\n".join(lines[:201]) + "\n", encoding="utf-8")

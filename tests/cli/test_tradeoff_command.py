@@ -269,3 +269,13 @@ def test_near_misses_are_printed(ran: Ran, folder: Path) -> None:
     assert all(text.startswith("distinguishing protection 0.0") for text in missed)
     printed = cli("tradeoff", "recommend", folder / "results", *limit)
     assert f"near miss: {words(missed[0])}" in words(printed.out)
+
+
+def test_a_file_for_learning_is_refused_with_all_that_it_lacks(tmp_path: Path) -> None:
+    rule = tmp_path / "rule.toml"
+    rule.write_text('kind = "lending"\ntarget = "repaid"\n', encoding="utf-8")
+    refused = cli("tradeoff", rule, "--out", tmp_path / "results")
+    assert refused.code == 2
+    assert "rule.toml: table, source, features and loans must be given" in words(refused.err)
+    assert "targetdp program init" in words(refused.err)
+    assert not (tmp_path / "results").exists()

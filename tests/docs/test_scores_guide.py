@@ -21,8 +21,11 @@ def test_the_commands_run_one_after_another(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     said: dict[str, str] = {}
     for language, text in re.findall(
-        r"^```(console|python)\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE
+        r"^```(console|python|toml)\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE
     ):
+        if language == "toml":
+            (tmp_path / "program.toml").write_text(text, encoding="utf-8")
+            continue
         if language == "python":
             assert printed_by(Block(language, text, None), {"__name__": "document"}) == ""
             continue

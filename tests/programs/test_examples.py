@@ -55,6 +55,7 @@ def test_what_is_assumed_of_credit_is_said_to_be() -> None:
     text = example_program("credit", Path("credit.parquet"))
     settings = make_program_settings(tomllib.loads(text))
     assert isinstance(settings, LendingSettings)
+    assert settings.loans is not None
     assert (settings.loans.revenue, settings.loans.interest) == (0.4, 0.02)
     assert "\nrevenue = 0.4  # AN ASSUMPTION" in text
     assert "\ninterest = 0.02  # AN ASSUMPTION" in text

@@ -103,9 +103,9 @@ def test_a_feature_may_be_a_group_and_an_amount(tmp_path: Path) -> None:
     found = aid(written(tmp_path), features=["calls", "district"], groups=["district"])
     assert found.program.people.groups.labels == (("1", "2", "3"),)
     program = lending(written(tmp_path), loans={"amount": "calls", "revenue": "weight", "interest": 0.5})
-    assert (program.loans.amount == columns()["calls"]).all()
-    assert (program.loans.revenue == columns()["weight"]).all()
-    assert program.loans.interest == pytest.approx(columns()["calls"] / 2)
+    assert (program.money.amount == columns()["calls"]).all()
+    assert (program.money.revenue == columns()["weight"]).all()
+    assert program.money.interest == pytest.approx(columns()["calls"] / 2)
 
 
 @pytest.mark.parametrize("file", ["people.parquet", "people.csv"])
@@ -157,8 +157,8 @@ def test_what_means_repaid(tmp_path: Path, values: list[object], repaid: object)
 
 def test_one_amount_for_all(tmp_path: Path) -> None:
     program = lending(written(tmp_path), loans={"amount": 50, "revenue": 0.1, "interest": 0.0})
-    assert set(program.loans.amount.tolist()) == {50.0}
-    assert program.loans.revenue == pytest.approx(5.0)
+    assert set(program.money.amount.tolist()) == {50.0}
+    assert program.money.revenue == pytest.approx(5.0)
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,7 @@ def test_a_lending_program_is_proposed_and_can_be_opened(table: Path, tmp_path: 
     settings = read_program_file(out)
     assert isinstance(settings, LendingSettings)
     assert (settings.target, settings.repaid, settings.parts, settings.currency) == ("repaid", 1, 1, "money")
+    assert settings.loans is not None
     assert settings.loans.model_dump() == {"amount": "amount", "revenue": 0.15, "interest": 0.01}
     text = out.read_text(encoding="utf-8")
     assert "revenue = 0.15  # AN ASSUMPTION" in text

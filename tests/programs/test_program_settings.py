@@ -9,7 +9,17 @@ from typing import Any
 import jsonschema
 import pytest
 
-from targetdp.programs import MARK, Ridge, program_file, read_program_file
+from targetdp._core import Silent
+from targetdp.programs import (
+    MARK,
+    Ridge,
+    load_program,
+    open_program,
+    program_file,
+    read_columns,
+    read_decision_rule,
+    read_program_file,
+)
 from targetdp.programs._aid_settings import AidSettings
 from targetdp.programs._lending_settings import LendingSettings
 from targetdp.programs._settings import make_program_settings
@@ -42,6 +52,7 @@ def test_defaults_are_the_papers() -> None:
 def test_a_lending_file() -> None:
     settings = make_program_settings(LENDING | {"repaid": "good", "threshold": 0.6})
     assert isinstance(settings, LendingSettings)
+    assert settings.loans is not None
     assert (settings.loans.amount, settings.loans.revenue, settings.loans.interest) == ("amount", 0.15, "i")
     assert (settings.repaid, settings.threshold, settings.estimator) == ("good", 0.6, "logistic")
 
@@ -108,7 +119,9 @@ def test_a_file_is_read_with_paths_beside_it(tmp_path: Path) -> None:
         ({"parts": 0}, "parts = 0"),
         ({"impute": {"income": 0.0}}, "impute names income, which are not among the features"),
         ({"estimator": "logistic"}, "'logistic' is for classification: this program needs regression"),
-        ({"estimator": "nowhere.Model"}, "cannot be imported"),
+        ({"estimator": "nowhere.Model"}, "estimator = 'nowhere.Model' would run code that came with"),
+        ({"allow_code": True}, "allow_code = True: Extra inputs are not permitted"),
+        ({"_allow_code": True}, "_allow_code = True: Extra inputs are not permitted"),
         ({"estimator_settings": {"beta": 1}}, "estimator_settings names beta: ridge knows alpha"),
         ({"welfare": {"aversion": 3.0}}, "welfare.transfer must be given"),
         ({"grid": {"B": [0.1, 3]}}, "grid.B.1 = 3: must be less than or equal to 2"),
@@ -158,16 +171,75 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be read: Invalid value"):
         read_program_file(path)
     path.write_text('kind = "aid"\n', encoding="utf-8")
-    with pytest.raises(ValueError, match=r"program file .*program.toml: table must be given; source must"):
+    with pytest.raises(ValueError, match=r"program file .*program.toml: target must be given; quota must"):
         read_program_file(path)
 
 
-def test_the_documents_example_is_one() -> None:
+# A program that is not tried on a table: what learn and allocate need
+
+RULES: dict[str, dict[str, Any]] = {
+    "aid": {"kind": "aid", "target": "y", "quota": 0.29},
+    "lending": {"kind": "lending", "target": "y", "threshold": 0.6},
+}
+NEEDED = {"aid": "table, source and features must be", "lending": "table, source, features and loans must be"}
+
+
+def write(path: Path, given: dict[str, Any]) -> Path:
+    lines = (f"{name} = {json.dumps(value)}" for name, value in given.items())
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_a_decision_rule_needs_no_table(kind: str, tmp_path: Path) -> None:
+    settings = read_decision_rule(write(tmp_path / "rule.toml", RULES[kind]))
+    assert (settings.kind, settings.target, settings.table, settings.features) == (kind, "y", None, ())
+    assert settings.mark == MARK, "where nobody says where rows come from, they are taken for confidential"
+    jsonschema.validate(RULES[kind], program_file().model_json_schema())
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_what_a_table_needs_is_named_at_once_with_the_remedy(kind: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "rule.toml", RULES[kind])
+    for read in (read_program_file, open_program):
+        with pytest.raises(ValueError, match=rf"program file .*rule.toml: {NEEDED[kind]} given") as caught:
+            read(path)
+        assert "add what is missing, or have a file proposed by targetdp program init" in str(caught.value)
+    with pytest.raises(ValueError, match=f"^{NEEDED[kind]} given"):
+        load_program(read_decision_rule(path))
+    with pytest.raises(ValueError, match=f"^{NEEDED[kind]} given"):
+        read_columns(read_decision_rule(path), Silent())
+
+
+def test_what_is_missing_is_told_with_what_is_wrong(tmp_path: Path) -> None:
+    path = write(tmp_path / "rule.toml", {"kind": "aid", "quota": 2, "source": "public", "table": "t.csv"})
+    with pytest.raises(ValueError, match=r"target must be given; quota = 2: .*; features must be given: a"):
+        read_program_file(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"quota": 1.5}, "quota = 1.5: must be less than 1"),
+        ({"quotas": 0.3}, "quotas = 0.3: Extra inputs are not permitted"),
+        ({"features": []}, "features"),
+        ({"source": "secret"}, "source = 'secret'"),
+        ({"id": "y"}, "column 'y' is named twice"),
+    ],
+)
+def test_what_is_wrong_with_a_rule_is_named(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "rule.toml", RULES["aid"] | change)
+    with pytest.raises(ValueError, match=rf"program file .*rule.toml: .*{re.escape(message)}"):
+        read_decision_rule(path)
+
+
+def test_the_documents_examples_are_what_they_say() -> None:
     text = (Path(__file__).parents[2] / "docs" / "programs.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
-    settings = make_program_settings(tomllib.loads(example))
-    assert settings.grid.B == (0.1, 0.25, 2.0)
-    jsonschema.validate(tomllib.loads(example), program_file().model_json_schema())
+    whole, rule = map(tomllib.loads, re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL))
+    assert make_program_settings(whole).grid.B == (0.1, 0.25, 2.0)
+    assert make_program_settings(rule, whole=False).missing == ["table", "source", "features"]
+    for example in (whole, rule):
+        jsonschema.validate(example, program_file().model_json_schema())
 
 
 def test_the_schema_agrees() -> None:
@@ -179,7 +251,7 @@ def test_the_schema_agrees() -> None:
         AID | {"quota": 1.5},
         AID | {"features": []},
         AID | {"extra": 1},
-        {key: value for key, value in AID.items() if key != "source"},
+        {key: value for key, value in AID.items() if key != "target"},
         LENDING | {"loans": {"amount": "a"}},
     ):
         with pytest.raises(jsonschema.ValidationError):

@@ -49,15 +49,14 @@ def labels(people: pa.Table) -> pa.Table:
     return people.select(["name", "consumption", "repaid", "amount"])
 
 
-def write_program(folder: Path, kind: str = "aid", name: str = "program.toml", **more: Any) -> Path:
-    """A program file; its table and features are not there, since learning does not use them."""
-    given: dict[str, Any] = {
-        "kind": kind, "table": "elsewhere.parquet", "source": "confidential", "features": ["whatever"],
-    }  # fmt: skip
+def write_program(
+    folder: Path, kind: str = "aid", name: str = "program.toml", *, loans: bool = True, **more: Any
+) -> Path:
+    """A program file without a table, as an official has it."""
     own = {"target": "consumption", "quota": 0.3} if kind == "aid" else {"target": "repaid", "currency": "$"}
-    whole = given | own | more
+    whole = {"kind": kind} | own | more
     lines = [f"{key} = {json.dumps(value)}" for key, value in whole.items()]
-    if kind == "lending":
+    if kind == "lending" and loans:
         lines += ["[loans]", *(f"{key} = {json.dumps(value)}" for key, value in LOANS.items())]
     path = folder / name
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 from support.learn import EVERYBODY, SAMPLED, labels, population, release_sample, write_program
 from support.release import read_back, settings, write_csv
 from targetdp import Staircase
-from targetdp.programs import read_program_file
+from targetdp.programs import read_decision_rule
 from targetdp.programs._measures import highest
 from targetdp.release import privatize_file, weights_text
 from targetdp.targeting import allocate, read_labelled, read_scores
@@ -46,7 +46,7 @@ def score(
 
 
 def read(folder: Path, program: str = "program.toml", labelled: str = "labels.csv") -> LabelledSample:
-    return read_labelled(folder / "sample.parquet", folder / labelled, read_program_file(folder / program))
+    return read_labelled(folder / "sample.parquet", folder / labelled, read_decision_rule(folder / program))
 
 
 def decided(folder: Path, program: str = "program.toml", name: str = "scores.parquet") -> Decisions:

@@ -10,7 +10,7 @@ import pytest
 from support.learn import SAMPLED, labels, population, release_sample, write_program
 from support.release import FEATURES, read_back, values_of, write_csv, write_parquet
 from targetdp import Guarantee
-from targetdp.programs import Aid, Lending, read_program_file
+from targetdp.programs import Aid, Lending, read_decision_rule
 from targetdp.targeting import compare_epsilons, plan_scores, read_labelled
 from targetdp.targeting._labelled import OF_EACH, LabelledSample
 
@@ -28,7 +28,7 @@ def read(
     path = folder / "labels.csv"
     if table is not None:
         path = write_csv(folder / "other.csv", table)
-    return read_labelled(folder / "sample.parquet", path, read_program_file(folder / program), **more)
+    return read_labelled(folder / "sample.parquet", path, read_decision_rule(folder / program), **more)
 
 
 def sampled() -> pa.Table:
@@ -57,8 +57,42 @@ def test_features_are_the_certificates_and_the_rest_the_programs(folder: Path) -
     assert found.certificate.features == FEATURES
     assert found.program.threshold == 0.6
     assert found.program.people.population == 5_000
-    np.testing.assert_allclose(found.program.loans.revenue, 0.3 * found.program.loans.amount)
+    np.testing.assert_allclose(found.program.money.revenue, 0.3 * found.program.money.amount)
     assert found.learn(0.01).task == "classification"
+
+
+HOLDERS: dict[str, Any] = {"table": "elsewhere.parquet", "source": "confidential", "features": ["whatever"]}
+"""What the data holder's file says beside: none of it is the official's."""
+
+
+@pytest.mark.parametrize("kind", ["aid", "lending"])
+def test_a_data_holders_file_gives_the_same_as_the_rule_alone(folder: Path, kind: str) -> None:
+    write_program(folder, kind, "rule.toml")
+    write_program(folder, kind, "whole.toml", **HOLDERS, estimator="nobody_has_it.Model")
+    alone, whole = (read(folder, program=name) for name in ("rule.toml", "whole.toml"))
+    np.testing.assert_array_equal(alone.learn(0.01).w, whole.learn(0.01).w)
+    assert alone.program.people.count == whole.program.people.count == SAMPLED
+
+
+def test_loans_need_no_money_to_be_decided(folder: Path) -> None:
+    """A threshold decides; without amounts nothing is said of a profit, and nothing is asked of labels."""
+    write_program(folder, "lending", "poor.toml", loans=False, threshold=0.6)
+    write_program(folder, "lending", "rich.toml", threshold=0.6)
+    without, known = (
+        read(folder, sampled().drop_columns(["amount"]), "poor.toml"),
+        read(folder, program="rich.toml"),
+    )
+    assert isinstance(without.program, Lending)
+    np.testing.assert_array_equal(without.learn(0.01).w, known.learn(0.01).w)
+    asked = Guarantee(0.25, 4.0, 1e-5)
+    found, whole = (
+        plan_scores(one, asked, np.random.default_rng(0), redrawn=20).expectation.figures
+        for one in (without, known)
+    )
+    assert set(found) == {"accuracy", "wrong_approvals", "wrong_refusals"}
+    assert found == {name: one for name, one in whole.items() if name != "profit"}
+    with pytest.raises(ValueError, match="loans = None: a profit needs amount, revenue and interest"):
+        without.program.judge(np.full(SAMPLED, 0.7))
 
 
 def test_people_in_one_table_only_are_left_out_and_told(folder: Path) -> None:
@@ -117,7 +151,7 @@ def test_a_constant_target(folder: Path) -> None:
 def test_no_certificate(folder: Path, tmp_path: Path) -> None:
     alone = write_parquet(tmp_path / "sample.parquet", read_back(folder / "sample.parquet"))
     with pytest.raises(ValueError, match="has no certificate"):
-        read_labelled(alone, folder / "labels.csv", read_program_file(folder / "program.toml"))
+        read_labelled(alone, folder / "labels.csv", read_decision_rule(folder / "program.toml"))
 
 
 def test_a_certificate_of_another_file(folder: Path, tmp_path: Path) -> None:
@@ -125,7 +159,7 @@ def test_a_certificate_of_another_file(folder: Path, tmp_path: Path) -> None:
     changed = write_parquet(tmp_path / "sample.parquet", other)
     with pytest.raises(ValueError, match="does not hold for sample"):
         read_labelled(
-            changed, folder / "labels.csv", read_program_file(folder / "program.toml"),
+            changed, folder / "labels.csv", read_decision_rule(folder / "program.toml"),
             certificate=folder / "sample.parquet.certificate.json",
         )  # fmt: skip
 
@@ -138,7 +172,7 @@ def test_k_anonymity_has_no_noise_to_know(tmp_path: Path) -> None:
 
 def test_a_release_for_another_tool_has_other_units(tmp_path: Path) -> None:
     release_sample(tmp_path, "sample.csv", **{"for": "cider"})
-    program = read_program_file(tmp_path / "program.toml")
+    program = read_decision_rule(tmp_path / "program.toml")
     with pytest.raises(ValueError, match="made for cider, which standardizes"):
         read_labelled(tmp_path / "sample.csv", tmp_path / "labels.csv", program)
 

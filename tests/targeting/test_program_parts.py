@@ -29,8 +29,8 @@ def test_lending_to_some() -> None:
     part = part_of(program, repaid == 0)
     assert isinstance(part, Lending)
     assert not part.repaid.any()
-    np.testing.assert_array_equal(part.loans.amount, program.loans.amount[repaid == 0])
-    np.testing.assert_allclose(part.loans.revenue, 0.2 * part.loans.amount)
+    np.testing.assert_array_equal(part.money.amount, program.money.amount[repaid == 0])
+    np.testing.assert_allclose(part.money.revenue, 0.2 * part.money.amount)
     assert part.threshold == 0.6
     assert part.people.population == part.people.count == int((repaid == 0).sum())
 

@@ -49,7 +49,7 @@ _NO_BOUND = 0.9999
 def learn(
     sample: Annotated[Path, typer.Argument(help="the private sample, as targetdp privatize released it")],
     labels: Annotated[Path, typer.Argument(help="your labels (Parquet or CSV): id, target, loans")],
-    program: Annotated[Path, typer.Option(help="program file: kind, target, quota or loans are used of it")],
+    program: Annotated[Path, typer.Option(help="program file: kind, target and, for aid, quota")],
     weights: Annotated[Path, typer.Option("--out", help="weights file to write (TOML)")],
     id: Annotated[  # noqa: A002
         str | None, typer.Option(help="id column of LABELS; default: the program's, or the sample's")
@@ -77,7 +77,7 @@ def learn(
     import numpy as np
 
     from targetdp._core import check
-    from targetdp.programs import read_program_file
+    from targetdp.programs import read_decision_rule
     from targetdp.release import weights_text
     from targetdp.targeting import compare_epsilons, plan_scores, read_labelled
 
@@ -86,7 +86,7 @@ def learn(
     must_be_free("out", weights, force=force)
     if weights.resolve() in {path.resolve() for path in (sample, labels, program)}:
         raise ValueError(f"out = {weights} is one of the inputs: choose another name")
-    settings = read_program_file(program)
+    settings = read_decision_rule(program)
     with Bar(quiet=quiet) as bar:
         found = read_labelled(
             sample, labels, settings, id_column=id, certificate=certificate, public_key=public_key,
@@ -204,6 +204,7 @@ def _record(found: Any, plan: Any, others: Any, unit: str) -> dict[str, Any]:
 def _show(found: Any, plan: Any, others: Any, settings: Any) -> None:
     people = f"{found.program.people.population:,.0f} people"
     words = found.program.words
+    counts = words.counts if "profit" in plan.expectation.figures else "Counts"
     scale = "" if plan.weights.scale.name == "as given" else f", on a {plan.weights.scale.name} scale"
     expected = Table(
         title=Text(
@@ -212,7 +213,7 @@ def _show(found: Any, plan: Any, others: Any, settings: Any) -> None:
         ),
         title_justify="left",
         min_width=78,
-        caption=f"{words.counts} are of {people}. {words.blind} has an accuracy of "
+        caption=f"{counts} are of {people}. {words.blind} has an accuracy of "
         f"{found.program.chance:.3f}. Figures hold for people like those of the sample.\n"
         f"{_ceiling(plan.guarantee)}",
         caption_justify="left",
@@ -271,9 +272,7 @@ def allocate(
     scores: Annotated[Path, typer.Argument(help="private scores, as targetdp score released them")],
     sample: Annotated[Path, typer.Argument(help="the private sample that the weights were learned from")],
     labels: Annotated[Path, typer.Argument(help="your labels, as targetdp learn took them")],
-    program: Annotated[
-        Path, typer.Option(help="program file: kind, target, quota or threshold are used of it")
-    ],
+    program: Annotated[Path, typer.Option(help="program file: kind, target and, for aid, quota")],
     output: Annotated[
         Path, typer.Option("--out", help="decisions to write, *.csv or *.parquet: id, chance, decision")
     ],
@@ -296,7 +295,7 @@ def allocate(
     import numpy as np
 
     from targetdp._core import check
-    from targetdp.programs import read_program_file
+    from targetdp.programs import read_decision_rule
     from targetdp.targeting import allocate as allocate_by
     from targetdp.targeting import read_labelled, read_scores
 
@@ -305,7 +304,7 @@ def allocate(
     kind = _format(output)
     if output.resolve() in {path.resolve() for path in (scores, sample, labels, program)}:
         raise ValueError(f"out = {output} is one of the inputs: choose another name")
-    settings = read_program_file(program)
+    settings = read_decision_rule(program)
     with Bar(quiet=quiet) as bar:
         released = read_scores(scores, certificate, public_key, bar)
         found = read_labelled(

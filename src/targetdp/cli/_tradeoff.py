@@ -82,6 +82,13 @@ def run(
         Literal["once", "per fold"] | None,
         typer.Option(help="one quota, or one in each fold as the paper's authors; default: once"),
     ] = None,
+    allow_code: Annotated[
+        bool,
+        typer.Option(
+            help="import the program file's estimator whatever package it is of, which runs that code; "
+            "default: scikit-learn and LightGBM only"
+        ),
+    ] = False,
     jobs: Annotated[int, typer.Option(help="simulations at once; -1: one for each processor")] = -1,
     backend: Annotated[
         Literal["loky", "threading", "dask", "ray", "spark"], typer.Option(help="who computes (joblib)")
@@ -100,7 +107,7 @@ def run(
     with Bar(quiet=quiet, unit="simulations") as bar:
         sweep = find_sweep(
             program, quick=quick, simulations=simulations, seed=seed, rows=rows, quota_rule=quota_rule,
-            progress=bar,
+            allow_code=allow_code, progress=bar,
         )  # fmt: skip
         try:
             done = run_sweep(sweep, out_folder, jobs=jobs, backend=backend, address=address, progress=bar)

@@ -26,11 +26,11 @@ from targetdp.programs._loading import OpenProgram as OpenProgram
 from targetdp.programs._loading import load_program as load_program
 from targetdp.programs._loading import open_program as open_program
 from targetdp.programs._loading import read_columns as read_columns
-from targetdp.programs._models import Imported as Imported
-from targetdp.programs._models import Logistic as Logistic
-from targetdp.programs._models import Ridge as Ridge
-from targetdp.programs._models import model_of as model_of
-from targetdp.programs._models import software_of as software_of
+from targetdp.programs._models._imported import Imported as Imported
+from targetdp.programs._models._linear import Logistic as Logistic
+from targetdp.programs._models._linear import Ridge as Ridge
+from targetdp.programs._models._imported import model_of as model_of
+from targetdp.programs._models._imported import software_of as software_of
 from targetdp.programs._people import Folds as Folds
 from targetdp.programs._people import people_of as people_of
 from targetdp.programs._people import values_of as values_of
@@ -48,6 +48,7 @@ from targetdp.programs._settings import ProgramColumns as ProgramColumns
 from targetdp.programs._settings import ProgramSettings as ProgramSettings
 from targetdp.programs._settings import Source as Source
 from targetdp.programs._settings import program_file as program_file
-from targetdp.programs._settings import read_program_file as read_program_file
+from targetdp.programs._loading import read_decision_rule as read_decision_rule
+from targetdp.programs._loading import read_program_file as read_program_file
 from targetdp.programs._settings import settings_of as settings_of
 from targetdp.programs._measures import Welfare as Welfare

@@ -27,7 +27,7 @@ from targetdp.programs._measures import (
     rank_agreement,
     settled,
 )
-from targetdp.programs._models import Ridge
+from targetdp.programs._models._linear import Ridge
 from targetdp.programs._people import Folds, People, groups_of, people_of, set_fields, values_of
 from targetdp.programs._result import Contribution, Result, decision_figures, decision_rates, ones, share
 

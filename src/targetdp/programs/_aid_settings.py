@@ -41,7 +41,9 @@ class AidSettings(ProgramSettings):
         description="once: one quota for all people; per fold: one in each part of the cross-validation, as "
         "the paper's authors do",
     )
-    estimator: Name = Field("ridge", description="ridge, or the path of a scikit-learn regressor")
+    estimator: Name = Field(
+        "ridge", description="ridge, or the path of a regressor of scikit-learn or LightGBM"
+    )
     weights: Name | None = Field(None, description="the column of survey weights")
     welfare: WelfareTerms | None = Field(None, description="adds social welfare to the metrics")
 

@@ -17,7 +17,7 @@ from targetdp.programs._base import (
     named,
 )
 from targetdp.programs._measures import Truths, places, rank_agreement, settled
-from targetdp.programs._models import Logistic
+from targetdp.programs._models._linear import Logistic
 from targetdp.programs._people import Folds, People, groups_of, people_of, set_fields, values_of
 from targetdp.programs._result import Contribution, Result, decision_figures, decision_rates, ones, share
 
@@ -157,7 +157,8 @@ class Lending(ScoredProgram):
 
     Args:
         repaid: 1 for people who repaid, or would have, 0 for the others.
-        loans: What is at stake.
+        loans: What is at stake; None if it is not known. Then people can be chosen by their chances, and
+            nothing is said of money.
         threshold: A loan is given above this chance to repay, between 0 and 1.
         population: How many people the table stands for; by default its own.
         groups: Columns by which every figure is also given, each with a value for every person.
@@ -188,7 +189,7 @@ class Lending(ScoredProgram):
     )  # fmt: skip
 
     repaid: Floats = field(repr=False)
-    loans: Loans = field(repr=False)
+    loans: Loans | None = field(repr=False)
     threshold: float = 0.5
     population: float | None = None
     groups: Mapping[str, Sequence[Any]] | None = field(default=None, repr=False)
@@ -208,9 +209,12 @@ class Lending(ScoredProgram):
             raise ValueError(
                 f"repaid has the value {other!r}: give 1 for people who repaid, 0 for the others"
             )
-        check.instance("loans", self.loans, Loans)
-        if len(self.loans.amount) != len(y):
-            raise ValueError(f"loans has {len(self.loans.amount):,} entries: repaid has {len(y):,} people")
+        if self.loans is not None:
+            check.instance("loans", self.loans, Loans)
+            if len(self.loans.amount) != len(y):
+                raise ValueError(
+                    f"loans has {len(self.loans.amount):,} entries: repaid has {len(y):,} people"
+                )
         people = people_of(
             len(y), groups=self.groups, population=self.population, clusters=self.clusters, strata=self.strata
         )
@@ -233,6 +237,16 @@ class Lending(ScoredProgram):
         """Whether a loan was repaid."""
         return self.repaid
 
+    @property
+    def money(self) -> Loans:
+        """What is at stake, where it is known."""
+        if self.loans is None:
+            raise ValueError(
+                "loans = None: a profit needs amount, revenue and interest of each loan; give them as Loans, "
+                "or as [loans] in a program file"
+            )
+        return self.loans
+
     def judge(
         self,
         scores: Any,
@@ -245,7 +259,7 @@ class Lending(ScoredProgram):
         at it is refused. ``ties`` counts those people.
         """
         check.generator(rng)
-        people, good, loans = self.people, self.low_risk, self.loans
+        people, good, loans = self.people, self.low_risk, self.money
         scores = settled(values_of("scores", scores, people.count))
         approved = scores > self.threshold
         bad_loan, missed = approved & ~good, ~approved & good
@@ -279,10 +293,10 @@ class Lending(ScoredProgram):
 
     def part(self, places: Integers, population: float) -> "Lending":
         """Loans for some of its people, with the same threshold."""
+        loans = None if self.loans is None else self.loans.of(places)
         return Lending(
-            self.repaid[places], self.loans.of(places), self.threshold, population,
-            groups_of(self.groups, places), self.model,
-        )  # fmt: skip
+            self.repaid[places], loans, self.threshold, population, groups_of(self.groups, places), self.model
+        )
 
     def line(self) -> None:
         """None: people repay or do not."""
@@ -312,19 +326,22 @@ class Lending(ScoredProgram):
     def expected_figures(
         self, high: Truths, weights: Floats, let_in: float, left_out: float
     ) -> dict[str, float]:
-        """``accuracy``, ``wrong_approvals``, ``wrong_refusals`` and ``profit``."""
-        loans, population = self.loans, self.people.population
+        """``accuracy``, ``wrong_approvals``, ``wrong_refusals`` and, if loans are known, ``profit``."""
+        population = self.people.population
+        figures = {
+            "accuracy": 1 - let_in - left_out,
+            "wrong_approvals": let_in * population,
+            "wrong_refusals": left_out * population,
+        }
+        if self.loans is None:
+            return figures
+        loans = self.loans
         good, bad = np.where(high, weights, 0.0), np.where(high, 0.0, weights)
         # Money of the mean person of a kind: whoever is decided about wrongly need not be that one.
         revenue = float((good * loans.revenue).sum())
         lost = float((bad * (loans.amount + loans.interest)).sum()) / max(float(bad.sum()), 1e-300)
         missed = 2 * revenue * left_out / max(float(good.sum()), 1e-300)
-        return {
-            "accuracy": 1 - let_in - left_out,
-            "wrong_approvals": let_in * population,
-            "wrong_refusals": left_out * population,
-            "profit": (revenue - missed - lost * let_in) * population,
-        }
+        return figures | {"profit": (revenue - missed - lost * let_in) * population}
 
     def _break_even(self, approved: Truths) -> Floats:
         """If every revenue were t times what it is, the profit would be 0 at this t; in revenue per amount.
@@ -333,7 +350,7 @@ class Lending(ScoredProgram):
         has any revenue, there is nothing to multiply: then t is a rate of the amount, the same for all. So it
         is the limit of ever smaller rates, which all have the same t·(revenue per amount).
         """
-        sums, loans, good = self.people.groups.sums, self.loans, self.low_risk
+        sums, loans, good = self.people.groups.sums, self.money, self.low_risk
         revenue = loans.revenue if loans.revenue.any() else loans.amount
         gained = sums(revenue * good * np.where(approved, 1.0, -1.0))
         lost = sums((loans.amount + loans.interest) * (approved & ~good))

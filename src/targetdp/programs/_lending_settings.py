@@ -42,12 +42,17 @@ class LendingSettings(ProgramSettings):
 
     model_config = ConfigDict(title="targetdp lending program")
     task = Lending.task
+    evaluated_with = (*ProgramSettings.evaluated_with, "loans")
 
     kind: Literal["lending"]
-    loans: LoanTerms = Field(description="what is at stake")
+    loans: LoanTerms | None = Field(
+        None, description="what is at stake; needed with a table, and for a profit to be expected of scores"
+    )
     repaid: int | float | str = Field(1, description="the value of the target that means: repaid")
     threshold: Share = Field(0.5, description="a loan is given above this predicted chance to repay")
-    estimator: Name = Field("logistic", description="logistic, or the path of a scikit-learn classifier")
+    estimator: Name = Field(
+        "logistic", description="logistic, or the path of a classifier of scikit-learn or LightGBM"
+    )
 
     currency: Annotated[str, Field(pattern=_CURRENCY)] = Field(
         "money", description="of amounts and profit, as people write it: $, NGN, €"
@@ -60,11 +65,12 @@ class LendingSettings(ProgramSettings):
 
     def _not_features(self) -> list[str]:
         """An amount is asked for before the decision; what it earns hangs on it."""
-        return _columns(self.loans.revenue, self.loans.interest)
+        return [] if self.loans is None else _columns(self.loans.revenue, self.loans.interest)
 
     def own_columns(self) -> tuple[list[str], list[str]]:
         """Columns of money as numbers, and the target as what the value that means repaid is."""
-        money = _columns(self.loans.amount, self.loans.revenue, self.loans.interest)
+        loans = self.loans
+        money = [] if loans is None else _columns(loans.amount, loans.revenue, loans.interest)
         return (money, [self.target]) if isinstance(self.repaid, str) else ([*money, self.target], [])
 
     def program(self, columns: ProgramColumns, groups: Mapping[str, Sequence[str]]) -> Lending:
@@ -88,7 +94,9 @@ class LendingSettings(ProgramSettings):
             self.population, groups, self.model(), **self.survey_design(columns),
         )  # fmt: skip
 
-    def _loans(self, numbers: Mapping[str, Floats], count: int) -> Loans:
+    def _loans(self, numbers: Mapping[str, Floats], count: int) -> Loans | None:
+        if self.loans is None:
+            return None
         amount, revenue, interest = (
             numbers[given] if isinstance(given, str) else given
             for given in (self.loans.amount, self.loans.revenue, self.loans.interest)

@@ -1,18 +1,93 @@
 """A program file and its table, read: outcomes, rows in the unit ball, folds, ready to be evaluated."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats, Integers, Progress, Silent
+from targetdp._files import read_toml
 from targetdp.normalization import ColumnScales, data_scales, normalize, read_scales
 from targetdp.programs._base import Program
 from targetdp.programs._people import Folds
-from targetdp.programs._settings import ProgramColumns, ProgramSettings, read_program_file
+from targetdp.programs._settings import ProgramColumns, ProgramSettings, make_program_settings, must_say
 from targetdp.table import Source, Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
+
+# The file
+
+
+def read_program_file(
+    path: Path, instead: Mapping[str, Any] | None = None, *, allow_code: bool = False
+) -> ProgramSettings:
+    """Read the settings of a program file, to try the program on its table.
+
+    Args:
+        path: The file (TOML); paths in it are relative to it.
+        instead: Settings that take the place of the file's.
+        allow_code: Whether the file may name an estimator of another package than scikit-learn and LightGBM:
+            importing that runs its code. The file itself cannot allow it.
+
+    Returns:
+        The settings.
+
+    Raises:
+        ValueError: The file cannot be read, or something in it is missing or wrong; the message names every
+            such field. Or its estimator would run code that was not allowed.
+
+    Guarantees: without ``allow_code`` no code is imported but scikit-learn's and LightGBM's.
+
+    Example:
+        >>> import tempfile
+        >>> from targetdp.programs import example_program
+        >>> path = Path(tempfile.mkdtemp()) / "togo.toml"
+        >>> _ = path.write_text(example_program("togo", Path("togo.csv")))
+        >>> read_program_file(path, {"seed": 7}).seed
+        7
+    """
+    return _read(path, instead or {}, allow_code=allow_code)
+
+
+def read_decision_rule(path: Path) -> ProgramSettings:
+    r"""Read what of a program file decides about people by released scores.
+
+    That is its kind, target and quota, or threshold: the file needs neither a table nor features, and the
+    estimator that it may name is neither checked nor imported, since scores have taken its place.
+
+    Args:
+        path: The file (TOML).
+
+    Returns:
+        Settings that `targetdp.targeting.read_labelled` takes, with our own estimator.
+
+    Raises:
+        ValueError: The file cannot be read, or something in it is wrong; the message names every such field.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "rule.toml"
+        >>> _ = path.write_text('kind = "aid"\ntarget = "consumption"\nquota = 0.29\n')
+        >>> read_decision_rule(path).target
+        'consumption'
+    """
+    return _read(path, {}, whole=False)
+
+
+def _read(path: Path, instead: Mapping[str, Any], **how: bool) -> ProgramSettings:
+    given = read_toml(path, "program file") | dict(instead)
+    if isinstance(given.get("table"), str):
+        given["table"] = path.parent / given["table"]
+    scales = given.get("scales")
+    if isinstance(scales, str) and scales != "data":
+        given["scales"] = str(path.parent / scales)
+    try:
+        return make_program_settings(given, **how)
+    except ValueError as error:
+        raise ValueError(f"program file {path}: {error}") from error
+
 
 # What is wrong with a program's table, in one message: missing and infinite values, and what to do.
 
@@ -70,19 +145,21 @@ class OpenProgram:
     scales: ColumnScales
 
 
-def open_program(path: Path, *, progress: Progress | None = None) -> OpenProgram:
+def open_program(path: Path, *, progress: Progress | None = None, allow_code: bool = False) -> OpenProgram:
     r"""Read a program file and its table.
 
     Args:
         path: The program file (TOML); the table's path in it is relative to the file.
         progress: Somebody to show how far the reading is.
+        allow_code: Whether the file may name an estimator of another package than scikit-learn and LightGBM:
+            importing that runs its code.
 
     Returns:
         The program with its people, rows in the unit ball and folds, ready to be evaluated.
 
     Raises:
-        ValueError: The file is wrong; columns are not there; an id is there twice; values are missing or
-            infinite; the target does not fit. The message says what to do.
+        ValueError: The file is wrong, or would run code that was not allowed; columns are not there; an id is
+            there twice; values are missing or infinite; the target does not fit. The message says what to do.
 
     Example:
         >>> import tempfile
@@ -97,7 +174,7 @@ def open_program(path: Path, *, progress: Progress | None = None) -> OpenProgram
         >>> opened.program.evaluate(opened.rows, opened.folds)["eligible"]
         29.0
     """
-    return load_program(read_program_file(path), progress=progress)
+    return load_program(read_program_file(path, allow_code=allow_code), progress=progress)
 
 
 def load_program(settings: ProgramSettings, *, progress: Progress | None = None) -> OpenProgram:
@@ -123,6 +200,8 @@ def load_program(settings: ProgramSettings, *, progress: Progress | None = None)
         >>> load_program(read_program_file(folder / "togo.toml")).rows.shape
         (50, 10)
     """
+    if settings.missing:
+        raise ValueError(must_say(settings.missing))
     columns = read_columns(settings, progress or Silent())
     raw = np.column_stack([columns.numbers[name] for name in settings.features])
     if settings.scales == "data":
@@ -161,6 +240,8 @@ def read_columns(settings: ProgramSettings, progress: Progress) -> ProgramColumn
         >>> len(read_columns(read_program_file(folder / "togo.toml"), Silent()).ids)
         5
     """
+    if settings.table is None:
+        raise ValueError(must_say(settings.missing))
     source = open_source(settings.table)
     own_numbers, own_texts = settings.own_columns()
     numbers = list(dict.fromkeys([*settings.features, *own_numbers]))
@@ -175,6 +256,7 @@ def read_columns(settings: ProgramSettings, progress: Progress) -> ProgramColumn
     }
     check_columns(source.columns, f"table {settings.table}", **wanted)
     try:
+        progress.phase(f"reading {settings.table.name}", source.count())
         return _columns(source, settings, numbers, texts, progress)
     except ValueError as error:
         raise ValueError(f"table {settings.table}: {error}") from error
@@ -184,7 +266,6 @@ def _columns(
     source: Source, settings: ProgramSettings, numbers: list[str], texts: list[str], progress: Progress
 ) -> ProgramColumns:
     names = list(dict.fromkeys([*([] if settings.id is None else [settings.id]), *numbers, *texts]))
-    progress.phase(f"reading {settings.table.name}", source.count())
     tally, seen = Tally(), 0
     ids: list[pa.StringArray] = []
     blocks: list[Floats] = []

@@ -11,18 +11,20 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     RootModel,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
 from targetdp._core import Floats, check, import_all
-from targetdp._files import StrictModel, explain, read_toml
+from targetdp._files import StrictModel, explain
 from targetdp.mechanisms import LEAST_NOISE, PAPER_GRID, mechanism_names
 from targetdp.normalization import RowRule
 from targetdp.programs._base import DECLARING, Model, Program, Task
-from targetdp.programs._models import model_of
+from targetdp.programs._models._imported import model_of, usual_estimator
 
 Source = Literal["public", "synthetic", "confidential"]
 """Where rows come from."""
@@ -107,6 +109,7 @@ class ProgramSettings(ProgramSection):
     """What program files of every kind say.
 
     A kind adds its own fields and declares itself with `settings_of`. ``task`` is what its model has to do.
+    ``evaluated_with`` are fields that are needed to try the program on a table, and not to decide by scores.
 
     Example:
         >>> given = {"kind": "aid", "table": "people.csv", "source": "synthetic", "quota": 0.29}
@@ -116,15 +119,24 @@ class ProgramSettings(ProgramSection):
     """
 
     task: ClassVar[Task]
+    evaluated_with: ClassVar[tuple[str, ...]] = ("table", "source", "features")
 
     kind: str = Field(description="what kind of program it is")
 
-    table: _Path = Field(description="Parquet or CSV, relative to this file: features and outcomes together")
-    source: Source = Field(
-        description="where the rows come from; figures from confidential rows are for the data holder only"
+    table: _Path | None = Field(
+        None,
+        description="Parquet or CSV, relative to this file: features and outcomes together; not needed to "
+        "learn and allocate",
+    )
+    source: Source | None = Field(
+        None,
+        description="where the rows come from; figures from confidential rows are for the data holder only; "
+        "needed with a table",
     )
     id: Name | None = Field(None, description="the column that identifies a person; one row per person")
-    features: _Columns = Field(description="the columns that a release would privatize")
+    features: _Columns = Field(
+        (), description="the columns that a release would privatize; needed with a table"
+    )
     target: Name = Field(description="the column that is predicted")
     groups: _Names = Field((), description="columns by which every figure is also given")
     clusters: Name | None = Field(
@@ -144,7 +156,7 @@ class ProgramSettings(ProgramSection):
     impute: float | dict[str, float] | None = Field(
         None, description="declared constants for missing features: one for all, or by name"
     )
-    estimator: Name = Field(description="ridge, logistic or the import path of a scikit-learn estimator")
+    estimator: Name = Field(description="ridge, logistic or the import path of an estimator")
     estimator_settings: dict[str, bool | int | float | str] = Field({}, description="its keyword settings")
     folds: Annotated[int, Field(ge=2)] = Field(5, description="parts of the cross-validation")
     seed: Annotated[int, Field(ge=0)] = Field(0, description="of folds, noise and draws among the tied")
@@ -154,6 +166,9 @@ class ProgramSettings(ProgramSection):
     )
     grid: GridSettings = Field(default=GridSettings(), description="releases to try")
 
+    _allow_code: bool = PrivateAttr(False)
+    """Whether any estimator may be imported: said by whoever reads the file, never by the file."""
+
     @field_validator("folds")
     @classmethod
     def _sensible(cls, folds: int) -> int:
@@ -162,7 +177,8 @@ class ProgramSettings(ProgramSection):
         return folds
 
     @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _agree(self, info: ValidationInfo) -> Self:
+        self._allow_code = (info.context or {}).get("allow_code") is True
         single = [*([] if self.id is None else [self.id]), self.target, *self._not_features()]
         for names in (single, self.features, self.groups):
             twice = check.twice(names)
@@ -217,7 +233,12 @@ class ProgramSettings(ProgramSection):
 
     def model(self) -> Model:
         """What predicts the target."""
-        return model_of(self.estimator, self.estimator_settings, self.task)
+        return model_of(self.estimator, self.estimator_settings, self.task, allow_code=self._allow_code)
+
+    @property
+    def missing(self) -> list[str]:
+        """What the file does not say and trying the program on a table needs."""
+        return [name for name in self.evaluated_with if not getattr(self, name)]
 
     def constants(self) -> dict[str, float]:
         """What stands in for a missing value of each feature."""
@@ -233,7 +254,7 @@ class ProgramSettings(ProgramSection):
     @property
     def mark(self) -> str | None:
         """What everything made from these rows must carry, if anything."""
-        return MARK if self.source == "confidential" else None
+        return None if self.source in {"public", "synthetic"} else MARK
 
 
 _SETTINGS: dict[str, type[ProgramSettings]] = {}
@@ -288,47 +309,38 @@ def program_file() -> type[BaseModel]:
     return ProgramFile
 
 
-def make_program_settings(given: Mapping[str, Any]) -> ProgramSettings:
-    """Settings from plain data, or a ValueError that names every field that is wrong."""
+def make_program_settings(
+    given: Mapping[str, Any], *, allow_code: bool = False, whole: bool = True
+) -> ProgramSettings:
+    """Settings from plain data, or a ValueError that names every field that is wrong.
+
+    ``whole`` settings can be tried on a table. All others only decide by scores: their table may be missing,
+    and the estimator that they name is not looked at.
+    """
     kinds, kind = settings_kinds(), given.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
         raise ValueError(
             f"kind = {kind!r} is not one of {', '.join(kinds)}: begin the file with one of these"
         )
+    settings = kinds[kind]
+    ours = {} if whole else {"estimator": usual_estimator(settings.task), "estimator_settings": {}}
+    missing = [name for name in settings.evaluated_with if whole and given.get(name) is None]
     try:
-        return kinds[kind].model_validate(dict(given))
+        made = settings.model_validate({**given, **ours}, context={"allow_code": allow_code})
     except ValidationError as error:
-        raise ValueError(explain(error)) from error
+        problems = [explain(error), *([must_say(missing)] if missing else [])]
+        raise ValueError("; ".join(problems)) from error
+    if missing:
+        raise ValueError(must_say(missing))
+    return made
 
 
-def read_program_file(path: Path, instead: Mapping[str, Any] | None = None) -> ProgramSettings:
-    """Read the settings of a program file.
-
-    Args:
-        path: The file (TOML); paths in it are relative to it.
-        instead: Settings that take the place of the file's.
-
-    Returns:
-        The settings.
-
-    Raises:
-        ValueError: The file cannot be read, or something in it is wrong; the message names every such field.
-
-    Example:
-        >>> import tempfile
-        >>> from targetdp.programs import example_program
-        >>> path = Path(tempfile.mkdtemp()) / "togo.toml"
-        >>> _ = path.write_text(example_program("togo", Path("togo.csv")))
-        >>> read_program_file(path, {"seed": 7}).seed
-        7
-    """
-    given = read_toml(path, "program file") | dict(instead or {})
-    if isinstance(given.get("table"), str):
-        given["table"] = path.parent / given["table"]
-    scales = given.get("scales")
-    if isinstance(scales, str) and scales != "data":
-        given["scales"] = str(path.parent / scales)
-    try:
-        return make_program_settings(given)
-    except ValueError as error:
-        raise ValueError(f"program file {path}: {error}") from error
+def must_say(missing: Sequence[str]) -> str:
+    """What is said of a program that lacks what trying it on a table needs."""
+    *others, last = missing
+    listed = f"{', '.join(others)} and {last}" if others else last
+    return (
+        f"{listed} must be given: a program is tried on a table that has features and outcomes of the same "
+        "people; add what is missing, or have a file proposed by targetdp program init (only targetdp learn "
+        "and targetdp allocate do without)"
+    )

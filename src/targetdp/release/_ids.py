@@ -152,7 +152,7 @@ def pseudonyms(ids: pa.StringArray, key: bytes) -> pa.StringArray:
     digits = np.empty((len(tags), 2 * TAG_BYTES), dtype=np.uint8)
     digits[:, ::2], digits[:, 1::2] = _HEX[tags >> 4], _HEX[tags & 15]
     ends = np.arange(len(tags) + 1, dtype=np.int32) * 2 * TAG_BYTES
-    return pa.StringArray.fromtext_buffers(len(tags), pa.py_buffer(ends), pa.py_buffer(digits))
+    return pa.StringArray.from_buffers(len(tags), pa.py_buffer(ends), pa.py_buffer(digits))
 
 
 def text_buffers(ids: pa.StringArray) -> tuple[Bytes, NDArray[np.int32]]:

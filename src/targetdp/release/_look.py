@@ -168,7 +168,7 @@ class Look:
         length = noise_length(terms.law)
         lines = [
             f"what is promised: {format_guarantee(terms.guarantee)}, on {len(terms.conditions)} conditions",
-            f"noise: {terms.name}, length {length:.2g} on a row (rows have length at most 1); {terms.why}",
+            f"noise: {terms.name}, length {length:.2g} on a row (rows have length at most 1)",
         ]
         if terms.scales is not None:
             lines.append(

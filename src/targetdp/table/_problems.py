@@ -18,12 +18,13 @@ _NAMED = 3
 NUMBERS_AS_TEXT = "numbers stored as text"
 """The type of text that is all numbers."""
 
-ProblemKind = Literal["id", "text", "date", "type", "words", "infinite", "gaps", "constant"]
+ProblemKind = Literal["id", "spelling", "text", "date", "type", "words", "infinite", "gaps", "constant"]
 
 _LEAVE_OUT = "leave {it} out of [columns] release"
 _CONVERT = "convert {it} to numbers first"
 _POLICY: dict[ProblemKind, str] = {
     "id": "give every row an id, or drop these rows",
+    "spelling": "correct them, or say in [id.spelling] how they become one spelling",
     "text": f"{_LEAVE_OUT}, or name {{it}} in [columns.public] with a reason",
     "date": f"{_CONVERT}, or {_LEAVE_OUT}",
     "type": f"{_CONVERT}, or {_LEAVE_OUT}",
@@ -41,7 +42,7 @@ _PLAIN = _POLICY | {
     "constant": "leave {it} out",
 }
 _NOUNS: dict[ProblemKind, str] = {
-    "id": "rows without an id", "text": "text", "date": "dates", "type": "no numbers", "gaps": "gaps",
+    "id": "rows without an id", "spelling": "odd ids", "text": "text", "date": "dates", "type": "no numbers", "gaps": "gaps",
     "words": "cells that are no numbers", "infinite": "infinite values", "constant": "one value only",
 }  # fmt: skip
 

@@ -25,6 +25,7 @@ _KINDS: dict[str, tuple[ProblemKind, str, str]] = {
     "missing": ("gaps", "1 gap", "{} gaps"),
     "infinite": ("infinite", "1 infinite value", "{} infinite values"),
     "missing or empty id": ("id", "1 row without an id", "{} rows without an id"),
+    "odd id": ("spelling", "1 id in another spelling", "{} ids in another spelling"),
     NON_NUMERIC: ("words", "1 cell that is no number", "{} cells that are no numbers"),
 }
 

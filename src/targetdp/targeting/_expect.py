@@ -64,7 +64,7 @@ class Expectation:
     """What the program would achieve with scores of this noise, by the names of its metrics.
 
     For aid ``accuracy``, ``recall`` and ``exclusion_errors``; for lending ``accuracy``, ``wrong_approvals``,
-    ``wrong_refusals`` and ``profit``. Counts and money are of the program's population.
+    ``wrong_refusals`` and, if loans are known, ``profit``. Counts and money are of the program's population.
     """
 
     figures: Mapping[str, Expected] = field(repr=False)

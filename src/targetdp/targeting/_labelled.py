@@ -58,13 +58,13 @@ def read_labelled(
     """Join a private sample with a table of labels on the id.
 
     Columns, their order and the noise are the certificate's. Of the program's settings only kind, target,
-    quota, weights, loans and population count; labels' ids are where ``id_column``, the program or the
-    certificate says.
+    quota or threshold, weights, loans and population count, and all but the first three may be missing;
+    labels' ids are where ``id_column``, the program or the certificate says.
 
     Args:
         sample: The released rows of the sample.
         labels: Table of labels (Parquet or CSV).
-        settings: The program.
+        settings: The program, from `targetdp.programs.read_decision_rule`.
         id_column: Where labels have their ids.
         certificate: The sample's; beside the file unless given.
         public_key: The data holder's, to check the signature with.
@@ -79,8 +79,8 @@ def read_labelled(
             in both.
 
     Example:
-        >>> from targetdp.programs import read_program_file
-        >>> program = read_program_file(Path("aid.toml"))  # doctest: +SKIP
+        >>> from targetdp.programs import read_decision_rule
+        >>> program = read_decision_rule(Path("aid.toml"))  # doctest: +SKIP
         >>> read_labelled(Path("private.parquet"), Path("labels.csv"), program).notes  # doctest: +SKIP
         ('812 people of the sample have no label: nothing was learned from them',)
     """

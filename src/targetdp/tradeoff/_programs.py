@@ -37,7 +37,8 @@ NIGERIA_PARTS = 6
 
 def find_sweep(
     program: str, *, quick: bool = False, simulations: int | None = None, seed: int | None = None,
-    rows: RowRule | None = None, quota_rule: QuotaRule | None = None, progress: Progress | None = None,
+    rows: RowRule | None = None, quota_rule: QuotaRule | None = None, allow_code: bool = False,
+    progress: Progress | None = None,
 ) -> Sweep:  # fmt: skip
     """The sweep of a built-in program (`togo`, `nigeria`) or of a program file.
 
@@ -48,6 +49,8 @@ def find_sweep(
         seed: Of all randomness.
         rows: How rows come into the unit ball.
         quota_rule: Whether there is one quota for all, or one in each fold.
+        allow_code: Whether a program file may name an estimator of another package than scikit-learn and
+            LightGBM: importing that runs its code.
         progress: Whom to tell how far reading the table is.
 
     Returns:
@@ -55,7 +58,7 @@ def find_sweep(
 
     Raises:
         ValueError: No program has that name, or something in the file is wrong, such as a technology that
-            nobody knows.
+            nobody knows, or an estimator whose code was not allowed.
 
     Example:
         >>> find_sweep("togo", quick=True).cells[0].name
@@ -66,7 +69,8 @@ def find_sweep(
     elif Path(program).exists():
         path = Path(program)
         given = (("rows", rows), ("quota_rule", quota_rule))
-        settings = read_program_file(path, {name: value for name, value in given if value is not None})
+        instead = {name: value for name, value in given if value is not None}
+        settings = read_program_file(path, instead, allow_code=allow_code)
         try:
             grid_of(settings)  # a name that nobody knows is refused before the table is read
         except ValueError as error:
@@ -92,7 +96,7 @@ def sweep_of(program: OpenProgram, name: str) -> Sweep:
     _parts_must_fit(settings, len(program.rows))
     study = Study(
         name=name,
-        source=settings.source,
+        source=settings.source or "confidential",  # where nobody said anything
         features=settings.features,
         X=program.rows,
         program=program.program,

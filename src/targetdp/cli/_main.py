@@ -1,26 +1,20 @@
-"""The command line: wiring only. Data go to stdout, words and progress to stderr.
+"""The command line: wiring only. Data go to stdout, words and progress to stderr. Exit codes: `_endings`."""
 
-Exit codes: 0 done, 1 a check did not hold, 2 bad input or refused, 3 the machine could not do it (a full
-disk, say), 130 interrupted; for all of these nothing was published. 4: the release IS published, but what
-came after it failed.
-"""
-
-import errno
 import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from textwrap import wrap
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_command_name
+from typer.main import get_command, get_command_name
 
 from targetdp._core import __version__
 from targetdp.cli._attack import app as attack
-from targetdp.cli._console import PublishedError
+from targetdp.cli._endings import asks_for_json, ending_of, sigterm_raises
 from targetdp.cli._holder_tools import columns, key, scales, schema, verify
 from targetdp.cli._ledger import app as ledger
 from targetdp.cli._plan import plan
@@ -156,35 +150,23 @@ def targetdp(
 
 def main() -> None:
     """Run a command; whatever goes wrong is a message and an exit code, not a traceback."""
-    try:
-        with _warnings_for_people():
+    with _warnings_for_people(), sigterm_raises():
+        try:
             app()
-    except PublishedError as error:
-        _leave(f"error: {error}", 4, error)
-    except (ValueError, TypeError) as error:
-        _leave(f"error: {error}", 2, error)
-    except (OSError, RuntimeError) as error:
-        code = error.errno if isinstance(error, OSError) else None
-        remedy = ": make room and run again" if code in {errno.ENOSPC, errno.EDQUOT} else ""
-        place = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
-        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        _leave(f"error: {text}{place}{remedy}", 3, error)
-    except KeyboardInterrupt as error:
-        _leave("interrupted", 130, error)
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
+            ending = ending_of(error)
+            if ending is None:
+                raise
+            ending.tell(as_json=asks_for_json(get_command(app), sys.argv[1:]))
+            raise SystemExit(ending.exit_code) from error
 
 
 @contextmanager
 def _warnings_for_people() -> Iterator[None]:
-    """A library's warning is told by what it says, not by the line of code that said it."""
+    """Show a library's warning by its message, without its line of code."""
     before = warnings.formatwarning
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         yield
     finally:
         warnings.formatwarning = before
-
-
-def _leave(message: str, code: int, cause: BaseException) -> None:
-    with suppress(OSError):  # whoever listened may be gone; the exit code still tells
-        typer.echo(". ".join([message, *getattr(cause, "__notes__", ())]), file=sys.stderr)
-    raise SystemExit(code) from cause

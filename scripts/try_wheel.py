@@ -16,7 +16,7 @@ LEARN = f"scales others.csv --id id --features {FEATURES} --source public --out 
 RELEASE = f"privatize people.csv private.parquet --id id --features {FEATURES} --scales scales.toml"
 STEPS = (
     "--help",
-    "version",
+    "--version",
     "plan --accuracy 0.99 --epsilon 1 --delta 1e-4",
     "example togo --rows 1000 --out people.csv --program program.toml",
     "example togo --rows 1000 --seed 2 --out others.csv",

@@ -78,7 +78,7 @@ def steps(folder: Path) -> tuple[Step, ...]:
             (
                 f"report {f}/togo --out {f}/togo.html --quiet",
                 f"report {f}/nigeria --out {f}/nigeria.html --quiet",
-                f"figures {f}/togo {f}/nigeria --out {f}/figures",
+                f"report figures {f}/togo {f}/nigeria --out {f}/figures",
             ),
         ),
     )

@@ -114,6 +114,11 @@ def offered(words: str, folder: Path) -> list[str]:
         ("targetdp score people.parquet w.toml out.parquet --scales s", ["sample"]),
         ("targetdp score people.parquet w.toml out.parquet --mechanism g", ["gaussian"]),
         ("targetdp attack a.parquet b.parquet --attacks linkage,linkage", ["linkage,linkage_by_id"]),
+        ("targetdp attack ", ["release", "audit", "people.parquet"]),
+        ("targetdp attack p", ["people.parquet"]),
+        ("targetdp attack audit --mechanism st", ["staircase"]),
+        ("targetdp report ", ["page", "figures"]),
+        ("targetdp report figures results --fo", ["--force"]),
         ("targetdp tradeoff t", ["togo"]),
         ("targetdp tradeoff m", ["mine.toml"]),
         ("targetdp tradeoff togo --see", ["--seed"]),
@@ -146,3 +151,5 @@ def test_program_files_are_offered_with_their_folders(
     assert completion.programs("files/.") == ["files/.hidden.toml"]
     assert completion.programs(f"{tmp_path}/files/a") == [f"{tmp_path}/files/aid.toml"]
     assert completion.programs("nowhere/a") == []
+    assert completion.tables("files/") == ["files/aid.csv", "files/deeper/"]
+    assert completion.folders("") == ["files/"]

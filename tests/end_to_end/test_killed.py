@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from support.faults import count, some, times
 from support.release import certificate_of, hidden
 from support.staged import RUN, clean_up, forget, place, put_back, release_that_is_there
-from support.zygote import Ended, Zygote
+from support.zygote import Ended, Harm, Zygote
 from targetdp.release import Ledger, verify_release
 
 CHAINED = 5
@@ -104,6 +105,28 @@ def test_directories_survive_kills_around_publication(zygote: Zygote, tmp_path: 
         count("kills at calls: privatize", "not published" if after == before else "published")
 
 
+def test_terminated_at_any_call_it_tidies_up_and_tells_the_truth(zygote: Zygote, tmp_path: Path) -> None:
+    """SIGTERM: what was not published is given back, or at worst still counts; what was published is so."""
+    folder = place(tmp_path / "place", 100, zygote)
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    whole = zygote.run(folder, *RUN)
+    endings = []
+    for die_at in some(range(whole.calls), 20):
+        put_back(folder, kept)
+        ended = zygote.run(folder, *RUN, harm=Harm(die_at=die_at, die_of=signal.SIGTERM))
+        there = release_that_is_there(folder)
+        endings.append((ended.code, [row.state for row in Ledger.existing(folder / "ledger.db").releases()]))
+        if there is None:
+            assert (ended.code, ended.err) == (143, "terminated. Nothing was published\n")
+            assert hidden(folder) == []
+        else:
+            assert (ended.code, "IS published" in ended.err) == (4, True)
+            assert clean_up(zygote, folder) == there
+    assert (143, []) in endings
+    assert (143, ["voided"]) in endings, "what was reserved is given back"
+    assert 4 in {code for code, _ in endings}
+
+
 def test_what_a_killed_run_reserved_counts_until_it_is_voided(zygote: Zygote, tmp_path: Path) -> None:
     folder = place(tmp_path / "place", 100, zygote)
     calls = zygote.run(folder, *RUN).calls
@@ -129,11 +152,19 @@ def test_what_a_killed_run_reserved_counts_until_it_is_voided(zygote: Zygote, tm
     assert ledger.release(row.release).state == "voided"
 
 
-def test_an_interrupt_cleans_up_and_says_so(tmp_path: Path, zygote: Zygote) -> None:
+@pytest.mark.parametrize(
+    ("by", "code", "words"),
+    [
+        (signal.SIGINT, 130, "interrupted. Nothing was published\n"),
+        (signal.SIGTERM, 143, "terminated. Nothing was published\n"),
+    ],
+)
+def test_an_interrupt_cleans_up_and_says_so(
+    tmp_path: Path, zygote: Zygote, by: signal.Signals, code: int, words: str
+) -> None:
     folder = place(tmp_path / "place", 400_000, zygote)
-    ended = zygote.run(folder, *RUN, interrupt_at=folder / ".out.parquet.targetdp")
-    assert ended.code == 130, ended.err
-    assert "Traceback" not in ended.err
+    ended = zygote.run(folder, *RUN, interrupt_at=folder / ".out.parquet.targetdp", by=by)
+    assert (ended.code, ended.err) == (code, words)
     assert hidden(folder) == []
     assert not (folder / "out.parquet").exists()
     assert Ledger.existing(folder / "ledger.db").verify() == []

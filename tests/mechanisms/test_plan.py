@@ -56,4 +56,4 @@ def test_bad_arguments_are_messages_with_exit_code_2() -> None:
     assert "accuracy = 0.2 is outside [0.5, 1)" in done.err
     assert "Traceback" not in done.err
     assert cli("plan", "--accuracy", "x", "--epsilon", "1", "--delta", "0").code == 2
-    assert cli("version").out.strip() == "0.1.0"
+    assert cli("--version").out.strip() == "targetdp 0.1.0"

@@ -54,8 +54,11 @@ def test_an_officials_page_is_refused_whatever_the_rows(ran: Path) -> None:
 
 def test_the_holders_page_says_so_in_every_section_and_is_the_holders_alone(ran: Path) -> None:
     page = ran / "holder.html"
-    done = cli("report", ran / "sweep", "--out", page, "--for", "data-holder")
+    done = cli("report", ran / "sweep", "--out", page, "--for", "data-holder", "--quiet")
     assert done.code == 0, done.err
+    said = done.err.splitlines()
+    assert any(MARK in line for line in said)
+    assert all(line.startswith("warning: ") for line in said), "it is quiet, but for warnings"
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
     sections = page.read_text("utf-8").split("<section")[1:]
     assert len(sections) > 3

@@ -761,7 +761,7 @@ def test_the_command_draws_writes_and_says_what(
     monkeypatch.setattr(saving, "FORMATS", ("svg",))
     aid, lending = swept
     files = {f"{name}.svg" for name in drawing.figures()}
-    one = cli("figures", aid, "--out", tmp_path / "one", "--json")
+    one = cli("report", "figures", aid, "--out", tmp_path / "one", "--json")
     assert one.code == 0, one.err
     record = json.loads(one.out)
     assert record["for_the_data_holder_only"] is False
@@ -770,7 +770,7 @@ def test_the_command_draws_writes_and_says_what(
     assert "Quick look, nothing to decide by: 1 simulation of each" in words(one.err)
     assert {file for figure in record["figures"] for file in figure["files"]} == files
     assert MARK not in words(one.out + one.err)
-    both = cli("figures", aid, lending, "--out", tmp_path / "both")
+    both = cli("report", "figures", aid, lending, "--out", tmp_path / "both")
     assert both.code == 0, both.err
     assert {path.name for path in (tmp_path / "both").iterdir()} == files
     assert "figure2_accuracy" in both.out
@@ -778,7 +778,7 @@ def test_the_command_draws_writes_and_says_what(
     assert MARK in words(both.err)
     assert "ε = 3.4 is shown, the nearest to the paper's 2.9999" in words(both.err)
     assert "4 files" in both.err
-    again = cli("figures", aid, lending, "--out", tmp_path / "both")
+    again = cli("report", "figures", aid, lending, "--out", tmp_path / "both")
     assert (again.code, again.out) == (2, "")
     assert "exists: choose another folder" in words(again.err)
 
@@ -792,7 +792,7 @@ def test_the_command_refuses_before_it_draws(swept: tuple[Path, Path], tmp_path:
         ((tmp_path / "empty",), "is no folder of a sweep"),
         ((tmp_path / "nothing",), "is no folder of a sweep"),
     ):
-        done = cli("figures", *arguments, "--out", tmp_path / "figures")
+        done = cli("report", "figures", *arguments, "--out", tmp_path / "figures")
         assert done.code == 2
         assert reason in words(done.err)
         assert not (tmp_path / "figures").exists()
@@ -822,6 +822,6 @@ def test_without_matplotlib_the_command_says_what_to_install(
     for name in [name for name in sys.modules if name.startswith("targetdp.report")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    done = cli("figures", tmp_path, "--out", tmp_path / "figures")
+    done = cli("report", "figures", tmp_path, "--out", tmp_path / "figures")
     assert done.code == 3
     assert "pip install 'targetdp[report]'" in done.err

@@ -41,11 +41,12 @@ LATER = ("spark",)
 
 @dataclass(frozen=True)
 class Harm:
-    """What happens to a run: SIGKILL at a call (-1: at none); an error at a call, and from then on wherever
+    """What happens to a run: a signal at a call (-1: at none); an error at a call, and from then on wherever
     room is needed, if it ``stays``; no file longer than so many bytes; no powers of root, so that permissions
     bind."""
 
     die_at: int = -1
+    die_of: int = signal.SIGKILL
     fail_at: int = -1
     error: int = errno.ENOSPC
     stays: bool = False
@@ -88,7 +89,7 @@ class Zygote:
 
     def run(
         self, folder: Path, *arguments: Any, die_at: int = -1, kill_after: float | None = None,
-        interrupt_at: Path | None = None, harm: Harm | None = None,
+        interrupt_at: Path | None = None, by: signal.Signals = signal.SIGINT, harm: Harm | None = None,
     ) -> Ended:  # fmt: skip
         """A run in a folder, perhaps killed at a call or after some seconds, or interrupted at a sight."""
         (pid,) = self._start(folder, [arguments], [harm or Harm(die_at)], {})
@@ -100,7 +101,7 @@ class Zygote:
             while not interrupt_at.exists():
                 assert time.monotonic() < deadline, f"{interrupt_at} was never there"
                 time.sleep(0.002)
-            os.kill(pid, signal.SIGINT)
+            os.kill(pid, by)
         (ended,) = self._wait()
         return ended
 
@@ -251,9 +252,9 @@ def _count_calls(harm: Harm) -> Callable[[], int]:
     def touch(grows: bool) -> bool:
         """Whether this call must fail."""
         nonlocal count
-        if count == harm.die_at:
-            os.kill(os.getpid(), signal.SIGKILL)
         now, count = count, count + 1
+        if now == harm.die_at:
+            os.kill(os.getpid(), harm.die_of)
         return now == harm.fail_at or (harm.stays and grows and 0 <= harm.fail_at < now)
 
     def watched(call: Callable[..., Any], is_counted: Callable[..., bool], grows: bool) -> Callable[..., Any]:

@@ -68,7 +68,7 @@ def test_figures_say_that_no_guarantee_holds(unclipped: Path, tmp_path: Path) ->
         [choose(read_program(unclipped))]
     )
     assert "Claimed" not in caption.guarantees([choose(read_program(unclipped))])
-    ran = cli("figures", unclipped, "--out", tmp_path / "figures")
+    ran = cli("report", "figures", unclipped, "--out", tmp_path / "figures")
     assert ran.code == 0, ran.err
 
 

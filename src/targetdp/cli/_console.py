@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
+from typer.core import TyperGroup
 
 from targetdp._core import declared
 
@@ -45,6 +46,21 @@ def takes(options: Mapping[str, Any]) -> Callable[[Command], Command]:
         return command
 
     return declare
+
+
+class FirstByDefault(TyperGroup):
+    """A group whose first command may go without its name: `attack A B` is short for `attack release A B`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put in the word that people leave out."""
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Whoever may leave out the word is also offered what comes after it."""
+        argument = next(iter(self.commands.values())).params[0]
+        return [*super().shell_complete(ctx, incomplete), *argument.shell_complete(ctx, incomplete)]
 
 
 class PublishedError(Exception):
@@ -84,8 +100,8 @@ def tell(text: str, *, style: str | None = None) -> None:
     Console(stderr=True, soft_wrap=True).print(text, style=style, highlight=False, markup=False)
 
 
-def warn(warnings: tuple[str, ...]) -> None:
-    """Warnings, one line each."""
+def warn(warnings: Iterable[str]) -> None:
+    """Warnings, one line each. No command asks for ``--quiet`` before it warns."""
     for warning in warnings:
         tell(f"warning: {warning}", style="yellow")
 
@@ -204,6 +220,16 @@ def attacks(incomplete: str) -> list[str]:
     return [before + comma + name for name in _beginning(left, last)]
 
 
+def tables(incomplete: str) -> list[str]:
+    """Tables: files, and folders of part files."""
+    return _or_files((), incomplete, (".parquet", ".pq", ".csv", ".gz"))
+
+
+def folders(incomplete: str) -> list[str]:
+    """Folders."""
+    return _or_files((), incomplete, ())
+
+
 def programs(incomplete: str) -> list[str]:
     """Built-in programs, and program files."""
     return _or_files(PROGRAMS, incomplete)
@@ -219,19 +245,21 @@ def score_scales(incomplete: str) -> list[str]:
     return _or_files(SCORE_SCALES, incomplete)
 
 
-def _or_files(names: Iterable[str], incomplete: str) -> list[str]:
-    """Names, and the TOML files of the folder that is being typed."""
+def _or_files(names: Iterable[str], incomplete: str, suffixes: tuple[str, ...] = (".toml",)) -> list[str]:
+    """Names, and what the folder that is being typed has: folders, and files that end like this."""
     typed, folder = incomplete.rpartition("/")[2], incomplete.rpartition("/")[0]
     within = f"{folder}/" if "/" in incomplete else ""
     here = Path(within or ".")
     entries = sorted(here.iterdir()) if here.is_dir() else []
-    found = [f"{within}{entry.name}{'/' * entry.is_dir()}" for entry in entries if _offered(entry, typed)]
+    found = [
+        f"{within}{entry.name}{'/' * entry.is_dir()}" for entry in entries if _offered(entry, typed, suffixes)
+    ]
     return [*_beginning(names, incomplete), *found]
 
 
-def _offered(entry: Path, typed: str) -> bool:
+def _offered(entry: Path, typed: str, suffixes: tuple[str, ...]) -> bool:
     hidden = entry.name.startswith(".") and not typed.startswith(".")
-    return entry.name.startswith(typed) and not hidden and (entry.suffix == ".toml" or entry.is_dir())
+    return entry.name.startswith(typed) and not hidden and (entry.suffix in suffixes or entry.is_dir())
 
 
 def _beginning(names: Iterable[str], incomplete: str) -> list[str]:

@@ -1,88 +1,172 @@
-"""The command line: wiring only. Data go to stdout, words and progress to stderr.
+"""The command line: wiring only. Data go to stdout, words and progress to stderr. Exit codes: `_endings`."""
 
-Exit codes: 0 done, 1 a check did not hold, 2 bad input or refused, 3 the machine could not do it (a full
-disk, say), 130 interrupted; for all of these nothing was published. 4: the release IS published, but what
-came after it failed.
-"""
-
-import errno
+import re
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from textwrap import wrap
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_command_name
 
 from targetdp._core import __version__
-from targetdp.cli._attack import attack, audit
-from targetdp.cli._console import PublishedError
+from targetdp.cli._attack import app as attack
+from targetdp.cli._endings import asks_for_json, ending_of, sigterm_raises
 from targetdp.cli._holder_tools import columns, key, scales, schema, verify
 from targetdp.cli._ledger import app as ledger
 from targetdp.cli._plan import plan
 from targetdp.cli._privatize import privatize, score
 from targetdp.cli._program import app as program
 from targetdp.cli._program import example
-from targetdp.cli._report import figures, report
+from targetdp.cli._report import app as report
 from targetdp.cli._targeting import allocate, learn
 from targetdp.cli._tradeoff import app as tradeoff
 
+COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+    "For the data holder": {
+        "privatize": privatize,
+        "score": score,
+        "ledger": ledger,
+        "key": key,
+        "scales": scales,
+    },
+    "For the program official": {
+        "learn": learn,
+        "allocate": allocate,
+        "verify": verify,
+        "report": report,
+    },
+    "For the privacy researcher": {
+        "tradeoff": tradeoff,
+        "attack": attack,
+        "plan": plan,
+        "program": program,
+        "example": example,
+        "columns": columns,
+        "schema": schema,
+    },
+}
+"""Every command by who uses it, in the order of `targetdp --help`. Each needs an example, too."""
+
+EXAMPLES = {
+    "privatize": "features.parquet private.parquet --release release.toml",
+    "score": "features.parquet weights.toml scores.parquet --release release.toml --sample sample.parquet",
+    "ledger": "show --ledger ledger.db",
+    "ledger limit": "--ledger ledger.db --population subscribers --B 0.25 --epsilon 8 --delta 1e-5",
+    "ledger show": "--ledger ledger.db --population subscribers",
+    "ledger void": "--ledger ledger.db --release 2f6c1d --reason crashed",
+    "ledger verify": "private.parquet.certificate.json --ledger ledger.db",
+    "ledger resume": "--ledger ledger.db --reason 'restored from a backup'",
+    "key": "",
+    "scales": "census.parquet --id name --features calls,texts --source public --out scales.toml",
+    "learn": "sample.parquet labels.csv --program program.toml --out weights.toml",
+    "allocate": "scores.parquet sample.parquet labels.csv --program program.toml --out decisions.csv",
+    "verify": "private.parquet",
+    "report": "results/ --out report.html",
+    "report page": "results/ --out report.html --singling-out 0.9",
+    "report figures": "results-togo/ results-nigeria/ --out figures/",
+    "tradeoff": "togo --quick --out results/",
+    "tradeoff run": "program.toml --simulations 50 --out results/",
+    "tradeoff recommend": "results/ --inference 0.7 --out release.toml",
+    "attack": "features.parquet private.parquet --id name",
+    "attack release": "features.parquet private.parquet --id name --holdout others.parquet",
+    "attack audit": "--B 0.25 --epsilon 4 --delta 1e-5 --features 10",
+    "plan": "--accuracy 0.99 --epsilon 1 --delta 1e-4",
+    "program": "init survey.parquet --kind aid --out program.toml",
+    "program init": "survey.parquet --kind aid --target consumption --quota 0.29 --out program.toml",
+    "example": "togo --out features.parquet --program program.toml",
+    "columns": "features.parquet --without name > features.txt",
+    "schema": "certificate",
+}
+"""How each command could be called: what stands behind its name. It is shown below its help."""
+
+_WIDTH = 76
+"""Of a line of an example, without the backslash at its end: it fits a terminal of 80 columns."""
+
+
+class _InOrder(TyperGroup):
+    """Commands and groups of commands, in the order of `COMMANDS`."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Names of the commands."""
+        return [name for commands in COMMANDS.values() for name in commands]
+
+
+def _give_examples(app: typer.Typer, *names: str) -> None:
+    """Put each example below the help of its command; ``names`` are those of the groups around it."""
+    for command in app.registered_commands:
+        name = command.name or get_command_name(getattr(command.callback, "__name__", ""))
+        command.epilog = _epilog(*names, name)
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            group.epilog = _epilog(*names, str(group.name))
+            _give_examples(group.typer_instance, *names, str(group.name))
+
+
+def _epilog(*names: str) -> str | None:
+    arguments = EXAMPLES.get(" ".join(names))
+    if arguments is None:
+        return None
+    call = " ".join(["targetdp", *names, arguments]).strip()
+    call = re.sub(r"(--[\w-]+) ", "\\1\u00a0", call)  # an option and its value stay in one line
+    lines = wrap(call, _WIDTH, subsequent_indent="    ", break_on_hyphens=False, break_long_words=False)
+    return "Example:\n\n" + " \\\n".join(lines).replace("\u00a0", " ")
+
+
 app = typer.Typer(
     name="targetdp",
+    cls=_InOrder,
     help="Release personal data for targeting under a targeted differential privacy guarantee.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-_ABOUT_RELEASES = (plan, scales, privatize, learn, score, allocate, verify, attack, audit)
-_ABOUT_PROGRAMS_AND_FILES = (example, report, figures, columns, key, schema)
-for _command in (*_ABOUT_RELEASES, *_ABOUT_PROGRAMS_AND_FILES):
-    app.command()(_command)
-app.add_typer(ledger, name="ledger")
-app.add_typer(program, name="program")
-app.add_typer(tradeoff, name="tradeoff")
+for _panel, _commands in COMMANDS.items():
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_panel)
+        else:
+            app.command(_name, rich_help_panel=_panel)(_command)
+_give_examples(app)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"targetdp {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
-def targetdp() -> None:
+def targetdp(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
     """Release personal data for targeting under a targeted differential privacy guarantee."""
-
-
-@app.command()
-def version() -> None:
-    """Print the version."""
-    typer.echo(__version__)
 
 
 def main() -> None:
     """Run a command; whatever goes wrong is a message and an exit code, not a traceback."""
-    try:
-        with _warnings_for_people():
+    with _warnings_for_people(), sigterm_raises():
+        try:
             app()
-    except PublishedError as error:
-        _leave(f"error: {error}", 4, error)
-    except (ValueError, TypeError) as error:
-        _leave(f"error: {error}", 2, error)
-    except (OSError, RuntimeError) as error:
-        code = error.errno if isinstance(error, OSError) else None
-        remedy = ": make room and run again" if code in {errno.ENOSPC, errno.EDQUOT} else ""
-        place = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
-        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        _leave(f"error: {text}{place}{remedy}", 3, error)
-    except KeyboardInterrupt as error:
-        _leave("interrupted", 130, error)
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
+            ending = ending_of(error)
+            if ending is None:
+                raise
+            ending.tell(as_json=asks_for_json(get_command(app), sys.argv[1:]))
+            raise SystemExit(ending.exit_code) from error
 
 
 @contextmanager
 def _warnings_for_people() -> Iterator[None]:
-    """A library's warning is told by what it says, not by the line of code that said it."""
+    """Show a library's warning by its message, without its line of code."""
     before = warnings.formatwarning
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
     try:
         yield
     finally:
         warnings.formatwarning = before
-
-
-def _leave(message: str, code: int, cause: BaseException) -> None:
-    with suppress(OSError):  # whoever listened may be gone; the exit code still tells
-        typer.echo(". ".join([message, *getattr(cause, "__notes__", ())]), file=sys.stderr)
-    raise SystemExit(code) from cause

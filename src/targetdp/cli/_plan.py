@@ -1,16 +1,14 @@
 """`targetdp plan`: what a guarantee rules out, what noise it needs, what it means at other distances."""
 
-import json
 import math
-import sys
 from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from targetdp._core import percent_up
+from targetdp.cli._console import emit, out, warn
 
 GAMMA = (
     "γ is worst-case agreement with the decision on the original data over all tables, not a program's "
@@ -34,16 +32,13 @@ def plan(
     from targetdp.mechanisms import plan as make_plan
 
     made = make_plan(accuracy=accuracy, epsilon=epsilon, delta=delta, B=B, dimensions=features)
-    words = Console(file=sys.stderr)
     if as_json:
-        typer.echo(json.dumps(_plan_as_json(made), indent=2, ensure_ascii=False))
+        emit(_plan_as_json(made))
     else:
-        out = Console(width=None if sys.stdout.isatty() else 110)
         for table in _plan_tables(made):
-            out.print(table)
-        out.print(made.choice.why, highlight=False)
-    for warning in made.warnings:
-        words.print(f"warning: {warning}", style="yellow", highlight=False)
+            out().print(table)
+        out().print(made.choice.why, highlight=False)
+    warn(made.warnings)
 
 
 def _plan_as_json(made: Any) -> dict[str, Any]:
@@ -54,7 +49,9 @@ def _plan_as_json(made: Any) -> dict[str, Any]:
         "guarantee": asdict(made.guarantee),
         "features": made.dimensions,
         "mechanism": made.choice.name,
+        "why": made.choice.why,
         "noise_sd": made.choice.noise,
+        "best_guess_at_B": made.choice.best_guess,
         "not_possible": made.choice.refused,
         "noise_length": made.noise_length,
         "epsilon_at_distance": [

@@ -1,4 +1,4 @@
-"""`targetdp report` and `targetdp figures`: a page and the paper's figures from finished sweeps."""
+"""`targetdp report`: the decision page of a finished sweep, and the paper's figures."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -8,7 +8,20 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from targetdp.cli._console import Bar, cells, emit, must_be_free, option, out, save_text, takes, tell, warn
+from targetdp.cli._console import (
+    Bar,
+    FirstByDefault,
+    cells,
+    emit,
+    folders,
+    must_be_free,
+    option,
+    out,
+    save_text,
+    takes,
+    tell,
+    warn,
+)
 
 # What is asked of a setting, as options that commands share.
 
@@ -52,13 +65,24 @@ def _limit(text: str) -> tuple[str, float]:
         raise ValueError(f"{text!r} is not a metric and a number: write it as accuracy=0.68") from error
 
 
-# `targetdp report`: the decision page of a finished sweep, for an official who does not code.
+app = typer.Typer(
+    cls=FirstByDefault,
+    help="One page to decide by, or the paper's figures, from finished sweeps.\n\n"
+    "The word `page` may be left out: targetdp report FOLDER.",
+    no_args_is_help=True,
+)
+
+# `targetdp report page`: the decision page, for an official who does not code.
 
 
+@app.command()
 @takes(LIMITS)
-def report(
-    folder: Annotated[Path, typer.Argument(help="folder of a finished sweep (targetdp tradeoff)")],
-    page: Annotated[Path, typer.Option("--out", help="the HTML file to write")],
+def page(
+    folder: Annotated[
+        Path,
+        typer.Argument(help="folder of a finished sweep (targetdp tradeoff)", autocompletion=folders),
+    ],
+    out_file: Annotated[Path, typer.Option("--out", help="the HTML file to write")],
     audience: Annotated[
         Literal["official", "data-holder"] | None,
         typer.Option("--for", help="who will read it; default: whoever may"),
@@ -83,7 +107,7 @@ def report(
     from targetdp.report import check_audience, content, record_override
     from targetdp.report import page as rendered
 
-    must_be_free("out", page, force=force)
+    must_be_free("out", out_file, force=force)
     check_audience(folder, audience, override)
     asked = constraints(limits)
     with Bar(quiet=quiet, unit="settings") as bar:
@@ -91,19 +115,22 @@ def report(
         text = rendered(made, override=override)
     if override is not None:
         record_override(folder, override, text)
-    save_text(page, text, shared=not made.marked)
+    save_text(out_file, text, shared=not made.marked)
     if not quiet:
         chosen = made.chosen
         tell(made.data["why_none"] if chosen is None else f"{chosen['label']}: {chosen['cost']}")
-        tell(f"page ({len(text.encode()) / 1e6:.1f} MB, opens offline) → {page}")
-        if made.marked:
-            tell(f"warning: {made.mark}", style="yellow")
-        if made.first_look is not None:
-            tell(f"warning: {made.first_look}", style="yellow")
+        tell(f"page ({len(text.encode()) / 1e6:.1f} MB, opens offline) → {out_file}")
+    warn(text for text in (made.mark, made.first_look) if text is not None)
 
 
+# `targetdp report figures`: for a paper, or slides.
+
+
+@app.command()
 def figures(
-    folders: Annotated[list[Path], typer.Argument(help="folders of one or two finished sweeps")],
+    sweeps: Annotated[
+        list[Path], typer.Argument(help="folders of one or two finished sweeps", autocompletion=folders)
+    ],
     out_folder: Annotated[Path, typer.Option("--out", help="folder for the figures")],
     force: Annotated[bool, typer.Option(help="replace figures that are there")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
@@ -126,15 +153,16 @@ def figures(
         ) from error
 
     must_be_free(out_folder, force=force)
-    if len({folder.resolve() for folder in folders}) < len(folders):
+    if len({folder.resolve() for folder in sweeps}) < len(sweeps):
         raise ValueError("the same folder is named twice: give two different sweeps, or one")
-    programs = [read_program(folder) for folder in folders]
+    programs = [read_program(folder) for folder in sweeps]
     drawn = draw_all(programs)
     sizes = save_figures(drawn, out_folder, force=force)
     marked = any(one.marked for one in drawn)
-    quick = first_look([choose(program) for program in programs])
+    chosen = [choose(program) for program in programs]
+    quick, notes = first_look(chosen), [note for one in chosen for note in one.notes()]
     if as_json:
-        emit(_record(out_folder, drawn, sizes, marked) | {"first_look": list(quick)})
+        emit(_record(out_folder, drawn, sizes, marked) | {"first_look": list(quick), "notes": notes})
     else:
         _show(drawn, sizes, marked=marked)
     if marked:
@@ -142,9 +170,8 @@ def figures(
     if quick:
         warn((quick_look(quick),))
     if not quiet:
-        for program in programs:
-            for note in choose(program).notes():
-                tell(note)
+        for note in notes:
+            tell(note)
         tell(f"{len(sizes)} files → {out_folder}")
 
 

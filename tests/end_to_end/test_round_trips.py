@@ -505,7 +505,7 @@ def test_a_release_file_tells_the_whole_story() -> None:
 
 def test_names_may_come_from_a_file() -> None:
     write_parquet(Path("in.parquet"))
-    ran = cli("columns", "in.parquet", "--without", "name")
+    ran = cli("columns", "in.parquet", "--names", "--without", "name")
     assert ran.out.split() == list(FEATURES)
     Path("names.txt").write_text(ran.out)
     asked = ("--id", "name", "--features", "@names.txt", "--B", "0.25", "--epsilon", "4")

@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -13,6 +13,8 @@ from targetdp.cli._console import Bar, PublicKey, cells, constants, emit, names,
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from targetdp.table import Column
 # `targetdp scales`: learn column scales from public data, or say that they are confidential.
 
 
@@ -117,20 +119,62 @@ def schemas() -> "dict[str, type[BaseModel]]":
     }
 
 
-# Small commands beside a release: names of columns, the public key, schemas.
+# Small commands beside a release: a table's columns, the public key, schemas.
+
+
+EYES = (
+    "For the data holder's eyes only: counts and ranges are statistics of people, and no one paid for them."
+)
 
 
 def columns(
     table: Annotated[Path, typer.Argument(help="Parquet or CSV: a file, or a directory of part files")],
     without: Annotated[str | None, typer.Option(help="names to leave out: a,b,c or @FILE")] = None,
+    only_names: Annotated[
+        bool, typer.Option("--names", help="print names only, one in each line, to edit and give to @FILE")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
 ) -> None:
-    """Print a table's column names, one in each line, to edit and give to --features @FILE."""
-    from targetdp.table import open_source
+    """Print a table's columns: type, gaps, range, and whether each can be released as it is."""
+    from targetdp.table import check_columns, open_source
 
-    left_out = set(names(without) or ())
-    for name in open_source(table).columns:
-        if name not in left_out:
-            emit(name)
+    present = open_source(table).columns
+    left_out = names(without) or ()
+    check_columns(present, f"input {table}", without=left_out)
+    shown = [name for name in present if name not in left_out]
+    if only_names:
+        emit("\n".join(shown))
+        return
+    from targetdp.table import guess_id, profile_table
+
+    profile = profile_table(table)
+    likely = guess_id(profile)
+    listed = [_listed(profile[name], is_id=name == likely) for name in shown]
+    if as_json:
+        emit({"notice": EYES, "rows": profile.rows, "whole": profile.whole, "id": likely, "columns": listed})
+        return
+    read = f"{profile.rows:,} rows" if profile.whole else f"the first {profile.rows:,} rows"
+    report = Table(title=Text(f"{table}: {read}\n{EYES}"), title_justify="left")
+    for heading in ("column", "type", "gaps", "range", "can be released", "what to do"):
+        report.add_column(heading, overflow="fold", justify="right" if heading == "gaps" else "left")
+    for about in listed:
+        problem, lowest = about["problem"], about["lowest"]
+        ends = "" if lowest is None else f"{lowest:g} to {about['highest']:g}"
+        can = "as the id" if about["name"] == likely else f"no: {problem['what']}" if problem else "yes"
+        remedy = problem["remedy"] if problem else ""
+        report.add_row(*cells(about["name"], about["type"], f"{about['gaps']:,}", ends, can, remedy))
+    out().print(report, highlight=False)
+
+
+def _listed(column: "Column", *, is_id: bool) -> dict[str, Any]:
+    """What is told of a column; an id has no range, whose ends would be two people's, and no problem."""
+    problem = None if is_id else column.problem
+    return {
+        "name": column.name, "type": column.type_name, "different": column.different, "gaps": column.gaps,
+        "infinite": column.infinite, "lowest": None if is_id else column.lowest,
+        "highest": None if is_id else column.highest,
+        "problem": None if problem is None else {"what": problem.what, "remedy": problem.remedy},
+    }  # fmt: skip
 
 
 def key(

@@ -61,9 +61,7 @@ def init(
         tell(f"next: edit {policy}")
         for step in made.to_do:
             tell(f"  {step}")
-    tell(
-        f"then: targetdp privatize {table} OUTPUT --B 0.25 --epsilon 4 (or --request FILE; --check only looks)"
-    )
+    tell(f"then: targetdp privatize {table} OUTPUT --B 0.25 --epsilon 4 (or --request FILE; --check looks)")
 
 
 def status(
@@ -145,8 +143,6 @@ def ids(
     found = translate_ids(opened, table, column=column, everybody=back)
     save_table(found.table, output, force=force)
     opened.log("ids translated", people=found.table.num_rows, unknown=found.unknown, back=back is not None)
-    tell(
-        f"{found.table.num_rows:,} people → {output}; it says who is who: guard it as the table"
-    )
+    tell(f"{found.table.num_rows:,} people → {output}; it says who is who: guard it as the table")
     if found.unknown:
         warn((f"{found.unknown:,} of them are nobody in {back}: they were left out",))

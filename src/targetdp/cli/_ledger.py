@@ -15,8 +15,8 @@ app = typer.Typer(help="What was released, what it cost whom, and what is left."
 
 ADAPTIVE = (
     "Spent: true ε of all releases that one person is in, for whoever spent most, at the limit's distance "
-    "and δ, in each release's own scaled space; it holds for settings that were not chosen by looking at earlier "
-    "releases."
+    "and δ, in each release's own scaled space; it holds for settings that were not chosen by looking at "
+    "earlier releases."
 )
 
 
@@ -65,7 +65,7 @@ def verify(
     desk: DeskFolder = None,
     public_key: Annotated[str | None, typer.Option(help="the data holder's public key")] = None,
 ) -> None:
-    """Find edits, reordering, a cut tail and lists of people that are gone. Give all certificates you have."""
+    """Find edits, reordering, a cut tail and missing lists of people. Give all certificates you have."""
     from targetdp.release import Desk, read_certificate
 
     read = [read_certificate(path) for path in certificates or []]

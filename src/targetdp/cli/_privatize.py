@@ -116,9 +116,7 @@ class _Shown:
         if self._yes:
             return
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise ValueError(
-                "nobody is at the terminal to say yes: look with --check, then give --yes; nothing was charged"
-            )
+            raise ValueError("nobody is at the terminal to say yes: look with --check, then give --yes")
         if not typer.confirm("Release this?", err=True):
             raise ValueError("that was not confirmed: nothing was charged, drawn or published")
 

@@ -184,7 +184,7 @@ def _policy_text(
             "delta = 1e-6",
             "",
             "[release]",
-            "# What one release may ask for at most. Without δ, a request gets this, or 1/(rows + 1) if smaller.",
+            "# What one release may ask for at most. Without δ, a request gets this, or less: 1/(rows + 1).",
             "epsilon = 4",
             "delta = 1e-6",
             "",

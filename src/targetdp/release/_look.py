@@ -157,6 +157,8 @@ class Look:
                 "how many rows are clipped is known when the scales are drawn, and that is with the release"
             )
         lines += self._budget()
+        if self.terms is not None:
+            lines += ["on these conditions:", *(f"  - {condition}" for condition in self.terms.conditions)]
         if self.goes_on is not None:
             lines.append(
                 f"release {self.goes_on[:12]} was begun and not finished: this run finishes it with the same "
@@ -167,7 +169,7 @@ class Look:
     def _promise(self, terms: ReleaseTerms) -> list[str]:
         length = noise_length(terms.law)
         lines = [
-            f"what is promised: {format_guarantee(terms.guarantee)}, on {len(terms.conditions)} conditions",
+            f"what is promised: {format_guarantee(terms.guarantee)}, on the conditions below",
             f"noise: {terms.name}, length {length:.2g} on a row (rows have length at most 1)",
         ]
         if terms.scales is not None:

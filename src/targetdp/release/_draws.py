@@ -23,9 +23,9 @@ from targetdp._core import Floats, Integers
 from targetdp._files import sync_folder, write_whole
 from targetdp.noise import SecretWords, derived_key, fresh_keys
 from targetdp.release._ids import text_buffers
-from targetdp.release._keys import secret_key
 
-_KEY, _BOUND, _DRAWN, _LOCK = "key", "bound", "drawn", "lock"
+_SECRET, _DRAWN, _LOCK = "secret", "drawn", "lock"
+_KEY_BYTES = 32
 _TAG = 16
 _RECORD = 8 + _TAG
 _CACHEDIR = (
@@ -55,9 +55,8 @@ class Draws:
     and are never given for other rows than the first time.
     """
 
-    def __init__(self, folder: Path, lock: int) -> None:
-        self._folder, self._lock = folder, lock
-        self._key = secret_key(folder / _KEY)
+    def __init__(self, folder: Path, lock: int, key: bytes) -> None:
+        self._folder, self._lock, self._key = folder, lock, key
         self._seal = AESGCM(derived_key(self._key, "fingerprints"))
         self._known = _read(folder / _DRAWN)
         self._file: int | None = None
@@ -75,28 +74,22 @@ class Draws:
         lock = _locked(folder)
         if lock is None:
             raise RuntimeError(f"{folder} was taken by another process: run again")
-        write_whole(folder / _KEY, fresh_keys(1)[0].hex() + "\n", private=True)
-        write_whole(folder / _BOUND, bound + "\n", private=True)
+        (key,) = fresh_keys(1)
+        write_whole(folder / _SECRET, f"{key.hex()} {bound}\n", private=True)
         sync_folder(drafts)
-        return cls(folder, lock)
+        return cls(folder, lock, key)
 
     @classmethod
     def reopen(cls, drafts: Path, release: str, bound: str) -> "Draws | None":
         """The secret that an earlier run has left for the same release; None if none is, or it is busy."""
         folder = drafts / release
         try:
-            if (folder / _BOUND).read_text(encoding="utf-8").strip() != bound:
-                return None
-        except OSError:
-            return None
-        lock = _locked(folder)
-        if lock is None:
-            return None
-        try:
-            return cls(folder, lock)
+            key, known = (folder / _SECRET).read_text(encoding="utf-8").split()
+            secret = bytes.fromhex(key)
         except (OSError, ValueError):
-            os.close(lock)
             return None
+        lock = _locked(folder) if known == bound and len(secret) == _KEY_BYTES else None
+        return None if lock is None else cls(folder, lock, secret)
 
     @property
     def begun(self) -> bool:
@@ -157,10 +150,10 @@ class Draws:
 
 def erase(folder: Path) -> None:
     """Forget the secret of a release for good, where there is one."""
-    key = folder / _KEY
-    if key.exists():
-        with key.open("r+b") as file:
-            file.write(bytes(key.stat().st_size))
+    secret = folder / _SECRET
+    if secret.exists():
+        with secret.open("r+b") as file:
+            file.write(bytes(secret.stat().st_size))
             file.flush()
             os.fsync(file.fileno())
     if folder.is_dir():
@@ -176,7 +169,7 @@ def _bytes(part: Any) -> memoryview:
 def nothing_was_drawn(drafts: Path, release: str) -> bool:
     """Whether it is known that no noise was drawn for a release, and nobody is about to."""
     folder = drafts / release
-    if not (folder / _KEY).exists() or (folder / _DRAWN).exists():
+    if not (folder / _SECRET).exists() or (folder / _DRAWN).exists():
         return False
     lock = _locked(folder)
     if lock is None:

@@ -43,7 +43,8 @@ _PLAIN = _POLICY | {
 }
 _NOUNS: dict[ProblemKind, str] = {
     "id": "rows without an id", "spelling": "odd ids", "text": "text", "date": "dates",
-    "type": "no numbers", "gaps": "gaps", "words": "cells that are no numbers", "infinite": "infinite values", "constant": "one value only",
+    "type": "no numbers", "gaps": "gaps", "words": "cells that are no numbers",
+    "infinite": "infinite values", "constant": "one value only",
 }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from support.release import certificate_of, hidden, place_with, request_of
 from support.zygote import Zygote
@@ -11,7 +12,7 @@ from targetdp.release._staging import page_path
 RUN = ("privatize", "in.parquet", "out.parquet", "--request", "request.toml", "--yes")
 
 
-def place(folder: Path, rows: int, **policy: object) -> Path:
+def place(folder: Path, rows: int, **policy: Any) -> Path:
     """A folder with in.parquet, a desk, and a request for rows with Gaussian noise."""
     place_with(folder, rows, **policy)
     (folder / "request.toml").write_text(request_of(mechanism="gaussian").text(), encoding="utf-8")

@@ -14,7 +14,7 @@ from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey, fingerprint_of
 from targetdp.release._ledger._chain import Chain, LedgerDamaged
 from targetdp.release._ledger._entries import LONGEST_REASON, Head
-from targetdp.release._ledger._people import read_people, write_people
+from targetdp.release._ledger._people import forget_people, read_people, write_people
 from targetdp.release._ledger._spending import History, LimitExceeded, ReleaseRow, Spending, measure
 from targetdp.release._policy import Policy, changes
 
@@ -70,16 +70,21 @@ class Ledger:
 
     # Policy
 
-    def record_policy(self, policy: Policy) -> int:
-        """Put a policy on record, unless it is there; its version."""
-        if self.history.policy == policy:
-            return self.history.policy_version
+    def record_policy(self, policy: Policy, version: int) -> None:
+        """Put a policy on record as a version, unless it is there; refuse it if another one came between."""
+        if self.history.policy == policy and self.history.policy_version == version:
+            return
         with self._chain.writing() as pen:
             before = self.history.policy
+            if before == policy and self.history.policy_version == version:
+                return
+            if self.history.policy_version + 1 != version:
+                raise ValueError(
+                    "the policy was changed while this release was prepared: run again, under the new one"
+                )
             after = policy.model_dump(mode="json")
             changed = {} if before is None else changes(before.model_dump(mode="json"), after)
             pen.append("policy", "", {"policy": after, "changed": changed})
-        return self.history.policy_version
 
     # Releases
 
@@ -119,15 +124,15 @@ class Ledger:
                 release: nobody can come between.
         """
         check.instance("charge", charge, Charge)
+        if release in self.history.releases:
+            raise ValueError(f"release {release!r} is in the ledger already: give a new one")
         sha256 = write_people(self._people, release, people)
         body = {"charge": charge.record(), "people": sha256, "title": dict(title)}
         with self._chain.writing() as pen:
-            history = self.history
-            if release in history.releases:
-                raise ValueError(f"release {release!r} is in the ledger already: give a new one")
-            look(history)
+            look(self.history)
             spending = self.measure(limit, people, charge)
             if not spending.fits:
+                forget_people(self._people, release)
                 raise LimitExceeded(spending)
             return pen.append("reserved", release, body)
 

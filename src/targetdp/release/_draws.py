@@ -12,6 +12,8 @@ import fcntl
 import os
 import shutil
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +58,8 @@ class Draws:
     """
 
     def __init__(self, folder: Path, lock: int) -> None:
-        self._folder, self._lock = folder, lock
+        self._folder = folder
+        self._lock: int | None = lock
         self._key = secret_key(folder / _KEY)
         self._seal = AESGCM(derived_key(self._key, "fingerprints"))
         self._known = _read(folder / _DRAWN)
@@ -144,11 +147,11 @@ class Draws:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
 
     def close(self) -> None:
-        """Let go of it: another run may go on."""
-        for handle in (self._file, self._lock):
+        """Let go of it: another run may go on. The second time, nothing happens."""
+        handles, self._file, self._lock = (self._file, self._lock), None, None
+        for handle in handles:
             if handle is not None:
                 os.close(handle)
-        self._file = None
 
     def erase(self) -> None:
         """Forget the secret for good."""
@@ -173,18 +176,38 @@ def _bytes(part: Any) -> memoryview:
     return memoryview(np.ascontiguousarray(part).view(np.uint8).ravel().data)
 
 
-def nothing_was_drawn(drafts: Path, release: str) -> bool:
-    """Whether it is known that no noise was drawn for a release, and nobody is about to."""
-    folder = drafts / release
-    if not (folder / _KEY).exists() or (folder / _DRAWN).exists():
-        return False
-    lock = _locked(folder)
-    if lock is None:
-        return False
+def drafts_in(drafts: Path) -> list[str]:
+    """The releases whose draws are there, whole."""
+    # `Draws.create` writes this file last: before, its folder may not be locked yet, and is left alone.
+    return sorted(place.parent.name for place in drafts.glob(f"*/{_BOUND}"))
+
+
+@contextmanager
+def kept_from_others(drafts: Path, release: str) -> Iterator[bool]:
+    """Within, no other process makes a release, or goes on with it; false if one is at it."""
+    lock = _locked(drafts / release)
     try:
-        return not (folder / _DRAWN).exists()
+        yield lock is not None
     finally:
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
+
+
+def nothing_was_drawn(drafts: Path, release: str) -> bool:
+    """Whether it is known that no noise was drawn for a release. The caller keeps others from it."""
+    folder = drafts / release
+    return (folder / _KEY).exists() and not (folder / _DRAWN).exists()
+
+
+def can_go_on(drafts: Path, release: str, bound: str) -> bool:
+    """Whether an earlier run has left its draws for the same release, and is gone."""
+    folder = drafts / release
+    try:
+        same = (folder / _BOUND).read_text(encoding="utf-8").strip() == bound
+        secret_key(folder / _KEY)
+    except (OSError, ValueError):
+        return False
+    return same and not is_at_work(drafts, release)
 
 
 def is_at_work(drafts: Path, release: str) -> bool:

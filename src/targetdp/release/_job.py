@@ -28,6 +28,7 @@ from targetdp.release._engine._base import (
 from targetdp.release._engine._local import LocalEngine, TableInMemory
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
+from targetdp.release._ledger._spending import History
 from targetdp.release._look import Look, Refused, bound_of, look
 from targetdp.release._output import Publisher, open_output
 from targetdp.release._prepare import Prepared, Recipe, planned, prepare
@@ -87,7 +88,7 @@ def check_release(
         >>> check_release("features.parquet", request=Request(B=0.25, epsilon=4)).problems  # doctest: +SKIP
         ()
     """
-    opened = desk if isinstance(desk, Desk) else Desk.open(desk)
+    opened = _opened(desk)
     with opened.ledger() as ledger:
         return _look(opened, ledger, request, open_table(table, engine), progress or Silent())
 
@@ -136,7 +137,7 @@ def privatize(
         >>> privatize("in.parquet", "out.parquet", request=asked).certificate.rows  # doctest: +SKIP
         60
     """
-    progress, opened = progress or Silent(), desk if isinstance(desk, Desk) else Desk.open(desk)
+    progress, opened = progress or Silent(), _opened(desk)
     source = open_table(table, engine)
     with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:
         publisher.begin(lambda journal: _settle_earlier(opened, ledger, journal))
@@ -148,6 +149,11 @@ def privatize(
         if confirm is not None:
             confirm(seen)
         return _release(opened, ledger, source, seen, publisher, progress)
+
+
+def _opened(desk: Desk | str | Path | None) -> Desk:
+    """The desk as it is now: its policy may have changed since somebody opened it."""
+    return Desk.open(desk.path if isinstance(desk, Desk) else desk)
 
 
 def _look(desk: Desk, ledger: Ledger, request: Request, source: Engine, progress: Progress) -> Look:
@@ -253,11 +259,17 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
         "left_out": list(prepared.left_out_releases), "output": place, "bound": bound,
         "request": request.sha256, "asked_by": request.asked_by, "program": request.program,
         "why": request.why, "signer": prepared.signer,
-        "planned": planned(request, prepared.policy, ledger.history),
+        "planned": (line := planned(request, prepared.policy, ledger.history)),
     }  # fmt: skip
+
+    def still_planned(history: History) -> None:
+        if planned(request, prepared.policy, history) != line:
+            raise ValueError("another run has just made a release of the plan: look again, with --check")
+
     try:
         ledger.record_policy(prepared.policy, prepared.policy_version)
-        head = ledger.reserve(release, terms.charge, prepared.policy.limit.value(), people, title)
+        limit = prepared.policy.limit.value()
+        head = ledger.reserve(release, terms.charge, limit, people, title, still_planned)
     except BaseException:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn
         # nothing, and its draws say so: the next run frees it.
@@ -281,22 +293,24 @@ def _end_without_publishing(
     """
     release, draws, kind = reservation.release, reservation.draws, type(error).__name__
     begun, row = draws.begun, ledger.release(release)
-    if publisher.visible:  # the certificate tells something by itself: private scales
-        publisher.settle(lambda journal: _settle_earlier(desk, ledger, journal))
-        begun = True
-    elif not begun and row.state == "reserved":
-        ledger.free(release, f"the run ended before any noise was drawn: {kind}")
-        draws.erase()
-        error.add_note("Nothing was drawn: the release is not charged")
-    elif isinstance(error, TableChangedError) or not source.can_repeat:
-        draws.erase()
-        error.add_note(f"Noise was drawn: release {release[:12]} stays charged")
-    else:
-        error.add_note(
-            f"Noise was drawn: release {release[:12]} stays charged; run the same command again, and it is "
-            "finished with the same noise, at no further cost"
-        )
-    draws.close()
+    try:
+        if publisher.visible:  # the certificate tells something by itself: private scales
+            publisher.settle(lambda journal: _settle_earlier(desk, ledger, journal))
+            begun = True
+        elif not begun and row.state == "reserved":
+            ledger.free(release, f"the run ended before any noise was drawn: {kind}")
+            draws.erase()
+            error.add_note("Nothing was drawn: the release is not charged")
+        elif isinstance(error, TableChangedError) or not source.can_repeat:
+            draws.erase()
+            error.add_note(f"Noise was drawn: release {release[:12]} stays charged")
+        else:
+            error.add_note(
+                f"Noise was drawn: release {release[:12]} stays charged; run the same command again, and it "
+                "is finished with the same noise, at no further cost"
+            )
+    finally:
+        draws.close()
     desk.log("failed", release=release, kind=kind, drawn=begun)
 
 

@@ -194,7 +194,7 @@ def _release(
         if publisher.published:
             draws.close()
             raise PublishedButUnsettledError(publisher.place, error) from error
-        _end_without_publishing(desk, ledger, reservation, publisher, source, error)
+        _end_without_publishing(desk, ledger, reservation, source, error)
         raise
     try:
         ledger.settle(release, output.sha256, estimated)
@@ -284,20 +284,16 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
 
 
 def _end_without_publishing(
-    desk: Desk, ledger: Ledger, reservation: Reservation, publisher: Publisher, source: Engine,
-    error: BaseException,
-) -> None:  # fmt: skip
-    """A run failed: what nothing was drawn for is free, what somebody could read counts, the rest can go on.
+    desk: Desk, ledger: Ledger, reservation: Reservation, source: Engine, error: BaseException
+) -> None:
+    """A run failed: what nothing was drawn for is free, and what noise was drawn for can go on.
 
     Of the error only its kind goes on record: its text may hold an id or a value.
     """
     release, draws, kind = reservation.release, reservation.draws, type(error).__name__
     begun, row = draws.begun, ledger.release(release)
     try:
-        if publisher.visible:  # the certificate tells something by itself: private scales
-            publisher.settle(lambda journal: _settle_earlier(desk, ledger, journal))
-            begun = True
-        elif not begun and row.state == "reserved":
+        if not begun and row.state == "reserved":
             ledger.free(release, f"the run ended before any noise was drawn: {kind}")
             draws.erase()
             error.add_note("Nothing was drawn: the release is not charged")
@@ -311,7 +307,8 @@ def _end_without_publishing(
             )
     finally:
         draws.close()
-    desk.log("failed", release=release, kind=kind, drawn=begun)
+    with suppress(OSError):  # a full disk, say, that the error speaks of already
+        desk.log("failed", release=release, kind=kind, drawn=begun)
 
 
 def _settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None:

@@ -34,10 +34,6 @@ class Publisher(Protocol):
         """Whether it can be read, whole."""
 
     @property
-    def visible(self) -> bool:
-        """Whether anything of it can be read."""
-
-    @property
     def frame(self) -> Any:
         """The private table, of the kind that was given; None for files."""
 
@@ -55,9 +51,6 @@ class Publisher(Protocol):
 
     def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
         """Make it visible, whole. The journal is for a run that must finish what this one began."""
-
-    def settle(self, settle: Settle) -> None:
-        """Tell the ledger of what could be read, though not all of it."""
 
 
 @contextmanager
@@ -104,11 +97,6 @@ class _Files:
         """See `Publisher`."""
         return self._staging.published
 
-    @property
-    def visible(self) -> bool:
-        """See `Publisher`."""
-        return self._staging.visible
-
     def begin(self, settle: Settle) -> None:
         """See `Publisher`."""
         self._staging.begin(settle)
@@ -140,10 +128,6 @@ class _Files:
         """See `Publisher`."""
         self._staging.publish(certificate, journal)
 
-    def settle(self, settle: Settle) -> None:
-        """See `Publisher`."""
-        self._staging.settle(settle)
-
 
 def _shape(output: Path) -> tuple[Format, bool]:
     """The format of the output, and whether it is a directory of parts."""
@@ -163,7 +147,7 @@ class _Frame:
     path: Path | None = None
     folder: Path | None = None
     place = "a table in memory"
-    published = visible = False
+    published = False
 
     def __init__(self, table: Any) -> None:
         self._back = arrow_of(table)[1]
@@ -196,6 +180,3 @@ class _Frame:
     def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:  # noqa: ARG002
         """Make it a table of the kind that was given: what fails here can still be done again."""
         self.frame = self._back(pa.concat_tables(self._tables))
-
-    def settle(self, settle: Settle) -> None:
-        """Nothing to do: nobody could read it."""

@@ -58,9 +58,7 @@ class Ending:
     def tell(self, *, as_json: bool) -> None:
         """Words to stderr and, where it was asked for, JSON to stdout."""
         prefix = "" if self.kind == "interrupted" else "error: "
-        record = {
-            name: value for name, value in asdict(self).items() if name != "told" and value is not None
-        }
+        record = {name: value for name, value in asdict(self).items() if name != "told" and value is not None}
         if not self.told:
             _say(". ".join([f"{prefix}{self.message}", *self.notes]), sys.stderr)
         if as_json:

@@ -30,7 +30,7 @@ from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._spending import History
 from targetdp.release._look import Look, Refused, bound_of, look
-from targetdp.release._output import Publisher, open_output
+from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
 from targetdp.release._prepare import Prepared, Recipe, planned, prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms
@@ -38,17 +38,6 @@ from targetdp.table import Source, open_source
 
 Confirm = Callable[[Look], None]
 """Is shown everything before anything is charged, and raises to stop."""
-
-
-class PublishedButUnsettledError(RuntimeError):
-    """The release can be read, but its ledger was not told: it must not be taken for unpublished."""
-
-    def __init__(self, place: str, cause: BaseException) -> None:
-        super().__init__(
-            f"the release IS published ({place}), but the run could not finish "
-            f"({type(cause).__name__}: {cause}). It counts. Run the same command again, without --force: it "
-            "will finish what is left, tell the ledger, and then say that the output exists"
-        )
 
 
 @dataclass(frozen=True)
@@ -190,22 +179,16 @@ def _release(
         estimated = _estimated(prepared.estimated, scales, certificate, seen)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
         publisher.publish(certificate, journal)
+        ledger.settle(release, output.sha256, estimated)
+        draws.erase()
+        draws.close()
+        desk.log("released", release=release, request=prepared.request.sha256, output=publisher.place)
     except BaseException as error:
         if publisher.published:
             draws.close()
             raise PublishedButUnsettledError(publisher.place, error) from error
         _end_without_publishing(desk, ledger, reservation, source, error)
         raise
-    try:
-        ledger.settle(release, output.sha256, estimated)
-        draws.erase()
-        draws.close()
-        desk.log("released", release=release, request=prepared.request.sha256, output=publisher.place)
-    except BaseException as error:
-        draws.close()
-        if not publisher.published:  # a frame that nobody was given
-            raise
-        raise PublishedButUnsettledError(publisher.place, error) from error
     return Released(publisher.path, publisher.frame, certificate, seen, clipped)
 
 
@@ -297,7 +280,7 @@ def _end_without_publishing(
             ledger.free(release, f"the run ended before any noise was drawn: {kind}")
             draws.erase()
             error.add_note("Nothing was drawn: the release is not charged")
-        elif isinstance(error, TableChangedError) or not source.can_repeat:
+        elif isinstance(error, TableChangedError) or not source.can_repeat or row.state != "reserved":
             draws.erase()
             error.add_note(f"Noise was drawn: release {release[:12]} stays charged")
         else:

@@ -17,6 +17,17 @@ Settle = Callable[[dict[str, Any]], None]
 """Tells a ledger what a journal says."""
 
 
+class PublishedButUnsettledError(RuntimeError):
+    """The release can be read, but its ledger was not told: it must not be taken for unpublished."""
+
+    def __init__(self, place: str, cause: BaseException) -> None:
+        super().__init__(
+            f"the release IS published ({place}), but the run could not finish "
+            f"({type(cause).__name__}: {cause}). It counts. Run the same command again, without --force: it "
+            "will finish what is left, tell the ledger, and then say that the output exists"
+        )
+
+
 class Publisher(Protocol):
     """Where a release goes, and how it becomes visible."""
 
@@ -66,8 +77,15 @@ def open_output(table: Any, output: str | Path | None, desk: Path, *, force: boo
     if isinstance(given, str | Path):
         _must_differ("input", Path(given), place)
     _must_differ("desk", desk, place)
-    with Staging(place, force=force) as staging:
-        yield _Files(staging)
+    done = False
+    try:
+        with Staging(place, force=force) as staging:
+            yield _Files(staging)
+            done = True
+    except BaseException as error:
+        if done:  # only what a run leaves behind could not be tidied up
+            raise PublishedButUnsettledError(str(place), error) from error
+        raise
 
 
 def _must_differ(what: str, source: Path, output: Path) -> None:

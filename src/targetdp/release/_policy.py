@@ -231,6 +231,8 @@ def loosened(before: Policy, after: Policy) -> list[str]:
         found.append("ids go out in clear")
     if before.id.column != after.id.column or before.id.spelling != after.id.spelling:
         found.append("people are identified in another way, so that the ledger may not know them again")
+    if more := sorted(set(after.columns.release) - set(before.columns.release)):
+        found.append(f"{', '.join(more)} may be released")
     if more := sorted(set(after.columns.public) - set(before.columns.public)):
         found.append(f"{', '.join(more)} goes out as it is")
     if before.scales.source != after.scales.source or before.scales.bounds != after.scales.bounds:

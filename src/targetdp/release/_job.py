@@ -267,7 +267,7 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
             raise ValueError("another run has just made a release of the plan: look again, with --check")
 
     try:
-        ledger.record_policy(prepared.policy)
+        ledger.record_policy(prepared.policy, prepared.policy_version)
         limit = prepared.policy.limit.value()
         head = ledger.reserve(release, terms.charge, limit, people, title, still_planned)
     except BaseException:

@@ -115,7 +115,9 @@ class Request(StrictModel):
     learned_from: _Id | None = Field(
         default=None, description="id of the release that the weights were learned from"
     )
-    leave_out: tuple[_Id, ...] = Field(default=(), description="ids of releases whose people are left out")
+    leave_out: tuple[_Id, ...] = Field(
+        default=(), max_length=100, description="ids of releases whose people are left out"
+    )
     tuned_on: TunedOn | None = Field(default=None, description="which data the setting was chosen on")
     program: Name | None = Field(default=None, description="what the release is for")
     asked_by: Name | None = Field(default=None, description="who asks")
@@ -191,6 +193,15 @@ class Request(StrictModel):
     def guarantee(self, delta: float) -> Guarantee:
         """What is asked for, with the δ that the desk has settled."""
         return Guarantee(self.B, self.epsilon, delta)
+
+    # Pydantic would compare the matrix, too, which is no yes or no.
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Request):
+            return NotImplemented
+        return (self._content(), self.signature) == (other._content(), other.signature)
+
+    def __hash__(self) -> int:
+        return hash(self._content())
 
     @property
     def sha256(self) -> str:

@@ -128,11 +128,11 @@ class Desk:
         """
         chosen = path or os.environ.get("TARGETDP_DESK") or None
         place = Path(chosen).absolute() if chosen else find_desk(Path.cwd())
-        if place is not None and not (place / _MARK).exists() and (place / FOLDER / _MARK).exists():
+        if place is not None and not _is_desk(place) and _is_desk(place / FOLDER):
             place /= FOLDER
-        if place is None or not (place / _MARK).exists():
+        if place is None or not _is_desk(place):
             where = "here or above" if place is None else f"at {place}"
-            known = "".join(f"\n  {other}" for _, other in known_desks() if (other / _MARK).exists())
+            known = "".join(f"\n  {other}" for _, other in known_desks() if _is_desk(other))
             raise NoDeskError(
                 f"there is no desk {where}, and nothing is released without one: targetdp init TABLE makes "
                 "one; --desk or TARGETDP_DESK names one" + (f". Desks of yours:{known}" if known else "")
@@ -277,15 +277,23 @@ def find_desk(start: Path) -> Path | None:
     """The nearest desk: a folder that is one, or that has one, from here upwards."""
     for folder in (start.absolute(), *start.absolute().parents):
         for place in (folder, folder / FOLDER):
-            if (place / _MARK).exists():
+            if _is_desk(place):
                 return place
     return None
+
+
+def _is_desk(place: Path) -> bool:
+    """Whether there is a desk that can be seen: another user's folder may be closed."""
+    try:
+        return (place / _MARK).exists()
+    except OSError:
+        return False
 
 
 def _beside(place: Path) -> Path | None:
     """A desk in the same folder, whatever it is called."""
     with suppress(OSError):
-        return next((one for one in place.parent.iterdir() if (one / _MARK).exists()), None)
+        return next((one for one in sorted(place.parent.iterdir()) if _is_desk(one)), None)
     return None
 
 

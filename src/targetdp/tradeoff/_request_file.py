@@ -93,7 +93,7 @@ def request_text(run: Mapping[str, Any], cell: Cell, *, recommended: bool = Fals
         mechanism=cell.technology.request_mechanism,
         tuned_on=TUNED_ON[run[SOURCE]],
         program=_plain_name(run["program"]),
-        page=run[FINGERPRINT],
+        page=_fingerprint(run),
     )
     return asked.text(*_comments(run, cell, promise, recommended=recommended))
 
@@ -104,10 +104,12 @@ def _comments(
     """What whoever reads a request should know."""
     by, people = "Recommended by" if recommended else "Chosen from a sweep of", run["people"]
     quick, warning = _public(run).get(FIRST_LOOK), large_delta(promise.delta)
+    sweep = _fingerprint(run)
     said = (
         FOR_THE_HOLDER if run[MARK] else None,
         f"{by} targetdp tradeoff: {cell.name}",
-        f"Program {run['program']}, {people:,} people ({run[SOURCE]}), sweep {run[FINGERPRINT][:16]}",
+        f"Program {run['program']}, {people:,} people ({run[SOURCE]})"
+        + ("" if sweep is None else f", sweep {sweep[:16]}"),
         _what_is_asked(promise, people),
         f"Made from a quick look: {'; '.join(quick)}" if quick else None,
         f"Warning: {warning}" if warning else None,
@@ -115,6 +117,11 @@ def _comments(
         *_TO_FILL_IN,
     )
     return tuple(line for line in said if line is not None)
+
+
+def _fingerprint(run: Mapping[str, Any]) -> str | None:
+    """The sweep's, where it may be published: whoever knows all rows but one could find the last by a hash."""
+    return None if run[MARK] else str(run[FINGERPRINT])
 
 
 def _is_small(promise: Guarantee, people: int) -> bool:

@@ -225,7 +225,7 @@ def simulate(
     return cell.technology.simulate(Trial(study, cell, mechanism, status_quo, draws, rng))
 
 
-FORMAT = "targetdp tradeoff 2"
+FORMAT = "targetdp tradeoff 3"
 """Of `run.json`."""
 
 SIMULATIONS = 50

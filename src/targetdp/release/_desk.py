@@ -235,6 +235,7 @@ class Desk:
 
     def free_what_was_not_drawn(self, ledger: Ledger) -> tuple[str, ...]:
         """Free reservations of killed runs that never drew noise; which ones."""
+        ledger.refresh()
         freed = [
             row.release
             for row in ledger.history.releases.values()
@@ -242,7 +243,14 @@ class Desk:
         ]
         for release in freed:
             ledger.free(release, "a run ended before any noise was drawn")
-            erase(self.drafts / release)
+        known = ledger.history.releases
+        begun = (
+            [place.name for place in self.drafts.iterdir() if place.is_dir()] if self.drafts.exists() else []
+        )
+        for release in begun:  # of what is free, and of what a run had no time to reserve
+            unknown = release not in known and not self.is_at_work(release)
+            if unknown or (release in known and known[release].state != "reserved"):
+                erase(self.drafts / release)
         return tuple(freed)
 
     def is_at_work(self, release: str) -> bool:

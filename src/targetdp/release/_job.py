@@ -6,6 +6,7 @@ One order for files, frames and Spark: prepare, look, charge, write, certify, pu
 import hashlib
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -261,7 +262,13 @@ def _reserve(
         ledger.record_policy(prepared.policy)
         head = ledger.reserve(release, terms.charge, prepared.policy.limit.value(), people, title)
     except BaseException:
-        draws.erase()
+        # An interruption may come when the entry is written already. What cannot be freed now has drawn
+        # nothing, and its draws say so: the next run frees it.
+        with suppress(Exception):
+            ledger.refresh()
+            if release in ledger.history.releases:
+                ledger.free(release, "the run ended before any noise was drawn")
+            draws.erase()
         draws.close()
         raise
     return Reservation(release, head, draws)
@@ -357,7 +364,7 @@ def _mark(head: Head) -> LedgerMark:
 def open_table(table: Any, engine: str | None = None) -> Engine:
     """The engine for a table: a path, a source, a table in memory, or a Spark frame."""
     if isinstance(table, Source | str | Path):
-        source = table if isinstance(table, Source) else open_source(Path(table))
+        source = table if isinstance(table, Source) else open_source(Path(table), keep_words=True)
         return engine_of(engine or "local")(source)
     if type(table).__module__.startswith("pyspark."):
         if engine not in {None, "spark"}:

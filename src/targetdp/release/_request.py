@@ -15,7 +15,7 @@ from targetdp._core import Floats, check
 from targetdp._files import MOST_PROBLEMS, StrictModel, canonical, explain, shown, toml_key, toml_value
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, MOST_SCORES, mechanism_names, weights_matrix
-from targetdp.release._keys import SigningKey, is_signed
+from targetdp.release._keys import SigningKey, fingerprint_of, is_signed
 from targetdp.release._policy import Delta, Distance, Epsilon, Name, Reason
 
 LARGEST_FILE = 2 * 2**20
@@ -277,6 +277,32 @@ def make_request(**given: Any) -> Request:
         return Request.model_validate(given)
     except ValidationError as error:
         raise ValueError(f"the request: {explain(error, Request)}") from error
+
+
+def describe_request(request: Request) -> list[str]:
+    """What a request asks for, in words."""
+    what = "all features" if request.features is None else ", ".join(request.features)
+    if request.weights is not None:
+        what = f"{', '.join(request.scores)}: weighted sums of {', '.join(request.weights)}"
+    delta = "that of the desk" if request.delta is None else f"{request.delta:g}"
+    lines = [
+        f"release: {request.release} ({what})",
+        f"promise: B = {request.B:g}, ε = {request.epsilon:g}, δ: {delta}",
+        f"noise: {request.mechanism}",
+    ]
+    said = (
+        ("weights learned from release", request.learned_from),
+        ("leave out the people of", ", ".join(request.leave_out) or None),
+        ("setting chosen on data that are", request.tuned_on),
+        ("program", request.program),
+        ("asked by", request.asked_by),
+        ("why", None if request.why is None else f"“{request.why}”"),
+        ("page", request.page),
+    )
+    lines += [f"{name}: {value}" for name, value in said if value is not None]
+    signer = request.signer
+    lines.append("not signed" if signer is None else f"signed with key {fingerprint_of(signer)}")
+    return [*lines, f"SHA-256 {request.sha256}"]
 
 
 def scores_must_be_plain(scores: tuple[str, ...]) -> tuple[str, ...]:

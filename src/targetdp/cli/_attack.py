@@ -10,6 +10,7 @@ from targetdp.cli import _console as completion
 from targetdp.cli._attack_tables import best_guess, show_attacks
 from targetdp.cli._console import (
     Bar,
+    DeskFolder,
     FirstByDefault,
     PublicKey,
     emit,
@@ -80,10 +81,7 @@ def release(
         typer.Option(help="OTHER=FILE: scales file of another release without certificate; may be repeated"),
     ] = None,
     public_key: PublicKey = None,
-    desk: Annotated[
-        Path | None,
-        typer.Option(help="the desk that made the releases; default: TARGETDP_DESK, or the nearest one above"),
-    ] = None,
+    desk: DeskFolder = None,
     people: Annotated[
         int | None, typer.Option(help="how many people's values to guess; default: at most 20,000")
     ] = None,

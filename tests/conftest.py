@@ -67,9 +67,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.fixture(autouse=True, scope="session")
 def own_signing_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test touches, or makes, the signing key of whoever runs it."""
+    """No test touches, or makes, the signing key of whoever runs it, nor the list of desks, nor finds one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TARGETDP_KEY", str(tmp_path_factory.mktemp("keys") / "signing-key.pem"))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        patch.delenv("TARGETDP_DESK", raising=False)
         yield
 
 

@@ -86,13 +86,18 @@ def status(
             else f"policy.toml allows more than before ({'; '.join(loosened)}): say why in it (reason = …)"
         )
     for row in unsettled:
-        at_work = opened.is_at_work(row.release)
-        steps.append(
-            f"release {row.release[:12]} is being made right now"
-            if at_work
-            else f"release {row.release[:12]} was begun {row.reserved} and not finished: it counts; run the "
-            f"same command again (output {row.title.get('output')}), and it is finished at no further cost"
-        )
+        if opened.is_at_work(row.release):
+            steps.append(f"release {row.release[:12]} is being made right now")
+        elif not (opened.drafts / row.release).is_dir():
+            steps.append(
+                f"release {row.release[:12]} was begun {row.reserved} and cannot be finished: noise was "
+                "drawn, so it stays charged; nothing is left to do"
+            )
+        else:
+            steps.append(
+                f"release {row.release[:12]} was begun {row.reserved} and not finished: it counts; run the "
+                f"same command again (output {row.title.get('output')}), and it is finished at no further cost"
+            )
     if not published and not unsettled:
         steps.append("nothing was released yet: targetdp privatize TABLE OUTPUT --check looks first")
     record = {

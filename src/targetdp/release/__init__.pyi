@@ -7,6 +7,7 @@ from targetdp.release._certificate._contents import Check as Check
 from targetdp.release._certificate._verify import Verification as Verification
 from targetdp.release._certificate._verify import certified as certified
 from targetdp.release._certificate._verify import read_certificate as read_certificate
+from targetdp.release._certificate._verify import verify as verify
 from targetdp.release._certificate._verify import verify_in_ledger as verify_in_ledger
 from targetdp.release._certificate._verify import verify_release as verify_release
 from targetdp.release._desk import Desk as Desk

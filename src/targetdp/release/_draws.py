@@ -7,6 +7,7 @@ for, a keyed fingerprint was written down before. With the secret all noise coul
 is erased at settlement, and its folder tells backups to leave it out.
 """
 
+import errno
 import fcntl
 import os
 import shutil
@@ -139,7 +140,8 @@ class Draws:
                 os.ftruncate(self._file, _RECORD * (len(self._known) - 1))
                 os.fsync(self._file)
                 sync_folder(self._folder)
-            os.write(self._file, mark + tag)
+            if os.write(self._file, mark + tag) != _RECORD:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
 
     def close(self) -> None:
         """Let go of it: another run may go on."""

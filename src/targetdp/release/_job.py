@@ -3,16 +3,14 @@
 One order for files, frames and Spark: prepare, look, charge, write, certify, publish, settle.
 """
 
-import hashlib
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from targetdp._core import Progress, Silent
-from targetdp._files import canonical
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._certificate import Certificate, LedgerMark, make_certificate
 from targetdp.release._certificate._contents import arrow_of
@@ -30,8 +28,7 @@ from targetdp.release._engine._base import (
 from targetdp.release._engine._local import LocalEngine, TableInMemory
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
-from targetdp.release._ledger._spending import History, ReleaseRow
-from targetdp.release._look import Look, Refused, look
+from targetdp.release._look import Look, Refused, bound_of, look
 from targetdp.release._output import Publisher, open_output
 from targetdp.release._prepare import Prepared, Recipe, planned, prepare
 from targetdp.release._request import Request
@@ -159,9 +156,7 @@ def _look(desk: Desk, ledger: Ledger, request: Request, source: Engine, progress
     if prepared.names.column not in source.columns or not prepared.features:
         return Look(prepared, NOTHING_INSPECTED, None, None, prepared.problems)
     inspection = source.inspect(prepared.recipe(), progress)
-    seen = look(prepared, source, inspection, ledger)
-    earlier = None if seen.problems else _unfinished(seen, ledger.history)
-    return seen if earlier is None else replace(seen, goes_on=earlier.release)
+    return look(prepared, source, inspection, ledger)
 
 
 def _release(
@@ -174,7 +169,7 @@ def _release(
     recipe = prepared.recipe()
     schema = output_schema(recipe, source.types(recipe.public))
     publisher.accept(schema)
-    reservation = _reserve(desk, ledger, seen, terms, publisher.place, source)
+    reservation = _reserve(desk, ledger, seen, terms, publisher.place)
     release, draws = reservation.release, reservation.draws
     try:
         scales = _scales(prepared, terms, recipe, inspection, draws)
@@ -231,19 +226,21 @@ class Reservation:
     draws: Draws
 
 
-def _reserve(
-    desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place: str, source: Engine
-) -> Reservation:
+def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place: str) -> Reservation:
     """Charge the release, or go on with one that an earlier run has charged and not finished."""
     prepared, people = seen.prepared, seen.inspection.people
-    bound = _bound(seen)
-    if seen.goes_on is not None and source.can_repeat:
+    bound = bound_of(prepared, terms, people)
+    if seen.goes_on is not None:
         draws = Draws.reopen(desk.drafts, seen.goes_on, bound)
         if draws is not None:
             row = ledger.release(seen.goes_on)
             desk.log("goes on", release=row.release)
             head = Head(ledger.head().ledger_id, row.entry, ledger.entries[row.entry - 1].hash)
             return Reservation(row.release, head, draws)
+        raise ValueError(
+            f"release {seen.goes_on[:12]}, which this run would have finished, is being made by another run: "
+            "wait for it"
+        )
     release = uuid.uuid4().hex
     draws = Draws.create(desk.drafts, release, bound)
     request = prepared.request
@@ -272,27 +269,6 @@ def _reserve(
         draws.close()
         raise
     return Reservation(release, head, draws)
-
-
-def _bound(seen: Look) -> str:
-    """A hash of everything that must be the same for a re-run to repeat the draws; rows are seen to later."""
-    prepared, terms = seen.prepared, seen.terms
-    everything = {
-        "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
-        "charge": None if terms is None else terms.charge.record(), "scales": prepared.known_scales,
-        "people": hashlib.sha256(seen.inspection.people.tobytes()).hexdigest(),
-    }  # fmt: skip
-    return hashlib.sha256(canonical(everything).encode()).hexdigest()
-
-
-def _unfinished(seen: Look, history: History) -> ReleaseRow | None:
-    """The release that an earlier run began and did not finish, and that this one would repeat."""
-    bound, desk = _bound(seen), seen.prepared.desk
-    for row in history.releases.values():
-        same = row.state == "reserved" and row.title.get("bound") == bound
-        if same and (desk.drafts / row.release).is_dir() and not desk.is_at_work(row.release):
-            return row
-    return None
 
 
 def _end_without_publishing(

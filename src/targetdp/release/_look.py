@@ -1,19 +1,21 @@
 """A look before a release: what would go out, at what price, and everything that keeps it from going out."""
 
+import hashlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import Any
 
-from targetdp._core import down, up
+from targetdp._core import Words, __version__, down, up
+from targetdp._files import canonical
 from targetdp.mechanisms import DROWNED
 from targetdp.release._certificate._caveats import format_guarantee
 from targetdp.release._certificate._certificate import noise_length
 from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._spending import Spending, over_limit
+from targetdp.release._ledger._spending import History, Spending, over_limit
 from targetdp.release._prepare import Prepared, Problem
 from targetdp.release._terms import ReleaseTerms, make_terms
 from targetdp.release._weights_words import in_words, singled_out
@@ -52,7 +54,6 @@ class Look:
     spending: Spending | None
     problems: tuple[Problem, ...]
     goes_on: str | None = None
-    freed: tuple[str, ...] = field(default=())
 
     @property
     def clipped(self) -> float | None:
@@ -66,7 +67,7 @@ class Look:
         if self.spending is None:
             return None
         low, high = 0.0, self.prepared.policy.release.epsilon
-        if self._fits(high):
+        if (self.spending.fits and self.prepared.request.epsilon == high) or self._fits(high):
             return high
         for _ in range(_STEPS):
             middle = (low + high) / 2
@@ -157,6 +158,8 @@ class Look:
                 "how many rows are clipped is known when the scales are drawn, and that is with the release"
             )
         lines += self._budget()
+        if self.terms is not None:
+            lines += ["on these conditions:", *(f"  - {condition}" for condition in self.terms.conditions)]
         if self.goes_on is not None:
             lines.append(
                 f"release {self.goes_on[:12]} was begun and not finished: this run finishes it with the same "
@@ -167,7 +170,7 @@ class Look:
     def _promise(self, terms: ReleaseTerms) -> list[str]:
         length = noise_length(terms.law)
         lines = [
-            f"what is promised: {format_guarantee(terms.guarantee)}, on {len(terms.conditions)} conditions",
+            f"what is promised: {format_guarantee(terms.guarantee)}, on the conditions below",
             f"noise: {terms.name}, length {length:.2g} on a row (rows have length at most 1)",
         ]
         if terms.scales is not None:
@@ -244,7 +247,7 @@ class Look:
 def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Ledger) -> Look:
     """Put together what is known, and all that is wrong."""
     problems = [*prepared.problems, *_of_rows(prepared, engine, inspection)]
-    terms = spending = None
+    terms = spending = goes_on = None
     if inspection.rows and prepared.features:
         try:
             terms = make_terms(prepared, inspection.rows)
@@ -252,13 +255,40 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
             problems.append(Problem("no noise keeps this promise here", str(error), "official"))
         if terms is not None:
             limit = prepared.policy.limit.value()
-            spending = ledger.measure(limit, inspection.people, terms.charge)
+            goes_on = None if problems else _unfinished(prepared, terms, engine, inspection, ledger.history)
+            # What an earlier run has reserved is charged already.
+            charge = terms.charge if goes_on is None else None
+            spending = ledger.measure(limit, inspection.people, charge)
             if not spending.fits:
                 remedy = "ask for a smaller ε, or leave out people who are in earlier releases"
                 problems.append(
                     Problem(f"the limit would be passed ({over_limit(spending)})", remedy, "official")
                 )
-    return Look(prepared, inspection, terms, spending, tuple(problems))
+    return Look(prepared, inspection, terms, spending, tuple(problems), goes_on)
+
+
+def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:
+    """A hash of everything that must be the same for a re-run to repeat draws; rows are seen to as they come."""
+    everything = {
+        "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
+        "charge": terms.charge.record(), "scales": prepared.known_scales, "library": __version__,
+        "people": hashlib.sha256(people.tobytes()).hexdigest(),
+    }  # fmt: skip
+    return hashlib.sha256(canonical(everything).encode()).hexdigest()
+
+
+def _unfinished(
+    prepared: Prepared, terms: ReleaseTerms, engine: Engine, inspection: Inspection, history: History
+) -> str | None:
+    """The release that an earlier run began and did not finish, and whose draws this one would repeat."""
+    if not engine.can_repeat:
+        return None
+    bound, desk = bound_of(prepared, terms, inspection.people), prepared.desk
+    for row in history.releases.values():
+        same = row.state == "reserved" and row.title.get("bound") == bound
+        if same and (desk.drafts / row.release).is_dir() and not desk.is_at_work(row.release):
+            return row.release
+    return None
 
 
 def _of_rows(prepared: Prepared, engine: Engine, inspection: Inspection) -> Iterator[Problem]:

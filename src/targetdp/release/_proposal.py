@@ -20,6 +20,12 @@ from targetdp.table import (
     spelling_problems,
 )
 
+_PHONE = re.compile("phone|msisdn|mobile|telephone|numero|gsm", re.IGNORECASE)
+"""Names of columns that hold phone numbers, whatever these look like."""
+_WHY = {
+    "text": "text", "date": "dates", "type": "no numbers", "words": "some cells are no numbers",
+    "constant": "the same in every row",
+}  # fmt: skip
 _GLANCED = 100_000
 """Ids that are looked at to say what they look like."""
 
@@ -77,7 +83,7 @@ def make_desk(
         what = "no column is different in every row" if column is None else f"there is no column {column!r}"
         raise ValueError(f"{what}: name the one that identifies a person with --id; {profile.shown}")
     ids = _some_ids(table, column)
-    hidden = looks_like_phone_numbers(ids)
+    hidden = looks_like_phone_numbers(ids) or bool(_PHONE.search(column))
     others = [one for one in profile.columns if one.name != column]
     unusable = {
         one.name: one.problem
@@ -93,18 +99,15 @@ def make_desk(
     gaps = tuple(one.name for one in others if one.gaps and one.name in released)
     folder = (place or Path(FOLDER)).absolute()
     text = _policy_text(
-        name or _name_of(folder.parent), column, released, gaps, hidden=hidden, public_scales=scales is not None,
-        unusable={n: p.what for n, p in unusable.items() if p is not None},
+        name or _name_of(folder.parent), column, released, gaps, hidden=hidden,
+        public_scales=scales is not None,
+        unusable={n: _WHY[p.kind] for n, p in unusable.items() if p is not None},
     )  # fmt: skip
     if scales is not None:
         _check_scales(scales, released)
     desk = Desk.create(folder, text, scales=scales)
     notes = (
-        *(
-            f"{one.name}: {one.problem.what}: {one.problem.remedy}"
-            for one in others
-            if one.problem is not None
-        ),
+        *(f"{p.column}: {p.what}: {p.remedy}" for one in others if (p := one.problem) is not None),
         *(f"ids: {sentence}" for sentence in spelling_problems(ids)),
     )
     return Proposal(desk, profile, column, released, gaps, hidden, notes, scales is None)
@@ -219,9 +222,6 @@ def _scales_lines(released: tuple[str, ...], *, public: bool) -> list[str]:
 
 def _first(unusable: dict[str, str]) -> list[tuple[str, str]]:
     """Columns that are left out, on one line each; of many, the first."""
-    listed = [
-        (toml_key(name), "".join(c if c.isprintable() else " " for c in what))
-        for name, what in unusable.items()
-    ]
+    listed = [(toml_key(name), why) for name, why in unusable.items()]
     more = len(listed) - 20
     return [*listed[:20], (f"{more:,} more", "see targetdp columns")] if more > 0 else listed

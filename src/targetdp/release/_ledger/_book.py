@@ -14,7 +14,7 @@ from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey, fingerprint_of
 from targetdp.release._ledger._chain import Chain, LedgerDamaged
 from targetdp.release._ledger._entries import LONGEST_REASON, Head
-from targetdp.release._ledger._people import read_people, write_people
+from targetdp.release._ledger._people import forget_people, read_people, write_people
 from targetdp.release._ledger._spending import History, LimitExceeded, ReleaseRow, Spending, measure
 from targetdp.release._policy import Policy, changes
 
@@ -119,15 +119,15 @@ class Ledger:
                 release: nobody can come between.
         """
         check.instance("charge", charge, Charge)
+        if release in self.history.releases:
+            raise ValueError(f"release {release!r} is in the ledger already: give a new one")
         sha256 = write_people(self._people, release, people)
         body = {"charge": charge.record(), "people": sha256, "title": dict(title)}
         with self._chain.writing() as pen:
-            history = self.history
-            if release in history.releases:
-                raise ValueError(f"release {release!r} is in the ledger already: give a new one")
-            look(history)
+            look(self.history)
             spending = self.measure(limit, people, charge)
             if not spending.fits:
+                forget_people(self._people, release)
                 raise LimitExceeded(spending)
             return pen.append("reserved", release, body)
 

@@ -28,13 +28,11 @@ HEADER = (
     "release they tell nothing that the release did not (post-processing). About the labels they tell",
     "something: these few numbers. Labels belong to whoever hands this file over. Nothing else about labels",
     "is in it. Whoever is in the release below has no score: take out leave_out, and both are added up.",
-    "Say who asks, and why, if you like:",
+    "Say who asks, and why (take away the #):",
     'asked_by = "a name"',
     'why = "a reason"',
 )
-TUNED_ON = (
-    'tuned_on = "public"  # or "synthetic" or "this-data": which data B was chosen on, if you know',
-)
+TUNED_ON = ('tuned_on = "public"  # or "synthetic" or "this-data": which data B was chosen on',)
 
 NOTHING_FOUND = (
     "the sample does not show that scores would tell anything of the target: label more people, or ask for a "
@@ -336,6 +334,11 @@ def allocate(
         for note in found.notes:
             tell(note)
         _tell(decisions.program.words, record, output)
+        if released.certificate.pseudonyms:
+            tell(
+                "people have pseudonyms: the data holder translates the list of those who get "
+                f"{decisions.program.words.given} back (targetdp ids --back)"
+            )
     warn(decisions.notes)
 
 

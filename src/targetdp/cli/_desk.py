@@ -96,7 +96,7 @@ def status(
         else:
             steps.append(
                 f"release {row.release[:12]} was begun {row.reserved} and not finished: it counts; run the "
-                f"same command again (output {row.title.get('output')}), and it is finished at no further cost"
+                f"same command again (output {row.title.get('output')}), and it is finished at no cost"
             )
     if not published and not unsettled:
         steps.append("nothing was released yet: targetdp privatize TABLE OUTPUT --check looks first")

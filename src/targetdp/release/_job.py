@@ -256,7 +256,7 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
         "planned": planned(request, prepared.policy, ledger.history),
     }  # fmt: skip
     try:
-        ledger.record_policy(prepared.policy)
+        ledger.record_policy(prepared.policy, prepared.policy_version)
         head = ledger.reserve(release, terms.charge, prepared.policy.limit.value(), people, title)
     except BaseException:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn

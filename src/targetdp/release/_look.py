@@ -13,12 +13,12 @@ from targetdp._files import canonical
 from targetdp.mechanisms import DROWNED
 from targetdp.release._certificate._caveats import format_guarantee
 from targetdp.release._certificate._certificate import noise_length
+from targetdp.release._certificate._weights_words import in_words, singled_out
 from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._spending import History, Spending, over_limit
 from targetdp.release._prepare import Prepared, Problem
 from targetdp.release._terms import ReleaseTerms, make_terms
-from targetdp.release._weights_words import in_words, singled_out
 
 MANY_CLIPPED = 0.5
 """Share of rows that are clipped from which on the scales look wrong."""
@@ -268,7 +268,7 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
 
 
 def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:
-    """A hash of everything that must be the same for a re-run to repeat draws; rows are seen to as they come."""
+    """A hash of what must be the same for a re-run to repeat draws; rows are seen to as they come."""
     everything = {
         "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
         "charge": terms.charge.record(), "scales": prepared.known_scales, "library": __version__,

@@ -115,7 +115,9 @@ class Request(StrictModel):
     learned_from: _Id | None = Field(
         default=None, description="id of the release that the weights were learned from"
     )
-    leave_out: tuple[_Id, ...] = Field(default=(), description="ids of releases whose people are left out")
+    leave_out: tuple[_Id, ...] = Field(
+        default=(), max_length=100, description="ids of releases whose people are left out"
+    )
     tuned_on: TunedOn | None = Field(default=None, description="which data the setting was chosen on")
     program: Name | None = Field(default=None, description="what the release is for")
     asked_by: Name | None = Field(default=None, description="who asks")

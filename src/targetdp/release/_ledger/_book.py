@@ -70,16 +70,21 @@ class Ledger:
 
     # Policy
 
-    def record_policy(self, policy: Policy) -> int:
-        """Put a policy on record, unless it is there; its version."""
-        if self.history.policy == policy:
-            return self.history.policy_version
+    def record_policy(self, policy: Policy, version: int) -> None:
+        """Put a policy on record as a version, unless it is there; refuse it if another one came between."""
+        if self.history.policy == policy and self.history.policy_version == version:
+            return
         with self._chain.writing() as pen:
             before = self.history.policy
+            if before == policy and self.history.policy_version == version:
+                return
+            if self.history.policy_version + 1 != version:
+                raise ValueError(
+                    "the policy was changed while this release was prepared: run again, under the new one"
+                )
             after = policy.model_dump(mode="json")
             changed = {} if before is None else changes(before.model_dump(mode="json"), after)
             pen.append("policy", "", {"policy": after, "changed": changed})
-        return self.history.policy_version
 
     # Releases
 

@@ -97,7 +97,9 @@ def test_a_true_release_is_never_taken_for_a_wrong_one(folder: Path, mechanism: 
 # Whose row is whose: pseudonyms, and other spellings of an id
 
 
-def test_pseudonyms_need_the_desk_that_made_them(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_pseudonyms_need_the_desk_that_made_them(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     plain = joined(folder, release(folder, "plain.parquet"))
     desk = new_policy(folder / "desk", pseudonyms=True)
     released = release(folder)
@@ -138,13 +140,17 @@ def test_ids_are_brought_into_the_desks_spelling(tmp_path: Path, pseudonyms: boo
     assert np.array_equal(one.original, two.original)
     assert one.law is not None
     if not pseudonyms:
-        with pytest.raises(ValueError, match=r"60 people who are not in original .* ids written the same way"):
+        with pytest.raises(
+            ValueError, match=r"60 people who are not in original .* ids written the same way"
+        ):
             join_tables(local, released, "name", progress=Silent())
     # The holdout is spelled, too: nobody of the release hides in it behind a country code.
     with pytest.raises(ValueError, match="has 60 people who are in the release"):
         joined(tmp_path, released, desk=desk, holdout=local)
     twice = pa.concat_tables([read_back(local), read_back(tmp_path / "original.parquet").slice(0, 1)])
-    with pytest.raises(ValueError, match=r"original .* has 1 rows whose id occurs before, in the spelling of"):
+    with pytest.raises(
+        ValueError, match=r"original .* has 1 rows whose id occurs before, in the spelling of"
+    ):
         join_tables(
             write_parquet(tmp_path / "twice.parquet", twice), released, "name", progress=Silent(), desk=desk
         )
@@ -244,7 +250,9 @@ def test_gaps_are_filled_with_the_certificates_constants(folder: Path) -> None:
 
 def test_columns_that_are_passed_on_are_named(folder: Path) -> None:
     """Under what a derived score says without them."""
-    new_policy(folder / "desk", ("calls", "texts"), public={"topups": "a public list"}, reason="a public list")
+    new_policy(
+        folder / "desk", ("calls", "texts"), public={"topups": "a public list"}, reason="a public list"
+    )
     tables = joined(folder, release(folder))
     assert tables.notes == (IN_CLEAR.format(columns="topups"),)
     (found,) = run_attacks(tables, ["distinguishing"])

@@ -121,7 +121,9 @@ def test_the_whole_walk_under_pseudonyms(tmp_path: Path, monkeypatch: pytest.Mon
     assert "(targetdp ids), and give the list (--ids)" in words(ran.err)
     ran = allocate(*OPTIONS, "--ids", "ids.csv")
     assert ran.code == 0, ran.err
-    assert "the data holder translates the list of those who get aid back (targetdp ids --back)" in words(ran.err)
+    assert "the data holder translates the list of those who get aid back (targetdp ids --back)" in words(
+        ran.err
+    )
     decisions = read_back(tmp_path / "decisions.csv")
     chosen = decisions.filter([one == "aid" for one in decisions["decision"].to_pylist()])
     assert not set(chosen["name"].to_pylist()) & set(population()["name"].to_pylist())

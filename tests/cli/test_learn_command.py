@@ -87,9 +87,7 @@ def test_what_is_left_to_fill_in_stands_there_as_a_comment(folder: Path) -> None
     assert (filled.asked_by, filled.why, filled.tuned_on) == ("a name", "a reason", "public")
 
 
-def test_labels_are_joined_by_the_data_holders_list(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_are_joined_by_the_data_holders_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_population(tmp_path, pseudonyms=True)
     release_sample(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -44,7 +44,8 @@ def score(
     folder: Path, weights: list[float] | None = None, name: str = "scores.parquet", **more: Any
 ) -> Released:
     """Everybody outside the sample, by these weights or by those that are learned."""
-    sample = read(folder, **{"ids": folder / "ids.csv"} if (folder / "ids.csv").exists() else {})
+    listed = folder / "ids.csv"
+    sample = read(folder, ids=listed if listed.exists() else None)
     found, w = sample.certificate, weights or np.round(sample.learn(NOISE**2).w, 4).tolist()
     asked: dict[str, Any] = {"learned_from": found.release, "leave_out": (found.release,)}
     return release_scores(folder, name, dict(zip(found.features, w, strict=True)), **asked | more)
@@ -201,13 +202,17 @@ def with_certificate(folder: Path, **changed: Any) -> PrivateScores:
 def test_the_scores_name_their_sample_where_they_can(folder: Path) -> None:
     sample = read(folder)
     release = sample.certificate.release
-    for named in (
+    fits: list[dict[str, Any]] = [
         {"learned_from": release[:8]}, {"left_out": (release,), "learned_from": None},
         {"learned_from": "0" * 32}, {"learned_from": None, "left_out": ()},
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for named in fits:
         found = allocate(with_certificate(folder, **named), sample, np.random.default_rng(0))
         assert found.notes == ()
-    for named in ({"learned_from": "0" * 32, "left_out": ()}, {"learned_from": None, "left_out": ("1" * 32,)}):
+    others: list[dict[str, Any]] = [
+        {"learned_from": "0" * 32, "left_out": ()}, {"learned_from": None, "left_out": ("1" * 32,)},
+    ]  # fmt: skip
+    for named in others:
         with pytest.raises(ValueError, match="give that one"):
             allocate(with_certificate(folder, **named), sample, np.random.default_rng(0))
 

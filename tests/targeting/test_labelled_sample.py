@@ -195,7 +195,7 @@ def hashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_labels_meet_pseudonyms_by_the_data_holders_list(hashed: Path) -> None:
-    """The same people, rows and labels as if the sample had ids: each row is of the person with that label."""
+    """The same people, rows and labels as if the sample had ids."""
     order = np.random.default_rng(1).permutation(SAMPLED)
     found = read(hashed, sampled().take(order), ids=hashed / "ids.csv")
     listed = read_back(hashed / "ids.csv")

@@ -242,7 +242,9 @@ def caveats(releases: Sequence[JoinedTables]) -> tuple[str, ...]:
     for proof in proofs:
         paid_by = proof.scales.release
         if paid_by is not None and paid_by not in {*named, *proof.left_out}:
-            conditions[f"without what the column scales tell, which release {paid_by[:12]} has paid for"] = None
+            conditions[f"without what the column scales tell, which release {paid_by[:12]} has paid for"] = (
+                None
+            )
         if proof.public:
             passed_on = ", ".join(proof.public)
             conditions[f"without the columns that are passed on as they are ({passed_on})"] = None

@@ -1,4 +1,4 @@
-"""`targetdp learn` and `targetdp allocate`: from a private sample to a request for scores, and to decisions."""
+"""`targetdp learn` and `targetdp allocate`: from a private sample to a request for scores and decisions."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -53,7 +53,9 @@ _NO_BOUND = 0.9999
 
 TranslatedIds = Annotated[
     Path | None,
-    typer.Option("--ids", help="the data holder's list of ids and pseudonyms (targetdp ids), if SAMPLE has any"),
+    typer.Option(
+        "--ids", help="the data holder's list of ids and pseudonyms (targetdp ids), if SAMPLE has any"
+    ),
 ]
 
 
@@ -73,7 +75,8 @@ def learn(
     B: Annotated[float | None, typer.Option("--B", help="B of the scores; default: the sample's")] = None,
     epsilon: Annotated[float | None, typer.Option(help="ε of the scores; default: the sample's")] = None,
     delta: Annotated[
-        float | None, typer.Option(help="δ of the scores; default: none is asked for, and the desk settles it")
+        float | None,
+        typer.Option(help="δ of the scores; default: none is asked for, and the desk settles it"),
     ] = None,
     mechanism: Annotated[
         str, typer.Option(help="noise on a score that is asked for", autocompletion=audited)
@@ -128,9 +131,9 @@ def learn(
         for note in notes:
             tell(note)
         tell(
-            f"a request for scores, with weights of {len(plan.w)} features → {request}; read it, say who asks "
-            "and why, and hand it to the data holder, who runs targetdp privatize --request; with the scores, "
-            "run targetdp allocate"
+            f"a request for scores, with weights of {len(plan.w)} features → {request}; read it, say in it "
+            "who asks and why, and hand it to the data holder, who runs targetdp privatize --request; with "
+            "the scores, run targetdp allocate"
         )
     warn(warnings)
 

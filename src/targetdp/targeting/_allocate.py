@@ -152,7 +152,7 @@ def allocate(
 
 
 def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
-    """Scores and sample name people alike, are of the same columns and, if the scores say so, belong together."""
+    """Scores and sample name people alike, are of the same columns and, if the scores say so, of each other."""
     if scores.pseudonyms != sample.pseudonyms or (scores.pseudonyms and scores.desk.id != sample.desk.id):
         both = (_naming(one) for one in (scores, sample))
         raise ValueError(
@@ -168,8 +168,8 @@ def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
     named = [one for one in (scores.learned_from, *scores.left_out) if one is not None]
     if named and not any(sample.release.startswith(one) for one in named):
         raise ValueError(
-            f"the scores name release {named[0]} as the one that they were learned from or leave out, and the "
-            f"sample is {sample.release}: give that one"
+            f"the scores name release {named[0]} as the one that they were learned from or leave out, and "
+            f"the sample is {sample.release}: give that one"
         )
     if scores.scales.values != sample.scales.values:
         return (

@@ -93,8 +93,8 @@ def read_labelled(
     proof = certified("sample", sample, certificate, public_key)
     if proof.scores:
         raise ValueError(
-            f"sample {sample} holds scores ({', '.join(proof.scores)}), not features: learn from a release of "
-            "the features with noise (targetdp privatize)"
+            f"sample {sample} holds scores ({', '.join(proof.scores)}), not features: learn from a release "
+            "of the features with noise (targetdp privatize)"
         )
     if ids is not None and not proof.pseudonyms:
         raise ValueError(f"ids = {ids}: the sample has no pseudonyms; leave --ids out")
@@ -117,12 +117,13 @@ def read_labelled(
     both = int(known.sum())
     if both < FEWEST:
         remedy = "with ids written the same way"
-        if proof.pseudonyms:
+        if proof.pseudonyms and ids is None:
             remedy = (
-                "and the list must be of the desk that released the sample" if ids is not None
-                else "and the sample has pseudonyms: ask the data holder to translate the ids of the people whom "
+                "and the sample has pseudonyms: ask the data holder to translate the ids of the people whom "
                 "you have labels of (targetdp ids), and give the list (--ids)"
-            )  # fmt: skip
+            )
+        elif proof.pseudonyms:
+            remedy = "and the list must be of the desk that released the sample"
         raise ValueError(
             f"labels {labels} and sample {sample} have {both:,} people in common, by {given.id!r} and "
             f"{proof.id!r}: at least {FEWEST} are needed, {remedy}"
@@ -141,14 +142,15 @@ def _as_pseudonyms(labelled: pa.StringArray, path: Path) -> pa.StringArray:
     """The pseudonym of each labelled person, by a data holder's list; null for people who are not in it."""
     source = open_source(path)
     check_columns(source.columns, f"list {path}", ids=TRANSLATION)
-    tally, seen, both = Tally(), 0, ([], [])
+    tally, seen = Tally(), 0
+    read: dict[str, list[pa.StringArray]] = {name: [pa.array([], pa.string())] for name in TRANSLATION}
     for batch in source.batches(TRANSLATION, {}, batch_rows(len(TRANSLATION))):
-        for name, parts in zip(TRANSLATION, both, strict=True):
+        for name, parts in read.items():
             parts.append(ids_of(batch.column(name), name, tally, seen))
         seen += batch.num_rows
     if tally.counts:
         raise ValueError("\n".join([f"list {path}:", *tally.lines(policy=False)]))
-    own, theirs = (pa.concat_arrays([pa.array([], pa.string()), *parts]) for parts in both)
+    own, theirs = (pa.concat_arrays(parts) for parts in read.values())
     if pc.count_distinct(own).as_py() < seen:
         raise ValueError(f"list {path} has an id twice: each id once, as targetdp ids writes it")
     found = theirs.take(pc.index_in(labelled, value_set=own))

@@ -278,7 +278,7 @@ def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:
     everything = {
         "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
         "charge": terms.charge.record(), "scales": prepared.known_scales, "library": __version__,
-        "people": hashlib.sha256(people.tobytes()).hexdigest(),
+        "people": hashlib.sha256(people.data).hexdigest(),
     }  # fmt: skip
     return hashlib.sha256(canonical(everything).encode()).hexdigest()
 

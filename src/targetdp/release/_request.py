@@ -194,6 +194,15 @@ class Request(StrictModel):
         """What is asked for, with the δ that the desk has settled."""
         return Guarantee(self.B, self.epsilon, delta)
 
+    # Pydantic would compare the matrix, too, which is no yes or no.
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Request):
+            return NotImplemented
+        return (self._content(), self.signature) == (other._content(), other.signature)
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
     @property
     def sha256(self) -> str:
         """Of everything that is asked for, comments and signature apart."""

@@ -38,7 +38,7 @@ from targetdp.release import Request as Request
 from targetdp.release import check_release as check_release
 from targetdp.release import privatize as privatize
 from targetdp.release import read_certificate as read_certificate
-from targetdp.release import verify_release as verify_release
+from targetdp.release import verify as verify
 from targetdp.theorem1 import accuracy_ceiling as accuracy_ceiling
 from targetdp.theorem1 import is_ruled_out as is_ruled_out
 from targetdp.theorem1 import largest_B as largest_B

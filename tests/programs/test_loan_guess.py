@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from targetdp.populations import write
-from targetdp.programs import ProgramTerms, program_template, propose
+from targetdp.programs import ProgramTerms, open_program, program_template, propose
 from targetdp.programs._lending_settings import LendingGuess
 from targetdp.programs._proposal import Proposal
 from targetdp.table import profile_table
@@ -137,3 +137,15 @@ def test_where_it_is_not_sure_it_asks(tmp_path: Path, table: dict[str, Any], mes
 def test_money_that_cannot_be_meant(tmp_path: Path, given: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         proposed(tmp_path, {"repaid": ONES, "word": ["a", "b"] * (ROWS // 2)}, **given)
+
+
+@pytest.mark.parametrize(("given", "repaid"), [(None, 1), ("1", 1.0), ("True", "true"), ("0", 0.0)])
+def test_a_target_that_is_true_or_false_needs_no_text(tmp_path: Path, given: str | None, repaid: Any) -> None:
+    truth = [bool(one) for one in ONES]
+    found = proposed(tmp_path, {"repaid": truth, "owns_phone": [True, False] * (ROWS // 2)}, repaid=given)
+    assert loans_of(found).repaid == repaid
+    assert found.features == ("calls", "owns_phone")
+    text = program_template(found, None, Path("loans.parquet"), ProgramTerms("public"))
+    (tmp_path / "lending.toml").write_text(text, encoding="utf-8")
+    program: Any = open_program(tmp_path / "lending.toml").program
+    assert program.repaid.tolist() == [float(one) if given != "0" else 1.0 - one for one in ONES]

@@ -22,6 +22,12 @@ PublicKey = Annotated[
 ]
 
 
+DeskFolder = Annotated[
+    Path | None, typer.Option("--desk", help="the desk; default: TARGETDP_DESK, or the nearest one above")
+]
+KeyFile = Annotated[Path | None, typer.Option("--key", help="signing key; default: your own")]
+
+
 def option(kind: Any, words: str, *flags: str, **more: Any) -> Any:
     """An option that `takes` gives a command: what it must be, if it is given, and its help."""
     return Annotated[kind | None, typer.Option(*flags, help=words, **more)]
@@ -148,6 +154,25 @@ def save_new(what: str, path: Path, text: str, *, force: bool, private: bool = F
         raise ValueError(f"{what} {path} exists: choose another name, or replace it with --force") from error
 
 
+def save_table(table: Any, path: Path, *, force: bool) -> None:
+    """Write a table about people, all of it or nothing, for its owner's eyes."""
+    import pyarrow as pa
+
+    from targetdp._files import whole_file
+    from targetdp.table import Sink, format_of
+
+    kind = format_of(path)
+    if kind is None or path.name.lower().endswith(".gz"):
+        raise ValueError(f"{path} has no known suffix: use .csv or .parquet")
+    with (
+        whole_file(path, force=force) as place,
+        Sink(place, kind, table.schema, ids=table.schema.names[0], private=True) as sink,
+    ):
+        for batch in table.to_batches(max_chunksize=1 << 20):
+            sink.write(pa.Table.from_batches([batch]))
+        sink.finish()
+
+
 class Bar:
     """A progress bar with rows (or other units) per second and time left; nothing where nobody watches."""
 
@@ -168,10 +193,19 @@ class Bar:
     def __exit__(self, *error: Any) -> None:
         self._progress.stop()
 
+    def pause(self) -> None:
+        """Take the bar away, for words or a question; the next phase brings it back."""
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+            self._task = None
+        self._progress.refresh()
+        self._progress.stop()
+
     def phase(self, name: str, rows: int | None) -> None:
         """A new phase begins."""
         if self._task is not None:
             self._progress.remove_task(self._task)
+        self._progress.start()
         self._task = self._progress.add_task(name, total=rows, speed="")
 
     def advance(self, rows: int) -> None:
@@ -198,18 +232,11 @@ def attack_names() -> tuple[str, ...]:
 
 
 PROGRAMS = ("togo", "nigeria")
-SCALES = ("private", "data")
-SCORE_SCALES = ("sample", *SCALES)
 
 
 def audited(incomplete: str) -> list[str]:
     """Mechanisms that can be audited."""
     return _beginning(("least-noise", *noises()), incomplete)
-
-
-def released(incomplete: str) -> list[str]:
-    """Mechanisms that a table can be released by."""
-    return _beginning(("least-noise", *noises(), "mondrian"), incomplete)
 
 
 def attacks(incomplete: str) -> list[str]:
@@ -233,16 +260,6 @@ def folders(incomplete: str) -> list[str]:
 def programs(incomplete: str) -> list[str]:
     """Built-in programs, and program files."""
     return _or_files(PROGRAMS, incomplete)
-
-
-def scales(incomplete: str) -> list[str]:
-    """Ways to get scales, and scales files."""
-    return _or_files(SCALES, incomplete)
-
-
-def score_scales(incomplete: str) -> list[str]:
-    """Ways to get scales for scores, and scales files."""
-    return _or_files(SCORE_SCALES, incomplete)
 
 
 def _or_files(names: Iterable[str], incomplete: str, suffixes: tuple[str, ...] = (".toml",)) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from targetdp.cli._console import Bar, PublicKey, cells, constants, emit, names, out, save_new, tell
+from targetdp.cli._console import Bar, KeyFile, PublicKey, cells, constants, emit, names, out, save_new, tell
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -60,32 +60,19 @@ def verify(
         Path | None, typer.Option(help="its certificate; default: OUTPUT.certificate.json")
     ] = None,
     public_key: PublicKey = None,
-    sample: Annotated[
-        Path | None, typer.Option(help="of scores: the private sample, with its certificate beside it")
+    desk: Annotated[
+        Path | None, typer.Option("--desk", help="for the data holder: also look it up in this desk's ledger")
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="also look the release up in this ledger")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
 ) -> None:
     """Check a release: signature, files, and every stated number derived again from the noise."""
-    from targetdp.release import (
-        Check,
-        against_sample,
-        certificate_path,
-        read_certificate,
-        sample_checks,
-        verify_in_ledger,
-        verify_release,
-    )
+    from targetdp.release import Desk, certificate_path, read_certificate, verify_in_ledger, verify_release
 
     read = read_certificate(certificate or certificate_path(output))
     found = verify_release(output, read, public_key)
-    if sample is not None:
-        own = read_certificate(certificate_path(sample))
-        signer = public_key or (None if read.signature is None else read.signature.key)
-        checks = [Check(f"sample: {c.what}", c.holds, c.detail) for c in sample_checks(sample, own, signer)]
-        found = found.also([against_sample(read, own), *checks])
-    if ledger is not None:
-        found = found.also(verify_in_ledger(read, ledger))
+    if desk is not None:
+        with Desk.open(desk).ledger() as ledger:
+            found = found.also(verify_in_ledger(read, ledger))
     if as_json:
         emit(json.dumps({"holds": found.holds, "checks": [asdict(c) for c in found.checks]}, indent=2))
     else:
@@ -105,17 +92,16 @@ def verify(
 
 def schemas() -> "dict[str, type[BaseModel]]":
     """The model behind each kind of file."""
-    from targetdp.normalization import BoundsFile, ScalesFile
+    from targetdp.normalization import ScalesFile
     from targetdp.programs import program_file
-    from targetdp.release import Certificate, Settings, WeightsFile
+    from targetdp.release import Certificate, Policy, Request
 
     return {
-        "release": Settings,
+        "request": Request,
+        "policy": Policy,
         "certificate": Certificate,
         "scales": ScalesFile,
-        "bounds": BoundsFile,
         "program": program_file(),
-        "weights": WeightsFile,
     }
 
 
@@ -178,19 +164,31 @@ def _listed(column: "Column", *, is_id: bool) -> dict[str, Any]:
 
 
 def key(
-    key: Annotated[Path | None, typer.Option(help="signing key; default: the user's own")] = None,
+    key: KeyFile = None,
+    desk: Annotated[Path | None, typer.Option("--desk", help="the key of this desk")] = None,
 ) -> None:
-    """Print the public key, for those who verify your certificates. Makes a key if there is none."""
-    from targetdp.release import SigningKey, default_key_path
+    """Print a public key, for those who check what it signs: a desk's, or your own (made if there is none).
 
-    opened = SigningKey.open(key or default_key_path())
+    A data holder's is that of the desk here or above; an official's is her own.
+    """
+    from targetdp.release import Desk, NoDeskError, SigningKey, default_key_path
+
+    opened = None
+    if key is None:
+        try:
+            opened = Desk.open(desk).key
+        except NoDeskError:
+            if desk is not None:
+                raise
+    whose = "your own key" if opened is None else "the key of the desk"
+    opened = opened or SigningKey.open(key or default_key_path())
     emit(opened.public)
-    tell(f"fingerprint {opened.fingerprint}, as certificates print it")
+    tell(f"{whose}, fingerprint {opened.fingerprint}, as certificates print it")
 
 
 def schema(
     of: Annotated[
-        Literal["release", "certificate", "scales", "bounds", "program", "weights"],
+        Literal["request", "policy", "certificate", "scales", "program"],
         typer.Argument(help="which kind of file"),
     ],
 ) -> None:

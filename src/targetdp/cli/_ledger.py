@@ -1,4 +1,4 @@
-"""`targetdp ledger`: limits, what was released, what is left, and whether anyone touched the book."""
+"""`targetdp ledger`: what was released, what is left, and whether anyone touched the book."""
 
 import math
 from dataclasses import asdict
@@ -9,118 +9,72 @@ import typer
 from rich.table import Table
 
 from targetdp._core import down, exact, up
-from targetdp.cli._console import cells, emit, out, tell
+from targetdp.cli._console import DeskFolder, cells, emit, out, tell
 
-app = typer.Typer(help="What was released about each population, and what is left.", no_args_is_help=True)
-
-_Ledger = Annotated[Path, typer.Option("--ledger", help="the ledger (SQLite)")]
-_Key = Annotated[Path | None, typer.Option("--key", help="signing key; default: the user's own")]
+app = typer.Typer(help="What was released, what it cost whom, and what is left.", no_args_is_help=True)
 
 ADAPTIVE = (
-    "Spent: true ε of all releases together, at the limit's distance and δ, in each release's own scaled "
-    "space; it holds for settings that were not chosen by looking at earlier releases."
+    "Spent: true ε of all releases that one person is in, for whoever spent most, at the limit's distance "
+    "and δ, in each release's own scaled space; it holds for settings that were not chosen by looking at "
+    "earlier releases."
 )
 
 
 @app.command()
-def limit(
-    ledger: _Ledger,
-    population: Annotated[str, typer.Option(help="whose budget it is")],
-    B: Annotated[float, typer.Option("--B", help="distance at which releases are charged")],
-    epsilon: Annotated[float, typer.Option(help="ε that all releases together may reach")],
-    delta: Annotated[float, typer.Option(help="δ that all releases together may reach")],
-    key: _Key = None,
-) -> None:
-    """Set the limit of a population; the ledger is made if there is none."""
-    from targetdp.guarantee import Guarantee
-    from targetdp.release import Ledger
-
-    made = Guarantee(B, epsilon, delta)
-    note = Ledger(ledger, _signing_key(key)).set_limit(population, made)
-    tell(f"limit of {population!r}: {made}")
-    if note:
-        tell(f"warning: {note}", style="yellow")
-
-
-@app.command()
 def show(
-    ledger: _Ledger,
-    population: Annotated[str | None, typer.Option(help="only this one")] = None,
+    desk: DeskFolder = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
-    """What was released, what it cost, and what is left of every limit."""
-    from targetdp.release import Ledger
+    """What was released, what it cost, and what is left of the limit."""
+    from targetdp.release import Desk
 
-    book = Ledger.existing(ledger)
-    rows = book.releases(population)
-    named = [population] if population is not None else book.populations()
-    standings = {name: book.standing(name) for name in named}
+    opened = Desk.open(desk)
+    with opened.ledger() as ledger:
+        rows = list(ledger.history.releases.values())
+        standing = ledger.standing(opened.policy.limit.value())
     if as_json:
-        emit(_record(rows, standings))
+        emit(_record(rows, standing))
         return
-    budgets = Table(title="Populations", title_justify="left", caption=ADAPTIVE, caption_justify="left")
-    for heading in ("population", "limit", "spent ε", "remaining ε"):
-        budgets.add_column(heading, justify="right" if heading.endswith("ε") else "left")
-    for name, s in standings.items():
-        bound = "none" if s.limit is None else str(s.limit)
-        left = "–" if s.limit is None else f"{float(down(s.remaining, 4)):g}"
-        budgets.add_row(*cells(name, bound, _number(s.spent), left))
+    budget = Table(
+        title=f"Desk {opened.name}", title_justify="left", caption=ADAPTIVE, caption_justify="left"
+    )
+    for heading in ("limit for each person", "spent ε", "remaining ε"):
+        budget.add_column(heading, justify="right" if heading.endswith("ε") else "left")
+    left = f"{float(down(standing.remaining, 4)):g}"
+    budget.add_row(*cells(str(standing.limit), _number(standing.spent), left))
     releases = Table(title="Releases", title_justify="left")
-    for heading in ("entry", "time", "population", "part", "state", "guarantee", "noise", "rows", "note"):
+    for heading in ("release", "time", "state", "kind", "guarantee", "noise", "rows", "asked by", "note"):
         releases.add_column(heading, overflow="fold")
     for row in rows:
         releases.add_row(
             *cells(
-                str(row.entry), row.reserved[:16].replace("T", " "), row.population, row.part or "–",
-                row.state,
-                _guarantee(row.title.get("guarantee")), str(row.title.get("mechanism", "–")),
-                f"{row.title.get('rows', 0):,}", _note(row),
+                row.release[:12], row.reserved[:16].replace("T", " "), _STATES[row.state],
+                str(row.title.get("kind", "–")), _guarantee(row.title["guarantee"]),
+                str(row.title.get("mechanism", "–")), f"{row.title.get('rows', 0):,}",
+                str(row.title.get("asked_by") or "–"), _note(row),
             )
         )  # fmt: skip
-    out().print(budgets, releases, highlight=False)
-
-
-@app.command()
-def void(
-    ledger: _Ledger,
-    release: Annotated[str, typer.Option(help="the release that a run reserved and did not publish")],
-    reason: Annotated[str, typer.Option(help="how you know that nothing was published")],
-    key: _Key = None,
-) -> None:
-    """Say, on record, that a reserved release was never published: it no longer counts."""
-    from targetdp.release import Ledger, is_busy, traces_of
-
-    book = Ledger.existing(ledger, _signing_key(key))
-    place = str(book.release(release).title.get("output", ""))
-    if is_busy(place):
-        raise ValueError(f"a run is writing {place} right now: wait for it")
-    found = traces_of(release, place)
-    if found is not None:
-        raise ValueError(
-            f"release {release} was published, or is being published: {found} is there. It counts; a run to "
-            "the same output tells the ledger"
-        )
-    book.void(release, reason)
-    tell(f"release {release} is void: {reason}")
+    out().print(budget, releases, highlight=False)
 
 
 @app.command()
 def verify(
-    ledger: _Ledger,
     certificates: Annotated[
         list[Path] | None, typer.Argument(help="certificates of releases: each proves where the ledger stood")
     ] = None,
+    desk: DeskFolder = None,
     public_key: Annotated[str | None, typer.Option(help="the data holder's public key")] = None,
 ) -> None:
-    """Find edits, reordering and a cut tail. Give all certificates you have."""
-    from targetdp.release import Ledger, read_certificate
+    """Find edits, reordering, a cut tail and missing lists of people. Give all certificates you have."""
+    from targetdp.release import Desk, read_certificate
 
     read = [read_certificate(path) for path in certificates or []]
-    heads = [c.ledger.head() for c in read if c.ledger is not None]
+    heads = [c.ledger.head() for c in read]
     signers = {c.signature.key for c in read if c.signature is not None} | ({public_key} - {None})
     if len(signers) > 1:
         raise ValueError("certificates and --public-key name different keys: a ledger is signed by one")
-    problems = Ledger.existing(ledger).verify(heads, next(iter(signers), None))
+    with Desk.open(desk).ledger() as ledger:
+        problems = ledger.verify(heads, next(iter(signers), None))
     for problem in problems:
         emit(problem)
     if problems:
@@ -134,65 +88,51 @@ def verify(
 
 @app.command()
 def resume(
-    ledger: _Ledger,
     reason: Annotated[str, typer.Option(help="what happened, for the record")],
-    key: _Key = None,
+    desk: DeskFolder = None,
 ) -> None:
     """Go on with a ledger whose .head file was lost or lags; reason and findings go on record."""
-    from targetdp.release import Ledger
+    from targetdp.release import Desk
 
-    Ledger.existing(ledger, _signing_key(key)).resume(reason)
+    with Desk.open(desk).ledger() as ledger:
+        ledger.resume(reason)
     tell("on record; the ledger can be used again")
 
 
-def _signing_key(path: Path | None) -> Any:
-    from targetdp.release import SigningKey, default_key_path
-
-    return SigningKey.open(path or default_key_path())
+_STATES = {"reserved": "unsettled", "published": "published", "voided": "freed"}
 
 
 def _number(epsilon: float) -> str:
-    if math.isnan(epsilon):
-        return "–"
     return "unbounded" if math.isinf(epsilon) else up(epsilon, 4)
 
 
-def _guarantee(record: dict[str, float] | None) -> str:
-    if record is None:
-        return "none"
+def _guarantee(record: dict[str, float]) -> str:
     return f"B={exact(record['B'])} ε={up(record['epsilon'], 6)} δ={up(record['delta'], 2)}"
 
 
 def _note(row: Any) -> str:
-    sample, kept = row.title.get("sample"), row.title.get("not_protected") or ()
-    who = "" if sample is None else ", sample scored, too" if sample["scored"] else ", sample left out"
+    public = row.title.get("public") or ()
     notes = (
-        (row.title.get("scores"), f"scores{who}"),
-        (row.override, f"overridden: {row.override}"),
-        (row.charge.unbounded, "no bound"),
-        (kept, f"not protected: {', '.join(kept)}"),
+        (
+            row.title.get("left_out"),
+            f"without the people of {', '.join(r[:12] for r in row.title['left_out'])}",
+        ),
+        (row.scales is not None, "estimated the scales"),
+        (public, f"not protected: {', '.join(public)}"),
         (row.reason, row.reason),
-        (row.state == "reserved", f"unsettled, counts as spent: {row.release}"),
+        (row.state == "reserved", "counts as spent"),
     )
     return "; ".join(text for holds, text in notes if holds) or "–"
 
 
-def _record(rows: Any, standings: Any) -> dict[str, Any]:
-    def finite(value: float) -> float | str | None:
-        return None if math.isnan(value) else "unbounded" if math.isinf(value) else value
-
+def _record(rows: Any, standing: Any) -> dict[str, Any]:
     return {
-        "populations": {
-            name: {
-                "limit": None if s.limit is None else asdict(s.limit),
-                "spent": finite(s.spent), "remaining": finite(s.remaining),
-            }
-            for name, s in standings.items()
-        },
+        "limit": asdict(standing.limit),
+        "spent": standing.spent if math.isfinite(standing.spent) else "unbounded",
+        "remaining": standing.remaining,
         "releases": [
             {
                 "release": row.release, "entry": row.entry, "time": row.reserved, "state": row.state,
-                "population": row.population, "part": row.part, "override": row.override,
                 "reason": row.reason, "sha256": row.sha256, "charge": row.charge.record(), **row.title,
             }
             for row in rows

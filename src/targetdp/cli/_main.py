@@ -14,22 +14,26 @@ from typer.main import get_command, get_command_name
 
 from targetdp._core import __version__
 from targetdp.cli._attack import app as attack
+from targetdp.cli._desk import ids, init, status
 from targetdp.cli._endings import asks_for_json, ending_of, sigterm_raises
 from targetdp.cli._holder_tools import columns, key, scales, schema, verify
 from targetdp.cli._ledger import app as ledger
 from targetdp.cli._plan import plan
-from targetdp.cli._privatize import privatize, score
+from targetdp.cli._privatize import privatize
 from targetdp.cli._program import app as program
 from targetdp.cli._program import example
 from targetdp.cli._report import app as report
+from targetdp.cli._request import app as request
 from targetdp.cli._targeting import allocate, learn
 from targetdp.cli._tradeoff import app as tradeoff
 
 COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
     "For the data holder": {
+        "init": init,
         "privatize": privatize,
-        "score": score,
+        "status": status,
         "ledger": ledger,
+        "ids": ids,
         "key": key,
         "scales": scales,
     },
@@ -37,6 +41,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "learn": learn,
         "allocate": allocate,
         "verify": verify,
+        "request": request,
         "report": report,
     },
     "For the privacy researcher": {
@@ -52,18 +57,22 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
 """Every command by who uses it, in the order of `targetdp --help`. Each needs an example, too."""
 
 EXAMPLES = {
-    "privatize": "features.parquet private.parquet --release release.toml",
-    "score": "features.parquet weights.toml scores.parquet --release release.toml --sample sample.parquet",
-    "ledger": "show --ledger ledger.db",
-    "ledger limit": "--ledger ledger.db --population subscribers --B 0.25 --epsilon 8 --delta 1e-5",
-    "ledger show": "--ledger ledger.db --population subscribers",
-    "ledger void": "--ledger ledger.db --release 2f6c1d --reason crashed",
-    "ledger verify": "private.parquet.certificate.json --ledger ledger.db",
-    "ledger resume": "--ledger ledger.db --reason 'restored from a backup'",
+    "init": "features.parquet",
+    "privatize": "features.parquet private.parquet --request request.toml",
+    "status": "",
+    "ledger": "show",
+    "ledger show": "--json",
+    "ledger verify": "private.parquet.certificate.json",
+    "ledger resume": "--reason 'restored from a backup'",
+    "ids": "labelled.csv ids.csv",
+    "request": "show request.toml",
+    "request sign": "request.toml --out signed.toml",
+    "request show": "request.toml",
     "key": "",
     "scales": "census.parquet --id name --features calls,texts --source public --out scales.toml",
-    "learn": "sample.parquet labels.csv --program program.toml --out weights.toml",
-    "allocate": "scores.parquet sample.parquet labels.csv --program program.toml --out decisions.csv",
+    "learn": "sample.parquet labels.csv --ids ids.csv --program program.toml --out request.toml",
+    "allocate": "scores.parquet sample.parquet labels.csv --ids ids.csv --program program.toml "
+    "--out decisions.csv",
     "verify": "private.parquet",
     "report": "results/ --out report.html",
     "report page": "results/ --out report.html --singling-out 0.9",

@@ -7,6 +7,7 @@ from targetdp.release._certificate._contents import Check as Check
 from targetdp.release._certificate._verify import Verification as Verification
 from targetdp.release._certificate._verify import certified as certified
 from targetdp.release._certificate._verify import read_certificate as read_certificate
+from targetdp.release._certificate._verify import verify as verify
 from targetdp.release._certificate._verify import verify_in_ledger as verify_in_ledger
 from targetdp.release._certificate._verify import verify_release as verify_release
 from targetdp.release._desk import Desk as Desk
@@ -14,7 +15,6 @@ from targetdp.release._desk import NoDeskError as NoDeskError
 from targetdp.release._desk import known_desks as known_desks
 from targetdp.release._ids import Spelling as Spelling
 from targetdp.release._ids import pseudonyms as pseudonyms
-from targetdp.release._job import PublishedButUnsettledError as PublishedButUnsettledError
 from targetdp.release._job import Released as Released
 from targetdp.release._job import check_release as check_release
 from targetdp.release._job import privatize as privatize
@@ -31,10 +31,16 @@ from targetdp.release._ledger._spending import Spending as Spending
 from targetdp.release._look import LARGE_DELTA as LARGE_DELTA
 from targetdp.release._look import Look as Look
 from targetdp.release._look import Refused as Refused
+from targetdp.release._output import PublishedButUnsettledError as PublishedButUnsettledError
 from targetdp.release._policy import Policy as Policy
 from targetdp.release._policy import read_policy as read_policy
 from targetdp.release._public_scales import learn_scales as learn_scales
 from targetdp.release._request import Request as Request
+from targetdp.release._request import describe_request as describe_request
 from targetdp.release._request import make_request as make_request
 from targetdp.release._request import read_request as read_request
 from targetdp.release._staging import certificate_path as certificate_path
+from targetdp.release._proposal import Proposal as Proposal
+from targetdp.release._proposal import make_desk as make_desk
+from targetdp.release._translate import Translation as Translation
+from targetdp.release._translate import translate_ids as translate_ids

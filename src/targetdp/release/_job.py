@@ -3,15 +3,14 @@
 One order for files, frames and Spark: prepare, look, charge, write, certify, publish, settle.
 """
 
-import hashlib
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from targetdp._core import Progress, Silent
-from targetdp._files import canonical
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._certificate import Certificate, LedgerMark, make_certificate
 from targetdp.release._certificate._contents import arrow_of
@@ -29,9 +28,9 @@ from targetdp.release._engine._base import (
 from targetdp.release._engine._local import LocalEngine, TableInMemory
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
-from targetdp.release._ledger._spending import History, ReleaseRow
-from targetdp.release._look import Look, Refused, look
-from targetdp.release._output import Publisher, open_output
+from targetdp.release._ledger._spending import History
+from targetdp.release._look import Look, Refused, bound_of, look
+from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
 from targetdp.release._prepare import Prepared, Recipe, planned, prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms
@@ -39,17 +38,6 @@ from targetdp.table import Source, open_source
 
 Confirm = Callable[[Look], None]
 """Is shown everything before anything is charged, and raises to stop."""
-
-
-class PublishedButUnsettledError(RuntimeError):
-    """The release can be read, but its ledger was not told: it must not be taken for unpublished."""
-
-    def __init__(self, place: str, cause: BaseException) -> None:
-        super().__init__(
-            f"the release IS published ({place}), but the run could not finish "
-            f"({type(cause).__name__}: {cause}). It counts. Run the same command again, without --force: it "
-            "will finish what is left, tell the ledger, and then say that the output exists"
-        )
 
 
 @dataclass(frozen=True)
@@ -89,7 +77,7 @@ def check_release(
         >>> check_release("features.parquet", request=Request(B=0.25, epsilon=4)).problems  # doctest: +SKIP
         ()
     """
-    opened = desk if isinstance(desk, Desk) else Desk.open(desk)
+    opened = _opened(desk)
     with opened.ledger() as ledger:
         return _look(opened, ledger, request, open_table(table, engine), progress or Silent())
 
@@ -138,7 +126,7 @@ def privatize(
         >>> privatize("in.parquet", "out.parquet", request=asked).certificate.rows  # doctest: +SKIP
         60
     """
-    progress, opened = progress or Silent(), desk if isinstance(desk, Desk) else Desk.open(desk)
+    progress, opened = progress or Silent(), _opened(desk)
     source = open_table(table, engine)
     with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:
         publisher.begin(lambda journal: _settle_earlier(opened, ledger, journal))
@@ -152,15 +140,18 @@ def privatize(
         return _release(opened, ledger, source, seen, publisher, progress)
 
 
+def _opened(desk: Desk | str | Path | None) -> Desk:
+    """The desk as it is now: its policy may have changed since somebody opened it."""
+    return Desk.open(desk.path if isinstance(desk, Desk) else desk)
+
+
 def _look(desk: Desk, ledger: Ledger, request: Request, source: Engine, progress: Progress) -> Look:
     """Everything that is known before anything is drawn."""
     prepared = prepare(desk, ledger, request, source.columns, source.place, source.name)
     if prepared.names.column not in source.columns or not prepared.features:
         return Look(prepared, NOTHING_INSPECTED, None, None, prepared.problems)
     inspection = source.inspect(prepared.recipe(), progress)
-    seen = look(prepared, source, inspection, ledger)
-    earlier = None if seen.problems else _unfinished(seen, ledger.history)
-    return seen if earlier is None else replace(seen, goes_on=earlier.release)
+    return look(prepared, source, inspection, ledger)
 
 
 def _release(
@@ -173,7 +164,7 @@ def _release(
     recipe = prepared.recipe()
     schema = output_schema(recipe, source.types(recipe.public))
     publisher.accept(schema)
-    reservation = _reserve(desk, ledger, seen, terms, publisher.place, source)
+    reservation = _reserve(desk, ledger, seen, terms, publisher.place)
     release, draws = reservation.release, reservation.draws
     try:
         scales = _scales(prepared, terms, recipe, inspection, draws)
@@ -188,22 +179,16 @@ def _release(
         estimated = _estimated(prepared.estimated, scales, certificate, seen)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
         publisher.publish(certificate, journal)
-    except BaseException as error:
-        if publisher.published:
-            draws.close()
-            raise PublishedButUnsettledError(publisher.place, error) from error
-        _end_without_publishing(desk, ledger, reservation, publisher, source, error)
-        raise
-    try:
         ledger.settle(release, output.sha256, estimated)
         draws.erase()
         draws.close()
         desk.log("released", release=release, request=prepared.request.sha256, output=publisher.place)
     except BaseException as error:
-        draws.close()
-        if not publisher.published:  # a frame that nobody was given
-            raise
-        raise PublishedButUnsettledError(publisher.place, error) from error
+        if publisher.published:
+            draws.close()
+            raise PublishedButUnsettledError(publisher.place, error) from error
+        _end_without_publishing(desk, ledger, reservation, source, error)
+        raise
     return Released(publisher.path, publisher.frame, certificate, seen, clipped)
 
 
@@ -230,19 +215,21 @@ class Reservation:
     draws: Draws
 
 
-def _reserve(
-    desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place: str, source: Engine
-) -> Reservation:
+def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place: str) -> Reservation:
     """Charge the release, or go on with one that an earlier run has charged and not finished."""
     prepared, people = seen.prepared, seen.inspection.people
-    bound = _bound(seen)
-    if seen.goes_on is not None and source.can_repeat:
+    bound = bound_of(prepared, terms, people)
+    if seen.goes_on is not None:
         draws = Draws.reopen(desk.drafts, seen.goes_on, bound)
         if draws is not None:
             row = ledger.release(seen.goes_on)
             desk.log("goes on", release=row.release)
             head = Head(ledger.head().ledger_id, row.entry, ledger.entries[row.entry - 1].hash)
             return Reservation(row.release, head, draws)
+        raise ValueError(
+            f"release {seen.goes_on[:12]}, which this run would have finished, is being made by another run: "
+            "wait for it"
+        )
     release = uuid.uuid4().hex
     draws = Draws.create(desk.drafts, release, bound)
     request = prepared.request
@@ -255,66 +242,56 @@ def _reserve(
         "left_out": list(prepared.left_out_releases), "output": place, "bound": bound,
         "request": request.sha256, "asked_by": request.asked_by, "program": request.program,
         "why": request.why, "signer": prepared.signer,
-        "planned": planned(request, prepared.policy, ledger.history),
+        "planned": (line := planned(request, prepared.policy, ledger.history)),
     }  # fmt: skip
+
+    def still_planned(history: History) -> None:
+        if planned(request, prepared.policy, history) != line:
+            raise ValueError("another run has just made a release of the plan: look again, with --check")
+
     try:
-        ledger.record_policy(prepared.policy)
-        head = ledger.reserve(release, terms.charge, prepared.policy.limit.value(), people, title)
+        ledger.record_policy(prepared.policy, prepared.policy_version)
+        limit = prepared.policy.limit.value()
+        head = ledger.reserve(release, terms.charge, limit, people, title, still_planned)
     except BaseException:
-        draws.erase()
+        # An interruption may come when the entry is written already. What cannot be freed now has drawn
+        # nothing, and its draws say so: the next run frees it.
+        with suppress(Exception):
+            ledger.refresh()
+            if release in ledger.history.releases:
+                ledger.free(release, "the run ended before any noise was drawn")
+            draws.erase()
         draws.close()
         raise
     return Reservation(release, head, draws)
 
 
-def _bound(seen: Look) -> str:
-    """A hash of everything that must be the same for a re-run to repeat the draws; rows are seen to later."""
-    prepared, terms = seen.prepared, seen.terms
-    everything = {
-        "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
-        "charge": None if terms is None else terms.charge.record(), "scales": prepared.known_scales,
-        "people": hashlib.sha256(seen.inspection.people.tobytes()).hexdigest(),
-    }  # fmt: skip
-    return hashlib.sha256(canonical(everything).encode()).hexdigest()
-
-
-def _unfinished(seen: Look, history: History) -> ReleaseRow | None:
-    """The release that an earlier run began and did not finish, and that this one would repeat."""
-    bound, desk = _bound(seen), seen.prepared.desk
-    for row in history.releases.values():
-        same = row.state == "reserved" and row.title.get("bound") == bound
-        if same and (desk.drafts / row.release).is_dir() and not desk.is_at_work(row.release):
-            return row
-    return None
-
-
 def _end_without_publishing(
-    desk: Desk, ledger: Ledger, reservation: Reservation, publisher: Publisher, source: Engine,
-    error: BaseException,
-) -> None:  # fmt: skip
-    """A run failed: what nothing was drawn for is free, what somebody could read counts, the rest can go on.
+    desk: Desk, ledger: Ledger, reservation: Reservation, source: Engine, error: BaseException
+) -> None:
+    """A run failed: what nothing was drawn for is free, and what noise was drawn for can go on.
 
     Of the error only its kind goes on record: its text may hold an id or a value.
     """
     release, draws, kind = reservation.release, reservation.draws, type(error).__name__
     begun, row = draws.begun, ledger.release(release)
-    if publisher.visible:  # the certificate tells something by itself: private scales
-        publisher.settle(lambda journal: _settle_earlier(desk, ledger, journal))
-        begun = True
-    elif not begun and row.state == "reserved":
-        ledger.free(release, f"the run ended before any noise was drawn: {kind}")
-        draws.erase()
-        error.add_note("Nothing was drawn: the release is not charged")
-    elif isinstance(error, TableChangedError) or not source.can_repeat:
-        draws.erase()
-        error.add_note(f"Noise was drawn: release {release[:12]} stays charged")
-    else:
-        error.add_note(
-            f"Noise was drawn: release {release[:12]} stays charged; run the same command again, and it is "
-            "finished with the same noise, at no further cost"
-        )
-    draws.close()
-    desk.log("failed", release=release, kind=kind, drawn=begun)
+    try:
+        if not begun and row.state == "reserved":
+            ledger.free(release, f"the run ended before any noise was drawn: {kind}")
+            draws.erase()
+            error.add_note("Nothing was drawn: the release is not charged")
+        elif isinstance(error, TableChangedError) or not source.can_repeat or row.state != "reserved":
+            draws.erase()
+            error.add_note(f"Noise was drawn: release {release[:12]} stays charged")
+        else:
+            error.add_note(
+                f"Noise was drawn: release {release[:12]} stays charged; run the same command again, and it "
+                "is finished with the same noise, at no further cost"
+            )
+    finally:
+        draws.close()
+    with suppress(OSError):  # a full disk, say, that the error speaks of already
+        desk.log("failed", release=release, kind=kind, drawn=begun)
 
 
 def _settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None:
@@ -357,7 +334,7 @@ def _mark(head: Head) -> LedgerMark:
 def open_table(table: Any, engine: str | None = None) -> Engine:
     """The engine for a table: a path, a source, a table in memory, or a Spark frame."""
     if isinstance(table, Source | str | Path):
-        source = table if isinstance(table, Source) else open_source(Path(table))
+        source = table if isinstance(table, Source) else open_source(Path(table), keep_words=True)
         return engine_of(engine or "local")(source)
     if type(table).__module__.startswith("pyspark."):
         if engine not in {None, "spark"}:

@@ -1,22 +1,27 @@
 """A look before a release: what would go out, at what price, and everything that keeps it from going out."""
 
+import hashlib
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import Any
 
-from targetdp._core import down, up
+from targetdp._core import Words, __version__, down, up
+from targetdp._files import canonical
 from targetdp.mechanisms import DROWNED
 from targetdp.release._certificate._caveats import format_guarantee
 from targetdp.release._certificate._certificate import noise_length
+from targetdp.release._certificate._weights_words import in_words, singled_out
+from targetdp.release._draws import can_go_on
 from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._spending import Spending, over_limit
-from targetdp.release._prepare import Prepared, Problem
+from targetdp.release._ledger._spending import History, Spending, over_limit
+from targetdp.release._prepare import Prepared, Problem, beyond_the_plan
+from targetdp.release._staging import belongs, certificate_path
 from targetdp.release._terms import ReleaseTerms, make_terms
-from targetdp.release._weights_words import in_words, singled_out
 
 MANY_CLIPPED = 0.5
 """Share of rows that are clipped from which on the scales look wrong."""
@@ -52,7 +57,6 @@ class Look:
     spending: Spending | None
     problems: tuple[Problem, ...]
     goes_on: str | None = None
-    freed: tuple[str, ...] = field(default=())
 
     @property
     def clipped(self) -> float | None:
@@ -66,7 +70,7 @@ class Look:
         if self.spending is None:
             return None
         low, high = 0.0, self.prepared.policy.release.epsilon
-        if self._fits(high):
+        if (self.spending.fits and self.prepared.request.epsilon == high) or self._fits(high):
             return high
         for _ in range(_STEPS):
             middle = (low + high) / 2
@@ -157,6 +161,8 @@ class Look:
                 "how many rows are clipped is known when the scales are drawn, and that is with the release"
             )
         lines += self._budget()
+        if self.terms is not None:
+            lines += ["on these conditions:", *(f"  - {condition}" for condition in self.terms.conditions)]
         if self.goes_on is not None:
             lines.append(
                 f"release {self.goes_on[:12]} was begun and not finished: this run finishes it with the same "
@@ -167,7 +173,7 @@ class Look:
     def _promise(self, terms: ReleaseTerms) -> list[str]:
         length = noise_length(terms.law)
         lines = [
-            f"what is promised: {format_guarantee(terms.guarantee)}, on {len(terms.conditions)} conditions",
+            f"what is promised: {format_guarantee(terms.guarantee)}, on the conditions below",
             f"noise: {terms.name}, length {length:.2g} on a row (rows have length at most 1)",
         ]
         if terms.scales is not None:
@@ -199,8 +205,9 @@ class Look:
             return ""
         policy, parts = self.prepared.policy, []
         parts.append(f"columns among {', '.join(policy.columns.release[:20])}")
-        largest = self.largest_epsilon
-        most = policy.release.epsilon if largest is None else min(largest, policy.release.epsilon)
+        most = policy.release.epsilon if self.spending is None else self.largest_epsilon
+        if most is None:
+            return "you may tell who asked: nothing more about these people fits the limit of this desk"
         parts.append(f"B = {self.prepared.request.B:g} with ε up to {float(down(most, 3)):g}")
         parts.append(f"δ up to {policy.release.delta:g}, or none given")
         if policy.requests.accept == "signed":
@@ -244,7 +251,7 @@ class Look:
 def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Ledger) -> Look:
     """Put together what is known, and all that is wrong."""
     problems = [*prepared.problems, *_of_rows(prepared, engine, inspection)]
-    terms = spending = None
+    terms = spending = goes_on = None
     if inspection.rows and prepared.features:
         try:
             terms = make_terms(prepared, inspection.rows)
@@ -252,13 +259,44 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
             problems.append(Problem("no noise keeps this promise here", str(error), "official"))
         if terms is not None:
             limit = prepared.policy.limit.value()
-            spending = ledger.measure(limit, inspection.people, terms.charge)
+            goes_on = None if problems else _unfinished(prepared, terms, engine, inspection, ledger.history)
+            # What an earlier run has reserved is charged already.
+            charge = terms.charge if goes_on is None else None
+            spending = ledger.measure(limit, inspection.people, charge)
             if not spending.fits:
                 remedy = "ask for a smaller ε, or leave out people who are in earlier releases"
                 problems.append(
                     Problem(f"the limit would be passed ({over_limit(spending)})", remedy, "official")
                 )
-    return Look(prepared, inspection, terms, spending, tuple(problems))
+    if goes_on is None:
+        problems += beyond_the_plan(prepared.request, prepared.policy, ledger.history)
+    return Look(prepared, inspection, terms, spending, tuple(problems), goes_on)
+
+
+def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:
+    """A hash of what must be the same for a re-run to repeat draws; rows are seen to as they come."""
+    everything = {
+        "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
+        "charge": terms.charge.record(), "scales": prepared.known_scales, "library": __version__,
+        "people": hashlib.sha256(people.tobytes()).hexdigest(),
+    }  # fmt: skip
+    return hashlib.sha256(canonical(everything).encode()).hexdigest()
+
+
+def _unfinished(
+    prepared: Prepared, terms: ReleaseTerms, engine: Engine, inspection: Inspection, history: History
+) -> str | None:
+    """The release that an earlier run began and did not finish, and whose draws this one would repeat."""
+    if not engine.can_repeat:
+        return None
+    bound, desk = bound_of(prepared, terms, inspection.people), prepared.desk
+    for row in history.releases.values():
+        same = row.state == "reserved" and row.title.get("bound") == bound
+        # What is published, and only its ledger was not told, is done: another output is another release.
+        done = same and belongs(certificate_path(Path(row.title["output"])), row.release)
+        if same and not done and can_go_on(desk.drafts, row.release, bound):
+            return row.release
+    return None
 
 
 def _of_rows(prepared: Prepared, engine: Engine, inspection: Inspection) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from targetdp._core import Floats, check
 from targetdp._files import MOST_PROBLEMS, StrictModel, canonical, explain, shown, toml_key, toml_value
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, MOST_SCORES, mechanism_names, weights_matrix
-from targetdp.release._keys import SigningKey, is_signed
+from targetdp.release._keys import SigningKey, fingerprint_of, is_signed
 from targetdp.release._policy import Delta, Distance, Epsilon, Name, Reason
 
 LARGEST_FILE = 2 * 2**20
@@ -115,7 +115,9 @@ class Request(StrictModel):
     learned_from: _Id | None = Field(
         default=None, description="id of the release that the weights were learned from"
     )
-    leave_out: tuple[_Id, ...] = Field(default=(), description="ids of releases whose people are left out")
+    leave_out: tuple[_Id, ...] = Field(
+        default=(), max_length=100, description="ids of releases whose people are left out"
+    )
     tuned_on: TunedOn | None = Field(default=None, description="which data the setting was chosen on")
     program: Name | None = Field(default=None, description="what the release is for")
     asked_by: Name | None = Field(default=None, description="who asks")
@@ -192,6 +194,15 @@ class Request(StrictModel):
         """What is asked for, with the δ that the desk has settled."""
         return Guarantee(self.B, self.epsilon, delta)
 
+    # Pydantic would compare the matrix, too, which is no yes or no.
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Request):
+            return NotImplemented
+        return (self._content(), self.signature) == (other._content(), other.signature)
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
     @property
     def sha256(self) -> str:
         """Of everything that is asked for, comments and signature apart."""
@@ -234,7 +245,7 @@ class Request(StrictModel):
                 one = isinstance(value, list) and len(value) == 1
                 lines.append(f"{toml_key(key)} = {toml_value(value[0] if one else value)}")
         text = "\n".join(lines) + "\n"
-        if parse_request(text) != self:
+        if parse_request(text).model_dump() != self.model_dump():  # cached arrays are no fields
             raise ValueError("the request cannot be written as a file: name each column in plain characters")
         return text
 
@@ -277,6 +288,32 @@ def make_request(**given: Any) -> Request:
         return Request.model_validate(given)
     except ValidationError as error:
         raise ValueError(f"the request: {explain(error, Request)}") from error
+
+
+def describe_request(request: Request) -> list[str]:
+    """What a request asks for, in words."""
+    what = "all features" if request.features is None else ", ".join(request.features)
+    if request.weights is not None:
+        what = f"{', '.join(request.scores)}: weighted sums of {', '.join(request.weights)}"
+    delta = "that of the desk" if request.delta is None else f"{request.delta:g}"
+    lines = [
+        f"release: {request.release} ({what})",
+        f"promise: B = {request.B:g}, ε = {request.epsilon:g}, δ: {delta}",
+        f"noise: {request.mechanism}",
+    ]
+    said = (
+        ("weights learned from release", request.learned_from),
+        ("leave out the people of", ", ".join(request.leave_out) or None),
+        ("setting chosen on data that are", request.tuned_on),
+        ("program", request.program),
+        ("asked by", request.asked_by),
+        ("why", None if request.why is None else f"“{request.why}”"),
+        ("page", request.page),
+    )
+    lines += [f"{name}: {value}" for name, value in said if value is not None]
+    signer = request.signer
+    lines.append("not signed" if signer is None else f"signed with key {fingerprint_of(signer)}")
+    return [*lines, f"SHA-256 {request.sha256}"]
 
 
 def scores_must_be_plain(scores: tuple[str, ...]) -> tuple[str, ...]:

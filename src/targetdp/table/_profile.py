@@ -211,9 +211,10 @@ def profile_table(path: Path, rows: int = PROFILED_ROWS) -> TableProfile:
         ['text', 'whole number']
     """
     source = open_source(path)
-    rows = min(rows, max(1, PROFILED_CELLS // max(1, len(source.columns))))
+    width = max(1, len(source.columns))
+    rows = min(rows, max(1, PROFILED_CELLS // width))
     batches, seen = [], 0
-    for batch in source.batches(source.columns, {}, batch_rows(len(source.columns))):
+    for batch in source.batches(source.columns, {}, batch_rows(width)):
         batches.append(batch)
         seen += batch.num_rows
         if seen > rows:
@@ -256,9 +257,9 @@ def _column(name: str, values: pa.Array, named: str | None = None) -> Column:
     if pa.types.is_decimal(values.type) or pa.types.is_null(values.type) or pa.types.is_floating(values.type):
         values = values.cast(pa.float64())
     kind = _kind(values.type)
-    present = pc.drop_null(values)
     if kind == "other":
         return Column(name, kind, 0, values.null_count, type_name=named)
+    present = pc.drop_null(values)
     if kind == "text":
         present = present.cast(pa.string())
         if _are_numbers(present):

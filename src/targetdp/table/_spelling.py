@@ -95,9 +95,10 @@ def looks_like_phone_numbers(texts: pa.StringArray) -> bool:
     """Whether ids look like phone numbers, by which anybody can find the person.
 
     The rule: without spaces, dots and hyphens, nine in ten are 7 to 15 digits that do not begin with 0, or
-    such digits behind ``+``, ``00`` or a single 0; at least half are different; and they are no counter,
-    which has the same step between more than half of its neighbors in order. Most numbers of a counter that
-    is padded with zeros (``0000123``) fail by their zeros. Fewer than three different ones tell nothing.
+    such digits behind ``+``, ``00`` or a single 0; at least half are different; and most begin with ``+``, or
+    they are no counter, which has the same step between more than half of its neighbors in order. Most
+    numbers of a counter that is padded with zeros (``0000123``) fail by their zeros. Fewer than three
+    different ones tell nothing.
 
     Args:
         texts: Ids as text.
@@ -120,6 +121,8 @@ def looks_like_phone_numbers(texts: pa.StringArray) -> bool:
     numbers = np.unique(pc.utf8_ltrim(phones, "+").cast(pa.int64()).to_numpy())
     if len(numbers) < max(3, len(plain) / 2):
         return False
+    if pc.sum(pc.starts_with(plain, "+")).as_py() > len(plain) / 2:
+        return True
     _, often = np.unique(np.diff(numbers), return_counts=True)
     return bool(often.max() <= (len(numbers) - 1) / 2)
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from targetdp._core import percent_up, up
 from targetdp.release._certificate._certificate import Certificate
+from targetdp.release._certificate._weights_words import in_words
 from targetdp.release._keys import fingerprint_of
-from targetdp.release._weights_words import in_words
 
 _ORIGINS = {
     "declared": "declared public",

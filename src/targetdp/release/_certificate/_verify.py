@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,15 @@ class Verification:
         """Whether no check failed."""
         return all(check.holds is not False for check in self.checks)
 
+    def _repr_html_(self) -> str:
+        words = {True: "yes", False: "<b>NO</b>", None: "–"}
+        rows = "".join(
+            f"<tr><td>{escape(c.what)}</td><td>{words[c.holds]}</td><td>{escape(c.detail)}</td></tr>"
+            for c in self.checks
+        )
+        verdict = "the release holds" if self.holds else "the release does NOT hold: do not use it"
+        return f"<p>{verdict}</p><table>{rows}</table>"
+
 
 def read_certificate(path: Path) -> Certificate:
     """A certificate from its file, or a ValueError that says what is wrong with it.
@@ -111,6 +121,28 @@ def verify_release(output: Path, certificate: Certificate, public_key: str | Non
     """
     checks = [*_signature(certificate, public_key), *_page(output, certificate)]
     return Verification((*checks, *file_checks(output, certificate), *verify_guarantee(certificate)))
+
+
+def verify(
+    output: str | Path, certificate: Certificate | str | Path | None = None, public_key: str | None = None
+) -> Verification:
+    """Check a released file or folder against its certificate, and the certificate against its noise.
+
+    Args:
+        output: What was released.
+        certificate: Its certificate, or the certificate's file; by default the one beside it.
+        public_key: The data holder's public key, as she has told it by another way.
+
+    Returns:
+        All checks; ``holds`` says whether none of them failed.
+
+    Raises:
+        ValueError: There is no certificate that can be read.
+    """
+    place = Path(output)
+    if not isinstance(certificate, Certificate):
+        certificate = read_certificate(certificate_path(place) if certificate is None else Path(certificate))
+    return verify_release(place, certificate, public_key)
 
 
 def certified(what: str, release: Path, given: Path | None, public_key: str | None) -> Certificate:

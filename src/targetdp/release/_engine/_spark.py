@@ -222,6 +222,7 @@ def _select(frame: DataFrame, recipe: Recipe) -> DataFrame:
     tally = Tally()
     ids_of(nothing.column(recipe.id), recipe.id, tally, 0)
     numbers_of(nothing, recipe.features, {}, tally, 0)
+    tally.raise_if_any(rows_are_numbered=False)
     return frame
 
 

@@ -14,7 +14,7 @@ from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey, fingerprint_of
 from targetdp.release._ledger._chain import Chain, LedgerDamaged
 from targetdp.release._ledger._entries import LONGEST_REASON, Head
-from targetdp.release._ledger._people import read_people, write_people
+from targetdp.release._ledger._people import forget_people, read_people, write_people
 from targetdp.release._ledger._spending import History, LimitExceeded, ReleaseRow, Spending, measure
 from targetdp.release._policy import Policy, changes
 
@@ -38,7 +38,7 @@ class Ledger:
         self._people = self.path.parent / "people"
         self._chain = Chain(self.path, key, create=create)
         self._known: tuple[int, History] | None = None
-        self._measured: tuple[tuple[Any, ...], Spending] | None = None
+        self._measured: tuple[tuple[Any, ...], Words, Spending] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -70,27 +70,33 @@ class Ledger:
 
     # Policy
 
-    def record_policy(self, policy: Policy) -> int:
-        """Put a policy on record, unless it is there; its version."""
-        if self.history.policy == policy:
-            return self.history.policy_version
+    def record_policy(self, policy: Policy, version: int) -> None:
+        """Put a policy on record as a version, unless it is there; refuse it if another one came between."""
+        if self.history.policy == policy and self.history.policy_version == version:
+            return
         with self._chain.writing() as pen:
             before = self.history.policy
+            if before == policy and self.history.policy_version == version:
+                return
+            if self.history.policy_version + 1 != version:
+                raise ValueError(
+                    "the policy was changed while this release was prepared: run again, under the new one"
+                )
             after = policy.model_dump(mode="json")
             changed = {} if before is None else changes(before.model_dump(mode="json"), after)
             pen.append("policy", "", {"policy": after, "changed": changed})
-        return self.history.policy_version
 
     # Releases
 
     def measure(self, limit: Guarantee, people: Words, charge: Charge | None) -> Spending:
         """The budget of some people (sorted tags) if a release about them is made."""
         # A release asks twice, before the lock and under it: the second time nothing has changed, usually.
-        asked = (len(self._chain.reading.entries), id(people), limit, charge)
-        if self._measured is None or self._measured[0] != asked:
+        asked, last = (len(self._chain.reading.entries), limit, charge), self._measured
+        # The very same array, which is kept: another one may get its place in memory.
+        if last is None or last[0] != asked or last[1] is not people:
             spending = measure(self.history, limit, self.people_of, people, charge)
-            self._measured = (asked, spending)
-        return self._measured[1]
+            self._measured = last = (asked, people, spending)
+        return last[2]
 
     def standing(self, limit: Guarantee) -> Spending:
         """The budget of whoever has spent most."""
@@ -119,15 +125,15 @@ class Ledger:
                 release: nobody can come between.
         """
         check.instance("charge", charge, Charge)
+        if release in self.history.releases:
+            raise ValueError(f"release {release!r} is in the ledger already: give a new one")
         sha256 = write_people(self._people, release, people)
         body = {"charge": charge.record(), "people": sha256, "title": dict(title)}
         with self._chain.writing() as pen:
-            history = self.history
-            if release in history.releases:
-                raise ValueError(f"release {release!r} is in the ledger already: give a new one")
-            look(history)
+            look(self.history)
             spending = self.measure(limit, people, charge)
             if not spending.fits:
+                forget_people(self._people, release)
                 raise LimitExceeded(spending)
             return pen.append("reserved", release, body)
 

@@ -27,6 +27,11 @@ def write_people(folder: Path, release: str, tags: Words) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def forget_people(folder: Path, release: str) -> None:
+    """Remove who would have been in a release that was not reserved."""
+    (folder / f"{release}.tags").unlink(missing_ok=True)
+
+
 def read_people(folder: Path, release: str, sha256: str) -> Words:
     """Who was in a release; a ValueError unless the file is the one on record."""
     path = folder / f"{release}.tags"

@@ -1,0 +1,153 @@
+"""`targetdp init`, `status` and `ids`: a desk is made, says where it stands, and translates ids."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from targetdp._core import down, up
+from targetdp.cli._console import DeskFolder, cells, emit, must_be_free, out, save_table, tell, warn
+
+_SHOWN = 40
+
+
+def init(
+    table: Annotated[Path, typer.Argument(help="the table that releases will be made of")],
+    *,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="column that identifies a person; default: guessed")
+    ] = None,
+    scales: Annotated[
+        Path | None, typer.Option(help="public scales (targetdp scales); without, private ones are paid for")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="what the desk is called; default: as this folder")] = None,
+    desk: Annotated[Path | None, typer.Option(help="the folder to make; default: desk")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
+) -> None:
+    """Make a desk: a folder with a proposed policy, a ledger and keys. Nothing is released without one."""
+    from targetdp.release import known_desks, make_desk
+
+    others = [place for _, place in known_desks() if place.exists()]
+    made = make_desk(table, desk, id_column=id_column, name=name, scales=scales)
+    policy = made.desk.path / "policy.toml"
+    if as_json:
+        emit(
+            {
+                "desk": str(made.desk.path), "id": made.desk.id, "name": made.desk.name, "id_column": made.id,
+                "pseudonyms": made.pseudonyms, "released": list(made.released), "notes": list(made.notes),
+                "to_do": list(made.to_do), "public_key": made.desk.key.public,
+            }
+        )  # fmt: skip
+        return
+    tell(f"desk {made.desk.name} → {made.desk.path} (for you alone; back it up, but for its folder drafts)")
+    hidden = "keyed hashes in place of its ids" if made.pseudonyms else "ids as they are"
+    tell(f"people are identified by {made.id!r}; releases have {hidden}")
+    count = len(made.released)
+    tell(f"{count} column{'s' if count > 1 else ''} may be released: {', '.join(made.released[:12])}"
+         f"{', …' if count > 12 else ''}")  # fmt: skip
+    for note in made.notes[:_SHOWN]:
+        tell(f"  {note}")
+    if len(made.notes) > _SHOWN:
+        tell(f"  and {len(made.notes) - _SHOWN:,} more: targetdp columns {table}")
+    if others:
+        warn(
+            (
+                "you have other desks: what they release about the same people does not add up here "
+                f"({', '.join(map(str, others[:4]))})",
+            )
+        )
+    if made.to_do:
+        tell(f"next: edit {policy}")
+        for step in made.to_do:
+            tell(f"  {step}")
+    tell(f"then: targetdp privatize {table} OUTPUT --B 0.25 --epsilon 4 (or --request FILE; --check looks)")
+
+
+def status(
+    desk: DeskFolder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
+) -> None:
+    """Say what the desk allows, what is spent, what is unsettled, and what to do next."""
+    from targetdp.release import Desk
+
+    opened = Desk.open(desk)
+    with opened.ledger() as ledger:
+        limit, history = opened.policy.limit.value(), ledger.history
+        standing = ledger.standing(limit)
+        unsettled = [row for row in history.releases.values() if row.state == "reserved"]
+        published = [row for row in history.releases.values() if row.state == "published"]
+        loosened = opened.loosened_without_reason(history)
+    steps = []
+    if history.policy is not None and history.policy != opened.policy:
+        steps.append(
+            "policy.toml has changed since the last release: the next one puts it on record"
+            if not loosened
+            else f"policy.toml allows more than before ({'; '.join(loosened)}): say why in it (reason = …)"
+        )
+    for row in unsettled:
+        if opened.is_at_work(row.release):
+            steps.append(f"release {row.release[:12]} is being made right now")
+        elif not (opened.drafts / row.release).is_dir():
+            steps.append(
+                f"release {row.release[:12]} was begun {row.reserved} and cannot be finished: noise was "
+                "drawn, so it stays charged; nothing is left to do"
+            )
+        else:
+            steps.append(
+                f"release {row.release[:12]} was begun {row.reserved} and not finished: it counts; run the "
+                f"same command again (output {row.title.get('output')}), and it is finished at no cost"
+            )
+    if not published and not unsettled:
+        steps.append("nothing was released yet: targetdp privatize TABLE OUTPUT --check looks first")
+    record = {
+        "desk": str(opened.path), "name": opened.name, "id": opened.id,
+        "limit": {"B": limit.B, "epsilon": limit.epsilon, "delta": limit.delta},
+        "spent": standing.spent, "remaining": standing.remaining, "released": len(published),
+        "unsettled": [row.release for row in unsettled], "next": steps, "public_key": opened.key.public,
+    }  # fmt: skip
+    if as_json:
+        emit(record)
+        return
+    shown = Table(title=f"Desk {opened.name}", title_justify="left", show_header=False)
+    shown.add_column()
+    shown.add_column(overflow="fold")
+    for heading, value in (
+        ("folder", str(opened.path)),
+        ("limit for each person", str(limit)),
+        ("spent by who spent most", f"ε = {up(standing.spent, 4)}"),
+        ("left for them", f"ε = {float(down(standing.remaining, 4)):g}"),
+        ("releases", f"{len(published)} published, {len(unsettled)} unsettled"),
+        ("signs with key", opened.key.fingerprint),
+    ):
+        shown.add_row(*cells(heading, value))
+    out().print(shown, highlight=False)
+    for step in steps:
+        tell(f"next: {step}")
+
+
+def ids(
+    table: Annotated[Path, typer.Argument(help="ids (or, with --back, pseudonyms) of some people")],
+    output: Annotated[Path, typer.Argument(help="*.csv or *.parquet to write: id, pseudonym")],
+    *,
+    column: Annotated[str | None, typer.Option(help="their column in TABLE; default: its first")] = None,
+    back: Annotated[
+        Path | None, typer.Option(help="translate pseudonyms back: the table with everybody's ids")
+    ] = None,
+    desk: DeskFolder = None,
+    force: Annotated[bool, typer.Option("--force", help="replace a file that exists")] = False,
+) -> None:
+    """Translate ids of labelled people into pseudonyms, or pseudonyms of those to be helped back into ids.
+
+    Whoever gets the list knows who is who: hand over no more people than are needed. It goes into the log.
+    """
+    from targetdp.release import Desk, translate_ids
+
+    must_be_free("OUTPUT", output, force=force)
+    opened = Desk.open(desk)
+    found = translate_ids(opened, table, column=column, everybody=back)
+    save_table(found.table, output, force=force)
+    opened.log("ids translated", people=found.table.num_rows, unknown=found.unknown, back=back is not None)
+    tell(f"{found.table.num_rows:,} people → {output}; it says who is who: guard it as the table")
+    if found.unknown:
+        warn((f"{found.unknown:,} of them are nobody in {back}: they were left out",))

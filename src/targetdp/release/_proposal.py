@@ -1,0 +1,227 @@
+"""The first policy of a desk, proposed from what a table looks like: no number of the table goes into it."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from targetdp._files import toml_key, toml_value
+from targetdp.release._desk import FOLDER, Desk
+from targetdp.release._policy import LONGEST_NAME
+from targetdp.table import (
+    TableProfile,
+    Tally,
+    guess_id,
+    ids_of,
+    looks_like_phone_numbers,
+    open_source,
+    profile_table,
+    spelling_problems,
+)
+
+_PHONE = re.compile("phone|msisdn|mobile|telephone|numero|gsm", re.IGNORECASE)
+"""Names of columns that hold phone numbers, whatever these look like."""
+_WHY = {
+    "text": "text", "date": "dates", "type": "no numbers", "words": "some cells are no numbers",
+    "constant": "the same in every row",
+}  # fmt: skip
+_GLANCED = 100_000
+"""Ids that are looked at to say what they look like."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A desk that was made, and what its owner must still decide. It is for the data holder's eyes."""
+
+    desk: Desk
+    profile: TableProfile
+    id: str
+    released: tuple[str, ...]
+    with_gaps: tuple[str, ...]
+    pseudonyms: bool
+    notes: tuple[str, ...]
+    needs_bounds: bool
+
+    @property
+    def to_do(self) -> tuple[str, ...]:
+        """What stands between this desk and its first release."""
+        steps = []
+        if self.needs_bounds:
+            steps.append(
+                f"[scales.bounds]: the lowest and highest value that is possible at all, for each of "
+                f"{len(self.released)} columns (or begin again with --scales FILE: public scales)"
+            )
+        if self.with_gaps:
+            steps.append(f"[gaps]: what stands for a missing value of {', '.join(self.with_gaps[:8])}")
+        return tuple(steps)
+
+
+def make_desk(
+    table: Path,
+    place: Path | None = None,
+    *,
+    id_column: str | None = None,
+    name: str | None = None,
+    scales: Path | None = None,
+) -> Proposal:
+    """Profile a table, propose a policy for it, and make a desk with it.
+
+    Args:
+        table: The table that releases will be made of.
+        place: The desk's folder; by default ``desk`` in this folder.
+        id_column: The column that identifies a person; by default it is guessed.
+        name: What the desk is called; by default as the folder that it is in.
+        scales: A file of public scales.
+
+    Returns:
+        The desk, and what is left to decide.
+    """
+    profile = profile_table(table)
+    column = id_column or guess_id(profile)
+    if column is None or column not in profile.names():
+        what = "no column is different in every row" if column is None else f"there is no column {column!r}"
+        raise ValueError(f"{what}: name the one that identifies a person with --id; {profile.shown}")
+    ids = _some_ids(table, column)
+    hidden = looks_like_phone_numbers(ids) or bool(_PHONE.search(column))
+    others = [one for one in profile.columns if one.name != column]
+    unusable = {
+        one.name: one.problem
+        for one in others
+        if one.problem is not None and one.problem.kind not in {"gaps", "infinite"}
+    }
+    released = tuple(one.name for one in others if one.name not in unusable)
+    if not released:
+        raise ValueError(
+            f"no column of {table} can be released as it is: releases are of numbers; targetdp columns "
+            f"{table} says why for each"
+        )
+    gaps = tuple(one.name for one in others if one.gaps and one.name in released)
+    folder = (place or Path(FOLDER)).absolute()
+    text = _policy_text(
+        name or _name_of(folder.parent), column, released, gaps, hidden=hidden,
+        public_scales=scales is not None,
+        unusable={n: _WHY[p.kind] for n, p in unusable.items() if p is not None},
+    )  # fmt: skip
+    if scales is not None:
+        _check_scales(scales, released)
+    desk = Desk.create(folder, text, scales=scales)
+    notes = (
+        *(f"{p.column}: {p.what}: {p.remedy}" for one in others if (p := one.problem) is not None),
+        *(f"ids: {sentence}" for sentence in spelling_problems(ids)),
+    )
+    return Proposal(desk, profile, column, released, gaps, hidden, notes, scales is None)
+
+
+def _some_ids(table: Path, column: str) -> pa.StringArray:
+    batch = next(open_source(table).batches([column], {}, _GLANCED))
+    return ids_of(batch.column(column), column, Tally(), 0)
+
+
+def _check_scales(scales: Path, released: tuple[str, ...]) -> None:
+    """Refuse scales that the first release would refuse."""
+    from targetdp.normalization import read_scales  # noqa: PLC0415 (only where scales are given)
+
+    if read_scales(scales, released).source != "declared":
+        raise ValueError(
+            f"scales {scales} are confidential, learned from the same people: give public ones, or none"
+        )
+
+
+def _name_of(folder: Path) -> str:
+    """A plain name out of a folder's."""
+    plain = re.sub(r"[^\w' -]+", " ", folder.name).strip()
+    return " ".join(plain.split()[:6])[:LONGEST_NAME].strip() or "desk"
+
+
+def _policy_text(
+    name: str,
+    column: str,
+    released: tuple[str, ...],
+    gaps: tuple[str, ...],
+    *,
+    hidden: bool,
+    public_scales: bool,
+    unusable: dict[str, str],
+) -> str:
+    pseudonyms = (
+        "pseudonyms = true    # ids look like phone numbers: keyed hashes go out in their place"
+        if hidden
+        else "pseudonyms = false   # ids do not look like phone numbers: they go out as they are"
+    )
+    return "\n".join(
+        [
+            "# What this desk allows. Only you, the data holder, edit this file; a request cannot change it.",
+            "# No number here was learned from the table. Every change goes on record with the next release.",
+            f"name = {toml_value(name)}",
+            "",
+            "[id]",
+            f"column = {toml_value(column)}    # one row per person",
+            pseudonyms,
+            "# [id.spelling]          # how ids become one spelling, if they have several",
+            '# spaces = "remove"      # at the ends',
+            '# case = "lower"',
+            '# country_code = "228"   # +228 90 12 34 56, 0022890123456 and 90123456 become 22890123456',
+            "# digits = 8             # of a local number",
+            "",
+            "[columns]",
+            "# Columns that may be released, with noise. Take out what no program needs.",
+            "release = [",
+            *(f"  {toml_value(one)}," for one in released),
+            "]",
+            *(f"# not {one}: {what}" for one, what in _first(unusable)),
+            "# [columns.public]       # passed on as they are, NOT protected: each with its reason",
+            '# region = "it is printed on the list of the program"',
+            "",
+            "[gaps]",
+            "# What stands for a missing value: a constant that you declare, not one learned from the table.",
+            *(f"# {toml_key(one)} = 0    # it has gaps" for one in gaps),
+            "# all = 0               # for every column",
+            "",
+            *_scales_lines(released, public=public_scales),
+            "",
+            "[limit]",
+            "# What all releases together may cost one person: within distance B, up to (ε, δ).",
+            "B = 0.25",
+            "epsilon = 8",
+            "delta = 1e-6",
+            "",
+            "[release]",
+            "# What one release may ask for at most. Without δ, a request gets this, or less: 1/(rows + 1).",
+            "epsilon = 4",
+            "delta = 1e-6",
+            "",
+            "[requests]",
+            'accept = "any"         # after you have looked at it; "signed": only by keys that you name here',
+            "tell = true            # whether an official may be told what would be accepted",
+            "# [requests.keys]",
+            '# ministry = "…"         # as targetdp key prints it',
+            "",
+        ]
+    )  # fmt: skip
+
+
+def _scales_lines(released: tuple[str, ...], *, public: bool) -> list[str]:
+    if public:
+        return [
+            "[scales]",
+            'source = "public"      # scales.toml, beside this file',
+            'reason = "given as public when the desk was made"',
+        ]
+    return [
+        "[scales]",
+        'source = "private"     # estimated by the first release that needs them, inside its ε',
+        "share = 0.1            # of that ε",
+        "",
+        "[scales.bounds]",
+        "# EDIT: the lowest and highest value that is possible at all, from the nature of the quantity",
+        "# (a month has 744 hours), not from this table.",
+        *(f"# {toml_key(one)} = [0, 1000]" for one in released),
+    ]
+
+
+def _first(unusable: dict[str, str]) -> list[tuple[str, str]]:
+    """Columns that are left out, on one line each; of many, the first."""
+    listed = [(toml_key(name), why) for name, why in unusable.items()]
+    more = len(listed) - 20
+    return [*listed[:20], (f"{more:,} more", "see targetdp columns")] if more > 0 else listed

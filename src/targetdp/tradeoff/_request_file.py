@@ -120,7 +120,7 @@ def _comments(
 
 
 def _fingerprint(run: Mapping[str, Any]) -> str | None:
-    """The sweep's, where it may be published: whoever knows all rows but one could find the last by a hash."""
+    """The sweep's, if it may be published: whoever knows all rows but one could find the last by a hash."""
     return None if run[MARK] else str(run[FINGERPRINT])
 
 

@@ -315,8 +315,10 @@ def _of_rows(prepared: Prepared, engine: Engine, inspection: Inspection) -> Iter
             "one row per person; merge or drop the others",
         )
     ends = zip(prepared.features, inspection.lowest.tolist(), inspection.highest.tolist(), strict=True)
-    constant = [name for name, low, high in ends if low == high]
-    if constant and not inspection.tally.counts:
+    # A column that is no number is read as 0 everywhere.
+    wrong = {column for _, column in inspection.tally.counts}
+    constant = [name for name, low, high in ends if low == high and name not in wrong]
+    if constant:
         yield Problem(
             f"constant columns: {', '.join(constant[:8])}{' …' if len(constant) > 8 else ''}",
             "leave them out; the same value in every row tells nothing and costs the others noise",

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.cmac import CMAC
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from targetdp._core import Integers, Words
+from targetdp._core import Integers, Words, kernel
 from targetdp._files import StrictModel
 from targetdp.table import Tally, ids_of
 
@@ -91,6 +91,12 @@ class Names:
         tally.add("odd id", self.column, self.spelling.odd(ids), offset)
         return ids
 
+    def ids_again(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """The same ids of a batch that was looked at before: nothing is checked once more."""
+        column = batch.column(self.column)
+        text = column if pa.types.is_string(column.type) else ids_of(column, self.column, Tally(), 0)
+        return self.spelling.apply(text)
+
     def tags(self, ids: pa.StringArray) -> Words:
         """The tags by which the ledger knows people."""
         return person_tags(ids, self.tag_key)
@@ -126,14 +132,12 @@ def tags_of(ids: pa.StringArray, key: bytes) -> Bytes:
     different ids share the first b bits with probability 2⁻ᵇ.
     """
     data, starts = text_buffers(ids)
-    lengths = np.diff(starts).astype(np.int64)
     tags = np.empty((len(ids), TAG_BYTES), dtype=np.uint8)
-    short = lengths <= _LONGEST
+    short = np.diff(starts) <= _LONGEST
     if short.all():
-        return _together(data[starts[0] : starts[-1]], lengths, key) if len(ids) else tags
+        return _together(data, starts, key) if len(ids) else tags
     if short.any():
-        some, of = text_buffers(ids.filter(pa.array(short)))
-        tags[short] = _together(some[of[0] : of[-1]], lengths[short], key)
+        tags[short] = _together(*text_buffers(ids.filter(pa.array(short))), key)
     for place in np.flatnonzero(~short):
         code = CMAC(algorithms.AES(key))
         code.update(data[starts[place] : starts[place + 1]].tobytes())
@@ -162,31 +166,41 @@ def text_buffers(ids: pa.StringArray) -> tuple[Bytes, NDArray[np.int32]]:
     return np.frombuffer(data or b"", dtype=np.uint8), starts
 
 
-def _together(data: Bytes, lengths: Integers, key: bytes) -> Bytes:
+def _together(data: Bytes, starts: NDArray[np.int32], key: bytes) -> Bytes:
     """CMAC of many texts, which lie behind each other: of all first blocks, then of all second ones."""
-    blocks = np.maximum(1, -(-lengths // TAG_BYTES))
-    width = TAG_BYTES * int(blocks.max())
-    messages = np.zeros((len(lengths), width), dtype=np.uint8)
-    if (lengths == lengths[0]).all():
-        messages[:, : lengths[0]] = data.reshape(len(lengths), lengths[0])
-    else:
-        messages[np.arange(width) < lengths[:, None]] = data
-    padded = lengths != TAG_BYTES * blocks
-    messages[padded, lengths[padded]] = 0x80
     # One block at a time is what chaining over many messages at once needs.
     encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
     whole = _doubled(encryptor.update(bytes(TAG_BYTES)))
     ends = np.stack([np.frombuffer(subkey, dtype=np.uint8) for subkey in (whole, _doubled(whole))])
-    by_block = messages.reshape(len(lengths), -1, TAG_BYTES)
-    by_block[np.arange(len(lengths)), blocks - 1] ^= ends[padded.astype(np.int64)]
-    if by_block.shape[1] == 1:
-        return np.frombuffer(encryptor.update(messages.tobytes()), dtype=np.uint8).reshape(-1, TAG_BYTES)
-    state = np.zeros((len(lengths), TAG_BYTES), dtype=np.uint8)
-    for number in range(by_block.shape[1]):
+    longest = int(np.diff(starts).max())
+    messages = np.empty((len(starts) - 1, max(1, -(-longest // TAG_BYTES)), TAG_BYTES), dtype=np.uint8)
+    blocks = np.empty(len(messages), dtype=np.int64)
+    _pad(data, starts, ends, messages, blocks)
+    state = np.frombuffer(encryptor.update(messages[:, 0].tobytes()), dtype=np.uint8).reshape(-1, TAG_BYTES)
+    for number in range(1, messages.shape[1]):
         going = np.flatnonzero(blocks > number)
-        mixed = encryptor.update((state[going] ^ by_block[going, number]).tobytes())
+        mixed = encryptor.update((state[going] ^ messages[going, number]).tobytes())
+        state = state.copy()
         state[going] = np.frombuffer(mixed, dtype=np.uint8).reshape(-1, TAG_BYTES)
     return state
+
+
+@kernel
+def _pad(data: Bytes, starts: NDArray[np.int32], ends: Bytes, messages: Bytes, blocks: Integers) -> None:
+    """Cut texts into blocks of 16 bytes: the last one padded, and mixed with its subkey."""
+    for i in range(len(blocks)):
+        length = starts[i + 1] - starts[i]
+        count = max(1, (length + 15) // 16)
+        blocks[i] = count
+        for place in range(16 * count):
+            value = np.uint8(0)
+            if place < length:
+                value = data[starts[i] + place]
+            elif place == length:
+                value = np.uint8(0x80)
+            if place >= 16 * (count - 1):
+                value ^= ends[0 if length == 16 * count else 1, place % 16]
+            messages[i, place // 16, place % 16] = value
 
 
 def _doubled(block: bytes) -> bytes:

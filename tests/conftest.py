@@ -20,7 +20,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("steady")
 
 
-FIRST = ("release/test_spark.py", "docs/test_readme.py", "examples/test_tour.py", "paper/test_findings.py")
+FIRST = ("release/engine/test_spark.py", "docs/test_readme.py", "examples/test_tour.py", "paper/test_findings.py")
 """These share what is dear to make, a Spark session, a comparison, sweeps: side by side, it is made once."""
 
 
@@ -67,9 +67,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.fixture(autouse=True, scope="session")
 def own_signing_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test touches, or makes, the signing key of whoever runs it."""
+    """No test touches, or makes, the signing key of whoever runs it, nor the list of desks, nor finds one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TARGETDP_KEY", str(tmp_path_factory.mktemp("keys") / "signing-key.pem"))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+        patch.delenv("TARGETDP_DESK", raising=False)
         yield
 
 

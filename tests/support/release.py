@@ -1,11 +1,11 @@
-"""What tests of the release job share: small tables, the command line in and out of process, snapshots."""
+"""What tests of releases share: small tables, desks, requests, the command line, snapshots."""
 
 import io
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +21,14 @@ from targetdp._core import Floats
 from targetdp.cli import main
 from targetdp.release import (
     Certificate,
-    Settings,
+    Desk,
+    Look,
+    Released,
+    Request,
     certificate_path,
-    make_settings,
+    check_release,
+    make_request,
+    privatize,
     read_certificate,
     verify_release,
 )
@@ -31,8 +36,13 @@ from targetdp.release import (
 FEATURES = ("calls", "texts", "topups")
 CENTERS = (10.0, 5.0, 1.0)
 SCALES = (8.0, 6.0, 2.0)
+BOUNDS = ((-30.0, 50.0), (-30.0, 40.0), (-15.0, 17.0))
+"""Where the values of `people` are, for private scales."""
 NAMED = ("--id", "name", "--features", ",".join(FEATURES))
-ASKED = (*NAMED, "--B", "0.25", "--epsilon", "4")
+ASKED = ("--B", "0.25", "--epsilon", "4", "--yes")
+"""What `targetdp privatize` is asked for where there is no request's file, without a question."""
+LIMIT = (0.25, 100.0, 0.5)
+"""B, ε and δ of a wide limit: many small releases fit."""
 COMMAND = (sys.executable, "-c", "from targetdp.cli import main; main()")
 
 
@@ -79,10 +89,117 @@ def write_scales(path: Path, source: str = "public", features: Sequence[str] = F
     return path
 
 
-def settings(**given: Any) -> Settings:
-    """Settings that are complete, but for what a test changes (None leaves a setting out)."""
-    whole = {"id": "name", "features": FEATURES, "B": 0.25, "epsilon": 4.0, "scales": "scales.toml"} | given
-    return make_settings({name: value for name, value in whole.items() if value is not None})
+def policy_text(
+    features: Sequence[str] = FEATURES,
+    *,
+    name: str = "people",
+    id: str = "name",  # noqa: A002 (as the policy calls it)
+    pseudonyms: bool = False,
+    spelling: Mapping[str, Any] | None = None,
+    public: Mapping[str, str] | None = None,
+    gaps: Mapping[str, float] | None = None,
+    scales: str = "public",
+    bounds: Mapping[str, Sequence[float]] | None = None,
+    share: float | None = None,
+    limit: Sequence[float] = LIMIT,
+    most: Sequence[float] = (100.0, 0.5),
+    plan: Sequence[Mapping[str, Any]] = (),
+    requests: Mapping[str, Any] | None = None,
+    keys: Mapping[str, str] | None = None,
+    reason: str | None = None,
+) -> str:
+    """A policy.toml: public scales, ids in clear and a wide limit, but for what a test changes."""
+    within = dict(zip(features, BOUNDS * len(features), strict=False)) if bounds is None else bounds
+    tables: dict[str, Mapping[str, Any]] = {
+        "id": {"column": id, "pseudonyms": pseudonyms},
+        "id.spelling": spelling or {},
+        "columns": {"release": list(features)},
+        "columns.public": public or {},
+        "gaps": gaps or {},
+        "scales": {"source": scales, "reason": "a census" if scales == "public" else None, "share": share},
+        "scales.bounds": within if scales == "private" else {},
+        "limit": dict(zip(("B", "epsilon", "delta"), limit, strict=True)),
+        "release": dict(zip(("epsilon", "delta"), most, strict=True)),
+        "requests": requests or {},
+        "requests.keys": keys or {},
+    }
+    lines = _lines({"name": name, "reason": reason})
+    for heading, fields in tables.items():
+        if said := _lines(fields):
+            lines += ["", f"[{heading}]", *said]
+    for planned in plan:
+        lines += ["", "[[plan]]", *_lines(planned)]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(fields: Mapping[str, Any]) -> list[str]:
+    # JSON's texts, numbers, truth values and lists are TOML's, too.
+    return [f"{json.dumps(name)} = {json.dumps(_plain(v))}" for name, v in fields.items() if v is not None]
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def make_desk(folder: Path, features: Sequence[str] = FEATURES, *, at: str = "desk", **policy: Any) -> Desk:
+    """A desk in a folder, with the scales of `write_scales`; ``policy`` is that of `policy_text`."""
+    scales = None
+    if policy.get("scales", "public") == "public":
+        scales = folder / "scales.toml"
+        if not scales.exists():
+            write_scales(scales, features=features)
+    return Desk.create(folder / at, policy_text(features, **policy), scales=scales)
+
+
+def new_policy(desk: Desk | Path, features: Sequence[str] = FEATURES, **policy: Any) -> Desk:
+    """The same desk after its owner has written another policy."""
+    path = desk.path if isinstance(desk, Desk) else desk
+    (path / "policy.toml").write_text(policy_text(features, **policy), encoding="utf-8")
+    return Desk.open(path)
+
+
+def request_of(**given: Any) -> Request:
+    """A request that is complete, but for what a test changes (None leaves a field out)."""
+    whole = {"B": 0.25, "epsilon": 4.0} | given
+    return make_request(**{name: value for name, value in whole.items() if value is not None})
+
+
+def release(
+    folder: Path,
+    output: str = "out.parquet",
+    *,
+    table: Any = "in.parquet",
+    desk: Desk | str | Path = "desk",
+    request: Request | None = None,
+    engine: str | None = None,
+    force: bool = False,
+    **given: Any,
+) -> Released:
+    """A release at the desk of a folder, of the table there; ``given`` is that of `request_of`."""
+    return privatize(
+        folder / table if isinstance(table, str) else table, folder / output,
+        desk=folder / desk if isinstance(desk, str) else desk,
+        request=request or request_of(**given), engine=engine, force=force,
+    )  # fmt: skip
+
+
+def release_frame(table: Any, desk: Desk | Path, **given: Any) -> Released:
+    """A release of a table in memory, handed back."""
+    return privatize(table, desk=desk, request=request_of(**given))
+
+
+def look(folder: Path, *, table: Any = "in.parquet", request: Request | None = None, **given: Any) -> Look:
+    """What a release at the desk of a folder would be."""
+    source = folder / table if isinstance(table, str) else table
+    return check_release(source, desk=folder / "desk", request=request or request_of(**given))
+
+
+def place_with(folder: Path, rows: int = 60, seed: int = 0, **policy: Any) -> Path:
+    """A folder with in.parquet and a desk."""
+    folder.mkdir(exist_ok=True)
+    write_parquet(folder / "in.parquet", table_of(rows, seed))
+    make_desk(folder, **policy)
+    return folder
 
 
 def cli(*arguments: Any) -> Ran:

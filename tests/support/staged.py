@@ -2,40 +2,36 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
-from support.release import ASKED, certificate_of, hidden, table_of, write_parquet, write_scales
+from support.release import certificate_of, hidden, place_with, request_of
 from support.zygote import Zygote
-from targetdp.release import Ledger, certificate_path, verify_in_ledger, verify_release
+from targetdp.release import Desk, certificate_path, verify_in_ledger, verify_release
 from targetdp.release._staging import page_path
 
-RUN = (
-    "privatize", "in.parquet", "out.parquet", *ASKED, "--scales", "scales.toml", "--mechanism", "gaussian",
-    "--ledger", "ledger.db", "--population", "people",
-)  # fmt: skip
-
-LIMIT = ("--B", "0.25", "--epsilon", "90", "--delta", "0.5", "--ledger", "ledger.db", "--population", "other")
+RUN = ("privatize", "in.parquet", "out.parquet", "--request", "request.toml", "--yes")
 
 
-def place(folder: Path, rows: int, zygote: Zygote) -> Path:
-    folder.mkdir(exist_ok=True)
-    write_parquet(folder / "in.parquet", table_of(rows))
-    write_scales(folder / "scales.toml")
-    assert zygote.run(folder, "ledger", "limit", *LIMIT).code == 0
+def place(folder: Path, rows: int, **policy: Any) -> Path:
+    """A folder with in.parquet, a desk, and a request for rows with Gaussian noise."""
+    place_with(folder, rows, **policy)
+    (folder / "request.toml").write_text(request_of(mechanism="gaussian").text(), encoding="utf-8")
     return folder
 
 
 def release_that_is_there(folder: Path) -> str | None:
     """Under the output's name there is nothing, or a release with its certificate, in a sound ledger."""
-    ledger, output = Ledger.existing(folder / "ledger.db"), folder / "out.parquet"
-    assert ledger.verify() == []
-    if not output.exists():
-        return None
-    c = certificate_of(output)
-    found = verify_release(output, c).also(verify_in_ledger(c, folder / "ledger.db"))
-    assert found.holds, [check for check in found.checks if check.holds is False]
-    assert c.release in page_path(output).read_text()
-    assert ledger.release(c.release).counts, "what is published is spent"
-    return c.release
+    output = folder / "out.parquet"
+    with Desk.open(folder / "desk").ledger() as ledger:
+        assert ledger.verify() == []
+        if not output.exists():
+            return None
+        c = certificate_of(output)
+        found = verify_release(output, c).also(verify_in_ledger(c, ledger))
+        assert found.holds, [check for check in found.checks if check.holds is False]
+        assert c.release in page_path(output).read_text()
+        assert ledger.release(c.release).counts, "what is published is spent"
+        return c.release
 
 
 def clean_up(zygote: Zygote, folder: Path) -> str:
@@ -44,13 +40,17 @@ def clean_up(zygote: Zygote, folder: Path) -> str:
     assert ended.code in {0, 2}, ended.words
     if ended.code == 2:
         assert "exists: choose another name, or replace it with --force" in " ".join(ended.words.split())
+    assert hidden(folder) == []
     # A draft of the ledger's mark goes with the next entry: a run that was refused made none.
-    drafts = [name for name in hidden(folder) if name.startswith(".ledger.db.head.")]
-    assert set(hidden(folder)) <= set(drafts if ended.code == 2 else ())
+    drafts = [name for name in hidden(folder / "desk") if name.startswith(".ledger.db.head.")]
+    assert set(hidden(folder / "desk")) <= set(drafts if ended.code == 2 else ())
     assert len(drafts) <= 1
     there = release_that_is_there(folder)
     assert there is not None
-    assert Ledger.existing(folder / "ledger.db").release(there).state == "published"
+    desk = Desk.open(folder / "desk")
+    with desk.ledger() as ledger:
+        assert ledger.release(there).state == "published"
+    assert not (desk.drafts / there).exists(), "with its secret the noise could be taken off"
     return there
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from targetdp._core import __version__
 from targetdp._files import append_line, sync_folder, write_new
 from targetdp.normalization import ColumnScales, read_scales
-from targetdp.release._draws import erase, is_at_work, nothing_was_drawn
+from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
 from targetdp.release._keys import SigningKey, config_folder, secret_key
 from targetdp.release._ledger._book import Ledger
@@ -72,10 +72,12 @@ class Desk:
             scales: A file of public scales to keep in it.
 
         Raises:
-            ValueError: Another desk is above or beside it, the folder exists, or it is on a network.
+            ValueError: Another desk is above or beside it, the folder exists, it is on a network, or the
+                policy is none.
         """
         place = Path(path).absolute()
-        near = find_desk(place.parent)
+        place = place.parent.resolve() / place.name  # a link leads below another desk, too
+        near = find_desk(place.parent) or _beside(place)
         if near is not None:
             raise ValueError(
                 f"there is a desk already ({near}): one desk keeps the budget of its people, and two would "
@@ -91,6 +93,7 @@ class Desk:
         draft.mkdir(mode=0o700)
         try:
             write_new(draft / "policy.toml", policy, private=True)
+            _must_be_a_policy(draft / "policy.toml", place / "policy.toml")
             if scales is not None:
                 write_new(draft / "scales.toml", scales.read_bytes(), private=True)
             (draft / "keys").mkdir(mode=0o700)
@@ -125,11 +128,11 @@ class Desk:
         """
         chosen = path or os.environ.get("TARGETDP_DESK") or None
         place = Path(chosen).absolute() if chosen else find_desk(Path.cwd())
-        if place is not None and not (place / _MARK).exists() and (place / FOLDER / _MARK).exists():
+        if place is not None and not _is_desk(place) and _is_desk(place / FOLDER):
             place /= FOLDER
-        if place is None or not (place / _MARK).exists():
+        if place is None or not _is_desk(place):
             where = "here or above" if place is None else f"at {place}"
-            known = "".join(f"\n  {other}" for _, other in known_desks() if (other / _MARK).exists())
+            known = "".join(f"\n  {other}" for _, other in known_desks() if _is_desk(other))
             raise NoDeskError(
                 f"there is no desk {where}, and nothing is released without one: targetdp init TABLE makes "
                 "one; --desk or TARGETDP_DESK names one" + (f". Desks of yours:{known}" if known else "")
@@ -234,22 +237,23 @@ class Desk:
         return tuple(loosened(before, now))
 
     def free_what_was_not_drawn(self, ledger: Ledger) -> tuple[str, ...]:
-        """Free reservations of killed runs that never drew noise; which ones."""
-        ledger.refresh()
-        freed = [
-            row.release
-            for row in ledger.history.releases.values()
-            if row.state == "reserved" and nothing_was_drawn(self.drafts, row.release)
-        ]
-        for release in freed:
-            ledger.free(release, "a run ended before any noise was drawn")
-        known = ledger.history.releases
-        begun = (
-            [place.name for place in self.drafts.iterdir() if place.is_dir()] if self.drafts.exists() else []
-        )
-        for release in begun:  # of what is free, and of what a run had no time to reserve
-            unknown = release not in known and not self.is_at_work(release)
-            if unknown or (release in known and known[release].state != "reserved"):
+        """Free reservations of killed runs that never drew noise, and erase draws that nobody needs.
+
+        Returns:
+            The releases that were freed.
+        """
+        freed = []
+        for release in drafts_in(self.drafts):
+            with kept_from_others(self.drafts, release) as nobody_is_at_it:
+                if not nobody_is_at_it:
+                    continue
+                ledger.refresh()  # whoever was at it may have told the ledger since it was read
+                row = ledger.history.releases.get(release)
+                if row is not None and row.state == "reserved":
+                    if not nothing_was_drawn(self.drafts, release):
+                        continue
+                    ledger.free(release, "a run ended before any noise was drawn")
+                    freed.append(release)
                 erase(self.drafts / release)
         return tuple(freed)
 
@@ -273,9 +277,32 @@ def find_desk(start: Path) -> Path | None:
     """The nearest desk: a folder that is one, or that has one, from here upwards."""
     for folder in (start.absolute(), *start.absolute().parents):
         for place in (folder, folder / FOLDER):
-            if (place / _MARK).exists():
+            if _is_desk(place):
                 return place
     return None
+
+
+def _is_desk(place: Path) -> bool:
+    """Whether there is a desk that can be seen: another user's folder may be closed."""
+    try:
+        return (place / _MARK).exists()
+    except OSError:
+        return False
+
+
+def _beside(place: Path) -> Path | None:
+    """A desk in the same folder, whatever it is called."""
+    with suppress(OSError):
+        return next((one for one in sorted(place.parent.iterdir()) if _is_desk(one)), None)
+    return None
+
+
+def _must_be_a_policy(draft: Path, path: Path) -> None:
+    """Refuse a text that is no policy, under the name that it would have had."""
+    try:
+        read_policy(draft)
+    except ValueError as error:
+        raise ValueError(str(error).replace(str(draft), str(path))) from error
 
 
 def known_desks() -> Iterator[tuple[str, Path]]:
@@ -327,7 +354,8 @@ def _file_system(folder: Path) -> str | None:
         here = folder.resolve()
         for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
             _, point, kind, *_ = line.split(" ")
-            mounted = Path(point.encode().decode("unicode_escape"))
+            # Spaces are written \\040, and unicode_escape takes every other byte for a letter of its own.
+            mounted = Path(os.fsdecode(point.encode().decode("unicode_escape").encode("latin-1")))
             if mounted in (here, *here.parents) and len(mounted.parts) >= found[0]:
                 found = (len(mounted.parts), kind)
     return found[1]

@@ -1,7 +1,7 @@
 """Who is in a table: ids in the desk's one spelling, and keyed tags and pseudonyms that stand for them."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -122,7 +122,8 @@ def is_among(tags: Words, others: Words) -> NDArray[np.bool_]:
 TAG_BYTES = 16
 _LONGEST = 8 * TAG_BYTES
 """Bytes of an id that is worked on together with others; one giant must not make room for all."""
-_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+_HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), dtype=np.uint16)
+"""The two digits of each byte."""
 
 
 def tags_of(ids: pa.StringArray, key: bytes) -> Bytes:
@@ -147,16 +148,14 @@ def tags_of(ids: pa.StringArray, key: bytes) -> Bytes:
 
 def person_tags(ids: pa.StringArray, key: bytes) -> Words:
     """The first 64 bits of each tag: who is in a release, for whoever has the key."""
-    return np.ascontiguousarray(tags_of(ids, key)[:, :8]).view(np.uint64).ravel()
+    return tags_of(ids, key).view(np.uint64)[:, 0].copy()
 
 
 def pseudonyms(ids: pa.StringArray, key: bytes) -> pa.StringArray:
     """Each id's tag in hexadecimal digits."""
-    tags = tags_of(ids, key)
-    digits = np.empty((len(tags), 2 * TAG_BYTES), dtype=np.uint8)
-    digits[:, ::2], digits[:, 1::2] = _HEX[tags >> 4], _HEX[tags & 15]
-    ends = np.arange(len(tags) + 1, dtype=np.int32) * 2 * TAG_BYTES
-    return pa.StringArray.from_buffers(len(tags), pa.py_buffer(ends), pa.py_buffer(digits))
+    digits = _HEX[tags_of(ids, key)]
+    ends = np.arange(len(ids) + 1, dtype=np.int32) * 2 * TAG_BYTES
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(ends), pa.py_buffer(digits))
 
 
 def text_buffers(ids: pa.StringArray) -> tuple[Bytes, NDArray[np.int32]]:
@@ -173,34 +172,42 @@ def _together(data: Bytes, starts: NDArray[np.int32], key: bytes) -> Bytes:
     whole = _doubled(encryptor.update(bytes(TAG_BYTES)))
     ends = np.stack([np.frombuffer(subkey, dtype=np.uint8) for subkey in (whole, _doubled(whole))])
     longest = int(np.diff(starts).max())
-    messages = np.empty((len(starts) - 1, max(1, -(-longest // TAG_BYTES)), TAG_BYTES), dtype=np.uint8)
+    width = TAG_BYTES * max(1, -(-longest // TAG_BYTES))
+    messages = np.empty((len(starts) - 1, width), dtype=np.uint8)
     blocks = np.empty(len(messages), dtype=np.int64)
     _pad(data, starts, ends, messages, blocks)
-    state = np.frombuffer(encryptor.update(messages[:, 0].tobytes()), dtype=np.uint8).reshape(-1, TAG_BYTES)
-    for number in range(1, messages.shape[1]):
-        going = np.flatnonzero(blocks > number)
-        mixed = encryptor.update((state[going] ^ messages[going, number]).tobytes())
-        state = state.copy()
-        state[going] = np.frombuffer(mixed, dtype=np.uint8).reshape(-1, TAG_BYTES)
+    state = _encrypted(np.ascontiguousarray(messages[:, :TAG_BYTES]), encryptor)
+    for start in range(TAG_BYTES, width, TAG_BYTES):
+        going = np.flatnonzero(blocks > start // TAG_BYTES)
+        state[going] = _encrypted(state[going] ^ messages[going, start : start + TAG_BYTES], encryptor)
     return state
+
+
+def _encrypted(blocks: Bytes, encryptor: Any) -> Bytes:
+    """Blocks of 16 bytes, each encrypted by itself."""
+    room = np.empty(blocks.size + TAG_BYTES, dtype=np.uint8)  # the library asks for a block more
+    encryptor.update_into(blocks.data, room.data)
+    return room[: blocks.size].reshape(blocks.shape)
 
 
 @kernel
 def _pad(data: Bytes, starts: NDArray[np.int32], ends: Bytes, messages: Bytes, blocks: Integers) -> None:
     """Cut texts into blocks of 16 bytes: the last one padded, and mixed with its subkey."""
     for i in range(len(blocks)):
-        length = starts[i + 1] - starts[i]
+        first, length = starts[i], starts[i + 1] - starts[i]
         count = max(1, (length + 15) // 16)
         blocks[i] = count
-        for place in range(16 * count):
-            value = np.uint8(0)
-            if place < length:
-                value = data[starts[i] + place]
-            elif place == length:
-                value = np.uint8(0x80)
-            if place >= 16 * (count - 1):
-                value ^= ends[0 if length == 16 * count else 1, place % 16]
-            messages[i, place // 16, place % 16] = value
+        for place in range(length):
+            messages[i, place] = data[first + place]
+        for place in range(length, 16 * count):
+            messages[i, place] = 0
+        subkey = 0
+        if length < 16 * count:
+            messages[i, length] = 0x80
+            subkey = 1
+        last = 16 * (count - 1)
+        for place in range(16):
+            messages[i, last + place] ^= ends[subkey, place]
 
 
 def _doubled(block: bytes) -> bytes:

@@ -28,8 +28,9 @@ from targetdp.release._engine._base import (
 from targetdp.release._engine._local import LocalEngine, TableInMemory
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
+from targetdp.release._ledger._spending import History
 from targetdp.release._look import Look, Refused, bound_of, look
-from targetdp.release._output import Publisher, open_output
+from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
 from targetdp.release._prepare import Prepared, Recipe, planned, prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms
@@ -37,17 +38,6 @@ from targetdp.table import Source, open_source
 
 Confirm = Callable[[Look], None]
 """Is shown everything before anything is charged, and raises to stop."""
-
-
-class PublishedButUnsettledError(RuntimeError):
-    """The release can be read, but its ledger was not told: it must not be taken for unpublished."""
-
-    def __init__(self, place: str, cause: BaseException) -> None:
-        super().__init__(
-            f"the release IS published ({place}), but the run could not finish "
-            f"({type(cause).__name__}: {cause}). It counts. Run the same command again, without --force: it "
-            "will finish what is left, tell the ledger, and then say that the output exists"
-        )
 
 
 @dataclass(frozen=True)
@@ -87,7 +77,7 @@ def check_release(
         >>> check_release("features.parquet", request=Request(B=0.25, epsilon=4)).problems  # doctest: +SKIP
         ()
     """
-    opened = desk if isinstance(desk, Desk) else Desk.open(desk)
+    opened = _opened(desk)
     with opened.ledger() as ledger:
         return _look(opened, ledger, request, open_table(table, engine), progress or Silent())
 
@@ -136,7 +126,7 @@ def privatize(
         >>> privatize("in.parquet", "out.parquet", request=asked).certificate.rows  # doctest: +SKIP
         60
     """
-    progress, opened = progress or Silent(), desk if isinstance(desk, Desk) else Desk.open(desk)
+    progress, opened = progress or Silent(), _opened(desk)
     source = open_table(table, engine)
     with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:
         publisher.begin(lambda journal: _settle_earlier(opened, ledger, journal))
@@ -148,6 +138,11 @@ def privatize(
         if confirm is not None:
             confirm(seen)
         return _release(opened, ledger, source, seen, publisher, progress)
+
+
+def _opened(desk: Desk | str | Path | None) -> Desk:
+    """The desk as it is now: its policy may have changed since somebody opened it."""
+    return Desk.open(desk.path if isinstance(desk, Desk) else desk)
 
 
 def _look(desk: Desk, ledger: Ledger, request: Request, source: Engine, progress: Progress) -> Look:
@@ -184,22 +179,16 @@ def _release(
         estimated = _estimated(prepared.estimated, scales, certificate, seen)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
         publisher.publish(certificate, journal)
-    except BaseException as error:
-        if publisher.published:
-            draws.close()
-            raise PublishedButUnsettledError(publisher.place, error) from error
-        _end_without_publishing(desk, ledger, reservation, publisher, source, error)
-        raise
-    try:
         ledger.settle(release, output.sha256, estimated)
         draws.erase()
         draws.close()
         desk.log("released", release=release, request=prepared.request.sha256, output=publisher.place)
     except BaseException as error:
-        draws.close()
-        if not publisher.published:  # a frame that nobody was given
-            raise
-        raise PublishedButUnsettledError(publisher.place, error) from error
+        if publisher.published:
+            draws.close()
+            raise PublishedButUnsettledError(publisher.place, error) from error
+        _end_without_publishing(desk, ledger, reservation, source, error)
+        raise
     return Released(publisher.path, publisher.frame, certificate, seen, clipped)
 
 
@@ -253,11 +242,17 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
         "left_out": list(prepared.left_out_releases), "output": place, "bound": bound,
         "request": request.sha256, "asked_by": request.asked_by, "program": request.program,
         "why": request.why, "signer": prepared.signer,
-        "planned": planned(request, prepared.policy, ledger.history),
+        "planned": (line := planned(request, prepared.policy, ledger.history)),
     }  # fmt: skip
+
+    def still_planned(history: History) -> None:
+        if planned(request, prepared.policy, history) != line:
+            raise ValueError("another run has just made a release of the plan: look again, with --check")
+
     try:
         ledger.record_policy(prepared.policy, prepared.policy_version)
-        head = ledger.reserve(release, terms.charge, prepared.policy.limit.value(), people, title)
+        limit = prepared.policy.limit.value()
+        head = ledger.reserve(release, terms.charge, limit, people, title, still_planned)
     except BaseException:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn
         # nothing, and its draws say so: the next run frees it.
@@ -272,32 +267,31 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
 
 
 def _end_without_publishing(
-    desk: Desk, ledger: Ledger, reservation: Reservation, publisher: Publisher, source: Engine,
-    error: BaseException,
-) -> None:  # fmt: skip
-    """A run failed: what nothing was drawn for is free, what somebody could read counts, the rest can go on.
+    desk: Desk, ledger: Ledger, reservation: Reservation, source: Engine, error: BaseException
+) -> None:
+    """A run failed: what nothing was drawn for is free, and what noise was drawn for can go on.
 
     Of the error only its kind goes on record: its text may hold an id or a value.
     """
     release, draws, kind = reservation.release, reservation.draws, type(error).__name__
     begun, row = draws.begun, ledger.release(release)
-    if publisher.visible:  # the certificate tells something by itself: private scales
-        publisher.settle(lambda journal: _settle_earlier(desk, ledger, journal))
-        begun = True
-    elif not begun and row.state == "reserved":
-        ledger.free(release, f"the run ended before any noise was drawn: {kind}")
-        draws.erase()
-        error.add_note("Nothing was drawn: the release is not charged")
-    elif isinstance(error, TableChangedError) or not source.can_repeat:
-        draws.erase()
-        error.add_note(f"Noise was drawn: release {release[:12]} stays charged")
-    else:
-        error.add_note(
-            f"Noise was drawn: release {release[:12]} stays charged; run the same command again, and it is "
-            "finished with the same noise, at no further cost"
-        )
-    draws.close()
-    desk.log("failed", release=release, kind=kind, drawn=begun)
+    try:
+        if not begun and row.state == "reserved":
+            ledger.free(release, f"the run ended before any noise was drawn: {kind}")
+            draws.erase()
+            error.add_note("Nothing was drawn: the release is not charged")
+        elif isinstance(error, TableChangedError) or not source.can_repeat or row.state != "reserved":
+            draws.erase()
+            error.add_note(f"Noise was drawn: release {release[:12]} stays charged")
+        else:
+            error.add_note(
+                f"Noise was drawn: release {release[:12]} stays charged; run the same command again, and it "
+                "is finished with the same noise, at no further cost"
+            )
+    finally:
+        draws.close()
+    with suppress(OSError):  # a full disk, say, that the error speaks of already
+        desk.log("failed", release=release, kind=kind, drawn=begun)
 
 
 def _settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None:

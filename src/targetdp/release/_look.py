@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from targetdp._core import Words, __version__, down, up
@@ -14,10 +15,12 @@ from targetdp.mechanisms import DROWNED
 from targetdp.release._certificate._caveats import format_guarantee
 from targetdp.release._certificate._certificate import noise_length
 from targetdp.release._certificate._weights_words import in_words, singled_out
+from targetdp.release._draws import can_go_on
 from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._spending import History, Spending, over_limit
-from targetdp.release._prepare import Prepared, Problem
+from targetdp.release._prepare import Prepared, Problem, beyond_the_plan
+from targetdp.release._staging import belongs, certificate_path
 from targetdp.release._terms import ReleaseTerms, make_terms
 
 MANY_CLIPPED = 0.5
@@ -202,8 +205,9 @@ class Look:
             return ""
         policy, parts = self.prepared.policy, []
         parts.append(f"columns among {', '.join(policy.columns.release[:20])}")
-        largest = self.largest_epsilon
-        most = policy.release.epsilon if largest is None else min(largest, policy.release.epsilon)
+        most = policy.release.epsilon if self.spending is None else self.largest_epsilon
+        if most is None:
+            return "you may tell who asked: nothing more about these people fits the limit of this desk"
         parts.append(f"B = {self.prepared.request.B:g} with ε up to {float(down(most, 3)):g}")
         parts.append(f"δ up to {policy.release.delta:g}, or none given")
         if policy.requests.accept == "signed":
@@ -264,6 +268,8 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
                 problems.append(
                     Problem(f"the limit would be passed ({over_limit(spending)})", remedy, "official")
                 )
+    if goes_on is None:
+        problems += beyond_the_plan(prepared.request, prepared.policy, ledger.history)
     return Look(prepared, inspection, terms, spending, tuple(problems), goes_on)
 
 
@@ -286,7 +292,9 @@ def _unfinished(
     bound, desk = bound_of(prepared, terms, inspection.people), prepared.desk
     for row in history.releases.values():
         same = row.state == "reserved" and row.title.get("bound") == bound
-        if same and (desk.drafts / row.release).is_dir() and not desk.is_at_work(row.release):
+        # What is published, and only its ledger was not told, is done: another output is another release.
+        done = same and belongs(certificate_path(Path(row.title["output"])), row.release)
+        if same and not done and can_go_on(desk.drafts, row.release, bound):
             return row.release
     return None
 

@@ -1,7 +1,7 @@
 """The policy: what the data holder allows to go out, and under which limit. Nobody else writes it."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,23 +20,27 @@ ALL = "all"
 """In [gaps]: every column that has no line of its own."""
 
 
-def plain_name(value: str) -> str:
-    """Names stand on signed pages: they are names, and cannot be sentences."""
-    return check.plain_name("name", value, longest=LONGEST_NAME)
+def _in_words(checked: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What has the wrong type is a wrong value in a file: pydantic tells one, and lets the other through."""
+
+    def validator(value: Any) -> Any:
+        try:
+            return checked(value)
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+
+    return validator
 
 
-def _reason(value: str) -> str:
-    return check.text("reason", value, longest=LONGEST_REASON)
+# Names stand on signed pages: they are names, and cannot be sentences.
+_name = _in_words(lambda value: check.plain_name("name", value, longest=LONGEST_NAME))
+_reason = _in_words(lambda value: check.text("reason", value, longest=LONGEST_REASON))
+# Numbers are checked where all numbers are; pydantic would take text or a truth value for one.
+_number = _in_words(lambda value: check.number("value", value))
 
-
-def _numbers(value: Any) -> Any:
-    """Numbers are checked where all numbers are; pydantic would take text or a truth value for one."""
-    return check.number("value", value)
-
-
-Name = Annotated[str, BeforeValidator(plain_name)]
+Name = Annotated[str, BeforeValidator(_name)]
 Reason = Annotated[str, BeforeValidator(_reason)]
-Number = Annotated[float, BeforeValidator(_numbers)]
+Number = Annotated[float, BeforeValidator(_number)]
 Distance = Annotated[Number, Field(gt=0, le=2)]
 Epsilon = Annotated[Number, Field(gt=0)]
 Delta = Annotated[Number, Field(gt=0, lt=1)]
@@ -231,6 +235,8 @@ def loosened(before: Policy, after: Policy) -> list[str]:
         found.append("ids go out in clear")
     if before.id.column != after.id.column or before.id.spelling != after.id.spelling:
         found.append("people are identified in another way, so that the ledger may not know them again")
+    if more := sorted(set(after.columns.release) - set(before.columns.release)):
+        found.append(f"{', '.join(more)} may be released")
     if more := sorted(set(after.columns.public) - set(before.columns.public)):
         found.append(f"{', '.join(more)} goes out as it is")
     if before.scales.source != after.scales.source or before.scales.bounds != after.scales.bounds:

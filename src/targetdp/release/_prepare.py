@@ -147,7 +147,7 @@ def prepare(
     problems += _columns_that_are_not_released(features, policy)
     public = dict(policy.columns.public)
     problems += _columns_that_are_not_there((policy.id.column, *features, *public), columns, place)
-    problems += _beyond_the_policy(request, policy, history)
+    problems += _beyond_the_policy(request, policy)
     if request.scores:
         try:
             scores_must_differ(request.scores, (policy.id.column, *features, *public))
@@ -208,7 +208,7 @@ def _columns_that_are_not_there(
         yield Problem(f"and {len(missing) - _MOST_NAMED:,} more columns are missing", "see policy.toml")
 
 
-def _beyond_the_policy(request: Request, policy: Policy, history: History) -> Iterable[Problem]:
+def _beyond_the_policy(request: Request, policy: Policy) -> Iterable[Problem]:
     """What one release asks for too much of."""
     most = policy.release
     if request.epsilon > most.epsilon:
@@ -221,6 +221,10 @@ def _beyond_the_policy(request: Request, policy: Policy, history: History) -> It
             f"delta = {request.delta:g} is more than one release may have",
             f"ask for at most {most.delta:g}, or leave it out", "official",
         )  # fmt: skip
+
+
+def beyond_the_plan(request: Request, policy: Policy, history: History) -> Iterable[Problem]:
+    """Whether the plan, if there is one, has no such release left."""
     if policy.plan and planned(request, policy, history) is None:
         lines = "; ".join(
             f"{p.release} at B = {p.B:g}, ε = {p.epsilon:g}, δ = {p.delta:g}, {left} of {p.times} left"
@@ -231,17 +235,20 @@ def _beyond_the_policy(request: Request, policy: Policy, history: History) -> It
 
 def planned(request: Request, policy: Policy, history: History) -> int | None:
     """The line of the plan that a request fits, and that is not used up."""
-    for place, (line, left) in enumerate(left_of_plan(policy, history)):
-        delta = request.delta if request.delta is not None else min(line.delta, policy.release.delta)
-        if (
-            left
-            and line.release == request.release
-            and request.B >= line.B
-            and request.epsilon <= line.epsilon
-            and delta <= line.delta
-        ):
-            return place
-    return None
+    left = left_of_plan(policy, history)
+    return next((place for place in lines_for(request, policy) if left[place][1]), None)
+
+
+def lines_for(request: Request, policy: Policy) -> list[int]:
+    """The lines of the plan that a request fits, used up or not. A δ that it leaves out can be any."""
+    return [
+        place
+        for place, line in enumerate(policy.plan)
+        if line.release == request.release
+        and request.B >= line.B
+        and request.epsilon <= line.epsilon
+        and (request.delta is None or request.delta <= line.delta)
+    ]
 
 
 def left_of_plan(policy: Policy, history: History) -> list[tuple[PlannedRelease, int]]:

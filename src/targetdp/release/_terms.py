@@ -9,7 +9,7 @@ from targetdp.mechanisms import LEAST_NOISE, NoiseLaw, NoiseMechanism, Scores, l
 from targetdp.normalization import PrivateScalesPlan
 from targetdp.release._certificate._caveats import Facts, conditions_of
 from targetdp.release._certificate._charge import Charge
-from targetdp.release._prepare import Prepared
+from targetdp.release._prepare import Prepared, lines_for
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,15 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
 
 
 def delta_of(prepared: Prepared, rows: int) -> float:
-    """The δ that was asked for or, where none was, the smaller of the policy's and 1/(rows + 1)."""
-    asked = prepared.request.delta
-    return min(prepared.policy.release.delta, 1 / (rows + 1)) if asked is None else asked
+    """The δ that was asked for or, where none was, the smaller of the policy's and 1/(rows + 1).
+
+    The policy's is that of one release, and of every line of its plan that the request fits.
+    """
+    request, policy = prepared.request, prepared.policy
+    if request.delta is not None:
+        return request.delta
+    most = [policy.plan[line].delta for line in lines_for(request, policy)]
+    return min(policy.release.delta, 1 / (rows + 1), *most)
 
 
 def _rest(asked: Guarantee, spent: Guarantee) -> Guarantee:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from targetdp._core import Floats, Integers, Progress, Words, import_all
+from targetdp._core import Floats, Integers, Progress, Words, check, declared, import_all
 from targetdp.mechanisms import NoiseLaw
 from targetdp.normalization import ColumnScales
 from targetdp.release._draws import Draws
@@ -34,8 +34,8 @@ class Inspection:
     """What a look at all rows found: nothing of it leaves but through private scales.
 
     ``people`` are sorted tags; ``repeated`` counts rows whose id came before. ``lowest`` and ``highest`` are
-    two values of each feature, different ones if there are any; ``clipped`` says how many rows are longer than
-    1, where the scales are known, and ``sums`` is what private scales are estimated from.
+    two values of each feature, different ones if there are any; ``clipped`` says how many rows are longer
+    than 1, where the scales are known, and ``sums`` is what private scales are estimated from.
     """
 
     rows: int
@@ -127,6 +127,7 @@ def named(name: str) -> Callable[[type], type]:
 
 def engine_of(name: str) -> Callable[[Source | Any], Engine]:
     """The engine of a name; no other one is imported, since some need libraries that may not be there."""
+    check.choice("engine", name, declared("targetdp.release._engine"))
     import_all("targetdp.release._engine", rf'^@named\("{re.escape(name)}"')
     return _ENGINES[name]
 

@@ -38,7 +38,7 @@ class Ledger:
         self._people = self.path.parent / "people"
         self._chain = Chain(self.path, key, create=create)
         self._known: tuple[int, History] | None = None
-        self._measured: tuple[tuple[Any, ...], Spending] | None = None
+        self._measured: tuple[tuple[Any, ...], Words, Spending] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -91,11 +91,12 @@ class Ledger:
     def measure(self, limit: Guarantee, people: Words, charge: Charge | None) -> Spending:
         """The budget of some people (sorted tags) if a release about them is made."""
         # A release asks twice, before the lock and under it: the second time nothing has changed, usually.
-        asked = (len(self._chain.reading.entries), id(people), limit, charge)
-        if self._measured is None or self._measured[0] != asked:
+        asked, last = (len(self._chain.reading.entries), limit, charge), self._measured
+        # The very same array, which is kept: another one may get its place in memory.
+        if last is None or last[0] != asked or last[1] is not people:
             spending = measure(self.history, limit, self.people_of, people, charge)
-            self._measured = (asked, spending)
-        return self._measured[1]
+            self._measured = last = (asked, people, spending)
+        return last[2]
 
     def standing(self, limit: Guarantee) -> Spending:
         """The budget of whoever has spent most."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from targetdp.release._weights_file import SHOWN, SINGLED_OUT, in_words, singled_out
+from targetdp.release._certificate._weights_words import SHOWN, SINGLED_OUT, in_words, singled_out
 
 THREE = ("calls", "texts", "topups")
 

@@ -278,7 +278,7 @@ def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:
     everything = {
         "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
         "charge": terms.charge.record(), "scales": prepared.known_scales, "library": __version__,
-        "people": hashlib.sha256(people.tobytes()).hexdigest(),
+        "people": hashlib.sha256(people.data).hexdigest(),
     }  # fmt: skip
     return hashlib.sha256(canonical(everything).encode()).hexdigest()
 
@@ -315,8 +315,10 @@ def _of_rows(prepared: Prepared, engine: Engine, inspection: Inspection) -> Iter
             "one row per person; merge or drop the others",
         )
     ends = zip(prepared.features, inspection.lowest.tolist(), inspection.highest.tolist(), strict=True)
-    constant = [name for name, low, high in ends if low == high]
-    if constant and not inspection.tally.counts:
+    # A column that is no number is read as 0 everywhere.
+    wrong = {column for _, column in inspection.tally.counts}
+    constant = [name for name, low, high in ends if low == high and name not in wrong]
+    if constant:
         yield Problem(
             f"constant columns: {', '.join(constant[:8])}{' …' if len(constant) > 8 else ''}",
             "leave them out; the same value in every row tells nothing and costs the others noise",

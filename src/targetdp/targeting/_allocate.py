@@ -152,7 +152,7 @@ def allocate(
 
 
 def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
-    """Scores and sample name people alike, are of the same columns and, if the scores say so, of each other."""
+    """Both name people alike, are of the same columns and, if the scores say so, belong together."""
     if scores.pseudonyms != sample.pseudonyms or (scores.pseudonyms and scores.desk.id != sample.desk.id):
         both = (_naming(one) for one in (scores, sample))
         raise ValueError(

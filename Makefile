@@ -42,7 +42,7 @@ test: $(VENV)/.ready lint types  ## lint, type-check and run every test
 	$(RUN) -m pytest -q -n auto
 
 # What the inner loop can do without: the browser, Spark, kills, whole sweeps and the slowest simulations.
-SLOW := report/browser release/test_spark.py end_to_end faults fuzz paper examples docs/test_site.py \
+SLOW := report/browser release/engine/test_spark.py end_to_end faults fuzz paper examples docs/test_site.py \
   docs/test_choosing_B.py test_wheel.py tradeoff/test_killed_sweeps.py tradeoff/test_workers.py \
   accounting/test_composition.py targeting/test_expectation.py targeting/test_allocate.py \
   privacy/test_audit_grid.py cli/test_learn_command.py report/test_figures.py
@@ -52,7 +52,7 @@ test-quick: $(VENV)/.ready  ## most tests in a minute or two, for the inner loop
 
 FAULTS := tests/faults tests/end_to_end/test_killed.py tests/end_to_end/test_full_disk.py \
   tests/end_to_end/test_races.py tests/tradeoff/test_killed_sweeps.py tests/release/ledger/test_ledger.py \
-  tests/release/test_spark.py::test_a_worker_that_is_killed
+  tests/release/engine/test_spark.py::test_a_worker_that_is_killed
 
 faults: $(VENV)/.ready  ## killed, full, damaged, crowded: every fault, in ten minutes (writes docs/reliability.md)
 	PYTHONPATH=tests TARGETDP_FAULTS=whole $(RUN) -m pytest -q -n auto -p support.faults_tally $(FAULTS)

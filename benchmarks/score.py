@@ -1,12 +1,13 @@
 """Scoring against a plain read of the features and a plain write of id and score, both with fsync, in turns.
 
-Wall time, as for the release job: everything that `targetdp score` does is inside, checks and certificate
-included. With a sample to leave out, the sample's own verification is inside, too.
+Wall time, as for the release job: everything that `targetdp privatize` does with a request for scores is
+inside, the look, the charge and the certificate included. With a sample to leave out, finding its people is
+inside, too; the desk then knows one release already.
 """
 
 import os
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.crowd import FEATURE, ID, write_crowd
-from benchmarks.release import in_mebibytes, peak_memory, release, scratch
+from benchmarks.release import in_mebibytes, new_desk, peak_memory, release, scratch, timed
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, Times
-from targetdp.release import weights_text
 
 PLAIN, SCORED, LEFT_OUT = "plain read and write", "score", "score, sample left out"
 FEATURES, SAMPLE = 10, 5_000
 MOST_MEMORY = 700.0
+SCORES: dict[str, Any] = {
+    "release": "scores",
+    "weights": {
+        FEATURE.format(j): weight
+        for j, weight in enumerate(np.random.default_rng(7).normal(size=FEATURES).tolist())
+    },
+}
+"""What is asked for."""
 
 
 def measure(effort: Effort, say: Say) -> Section:
@@ -35,13 +43,11 @@ def measure(effort: Effort, say: Say) -> Section:
         for shape, (count, rounds) in rows.items():
             say(f"{shape}: writing the table")
             source = write_crowd(folder / "crowd.parquet", count, FEATURES)
-            weights = _weights(folder / "weights.toml")
-            sample = _sample(source, folder)
-            times[shape] = _in_turns(source, weights, sample, folder, rounds, say)
+            times[shape] = _in_turns(source, _sample(source), folder, rounds, say)
             if memory and effort.quick:  # once is enough
                 continue
             say(f"{shape}: memory")
-            memory[shape] = peak_memory(source, FEATURES, folder, weights=str(weights), no_sample=True)
+            memory[shape] = peak_memory(source, FEATURES, folder, **SCORES)
     first, second = rows
     table = new_table(
         "Scoring against a plain read of the features and a plain write of the scores (wall time, fsync)",
@@ -67,28 +73,27 @@ def measure(effort: Effort, say: Say) -> Section:
     return Section([table], bars, figures)
 
 
-def _in_turns(source: Path, weights: Path, sample: Path, folder: Path, rounds: int, say: Say) -> Times:
-    """All sides one after the other, round after round; each starts with a disk that has nothing to do."""
-    given: dict[str, Any] = {"weights": weights}
-    sides: dict[str, Callable[[Path], object]] = {
-        "in batches": lambda out: _plain(source, out, whole=False),
-        "in one piece": lambda out: _plain(source, out, whole=True),
-        SCORED: lambda out: release(source, out, FEATURES, **given, no_sample=True),
-        LEFT_OUT: lambda out: release(source, out, FEATURES, **given, sample=sample),
+def _in_turns(source: Path, sample: Path, folder: Path, rounds: int, say: Say) -> Times:
+    """All sides one after the other, round after round."""
+
+    def scored() -> Callable[[Path], object]:
+        desk = new_desk(source, FEATURES)
+        return lambda out: release(source, out, desk, **SCORES)
+
+    def without_the_sample() -> Callable[[Path], object]:
+        desk = new_desk(source, FEATURES)
+        first = release(sample, folder / "private_sample.parquet", desk).certificate.release
+        return lambda out: release(source, out, desk, **SCORES, learned_from=first, leave_out=[first])
+
+    plain = {
+        "in batches": partial(_plain, source, whole=False),
+        "in one piece": partial(_plain, source, whole=True),
     }
-    found: dict[str, list[float]] = {name: [] for name in sides}
-    release(source, folder / "warm.parquet", FEATURES, **given, no_sample=True)
-    for number in range(1, rounds + 1):
-        for name, side in sides.items():
-            say(f"{name}, round {number} of {rounds}")
-            for old in folder.glob("*out.parquet*"):
-                old.unlink()
-            os.sync()
-            start = time.perf_counter()
-            side(folder / "out.parquet")
-            found[name].append(time.perf_counter() - start)
-    plain = [min(pair) for pair in zip(found["in batches"], found["in one piece"], strict=True)]
-    return Times({PLAIN: plain, SCORED: found[SCORED], LEFT_OUT: found[LEFT_OUT]})
+    sides = {name: lambda side=side: side for name, side in plain.items()}
+    scored()(folder / "warm.parquet")
+    found = timed(sides | {SCORED: scored, LEFT_OUT: without_the_sample}, folder, rounds, say)
+    best = [min(pair) for pair in zip(*(found[name] for name in plain), strict=True)]
+    return Times({PLAIN: best, SCORED: found[SCORED], LEFT_OUT: found[LEFT_OUT]})
 
 
 def _plain(source: Path, out: Path, *, whole: bool) -> None:
@@ -111,16 +116,9 @@ def _table(batch: pa.RecordBatch) -> pa.Table:
     return pa.Table.from_batches([batch])
 
 
-def _weights(path: Path) -> Path:
-    drawn = np.random.default_rng(7).normal(size=(1, FEATURES))
-    path.write_text(weights_text([FEATURE.format(j) for j in range(FEATURES)], drawn), encoding="utf-8")
-    return path
-
-
-def _sample(source: Path, folder: Path) -> Path:
-    """The first people of the crowd, who are in no order, privatized as a labelled sample would be."""
-    raw, out = folder / "sample_raw.parquet", folder / "sample.parquet"
+def _sample(source: Path) -> Path:
+    """The first people of the crowd, who are in no order."""
+    raw = source.with_name("sample.parquet")
     with pq.ParquetFile(source) as file:
         pq.write_table(pa.Table.from_batches([next(file.iter_batches(batch_size=SAMPLE))]), raw)
-    release(raw, out, FEATURES, scales=str(source.with_suffix(".toml")))
-    return out
+    return raw

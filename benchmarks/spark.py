@@ -5,12 +5,13 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.crowd import FEATURE, ID, write_crowd
-from benchmarks.release import release, scratch
+from benchmarks.crowd import ID, write_crowd
+from benchmarks.release import new_desk, release, scratch
 from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, Times
 
 LOCAL, SPARK = "local engine", "Spark, local[2]"
+FEATURES = 10
 BAR = "release, Spark local[2] / local engine"
 
 
@@ -26,7 +27,7 @@ def measure(effort: Effort, say: Say) -> Section:
 
         session = (
             SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-            .config("spark.log.level", "FATAL").getOrCreate()
+            .config("spark.io.encryption.enabled", "true").config("spark.log.level", "FATAL").getOrCreate()
         )  # fmt: skip
     except (ImportError, RuntimeError) as error:
         table = new_table(title, "Spark did not run")
@@ -34,7 +35,7 @@ def measure(effort: Effort, say: Say) -> Section:
         return Section([table], [Bar(BAR, None, 3, "at most")], {"not measured": str(error)})
     with scratch() as folder:
         say(f"{shape}: writing the table")
-        source = write_crowd(folder / "crowd.parquet", n, 10)
+        source = write_crowd(folder / "crowd.parquet", n, FEATURES)
         times = _in_turns(source, folder, effort.rounds, say)
     session.stop()
     table = new_table(
@@ -48,13 +49,13 @@ def measure(effort: Effort, say: Say) -> Section:
 
 
 def _in_turns(source: Path, folder: Path, rounds: int, say: Say) -> Times:
-    features = [FEATURE.format(j) for j in range(10)]
     found: dict[str, list[float]] = {LOCAL: [], SPARK: []}
     for number in range(rounds + 1):  # the first time warms both up
         for name, engine in ((LOCAL, "local"), (SPARK, "spark")):
             say(f"{name} by {ID}, round {number} of {rounds}")
+            desk = new_desk(source, FEATURES)
             start = time.perf_counter()
-            release(source, folder / "out.parquet", len(features), engine=engine)
+            release(source, folder / "out.parquet", desk, engine=engine)
             if number:
                 found[name].append(time.perf_counter() - start)
     return Times(found)

@@ -28,8 +28,8 @@ LIBRARIES, PRIVATIZE = (
 UNTIL_IT_READS = """
 import os, sys
 import targetdp.table._source as source
-source.open_source = lambda *_: os._exit(0)
-sys.argv = "targetdp privatize a.csv b.csv --id i --features x --B 1 --epsilon 1 --scales s.toml".split()
+source.open_source = lambda *_, **__: os._exit(0)
+sys.argv = "targetdp privatize a.csv b.csv --B 1 --epsilon 1".split()
 from targetdp.cli import main
 main()
 """
@@ -55,7 +55,7 @@ def measure(effort: Effort, say: Say) -> Section:
     table = new_table(
         "Starting the command line", "command", "seconds", "more than Python", "shortest wall time, more",
         caption=f"Processor time of a whole process, best of {len(processor[PYTHON])}. Tab: what bash is "
-        "offered for targetdp privatize … --mechanism.",
+        "offered for targetdp learn … --mechanism.",
     )  # fmt: skip
     for name in sides:
         more, longer = best[name] - best[PYTHON], shortest[name] - shortest[PYTHON]
@@ -77,7 +77,7 @@ def measure(effort: Effort, say: Say) -> Section:
 
 def _sides() -> Mapping[str, Callable[[], None]]:
     targetdp = str(Path(sys.executable).with_name("targetdp"))
-    words = "targetdp privatize people.parquet private.parquet --mechanism "
+    words = "targetdp learn sample.parquet labels.csv --mechanism "
     asked = {"_TARGETDP_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "5"}
     return {
         PYTHON: partial(_run, sys.executable, "-c", "pass"),

@@ -7,30 +7,35 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.release import FEATURES, cli, read_back, table_of, write_csv, write_parquet, write_scales
-from targetdp import data_scales, normalize
+from support.release import (
+    FEATURES,
+    make_desk,
+    new_policy,
+    read_back,
+    table_of,
+    write_csv,
+    write_parquet,
+)
+from support.release import release as release_at
+from targetdp import normalize
 from targetdp._core import Floats, Silent
-from targetdp.attacks import JoinedTables, join_tables
-from targetdp.attacks._on_release import AS_THEY_ARE
+from targetdp.attacks import JoinedTables, join_tables, run_attacks
+from targetdp.attacks._on_release import AS_THEY_ARE, IN_CLEAR, LEFT_OUT_ASIDE
 from targetdp.normalization import read_scales
 
 ROWS = 60
-ASKED = ("--id", "name", "--features", ",".join(FEATURES), "--B", "0.25", "--epsilon", "4")
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write_parquet(tmp_path / "original.parquet")
-    write_scales(tmp_path / "scales.toml")
+    make_desk(tmp_path)
     return tmp_path
 
 
-def release(folder: Path, *more: Any, scales: str = "scales.toml", output: str = "private.parquet") -> Path:
-    path = folder / output
-    given = scales if scales in {"data", "private"} else folder / scales
-    ran = cli("privatize", folder / "original.parquet", path, *ASKED, "--scales", given, "--quiet", *more)
-    assert ran.code == 0, ran.err
-    return path
+def release(folder: Path, output: str = "private.parquet", **given: Any) -> Path:
+    release_at(folder, output, table="original.parquet", **given)
+    return folder / output
 
 
 def joined(folder: Path, released: Path, **more: Any) -> JoinedTables:
@@ -44,7 +49,7 @@ def rows_by_id(table: pa.Table) -> dict[str, Floats]:
 
 @pytest.mark.parametrize("output", ["private.parquet", "private.csv", "parts"])
 def test_each_person_meets_her_own_row_in_the_units_of_the_release(folder: Path, output: str) -> None:
-    released = release(folder, output=output)
+    released = release(folder, output)
     tables = joined(folder, released)
     raw, private = rows_by_id(table_of()), read_back(released)
     ids = private["name"].to_pylist()
@@ -57,56 +62,107 @@ def test_each_person_meets_her_own_row_in_the_units_of_the_release(folder: Path,
     assert tables.notes == ()
 
 
-def test_the_datas_own_scales_are_computed_again(folder: Path) -> None:
-    tables = joined(folder, release(folder, scales="data"))
-    raw = np.array([rows_by_id(table_of())[f"{i:06d}"] for i in range(ROWS)])
-    assert np.allclose(tables.original, normalize(raw, data_scales(raw)).X, atol=1e-12)
-
-
-def test_confidential_scales_must_be_given(folder: Path) -> None:
-    write_scales(folder / "secret.toml", source="confidential")
-    released = release(folder, scales="secret.toml")
-    with pytest.raises(ValueError, match=r"scales are confidential.*give the scales file"):
-        joined(folder, released)
-    again = joined(folder, released, scales=folder / "secret.toml")
-    assert np.linalg.norm(again.original, axis=1).max() <= 1
+def test_scales_that_were_paid_for_are_the_certificates(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "original.parquet")
+    make_desk(tmp_path, scales="private", share=0.5)
+    for output, source in (("first.parquet", "private"), ("second.parquet", "earlier")):
+        tables = joined(tmp_path, release(tmp_path, output, epsilon=20))
+        assert tables.certificate is not None
+        assert tables.certificate.scales.source == source
+        assert (tables.scales_spent is not None) == (source == "private")
+        values = [tables.certificate.scales.values[name] for name in FEATURES]
+        raw = rows_by_id(table_of())[read_back(tmp_path / output)["name"][0].as_py()]
+        row = np.array([(x - one.center) / one.scale for x, one in zip(raw, values, strict=True)])
+        assert tables.original[0] == pytest.approx(row / max(1.0, float(np.linalg.norm(row))))
 
 
 def test_other_scales_or_another_original_are_found_out(folder: Path) -> None:
-    write_scales(folder / "secret.toml", source="confidential")
-    released = release(folder, scales="secret.toml")
-    text = (folder / "secret.toml").read_text(encoding="utf-8")
-    (folder / "wrong.toml").write_text(text.replace("scale = 8.0", "scale = 80.0"), encoding="utf-8")
-    with pytest.raises(ValueError, match="not by the noise of the certificate"):
-        joined(folder, released, scales=folder / "wrong.toml")
-    public = release(folder, output="public.parquet")
-    with pytest.raises(ValueError, match="are not those of the certificate"):
-        joined(folder, public, scales=folder / "wrong.toml")
-    assert joined(folder, public, scales=folder / "scales.toml").law is not None
+    released = release(folder)
+    with pytest.raises(ValueError, match="certificate has its scales; leave --scales out"):
+        joined(folder, released, scales=folder / "scales.toml")
     write_parquet(
         folder / "original.parquet", table_of(ROWS, seed=77).set_column(0, "name", table_of()["name"])
     )
     with pytest.raises(ValueError, match="not by the noise of the certificate"):
-        joined(folder, public)
+        joined(folder, released)
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "spherical-laplace", "projection", "projection-exact"])
 def test_a_true_release_is_never_taken_for_a_wrong_one(folder: Path, mechanism: str) -> None:
     for number in range(5):
-        released = release(folder, "--mechanism", mechanism, output=f"{number}.parquet")
+        released = release(folder, f"{number}.parquet", mechanism=mechanism)
         assert joined(folder, released).law is not None
 
 
-def test_pseudonyms_need_their_key(folder: Path) -> None:
-    released = release(folder, "--pseudonymize", folder / "key")
-    with pytest.raises(ValueError, match="the release has pseudonyms: give the key"):
+# Whose row is whose: pseudonyms, and other spellings of an id
+
+
+def test_pseudonyms_need_the_desk_that_made_them(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    plain = joined(folder, release(folder, "plain.parquet"))
+    desk = new_policy(folder / "desk", pseudonyms=True)
+    released = release(folder)
+    with pytest.raises(ValueError, match=r"pseudonyms of desk people .*no desk is given or found.*--desk"):
         joined(folder, released)
-    with pytest.raises(ValueError, match="does not exist"):
-        joined(folder, released, pseudonym_key_file=folder / "nokey")
-    assert not (folder / "nokey").exists()
-    tables = joined(folder, released, pseudonym_key_file=folder / "key")
-    plain = joined(folder, release(folder, output="plain.parquet"))
+    elsewhere = make_desk(tmp_path_factory.mktemp("elsewhere"), pseudonyms=True)
+    with pytest.raises(ValueError, match=r"pseudonyms of desk people .*is another desk: name the folder"):
+        joined(folder, released, desk=elsewhere)
+    tables = joined(folder, released, desk=desk)
+    assert tables.ids_are == "pseudonyms"
     assert sorted(map(tuple, tables.original)) == sorted(map(tuple, plain.original))
+    # A release with ids needs no desk, and another one does no harm.
+    assert joined(folder, folder / "plain.parquet", desk=elsewhere).ids_are == "in clear"
+    assert joined(folder, folder / "plain.parquet", desk=desk).ids_are == "in clear"
+
+
+PHONES = {"country_code": "228", "digits": 8}
+
+
+def by_phone(folder: Path, spelled: str, file: str, rows: slice = slice(0, ROWS)) -> Path:
+    """The people of a folder under phone numbers, spelled like this."""
+    people = table_of(ROWS)
+    ids = pa.array([spelled.format(f"9{int(name):07d}") for name in people["name"].to_pylist()])
+    return write_parquet(folder / file, people.set_column(0, "name", ids).slice(rows.start, rows.stop))
+
+
+@pytest.mark.parametrize("pseudonyms", [True, False])
+def test_ids_are_brought_into_the_desks_spelling(tmp_path: Path, pseudonyms: bool) -> None:
+    desk = make_desk(tmp_path, spelling=PHONES, pseudonyms=pseudonyms)
+    by_phone(tmp_path, "+228 {}", "original.parquet")
+    released = release(tmp_path)
+    local = by_phone(tmp_path, "{}", "local.parquet")
+    by_phone(tmp_path, "00228{}", "original.parquet")
+    one, two = (
+        join_tables(path, released, "name", progress=Silent(), desk=desk)
+        for path in (tmp_path / "original.parquet", local)
+    )
+    assert np.array_equal(one.original, two.original)
+    assert one.law is not None
+    if not pseudonyms:
+        with pytest.raises(
+            ValueError, match=r"60 people who are not in original .* ids written the same way"
+        ):
+            join_tables(local, released, "name", progress=Silent())
+    # The holdout is spelled, too: nobody of the release hides in it behind a country code.
+    with pytest.raises(ValueError, match="has 60 people who are in the release"):
+        joined(tmp_path, released, desk=desk, holdout=local)
+    twice = pa.concat_tables([read_back(local), read_back(tmp_path / "original.parquet").slice(0, 1)])
+    with pytest.raises(
+        ValueError, match=r"original .* has 1 rows whose id occurs before, in the spelling of"
+    ):
+        join_tables(
+            write_parquet(tmp_path / "twice.parquet", twice), released, "name", progress=Silent(), desk=desk
+        )
+
+
+def test_people_of_the_holdout_are_found_in_further_releases_by_any_spelling(tmp_path: Path) -> None:
+    desk = make_desk(tmp_path, spelling=PHONES)
+    by_phone(tmp_path, "+228 {}", "original.parquet")
+    released = release(tmp_path)
+    others = by_phone(tmp_path, "{}", "others.parquet", slice(40, 20))
+    tables = joined(tmp_path, released, desk=desk, holdout=others, further=True)
+    assert tables.holdout_places.tolist() == list(range(40, 60))
 
 
 def test_without_a_certificate_units_are_taken_as_they_are(folder: Path) -> None:
@@ -163,7 +219,6 @@ def test_refused_with_the_reason(folder: Path) -> None:
     refused("holdout is given twice", write_parquet(folder / "a.parquet", whole.slice(0, 9)),
             rest_is_holdout=True, holdout=original)  # fmt: skip
     refused("has 60 people who are in the release", original, holdout=original)
-    refused("the release has no pseudonyms", original, pseudonym_key_file=folder / "scales.toml")
     refused("features names 'nope'", original, features=["nope"])
     refused("each column once", original, features=["calls", "calls"])
     refused("not the id", original, features=["name", "calls"])
@@ -174,8 +229,6 @@ def test_refused_with_the_reason(folder: Path) -> None:
     with pytest.raises(ValueError, match="not the id"):
         join_tables(original, private, "calls", progress=Silent())
     refused("signer", private, public_key="0" * 64)
-    cider = release(folder, "--for", "cider", output="cider.csv")
-    refused("made for cider", cider)
 
 
 def test_a_certificate_must_hold(folder: Path) -> None:
@@ -188,7 +241,40 @@ def test_a_certificate_must_hold(folder: Path) -> None:
 def test_gaps_are_filled_with_the_certificates_constants(folder: Path) -> None:
     gappy = table_of().set_column(1, "calls", [[None, *table_of()["calls"].to_pylist()[1:]]])
     write_parquet(folder / "original.parquet", gappy)
-    tables = joined(folder, release(folder, "--impute", "calls=10"))
+    new_policy(folder / "desk", gaps={"calls": 10.0})
+    tables = joined(folder, release(folder))
     first = gappy["name"][0].as_py()
     place = sorted(gappy["name"].to_pylist()).index(first)
     assert tables.original[place, 0] == 0.0  # the constant is the column's center
+
+
+def test_columns_that_are_passed_on_are_named(folder: Path) -> None:
+    """Under what a derived score says without them."""
+    new_policy(
+        folder / "desk", ("calls", "texts"), public={"topups": "a public list"}, reason="a public list"
+    )
+    tables = joined(folder, release(folder))
+    assert tables.notes == (IN_CLEAR.format(columns="topups"),)
+    (found,) = run_attacks(tables, ["distinguishing"])
+    assert found.given == ("without the columns that are passed on as they are (topups)",)
+
+
+def test_scales_that_another_release_has_paid_for_are_named(tmp_path: Path) -> None:
+    """What they tell of a person is in that release's loss, unless she is not in it."""
+    write_parquet(tmp_path / "original.parquet")
+    write_parquet(tmp_path / "few.parquet", table_of().slice(0, 30))
+    make_desk(tmp_path, scales="private", share=0.5)
+    sample = release_at(tmp_path, "sample.parquet", table="few.parquet", epsilon=20).certificate.release
+    first = joined(tmp_path, tmp_path / "sample.parquet", rest_is_holdout=True)
+    again = joined(tmp_path, release(tmp_path))
+    others = joined(tmp_path, release(tmp_path, "others.parquet", leave_out=(sample,)), rest_is_holdout=True)
+
+    def given(tables: JoinedTables, *further: JoinedTables) -> tuple[str, ...]:
+        (found,) = run_attacks(tables, ["distinguishing"], further=further)
+        return found.given
+
+    assert given(first) == ()
+    assert given(again) == (f"without what the column scales tell, which release {sample[:12]} has paid for",)
+    assert given(again, first) == given(first, again) == ()
+    assert given(others) == ()
+    assert others.notes == (LEFT_OUT_ASIDE.format(releases=sample[:12]),)

@@ -7,10 +7,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.release import FEATURES, read_back, table_of, write_parquet
-from support.scores import EVERYBODY, SAMPLED, TWO, release_sample, release_scores, two_tables, write_weights
+from support.scores import (
+    EVERYBODY,
+    SAMPLED,
+    TWO,
+    WEIGHTS,
+    release_sample,
+    release_scores,
+    two_tables,
+)
 from targetdp._core import Floats, Silent
 from targetdp.attacks import join_tables, run_attacks, score_inference
-from targetdp.attacks._on_release import SAMPLE_ASIDE
+from targetdp.attacks._on_release import LEFT_OUT_ASIDE
 from targetdp.mechanisms import LinearLaw
 from targetdp.normalization import normalize, read_scales
 
@@ -32,8 +40,9 @@ def scaled(folder: Path, ids: list[str]) -> Floats:
 
 @pytest.mark.parametrize("scores", [("score",), ("one", "two")])
 def test_each_person_meets_her_own_score(folder: Path, scores: tuple[str, ...]) -> None:
-    write_weights(folder / "weights.toml", TWO if len(scores) == 2 else (1.0, 2.0, -1.0), scores=scores)
-    certificate = release_scores(folder, no_sample=True).certificate
+    certificate = release_scores(
+        folder, weights=TWO if len(scores) == 2 else WEIGHTS, scores=scores
+    ).certificate
     tables = join_tables(folder / "all.parquet", folder / "scores.parquet", "name", progress=Silent())
     private = read_back(folder / "scores.parquet")
     rows = scaled(folder, private["name"].to_pylist())
@@ -48,18 +57,18 @@ def test_each_person_meets_her_own_score(folder: Path, scores: tuple[str, ...]) 
     assert np.array_equal(tables.released, np.column_stack([private[name].to_numpy() for name in scores]))
     assert tables.law is not None
     assert tables.law.dimensions == len(scores)
-    assert tables.law.record() == certificate.mechanism.law["noise"]  # type: ignore[index]
+    assert tables.law.record() == certificate.mechanism.law["noise"]
     assert tables.holdout is None
 
 
 def test_people_of_the_sample_may_be_the_holdout(folder: Path) -> None:
-    release_sample(folder)
-    release_scores(folder, sample=folder / "sample.parquet")
+    sample = release_sample(folder)
+    release_scores(folder, sample=sample)
     original, released = folder / "all.parquet", folder / "scores.parquet"
     with pytest.raises(ValueError, match=f"has {SAMPLED} people who are not in release"):
         join_tables(original, released, "name", progress=Silent())
     tables = join_tables(original, released, "name", progress=Silent(), rest_is_holdout=True)
-    assert tables.notes == (SAMPLE_ASIDE,)
+    assert tables.notes == (LEFT_OUT_ASIDE.format(releases=sample.certificate.release[:12]),)
     assert tables.holdout is not None
     assert tables.rows_before_scoring is not None
     assert tables.rows_before_scoring.holdout is not None
@@ -85,8 +94,7 @@ def test_people_of_the_sample_may_be_the_holdout(folder: Path) -> None:
 
 
 def test_another_original_is_found_out(folder: Path) -> None:
-    write_weights(folder / "weights.toml")
-    release_scores(folder, no_sample=True)
+    release_scores(folder)
     ids = table_of(EVERYBODY)["name"]
     write_parquet(folder / "all.parquet", table_of(EVERYBODY, seed=7).set_column(0, "name", ids))
     with pytest.raises(ValueError, match=r"per released column .* not by the noise of the certificate"):
@@ -94,8 +102,8 @@ def test_another_original_is_found_out(folder: Path) -> None:
 
 
 def test_scores_and_rows_have_nothing_to_be_linked_by(folder: Path) -> None:
-    release_sample(folder)
-    release_scores(folder, sample=folder / "sample.parquet", score_sample=True)
+    sample = release_sample(folder)
+    release_scores(folder, sample=sample, leave_out=None)
     one, two = (
         join_tables(folder / "all.parquet", folder / name, "name", progress=Silent(), rest_is_holdout=True)
         for name in ("scores.parquet", "sample.parquet")

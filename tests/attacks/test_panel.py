@@ -10,7 +10,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.release import cli, table_of, write_parquet, write_scales
+from support.release import (
+    cli,
+    make_desk,
+    new_policy,
+    normalized,
+    release,
+    table_of,
+    values_of,
+    write_parquet,
+)
+from targetdp import data_scales
 from targetdp._core import Silent
 from targetdp.attacks import (
     AS_RELEASED,
@@ -26,39 +36,46 @@ from targetdp.attacks import (
 from targetdp.attacks._declaration import IF_STRIPPED, WITHOUT_KEY
 from targetdp.attacks._match._together import AS_IT_IS
 from targetdp.attacks._panel import VARIANCE
+from targetdp.mechanisms import Mondrian
 from targetdp.populations import invented_populations
+from targetdp.release import Desk
 
 STRANGERS = {"singling_out", "attribute_inference", "linkage", "linkability", "membership"}
 TOGO = invented_populations()["togo"].features
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example table of the documentation, released with ids, and twice with pseudonyms of one key."""
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("elsewhere")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Path:
+    """The example table of the documentation, released with ids, and under pseudonyms: twice at one desk."""
     place = tmp_path_factory.mktemp("panel")
     assert cli("example", "togo", "--out", place / "people.parquet", "--rows", "2500", "--quiet").code == 0
-    everyone = pq.read_table(place / "people.parquet")
-    write_parquet(place / "released.parquet", everyone.slice(0, 2000))
-    for output, more in (
-        ("private.parquet", ()),
-        ("hashed.parquet", ("--pseudonymize", place / "a.key")),
-        ("again.parquet", ("--pseudonymize", place / "a.key")),
-        ("other.parquet", ("--pseudonymize", place / "b.key")),
-    ):
-        ran = cli(
-            "privatize", place / "released.parquet", place / output, "--id", "id", "--features",
-            ",".join(TOGO), "--B", "0.25", "--epsilon", "4", "--scales", "data", "--quiet", *more,
-        )  # fmt: skip
-        assert ran.code == 0, ran.err
+    released = pq.read_table(place / "people.parquet").slice(0, 2000)
+    scales = data_scales(values_of(released, TOGO))
+    each = zip(TOGO, scales.center.tolist(), scales.scale.tolist(), strict=True)
+    lines = "".join(f"{name} = {{ center = {c!r}, scale = {s!r} }}\n" for name, c, s in each)
+    for one in (place, elsewhere):
+        (one / "scales.toml").write_text(f'source = "public"\n[features]\n{lines}', encoding="utf-8")
+        write_parquet(one / "in.parquet", released)
+    here = make_desk(place, TOGO, id="id")
+    release(place, "private.parquet")
+    new_policy(here, TOGO, id="id", pseudonyms=True)
+    release(place, "hashed.parquet")
+    release(place, "again.parquet")
+    release(place, "other.parquet", desk=make_desk(elsewhere, TOGO, id="id", pseudonyms=True))
     return place
 
 
 @pytest.fixture(scope="module")
 def joined(folder: Path) -> Callable[..., JoinedTables]:
-    def join(name: str, key: str | None = None) -> JoinedTables:
+    def join(name: str, of: Path = folder) -> JoinedTables:
         return join_tables(
             folder / "people.parquet", folder / name, "id", progress=Silent(), rest_is_holdout=True,
-            pseudonym_key_file=None if key is None else folder / key,
+            desk=Desk.open(of / "desk"),
         )  # fmt: skip
 
     return join
@@ -128,7 +145,7 @@ def test_shares_of_variance_are_not_compared_with_shares_of_people(
 
 
 def test_pseudonyms_hide_from_those_without_the_key_only(joined: Callable[..., JoinedTables]) -> None:
-    tables = joined("hashed.parquet", "a.key")
+    tables = joined("hashed.parquet")
     assert tables.ids_are == "pseudonyms"
     found = by_name(run_attacks(tables, ["linkage_by_id", "linkage", "insider_inference"], seed=1))
     by_id = found["linkage_by_id"]
@@ -139,9 +156,11 @@ def test_pseudonyms_hide_from_those_without_the_key_only(joined: Callable[..., J
     assert found["insider_inference"].situation == AS_RELEASED
 
 
-def test_releases_with_one_pseudonym_key_are_linked_by_id(joined: Callable[..., JoinedTables]) -> None:
-    tables = joined("hashed.parquet", "a.key")
-    same, other = joined("again.parquet", "a.key"), joined("other.parquet", "b.key")
+def test_releases_of_one_desk_are_linked_by_their_pseudonyms(
+    joined: Callable[..., JoinedTables], elsewhere: Path
+) -> None:
+    tables = joined("hashed.parquet")
+    same, other = joined("again.parquet"), joined("other.parquet", elsewhere)
     asked = ["linkage_by_id", "linkability", "singling_out"]
     found = by_name(run_attacks(tables, asked, further=[same], seed=1))
     assert "Release 2 has the same pseudonyms: joining on them, without any key" in (
@@ -194,19 +213,17 @@ def test_without_a_certificate_released_values_are_taken_as_they_are(unit: float
     assert score(run_attacks(exact, ["insider_inference"], seed=1)[0]) == 0.0
 
 
-def test_k_anonymous_rows_are_attacked_by_the_insider(tmp_path: Path) -> None:
-    write_parquet(tmp_path / "people.parquet", table_of(300))
-    ran = cli(
-        "privatize", tmp_path / "people.parquet", tmp_path / "alike.parquet", "--id", "name", "--features",
-        "calls,texts,topups", "--mechanism", "mondrian", "--group-size", "3", "--scales",
-        write_scales(tmp_path / "scales.toml"), "--quiet",
-    )  # fmt: skip
-    assert ran.code == 0, ran.err
-    tables = join_tables(tmp_path / "people.parquet", tmp_path / "alike.parquet", "name", progress=Silent())
-    (found,) = run_attacks(tables, ["insider_inference"], seed=1)
-    assert score(found) < 0.95
-    assert found.protection is not None
-    assert AS_IT_IS in found.protection.detail["notes"]
+def test_k_anonymous_rows_are_attacked_by_the_insider() -> None:
+    """There is no certificate and no noise: nothing is derived, and values are taken as they are."""
+    rows = normalized(table_of(300))
+    alike = Mondrian(3).privatize(rows, np.random.default_rng(0))
+    tables = JoinedTables(("calls", "texts", "topups"), rows, alike)
+    found = by_name(run_attacks(tables, ["insider_inference", "distinguishing", "reconstruction"], seed=1))
+    insider = found["insider_inference"]
+    assert score(insider) < 0.95
+    assert insider.protection is not None
+    assert AS_IT_IS in insider.protection.detail["notes"]
+    assert found["distinguishing"].protection is found["reconstruction"].protection is None
 
 
 def test_the_best_guess_is_told_at_both_distances(in_clear: tuple[JoinedTables, dict[str, Finding]]) -> None:
@@ -226,8 +243,8 @@ def test_the_documented_headline_is_what_the_tour_prints(tmp_path: Path) -> None
     named = ("--id", "id", "--features", ",".join(TOGO))
     scales, private = tmp_path / "scales.toml", tmp_path / "private.parquet"
     cli("scales", tmp_path / "census.parquet", *named, "--source", "public", "--out", scales)
-    asked = (*named, "--B", "0.25", "--epsilon", "4", "--scales", scales, "--quiet")
-    assert cli("privatize", tmp_path / "people.parquet", private, *asked).code == 0
+    make_desk(tmp_path, TOGO, id="id")
+    release(tmp_path, private.name, table="people.parquet")
     people = ("attack", tmp_path / "people.parquet", private, "--id", "id")
     found = cli(*people, "--holdout", tmp_path / "others.parquet", "--seed", "1", "--json", "--quiet").json
     lines = quoted[1].strip().splitlines()

@@ -242,3 +242,13 @@ def test_details_that_all_simulations_share_are_kept() -> None:
     found = worst_of_means([one, two])
     assert (found.detail["people"], found.detail["notes"]) == (7, ("x",))
     assert "other" not in found.detail
+
+
+def test_a_notebook_shows_the_worst_setting_and_no_more_protection_than_there_is() -> None:
+    shown = worst(
+        {"b": Setting(0.7, (0.3, 0.9)), "a <b>": Setting(0.5999, (0.4, 0.6))}, "upper"
+    )._repr_html_()
+    assert "<b>0.599</b>" in shown
+    assert "a &lt;b&gt;" in shown
+    assert shown.index("a &lt;b&gt;</td>") < shown.index("<td>b</td>")
+    assert "at most" in shown

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.release import FEATURES, cli, table_of, write_parquet, write_scales
-from support.scores import write_weights
+from support.release import place_with, release
+from support.scores import release_scores
 from targetdp import GaussianNoise, SphericalLaplace
 from targetdp._core import Floats, Silent
 from targetdp.attacks import (
@@ -238,21 +238,12 @@ def test_bad_input_is_refused() -> None:
 
 
 def test_rows_and_scores_of_the_same_people_count_together(tmp_path: Path) -> None:
-    write_parquet(tmp_path / "people.parquet", table_of(900))
-    scales = write_scales(tmp_path / "scales.toml")
-    asked = (
-        "--id", "name", "--features", ",".join(FEATURES), "--B", "0.25", "--epsilon", "4", "--scales", scales,
-        "--quiet",
-    )  # fmt: skip
-    rows, scores = tmp_path / "rows.parquet", tmp_path / "scores.parquet"
-    weights = write_weights(tmp_path / "weights.toml")
-    for ran in (
-        cli("privatize", tmp_path / "people.parquet", rows, *asked),
-        cli("score", tmp_path / "people.parquet", weights, scores, *asked, "--no-sample", "--yes"),
-    ):
-        assert ran.code == 0, ran.err
+    place_with(tmp_path, rows=900)
+    release(tmp_path, "rows.parquet")
+    release_scores(tmp_path, table="in.parquet")
     one, two = (
-        join_tables(tmp_path / "people.parquet", path, "name", progress=Silent()) for path in (rows, scores)
+        join_tables(tmp_path / "in.parquet", tmp_path / name, "name", progress=Silent())
+        for name in ("rows.parquet", "scores.parquet")
     )
     for first, second in ((one, two), (two, one)):
         alone = {f.attack: score(f) for f in run_attacks(first, JOINTLY, seed=1)}

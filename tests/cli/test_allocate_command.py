@@ -8,8 +8,16 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from support.learn import EVERYBODY, SAMPLED, release_sample, write_program
-from support.release import NAMED, Ran, cli, nothing_changes, words
+from support.learn import (
+    EVERYBODY,
+    SAMPLED,
+    population,
+    release_sample,
+    write_ids,
+    write_population,
+    write_program,
+)
+from support.release import Ran, cli, nothing_changes, read_back, words, write_csv
 
 OPTIONS = ("--program", "program.toml", "--out", "decisions.csv")
 
@@ -18,15 +26,18 @@ OPTIONS = ("--program", "program.toml", "--out", "decisions.csv")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     release_sample(tmp_path)
     monkeypatch.chdir(tmp_path)
-    learned = cli("learn", "sample.parquet", "labels.csv", "--program", "program.toml", "--out", "w.toml")
+    ask_for_scores()
+    return tmp_path
+
+
+def ask_for_scores(*more: Any) -> None:
+    learned = cli(
+        "learn", "sample.parquet", "labels.csv", "--program", "program.toml", "--out", "request.toml", *more
+    )
     assert learned.code == 0, learned.err
     assert "run targetdp allocate" in words(learned.err)
-    scored = cli(
-        "score", "all.parquet", "w.toml", "scores.parquet", *NAMED, "--B", "0.25", "--epsilon", "4",
-        "--scales", "scales.toml", "--sample", "sample.parquet", "--yes", "--key", "key.pem",
-    )  # fmt: skip
+    scored = cli("privatize", "all.parquet", "scores.parquet", "--request", "request.toml", "--yes")
     assert scored.code == 0, scored.err
-    return tmp_path
 
 
 def allocate(*arguments: Any) -> Ran:
@@ -79,6 +90,7 @@ def test_the_same_again_only_if_it_is_meant(folder: Path) -> None:
         ((*OPTIONS, "--certificate", "sample.parquet.certificate.json"), "does not hold for scores"),
         ((*OPTIONS, "--sample-certificate", "scores.parquet.certificate.json"), "does not hold for sample"),
         ((*OPTIONS, "--id", "person"), "id names 'person'"),
+        ((*OPTIONS, "--ids", "labels.csv"), "the sample has no pseudonyms; leave --ids out"),
     ],
 )
 def test_what_is_refused_writes_nothing(folder: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -93,3 +105,50 @@ def test_tables_in_the_wrong_place(folder: Path) -> None:
         ran = cli("allocate", "sample.parquet", "scores.parquet", "labels.csv", *OPTIONS)
     assert ran.code == 2
     assert "holds no scores" in words(ran.err)
+
+
+def test_the_whole_walk_under_pseudonyms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids go to the holder, pseudonyms come back; and at the end the other way round."""
+    write_population(tmp_path, pseudonyms=True)
+    release_sample(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    write_csv(tmp_path / "asked.csv", population().slice(0, SAMPLED).select(["name"]))
+    assert cli("ids", "asked.csv", "ids.csv").code == 0
+    ask_for_scores("--ids", "ids.csv")
+    with nothing_changes(tmp_path):
+        ran = allocate()
+    assert ran.code == 2
+    assert "(targetdp ids), and give the list (--ids)" in words(ran.err)
+    ran = allocate(*OPTIONS, "--ids", "ids.csv")
+    assert ran.code == 0, ran.err
+    assert "the data holder translates the list of those who get aid back (targetdp ids --back)" in words(
+        ran.err
+    )
+    decisions = read_back(tmp_path / "decisions.csv")
+    chosen = decisions.filter([one == "aid" for one in decisions["decision"].to_pylist()])
+    assert not set(chosen["name"].to_pylist()) & set(population()["name"].to_pylist())
+    write_csv(tmp_path / "chosen.csv", chosen.select(["name"]))
+    back = cli("ids", "chosen.csv", "pay.csv", "--back", "all.parquet")
+    assert back.code == 0, back.err
+    paid = read_back(tmp_path / "pay.csv")["id"].to_pylist()
+    assert len(set(paid)) == round(0.3 * EVERYBODY)
+    known = dict(zip(population()["name"].to_pylist(), population()["consumption"].to_pylist(), strict=True))
+    line = sorted(known.values())[round(0.3 * EVERYBODY) - 1]
+    assert sum(known[name] <= line for name in paid) > 0.6 * len(paid)  # a lottery: 0.3
+
+
+def test_nobody_is_told_of_pseudonyms_where_there_are_none(folder: Path) -> None:
+    assert "targetdp ids" not in allocate().err
+
+
+def test_pseudonyms_of_the_wrong_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_population(tmp_path, pseudonyms=True)
+    release_sample(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    write_ids(tmp_path, population().slice(0, SAMPLED))
+    ask_for_scores("--ids", "ids.csv")
+    write_ids(tmp_path, population().slice(SAMPLED, 300), "others.csv")
+    with nothing_changes(tmp_path):
+        ran = allocate(*OPTIONS, "--ids", "others.csv")
+    assert ran.code == 2
+    assert "the list must be of the desk that released the sample" in words(ran.err)

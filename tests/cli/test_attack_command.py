@@ -8,8 +8,21 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.release import FEATURES, Ran, cli, command, table_of, words, write_parquet, write_scales
-from support.scores import write_weights
+from support.release import (
+    FEATURES,
+    Ran,
+    cli,
+    command,
+    make_desk,
+    new_policy,
+    release,
+    table_of,
+    words,
+    write_csv,
+    write_parquet,
+    write_scales,
+)
+from support.scores import release_scores
 from targetdp.attacks import panel_names, registered
 
 ROWS = 600
@@ -21,13 +34,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     everyone = table_of(ROWS + 200, seed=3)
     write_parquet(place / "everyone.parquet", everyone)
     write_parquet(place / "original.parquet", everyone.slice(0, ROWS))
-    write_scales(place / "scales.toml")
+    make_desk(place)
     for output in ("private.parquet", "second.parquet"):
-        ran = cli(
-            "privatize", place / "original.parquet", place / output, "--id", "name", "--features",
-            ",".join(FEATURES), "--B", "0.25", "--epsilon", "4", "--scales", place / "scales.toml",
-        )  # fmt: skip
-        assert ran.code == 0, ran.err
+        release(place, output, table="original.parquet")
     return place
 
 
@@ -124,18 +133,28 @@ def test_further_releases_count_together(folder: Path) -> None:
     assert len(three.json["further_releases"]) == 2
 
 
-def test_releases_with_and_without_pseudonyms_are_attacked_together(folder: Path, tmp_path: Path) -> None:
-    hashed, key = tmp_path / "hashed.parquet", tmp_path / "pseudonyms.key"
-    ran = cli(
-        "privatize", folder / "original.parquet", hashed, "--id", "name", "--features", ",".join(FEATURES),
-        "--B", "0.25", "--epsilon", "4", "--scales", folder / "scales.toml", "--pseudonymize", key, "--quiet",
-    )  # fmt: skip
-    assert ran.code == 0, ran.err
-    first, second = folder / "private.parquet", hashed
+@pytest.fixture
+def place(folder: Path, tmp_path: Path) -> Path:
+    """A desk of its own for what a test changes, with the same people."""
+    for name in ("everyone.parquet", "original.parquet"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    make_desk(tmp_path)
+    return tmp_path
+
+
+def test_releases_with_and_without_pseudonyms_are_attacked_together(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The desk has the key: it is named, or found above the folder that the command runs in."""
+    release(place, "private.parquet", table="original.parquet")
+    new_policy(place / "desk", pseudonyms=True)
+    release(place, "hashed.parquet", table="original.parquet")
+    first, second = place / "private.parquet", place / "hashed.parquet"
+    asked = ("--attacks", "reconstruction,linkage_by_id,linkage", "--json")
     for one, other, ids in ((first, second, "in clear"), (second, first, "pseudonyms")):
         found = cli(
-            "attack", folder / "original.parquet", one, "--id", "name", "--pseudonym-key", key, "--second",
-            other, "--attacks", "reconstruction,linkage_by_id,linkage", "--json",
+            "attack", place / "original.parquet", one, "--id", "name", "--desk", place / "desk", "--second",
+            other, *asked,
         )  # fmt: skip
         assert found.code == 0, found.err
         together, by_id, by_values = found.json["findings"]
@@ -145,28 +164,40 @@ def test_releases_with_and_without_pseudonyms_are_attacked_together(folder: Path
         assert "Release 2 has no id in common" in by_id["meaning"]
         stranger = "if ids were stripped" if ids == "in clear" else "without the pseudonyms' key"
         assert by_values["situation"] == stranger
+    alone = ("attack", place / "original.parquet", second, "--id", "name", *asked)
+    refused = cli(*alone)
+    assert refused.code == 2
+    assert "pseudonyms of desk people" in words(refused.err)
+    assert "(--desk)" in words(refused.err)
+    assert cli(*alone, "--desk", place / "nothing").code == 2
+    (place / "below").mkdir()
+    monkeypatch.chdir(place / "below")
+    assert cli(*alone).json["ids"] == "pseudonyms"
 
 
-def test_scales_of_further_releases_are_named(folder: Path, tmp_path: Path) -> None:
-    write_scales(tmp_path / "secret.toml", source="confidential")
-    hidden = tmp_path / "hidden.parquet"
-    ran = cli(
-        "privatize", folder / "original.parquet", hidden, "--id", "name", "--features", ",".join(FEATURES),
-        "--B", "0.25", "--epsilon", "4", "--scales", tmp_path / "secret.toml", "--quiet",
-    )  # fmt: skip
-    assert ran.code == 0, ran.err
+def test_scales_of_tables_without_a_certificate_are_named(folder: Path, tmp_path: Path) -> None:
+    """Original rows, in units of their own: with scales they are brought into those of the release."""
+    hidden = write_csv(tmp_path / "hidden.csv", table_of(ROWS + 200, seed=3).slice(0, ROWS))
+    scales = write_scales(tmp_path / "scales.toml")
     asked = (
         "attack", folder / "original.parquet", folder / "private.parquet", "--id", "name", "--attacks",
         "reconstruction", "--second", hidden, "--json",
     )  # fmt: skip
-    alone = cli(*asked, "--second-scales", tmp_path / "secret.toml")
+    alone = cli(*asked, "--second-scales", scales)
     assert alone.code == 0, alone.err
+    assert alone.json["notes"] == []
+    assert [
+        note for note in cli(*asked).json["notes"] if note.startswith("Release 2: There is no certificate")
+    ]
     named = (*asked, "--second", folder / "second.parquet", "--second-scales")
-    assert cli(*named, f"{hidden}={tmp_path / 'secret.toml'}").code == 0
-    for wrong in (tmp_path / "secret.toml", f"nobody.parquet={tmp_path / 'secret.toml'}", f"{hidden}="):
+    assert cli(*named, f"{hidden}={scales}").code == 0
+    for wrong in (scales, f"nobody.parquet={scales}", f"{hidden}="):
         refused = cli(*named, wrong)
         assert refused.code == 2
         assert "does not name one of the other releases" in words(refused.err)
+    refused = cli(*named, f"{folder / 'second.parquet'}={scales}")
+    assert refused.code == 2
+    assert "certificate has its scales; leave --scales out" in words(refused.err)
 
 
 def test_two_releases_are_linked(folder: Path) -> None:
@@ -202,59 +233,48 @@ def test_no_noise_no_protection_and_no_certificate(folder: Path) -> None:
     assert ran.json["notes"]
 
 
-def test_a_derived_score_says_what_it_depends_on(folder: Path, tmp_path: Path) -> None:
-    ran = cli(
-        "privatize", folder / "original.parquet", tmp_path / "kept.parquet", "--id", "name", "--features",
-        "calls,texts", "--keep", "topups", "--B", "2", "--epsilon", "1", "--scales", "data", "--quiet",
-    )  # fmt: skip
-    assert ran.code == 0, ran.err
-    shown = cli(
-        "attack", folder / "original.parquet", tmp_path / "kept.parquet", "--id", "name", "--attacks",
-        "distinguishing",
-    )  # fmt: skip
+@pytest.fixture
+def kept(place: Path) -> Path:
+    """A release that passes a public column on, of an ε that is no round number."""
+    public = {"topups": "it is on a public list"}
+    new_policy(place / "desk", ("calls", "texts"), public=public, reason="a public list")
+    release(place, "kept.parquet", table="original.parquet", B=2.0, epsilon=1.0000049)
+    return place / "kept.parquet"
+
+
+def test_a_derived_score_says_what_it_depends_on(folder: Path, kept: Path) -> None:
+    asked = ("attack", folder / "original.parquet", kept, "--id", "name", "--attacks")
+    shown = cli(*asked, "distinguishing")
     assert "≥*" in shown.out
     assert "the release's condition:" in shown.err
-    found = cli(
-        "attack", folder / "original.parquet", tmp_path / "kept.parquet", "--id", "name", "--attacks",
-        "distinguishing,distinguishing", "--json",
-    ).json["findings"]  # fmt: skip
+    found = cli(*asked, "distinguishing,distinguishing", "--json").json["findings"]
     assert len(found) == 1
-    assert len(found[0]["holds_only"]) == 2
-    assert found[0]["meaning"].startswith("Only given the column scales")
-    assert "topups" in found[0]["meaning"]
+    assert len(found[0]["holds_only"]) == 1
+    assert found[0]["meaning"].startswith("Only without the columns that are passed on as they are (topups)")
 
 
-def test_the_best_guess_says_what_it_depends_on(folder: Path, tmp_path: Path) -> None:
-    """With an ε that is no round number: it is printed as it is."""
-    released = tmp_path / "kept.parquet"
-    ran = cli(
-        "privatize", folder / "original.parquet", released, "--id", "name", "--features", "calls,texts",
-        "--keep", "topups", "--B", "2", "--epsilon", "1.0000049", "--scales", "data", "--quiet",
-    )  # fmt: skip
-    assert ran.code == 0, ran.err
-    asked = ("attack", folder / "original.parquet", released, "--id", "name", "--attacks", "distinguishing")
+def test_the_best_guess_says_what_it_depends_on(folder: Path, kept: Path) -> None:
+    """ε is printed as it is."""
+    asked = ("attack", folder / "original.parquet", kept, "--id", "name", "--attacks", "distinguishing")
     shown = cli(*asked)
     said = words(shown.out)
-    assert "Promised: ε = 1.0000049 at B = 2. Only given the column scales, which tell of people too" in said
+    assert "Promised: ε = 1.0000049 at B = 2. Only without the columns that are passed on" in said
     assert "as they are (topups): the best guess of any attacker" in said
     assert "linkage by them, is not measured" in words(shown.err)
     found = cli(*asked, "--json").json
     assert found["best_guess"]["holds_only"] == found["findings"][0]["holds_only"] != []
     assert any("(topups)" in note for note in found["notes"])
     first = (asked[0], asked[1], folder / "private.parquet", *asked[3:])
-    second = cli(*first, "--second", released, "--json").json
-    assert len(second["best_guess"]["holds_only"]) == 2
+    second = cli(*first, "--second", kept, "--json").json
+    assert len(second["best_guess"]["holds_only"]) == 1
     assert [note for note in second["notes"] if note.startswith("Release 2: No attack here uses")]
 
 
 def test_a_further_release_with_fewer_people_makes_no_holdout(folder: Path, tmp_path: Path) -> None:
     """People who are missing there are in the release under attack: no outsiders."""
     write_parquet(tmp_path / "half.parquet", table_of(ROWS + 200, seed=3).slice(0, ROWS // 2))
-    ran = cli(
-        "privatize", tmp_path / "half.parquet", tmp_path / "few.parquet", "--id", "name", "--features",
-        ",".join(FEATURES), "--B", "0.25", "--epsilon", "4", "--scales", folder / "scales.toml", "--quiet",
-    )  # fmt: skip
-    assert ran.code == 0, ran.err
+    make_desk(tmp_path)
+    release(tmp_path, "few.parquet", table="half.parquet")
     asked = (
         "attack", folder / "original.parquet", folder / "private.parquet", "--id", "name", "--seed", "1",
         "--attacks", "insider_inference", "--json",
@@ -279,20 +299,6 @@ def test_an_attack_that_refuses_stops_nobody_else(folder: Path, tmp_path: Path) 
     assert single["protection"] is not None
 
 
-def test_mondrian_is_attacked_too(folder: Path) -> None:
-    ran = cli(
-        "privatize", folder / "original.parquet", folder / "alike.parquet", "--id", "name", "--features",
-        ",".join(FEATURES), "--mechanism", "mondrian", "--group-size", "3", "--scales",
-        folder / "scales.toml", "--quiet",
-    )  # fmt: skip
-    assert ran.code == 0, ran.err
-    found = cli("attack", folder / "original.parquet", folder / "alike.parquet", "--id", "name", "--json")
-    assert found.code == 0, found.err
-    scores = {one["attack"]: one["protection"] for one in found.json["findings"]}
-    assert scores["distinguishing"]["score"] == 0
-    assert scores["reconstruction"] is None
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -310,7 +316,7 @@ def test_mondrian_is_attacked_too(folder: Path) -> None:
             for given, file in (
                 ([], "private.parquet.certificate.json"),
                 (["--certificate", "{folder}/scales.toml"], "scales.toml"),
-                (["--pseudonym-key", "{folder}/scales.toml"], "scales.toml"),
+                (["--holdout", "{folder}/scales.toml"], "scales.toml"),
                 (["--second", "{folder}/second.parquet"], "second.parquet.certificate.json"),
                 (
                     ["--second", "{folder}/second.parquet", "--second-scales", "{folder}/scales.toml"],
@@ -350,15 +356,10 @@ def test_a_single_column_and_few_people(folder: Path, tmp_path: Path) -> None:
     assert found["singling_out"]["protection"]["detail"]["people"] == 30
 
 
-def test_scores_are_attacked_too(folder: Path, tmp_path: Path) -> None:
+def test_scores_are_attacked_too(folder: Path, place: Path) -> None:
     """By exact scores; what a score tells of the columns behind it is guessed by an informed adversary."""
-    released = tmp_path / "scores.parquet"
-    ran = cli(
-        "score", folder / "original.parquet", write_weights(tmp_path / "weights.toml"), released, "--id",
-        "name", "--features", ",".join(FEATURES), "--B", "0.25", "--epsilon", "4", "--scales",
-        folder / "scales.toml", "--no-sample", "--yes", "--quiet",
-    )  # fmt: skip
-    assert ran.code == 0, ran.err
+    released = place / "scores.parquet"
+    release_scores(place, table="original.parquet")
     asked = ("attack", folder / "everyone.parquet", released, "--id", "name", "--rest-is-holdout")
     shown = cli(*asked, "--seed", "1")
     assert shown.code == 0, shown.err

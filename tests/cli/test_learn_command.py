@@ -1,40 +1,35 @@
-"""`targetdp learn`: from a private sample and labels to weights that `targetdp score` takes."""
+"""`targetdp learn`: from a private sample and labels to a request for scores."""
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from support.learn import EVERYBODY, SAMPLED, population, release_sample, write_program
-from support.release import (
-    CENTERS,
-    FEATURES,
-    NAMED,
-    SCALES,
-    Ran,
-    cli,
-    nothing_changes,
-    read_back,
-    settings,
-    words,
+from support.learn import (
+    EVERYBODY,
+    SAMPLED,
+    population,
+    release_sample,
+    write_ids,
+    write_population,
+    write_program,
 )
+from support.release import FEATURES, Ran, certificate_of, cli, nothing_changes, read_back, words
+from support.scores import release_scores
 from targetdp import Guarantee
-from targetdp.release import SigningKey, default_key_path, privatize_file
-from targetdp.release._weights_file import read_weights
+from targetdp.release import read_request
 from targetdp.targeting._expect import Difference
 from targetdp.targeting._learn import LearnedWeights
 from targetdp.theorem1 import accuracy_ceiling
 
-QUICK = ("--program", "program.toml", "--out", "weights.toml")
+QUICK = ("--program", "program.toml", "--out", "request.toml")
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    release_sample(tmp_path)
+    release_sample(tmp_path, tuned_on="public")
     monkeypatch.chdir(tmp_path)
-    SigningKey.open(default_key_path())
     return tmp_path
 
 
@@ -49,10 +44,8 @@ def test_the_story_of_learning(folder: Path) -> None:
     assert "poor left out" in ran.out
     assert "What more or less ε would buy" in ran.out
     assert "of 1,000 people" in words(ran.out)
-    scored = cli(
-        "score", "all.parquet", "weights.toml", "scores.parquet", *NAMED, "--B", "0.25", "--epsilon", "4",
-        "--scales", "scales.toml", "--sample", "sample.parquet", "--yes", "--key", "key.pem",
-    )  # fmt: skip
+    assert "hand it to the data holder, who runs targetdp privatize --request" in words(ran.err)
+    scored = cli("privatize", "all.parquet", "scores.parquet", "--request", "request.toml", "--yes")
     assert scored.code == 0, scored.err
     scores = read_back(folder / "scores.parquet")
     assert scores.num_rows == EVERYBODY - SAMPLED
@@ -61,31 +54,64 @@ def test_the_story_of_learning(folder: Path) -> None:
     assert np.corrcoef(scores["score"].to_numpy(), y)[0, 1] > 0.55
 
 
-def test_the_file_holds_weights_and_where_they_are_from(folder: Path) -> None:
+def test_the_request_has_weights_and_where_they_are_from(folder: Path) -> None:
     assert learn().code == 0
-    text = (folder / "weights.toml").read_text(encoding="utf-8")
-    assert text.startswith("# Weights for targetdp score")
-    assert "About the labels they tell something" in text
-    weights = read_weights(folder / "weights.toml")
-    assert weights.features == FEATURES
-    assert weights.scores == ("score",)
-    assert np.linalg.norm(weights.matrix) == pytest.approx(1, abs=1e-3)
-    assert weights.matrix[0] @ [0.6, 0.3, -0.4] > 0.7  # consumption rises with these
-    assert set(weights.learned) == {"release", "program", "asked"}
+    text = (folder / "request.toml").read_text(encoding="utf-8")
+    assert text.startswith("# A request for scores, written by targetdp learn.")
+    assert "About the labels they tell\n# something" in text
+    asked, sample = read_request(folder / "request.toml"), certificate_of(folder / "sample.parquet")
+    assert (asked.release, asked.scores, asked.program) == ("scores", ("score",), "aid")
+    assert (asked.B, asked.epsilon, asked.delta) == (sample.guarantee.B, sample.guarantee.epsilon, None)
+    assert (asked.learned_from, asked.leave_out) == (sample.release, (sample.release,))
+    assert asked.tuned_on == sample.tuned_on == "public"
+    assert tuple(asked.weights or ()) == FEATURES
+    assert np.linalg.norm(asked.matrix) == pytest.approx(1, abs=1e-3)
+    assert asked.matrix[0] @ [0.6, 0.3, -0.4] > 0.7  # consumption rises with these
     # Nothing but these: no mean, no quantile, no label, nor how many of them there are.
-    assert "Nothing else about labels is in it" in text
-    assert str(SAMPLED) not in text.replace(weights.learned["release"], "")
-    assert set(tomllib.loads(text)) == {"scores", "weights", "learned"}
-    assert all(len(f"{abs(w):.6g}".replace("0.", "").lstrip("0")) <= 4 for w in weights.matrix[0].tolist())
+    assert "Nothing else about labels\n# is in it" in text
+    assert str(SAMPLED) not in text.replace(sample.release, "")
+    assert all(len(f"{abs(w):.6g}".replace("0.", "").lstrip("0")) <= 4 for w in asked.matrix[0].tolist())
+
+
+def test_what_is_left_to_fill_in_stands_there_as_a_comment(folder: Path) -> None:
+    assert learn(*QUICK, "--B", "0.5", "--delta", "1e-7", "--mechanism", "gaussian").code == 0
+    asked = read_request(folder / "request.toml")
+    assert (asked.B, asked.delta, asked.mechanism) == (0.5, 1e-7, "gaussian")
+    assert asked.tuned_on is None  # of this B nothing is known
+    text = (folder / "request.toml").read_text(encoding="utf-8")
+    for field in ("asked_by", "why", "tuned_on"):
+        assert f"\n# {field} = " in text
+        text = text.replace(f"\n# {field} = ", f"\n{field} = ")
+    (folder / "request.toml").write_text(text, encoding="utf-8")
+    filled = read_request(folder / "request.toml")
+    assert (filled.asked_by, filled.why, filled.tuned_on) == ("a name", "a reason", "public")
+
+
+def test_labels_are_joined_by_the_data_holders_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_population(tmp_path, pseudonyms=True)
+    release_sample(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with nothing_changes(tmp_path):
+        ran = learn()
+    assert ran.code == 2
+    assert "has pseudonyms: ask the data holder" in words(ran.err)
+    assert "(targetdp ids), and give the list (--ids)" in words(ran.err)
+    write_ids(tmp_path, population().slice(0, SAMPLED))
+    with nothing_changes(tmp_path):
+        assert learn("--program", "program.toml", "--out", "ids.csv", "--force", "--ids", "ids.csv").code == 2
+    ran = learn(*QUICK, "--ids", "ids.csv")
+    assert ran.code == 0, ran.err
+    assert read_request(tmp_path / "request.toml").matrix[0] @ [0.6, 0.3, -0.4] > 0.7
 
 
 def test_lending_and_json(folder: Path) -> None:
     write_program(folder, "lending", population=20_000.0)
-    ran = learn(*QUICK, "--json", "--B", "1", "--epsilon", "2", "--delta", "0", "--confidence", "0.9")
+    ran = learn(*QUICK, "--json", "--B", "1", "--epsilon", "2", "--delta", "1e-6", "--confidence", "0.9")
     assert ran.code == 0, ran.err
     told = ran.json
-    assert told["scores"]["guarantee"]["B"] == 1
-    assert told["scores"]["guarantee"]["epsilon"] == 2
+    assert told["scores"]["guarantee"] == {"B": 1, "epsilon": 2, "delta": 1e-6}
+    assert told["request"] == read_request(folder / "request.toml").sha256
+    assert told["program"] == "lending"
     assert told["confidence"] == 0.9
     assert (told["unit"], told["population"], told["people"]) == ("$", 20_000, SAMPLED)
     assert set(told["expected"]) == {"accuracy", "wrong_approvals", "wrong_refusals", "profit"}
@@ -93,8 +119,8 @@ def test_lending_and_json(folder: Path) -> None:
     assert low < told["expected"]["profit"]["value"] < high
     assert [one["guarantee"]["epsilon"] for one in told["other_epsilons"]] == [0.5, 1, 2, 4, 8]
     assert told["target_scale"] == "as given"
-    again = learn(*QUICK, "--json", "--force", "--quiet", "--B", "1", "--epsilon", "2", "--delta", "0",
-                  "--confidence", "0.9")  # fmt: skip
+    again = learn(*QUICK, "--json", "--force", "--quiet", "--B", "1", "--epsilon", "2", "--delta",
+                  "1e-6", "--confidence", "0.9")  # fmt: skip
     assert again.json == told
     assert again.err == ""
 
@@ -132,31 +158,25 @@ def test_a_sample_that_shows_nothing_is_warned_about(folder: Path, monkeypatch: 
     assert "does not show that scores would tell anything" in words(ran.err)
 
 
-def test_what_scales_cost_is_no_noise(folder: Path) -> None:
-    """A sample of ε = 7, of which 6 went to its scales, has the noise of ε = 1; and so will scores."""
-    lines = (
-        f"{n} = {{ lower = {c - 4 * s}, upper = {c + 4 * s} }}"
-        for n, c, s in zip(FEATURES, CENTERS, SCALES, strict=True)
-    )
-    (folder / "bounds.toml").write_text("[features]\n" + "\n".join(lines) + "\n", encoding="utf-8")
-    paid = {
-        "scales": "private", "bounds": folder / "bounds.toml", "scales_epsilon": 6.0, "epsilon": 1.0,
-        "key": folder / "key.pem", "delta": 1e-5,
-    }  # fmt: skip
-    released = privatize_file(folder / "sampled.parquet", folder / "paid.parquet", settings(**paid))
-    assert released.certificate.guarantee is not None
-    assert released.certificate.guarantee.epsilon == pytest.approx(7.0)
-    ran = cli("learn", "paid.parquet", "labels.csv", *QUICK, "--json")
+def test_scales_that_the_sample_has_paid_for_cost_the_scores_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the sample's ε = 4 a half went to its scales; all of the scores' goes to their noise."""
+    write_population(tmp_path, scales="private", share=0.5)
+    sample = release_sample(tmp_path).certificate
+    assert sample.scales.spent is not None
+    assert sample.scales.spent.epsilon == pytest.approx(2.0)
+    monkeypatch.chdir(tmp_path)
+    ran = learn(*QUICK, "--json")
     assert ran.code == 0, ran.err
-    second = ran.json["scores"]["guarantee"]
-    assert second["epsilon"] == pytest.approx(1.0)
-    assert second["delta"] <= 1e-5
-    note = "of the sample's ε = 7, 6 was paid for column scales and 1 is noise"
-    assert note in words(ran.err)
-    assert any(note in one for one in ran.json["notes"])
-    own = cli("learn", "paid.parquet", "labels.csv", *QUICK, "--json", "--force", "--epsilon", "3")
-    assert own.json["scores"]["guarantee"]["epsilon"] == 3
-    assert "column scales" not in own.err
+    assert ran.json["scores"]["guarantee"]["epsilon"] == 4
+    assert ran.json["notes"] == []
+    scored = cli("privatize", "all.parquet", "scores.parquet", "--request", "request.toml", "--yes")
+    assert scored.code == 0, scored.err
+    scores = certificate_of(tmp_path / "scores.parquet")
+    assert (scores.scales.source, scores.scales.spent) == ("earlier", None)
+    assert scores.scales.values == sample.scales.values
+    assert scores.mechanism.deviation_per_column == pytest.approx(ran.json["scores"]["noise_sd"], rel=1e-3)
 
 
 def test_theorem_1_stands_beside(folder: Path) -> None:
@@ -187,11 +207,13 @@ def test_pictures_that_disagree_are_warned_about(folder: Path, monkeypatch: pyte
     [
         (("--program", "program.toml", "--out", "labels.csv"), "exists"),
         (("--program", "program.toml", "--out", "labels.csv", "--force"), "one of the inputs"),
-        (("--program", "program.toml", "--out", "nowhere/weights.toml"), "folder does not exist"),
-        (("--program", "missing.toml", "--out", "weights.toml"), "missing.toml"),
+        (("--program", "program.toml", "--out", "nowhere/request.toml"), "folder does not exist"),
+        (("--program", "missing.toml", "--out", "request.toml"), "missing.toml"),
         ((*QUICK, "--B", "3"), "B = 3.0 is outside"),
         ((*QUICK, "--epsilon", "-1"), "epsilon = -1.0 is outside"),
         ((*QUICK, "--delta", "1.5"), "delta = 1.5 is outside"),
+        ((*QUICK, "--delta", "0"), "delta = 0.0 is outside"),
+        ((*QUICK, "--ids", "labels.csv"), "the sample has no pseudonyms; leave --ids out"),
         ((*QUICK, "--confidence", "1"), "confidence = 1.0 is outside"),
         ((*QUICK, "--id", "person"), "id names 'person'"),
         ((*QUICK, "--certificate", "labels.csv"), "is not one"),
@@ -206,12 +228,7 @@ def test_what_is_refused_writes_nothing(folder: Path, arguments: tuple[str, ...]
 
 
 def test_scores_are_not_learned_from(folder: Path) -> None:
-    assert learn().code == 0
-    scored = cli(
-        "score", "sampled.parquet", "weights.toml", "scores.parquet", *NAMED, "--B", "0.25", "--epsilon", "4",
-        "--scales", "scales.toml", "--no-sample", "--yes",
-    )  # fmt: skip
-    assert scored.code == 0, scored.err
+    release_scores(folder, table="sampled.parquet")
     with nothing_changes(folder):
         ran = cli("learn", "scores.parquet", "labels.csv", *QUICK, "--force")
     assert ran.code == 2

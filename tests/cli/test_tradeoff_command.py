@@ -1,16 +1,14 @@
 """`targetdp tradeoff`, as a data holder and an official's analyst type it."""
 
-import json
 import tomllib
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from support.release import Ran, cli, words
-from support.tradeoff import files, finished_bytes
+from support.tradeoff import FEATURES, files, finished_bytes
 from targetdp.programs import MARK
-from targetdp.release import make_settings
+from targetdp.release import read_request
 
 EASY = ("--singling-out", "0.1")
 
@@ -71,45 +69,34 @@ def test_json_has_means_of_every_cell(ran: Ran, folder: Path) -> None:
     assert (record["simulations"], record["computed_now"]) == (21, 0)
 
 
-def test_a_recommendation_is_a_release_file(ran: Ran, folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "release.toml"
+def test_a_recommendation_is_a_request(ran: Ran, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "request.toml"
     done = cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out)
     assert done.code == 0, done.err
     assert "best" in done.out
     assert "Of the 4 cells" in words(done.out) or "among the 4 cells" in words(done.out)
-    text = out.read_text(encoding="utf-8")
-    assert text.strip() in done.out
-    settings = make_settings(tomllib.loads(text))
-    assert settings.tuned_on == "synthetic"
+    assert "say in it who asks and why, and send it to the data holder" in words(done.err)
+    assert out.read_text(encoding="utf-8").strip() in done.out
+    asked = read_request(out)
+    assert (asked.tuned_on, asked.program, asked.features) == ("synthetic", "program", FEATURES)
     assert "150 people (synthetic), δ = 0.00663" in words(done.out)
-    assert f"Its release promises B = {settings.B:g}, ε = {settings.epsilon:g}, δ = 0.00663." in words(
-        done.out
-    )
+    assert f"Its release promises (B = {asked.B:g}, ε = {asked.epsilon:g}, δ = 0.00663)." in words(done.out)
     refused = cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out)
     assert refused.code == 2
     assert "exists: choose another name" in words(refused.err)
     assert cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out, "--force").code == 0
 
 
-def test_the_release_file_is_what_privatize_takes(ran: Ran, folder: Path, tmp_path: Path) -> None:
-    out, released = tmp_path / "release.toml", tmp_path / "private.parquet"
-    assert cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out).code == 0
-    done = cli("privatize", folder / "people.parquet", released, "--release", out, "--quiet")
-    assert done.code == 0, done.err
-    assert pq.read_metadata(released).num_rows == 150
-    certificate = json.loads(Path(f"{released}.certificate.json").read_text(encoding="utf-8"))
-    assert "synthetic" in json.dumps(certificate)
-
-
 def test_if_nothing_satisfies_the_exit_code_is_1(ran: Ran, folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "release.toml"
+    out = tmp_path / "request.toml"
     done = cli(
         "tradeoff", "recommend", folder / "results", "--singling-out", "1", "--attribute-inference", "0.1",
         "--distinguishing", "0.999", "--max-exclusion-errors", "0", "--out", out,
     )  # fmt: skip
     assert done.code == 1
     assert "None of the 4 releases satisfies every constraint" in words(done.out)
-    assert "2 more cells are no releases (privatize cannot make it: k is not 10,000)" in words(done.out)
+    assert "2 more cells are no releases (no request can ask for it: k is not 10,000)" in words(done.out)
+    assert "2 more cells are no releases (k-anonymity has no guarantee" in words(done.out)
     assert "Distinguishing protection of at least 0.999 excludes 4" in words(done.out)
     assert not out.exists()
 
@@ -122,7 +109,7 @@ def test_any_metric_can_be_a_constraint(ran: Ran, folder: Path) -> None:
     assert done.code == 0, done.err
     assert done.json["constraints"] == ["accuracy of at least 0.4", "exclusion errors of at most 100,000"]
     assert done.json["recommended"] in done.json["satisfy"]
-    tomllib.loads(done.json["release"])
+    assert tomllib.loads(done.json["request"])["release"] == "rows"
 
 
 def test_a_large_delta_is_told_everywhere(tmp_path: Path) -> None:
@@ -145,7 +132,7 @@ def test_confidential_rows_leave_their_mark_everywhere(tmp_path: Path) -> None:
     assert MARK in words(done.out)
     assert MARK in words(done.err)
     chosen = cli("tradeoff", "recommend", out, *EASY)
-    assert words(chosen.out).count(MARK) == 2, "over the table, and in the release file"
+    assert words(chosen.out).count(MARK) == 2, "over the table, and in the request"
     assert 'tuned_on = "this-data"' in chosen.out
     assert MARK in words(chosen.err)
     for arguments in (("tradeoff", program, "--out", out, "--jobs", "1", "--quick", "--simulations", "1"),

@@ -3,13 +3,15 @@
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
 from support.docs import DOCS, Block, printed_by
-from support.release import cli, words
+from support.release import cli, read_back, words
 from targetdp import Guarantee, Staircase
 from targetdp._core import up
 from targetdp.theorem1 import accuracy_ceiling
@@ -20,6 +22,7 @@ TEXT = (DOCS / "scores.md").read_text(encoding="utf-8")
 def test_the_commands_run_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     said: dict[str, str] = {}
+    names: dict[str, Any] = {"__name__": "document"}
     for language, text in re.findall(
         r"^```(console|python|toml)\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE
     ):
@@ -27,7 +30,7 @@ def test_the_commands_run_one_after_another(tmp_path: Path, monkeypatch: pytest.
             (tmp_path / "program.toml").write_text(text, encoding="utf-8")
             continue
         if language == "python":
-            assert printed_by(Block(language, text, None), {"__name__": "document"}) == ""
+            assert printed_by(Block(language, text, None), names) == ""
             continue
         for line in text.splitlines():
             program, *arguments = shlex.split(line)
@@ -35,20 +38,25 @@ def test_the_commands_run_one_after_another(tmp_path: Path, monkeypatch: pytest.
             ran = cli(*arguments)
             assert ran.code == 0, (line, ran.err)
             said[arguments[0]] = words(ran.out + ran.err)
-    assert set(said) == {"example", "scales", "ledger", "privatize", "learn", "score", "verify", "allocate"}
+    assert set(said) == {
+        "example", "scales", "init", "privatize", "ids", "learn", "verify", "allocate",
+    }  # fmt: skip
     assert "What to expect of scores" in said["learn"]
-    assert "people of the sample are left out" in said["score"]
+    assert "750 people are left out" in said["privatize"]
     assert pq.read_metadata(tmp_path / "scores.parquet").num_rows == 750
     decisions = pacsv.read_csv(tmp_path / "decisions.csv")
-    assert decisions.column_names == ["id", "chance", "decision", "based_on"]
+    assert decisions.column_names == ["phone", "chance", "decision", "based_on"]
     assert decisions["decision"].to_pylist().count("aid") == round(0.29 * 1500)
-    # Nobody is in both releases, so a second score would be too much for the others.
-    again = cli(
-        "score", "features.parquet", "weights.toml", "again.parquet", "--release", "release.toml", "--sample",
-        "private_sample.parquet", "--ledger", "ledger.db", "--population", "subscribers", "--part", "others",
-    )  # fmt: skip
-    assert again.code == 2
-    assert "is refused" in again.err
+    # The list to pay by has ids again, and as many poor people as the decisions reach: a lottery has 0.29.
+    people = pq.read_table(tmp_path / "features.parquet")["phone"].to_pylist()
+    paid = read_back(tmp_path / "to_pay.csv")["id"].to_pylist()
+    assert len(set(paid)) == round(0.29 * 1500)
+    assert set(paid) <= set(people)
+    consumption = pq.read_table(tmp_path / "togo.parquet")["consumption"].to_pylist()
+    poor = {people[place] for place in np.argsort(consumption)[: round(0.29 * 1500)]}
+    assert len(poor & set(paid)) > 0.4 * len(paid)
+    # Nobody is in both releases, so nobody has spent more than one of them.
+    assert cli("status", "--json").json["spent"] == pytest.approx(4, abs=0.01)
 
 
 def test_numbers_that_are_derived() -> None:

@@ -9,7 +9,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,12 @@ from support.tradeoff import GRID, people, study, sweep
 from targetdp._core import down, percent_up
 from targetdp.cli import app
 from targetdp.guarantee import Guarantee
-from targetdp.normalization import confidential_scales, data_scales, declared_scales
+from targetdp.normalization import ColumnScales, confidential_scales, data_scales, declared_scales
 from targetdp.programs import MARK
-from targetdp.release import make_settings
+from targetdp.release import Request
 from targetdp.report import Content, content, page
 from targetdp.report._page._promise import EPSILONS, ceiling_curves
-from targetdp.report._page._render import LARGEST, OVERRIDES
+from targetdp.report._page._render import LARGEST, OVERRIDES, plain_conditions, stated_conditions
 from targetdp.report._page._words import points_up
 from targetdp.theorem1 import accuracy_ceiling
 from targetdp.tradeoff import (
@@ -36,7 +36,7 @@ from targetdp.tradeoff import (
     Grid,
     read_figures,
     recommend,
-    release_text,
+    request_text,
     run,
 )
 
@@ -148,7 +148,7 @@ def test_near_misses_stand_below_the_answer(made: Content) -> None:
     assert "0.795 for 0.8: 18,000 fewer missed" in said.split("Recommended setting")[1]
 
 
-def test_a_quick_look_is_flagged_at_the_top_and_in_the_release_file(made: Content) -> None:
+def test_a_quick_look_is_flagged_at_the_top_and_in_the_request(made: Content) -> None:
     """Three simulations of invented people."""
     assert made.data["first_look"] == list(made.run["first_look"])
     assert len(made.data["first_look"]) == 2
@@ -168,15 +168,53 @@ def test_only_releases_with_a_guarantee_can_be_chosen(made: Content) -> None:
     assert len([name for name in names if name.startswith("projection")]) == 1
 
 
-def test_a_downloaded_release_file_is_recommends_own(made: Content) -> None:
+def test_a_downloaded_request_is_recommends_own(made: Content) -> None:
     cells = {cell["name"]: Cell(**cell) for cell in made.run["cells"]}
     for cell in made.data["cells"]:
         if cell["choosable"]:
             text = cell["toml"]
-            assert text == release_text(made.run, cells[cell["name"]])
-            settings = make_settings(tomllib.loads(text))
-            promise = cell["promise"]
-            assert (settings.B, settings.epsilon) == (promise["B"], promise["epsilon"])
+            assert text == request_text(made.run, cells[cell["name"]])
+            asked = Request.model_validate(tomllib.loads(text))
+            assert asdict(asked.guarantee(1 / 151)) == cell["promise"]
+
+
+def test_the_page_says_to_whom_the_request_goes(made: Content) -> None:
+    choose = read(page(made)).said["choose"]
+    assert "Download request.toml" in choose
+    assert "send it to the data holder, who answers it with" in choose
+    assert "targetdp privatize TABLE OUTPUT --request request.toml" in choose
+
+
+@pytest.mark.parametrize(
+    ("scales", "units", "stated"),
+    [
+        (declared_scales([0.0] * 4, [1.0] * 4), "units that were declared public", "declared public"),
+        (data_scales(people()[0]), "units of the table's own spread", "estimated from the data under"),
+        (None, "units of the table's own spread", "estimated from the data under"),
+        (
+            confidential_scales([0.0] * 4, [1.0] * 4), "units that were learned from confidential data",
+            "estimated from the data under",
+        ),
+    ],
+)  # fmt: skip
+def test_conditions_are_those_of_a_release_and_not_of_the_sweep(
+    scales: ColumnScales | None, units: str, stated: str
+) -> None:
+    """A release has the data holder's scales, and no conditional guarantee."""
+    record = sweep(study=study("public", scales=scales)).record()
+    first, *_ = plain_conditions(record)
+    assert f"In this sweep each column was measured in {units}." in first
+    assert "In a release it is measured in the data holder's" in first
+    conditions = " ".join(stated_conditions(record))
+    assert stated in conditions
+    assert "only given these scales" not in conditions
+    assert "same column scales" not in conditions
+    assert "B was chosen on public data." in conditions
+
+
+def test_parts_are_those_of_the_sweep_only() -> None:
+    record = sweep(grid=replace(GRID, parts=5)).record()
+    assert "A release has the usual δ, or less, and more noise" in plain_conditions(record)[1]
 
 
 def test_ceilings_are_theorem_1s_at_what_is_promised(made: Content) -> None:
@@ -316,6 +354,13 @@ def test_a_page_of_confidential_rows_says_so_everywhere(hidden: Path) -> None:
     said = read(page(content(hidden))).said
     assert set(said) == {"answer", "tradeoff", "choose", "ceiling", "meaning", "who", "conditions"}
     assert all(MARK in text for text in said.values())
+
+
+def test_no_hash_of_confidential_rows_is_on_a_page(hidden: Path, folder: Path) -> None:
+    shown, public = content(hidden), content(folder)
+    assert shown.run["fingerprint"][:16] not in page(shown, override="somebody decided so")
+    assert all(shown.run["fingerprint"][:16] not in cell.get("toml", "") for cell in shown.data["cells"])
+    assert f"from sweep {public.run['fingerprint'][:16]}" in page(public)
 
 
 def command(*arguments: Any) -> Any:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from support.release import CENTERS, FEATURES, SCALES, settings, write_csv, write_parquet, write_scales
-from targetdp.release import privatize_file
-from targetdp.release._job import Released
+from support.release import CENTERS, FEATURES, SCALES, make_desk, release, write_csv, write_parquet
+from targetdp.release import Desk, Released, translate_ids
 
 EVERYBODY, SAMPLED = 900, 400
 LOANS = {"amount": "amount", "revenue": 0.3, "interest": 0.02}
@@ -30,23 +29,32 @@ def population(seed: int = 0) -> pa.Table:
     return pa.table(columns)
 
 
-def release_sample(folder: Path, name: str = "sample.parquet", **given: Any) -> Released:
-    """all.parquet, sampled.parquet (a part of it), its release, labels.csv of the sample, and a program."""
+def write_population(folder: Path, **policy: Any) -> Desk:
+    """all.parquet, sampled.parquet (a part of it), labels.csv of the sample, a program, and a desk."""
     everybody = population()
     write_parquet(folder / "all.parquet", everybody.select(["name", *FEATURES]))
     sampled = everybody.slice(0, SAMPLED)
     write_parquet(folder / "sampled.parquet", sampled.select(["name", *FEATURES]))
     write_csv(folder / "labels.csv", labels(sampled))
-    write_scales(folder / "scales.toml")
     write_program(folder)
-    own: dict[str, Any] = {
-        "scales": str(folder / "scales.toml"), "key": folder / "key.pem", "delta": 1e-5,
-    }  # fmt: skip
-    return privatize_file(folder / "sampled.parquet", folder / name, settings(**own | given))
+    return make_desk(folder, **policy)
+
+
+def release_sample(folder: Path, name: str = "sample.parquet", **given: Any) -> Released:
+    """The release of sampled.parquet; the first one makes everything else in the folder, too."""
+    if not (folder / "desk").exists():
+        write_population(folder)
+    return release(folder, name, table="sampled.parquet", **{"delta": 1e-5} | given)
 
 
 def labels(people: pa.Table) -> pa.Table:
     return people.select(["name", "consumption", "repaid", "amount"])
+
+
+def write_ids(folder: Path, people: pa.Table, name: str = "ids.csv") -> Path:
+    """The list of ids and pseudonyms that a data holder makes for some people (`targetdp ids`)."""
+    asked = write_csv(folder / f"of_{name}", people.select(["name"]))
+    return write_csv(folder / name, translate_ids(Desk.open(folder / "desk"), asked).table)
 
 
 def write_program(

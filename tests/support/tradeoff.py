@@ -48,8 +48,7 @@ def study(source: Source = "synthetic", *, lending: bool = False, seed: int = 0,
         else Aid(y, 0.3, population=15_000, groups={"region": groups})
     )
     rows = normalize(X, data_scales(X)).X
-    given = {"release": {"id": "id", "scales": "data"}} | more
-    return Study("small", source, FEATURES, rows, program, Folds(len(y)), **given)
+    return Study("small", source, FEATURES, rows, program, Folds(len(y)), **more)
 
 
 def sweep(**given: Any) -> Sweep:

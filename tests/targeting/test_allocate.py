@@ -8,12 +8,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.learn import EVERYBODY, SAMPLED, labels, population, release_sample, write_program
-from support.release import read_back, settings, write_csv
+from support.learn import (
+    EVERYBODY,
+    SAMPLED,
+    labels,
+    population,
+    release_sample,
+    write_ids,
+    write_population,
+    write_program,
+)
+from support.release import read_back, write_csv
+from support.scores import release_scores
 from targetdp import Staircase
 from targetdp.programs import read_decision_rule
 from targetdp.programs._measures import highest
-from targetdp.release import privatize_file, weights_text
+from targetdp.release import Released
 from targetdp.targeting import allocate, read_labelled, read_scores
 from targetdp.targeting._allocate import Decisions, PrivateScores
 from targetdp.targeting._labelled import LabelledSample
@@ -32,21 +42,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def score(
     folder: Path, weights: list[float] | None = None, name: str = "scores.parquet", **more: Any
-) -> None:
+) -> Released:
     """Everybody outside the sample, by these weights or by those that are learned."""
-    sample = read(folder)
+    listed = folder / "ids.csv"
+    sample = read(folder, ids=listed if listed.exists() else None)
     found, w = sample.certificate, weights or np.round(sample.learn(NOISE**2).w, 4).tolist()
-    text = weights_text(found.features, [w], learned={"release": found.release})
-    (folder / f"{name}.toml").write_text(text, encoding="utf-8")
-    own = {
-        "weights": folder / f"{name}.toml", "scales": str(folder / "scales.toml"), "key": folder / "key.pem",
-        "sample": folder / "sample.parquet", "accept_weights": True,
-    }  # fmt: skip
-    privatize_file(folder / "all.parquet", folder / name, settings(**own | more))
+    asked: dict[str, Any] = {"learned_from": found.release, "leave_out": (found.release,)}
+    return release_scores(folder, name, dict(zip(found.features, w, strict=True)), **asked | more)
 
 
-def read(folder: Path, program: str = "program.toml", labelled: str = "labels.csv") -> LabelledSample:
-    return read_labelled(folder / "sample.parquet", folder / labelled, read_decision_rule(folder / program))
+def read(
+    folder: Path, program: str = "program.toml", labelled: str = "labels.csv", **more: Any
+) -> LabelledSample:
+    rule = read_decision_rule(folder / program)
+    return read_labelled(folder / "sample.parquet", folder / labelled, rule, **more)
 
 
 def decided(folder: Path, program: str = "program.toml", name: str = "scores.parquet") -> Decisions:
@@ -123,7 +132,7 @@ def test_a_persons_own_label_does_not_count(folder: Path) -> None:
 
 
 def test_whoever_has_a_score_is_judged_by_it(folder: Path) -> None:
-    score(folder, None, "both.parquet", score_sample=True)
+    score(folder, None, "both.parquet", leave_out=())
     found = decided(folder, name="both.parquet")
     assert found.by_score.all()
     assert len(found.ids) == EVERYBODY
@@ -151,7 +160,7 @@ def test_columns_may_be_in_another_order(folder: Path) -> None:
 def test_what_does_not_fit(folder: Path, tmp_path: Path) -> None:
     release_sample(tmp_path)  # the same people, another release
     scores = read_scores(folder / "scores.parquet")
-    with pytest.raises(ValueError, match="made beside sample"):
+    with pytest.raises(ValueError, match=r"name release .* learned from or leave out, and the sample is"):
         allocate(scores, read(tmp_path), np.random.default_rng(0))
     with pytest.raises(ValueError, match="holds no scores"):
         read_scores(folder / "sample.parquet")
@@ -180,3 +189,69 @@ def test_ties_are_drawn_and_nobody_is_one_too_many() -> None:
     assert highest(chances, 0, np.random.default_rng(0)).sum() == 0
     with pytest.raises(ValueError, match="places"):
         highest(chances, 6, np.random.default_rng(0))
+
+
+# Which sample, in which scales, and by which names
+
+
+def with_certificate(folder: Path, **changed: Any) -> PrivateScores:
+    scores = read_scores(folder / "scores.parquet")
+    return replace(scores, certificate=scores.certificate.model_copy(update=changed))
+
+
+def test_the_scores_name_their_sample_where_they_can(folder: Path) -> None:
+    sample = read(folder)
+    release = sample.certificate.release
+    fits: list[dict[str, Any]] = [
+        {"learned_from": release[:8]}, {"left_out": (release,), "learned_from": None},
+        {"learned_from": "0" * 32}, {"learned_from": None, "left_out": ()},
+    ]  # fmt: skip
+    for named in fits:
+        found = allocate(with_certificate(folder, **named), sample, np.random.default_rng(0))
+        assert found.notes == ()
+    others: list[dict[str, Any]] = [
+        {"learned_from": "0" * 32, "left_out": ()}, {"learned_from": None, "left_out": ("1" * 32,)},
+    ]  # fmt: skip
+    for named in others:
+        with pytest.raises(ValueError, match="give that one"):
+            allocate(with_certificate(folder, **named), sample, np.random.default_rng(0))
+
+
+def test_other_scales_are_told_of(folder: Path) -> None:
+    scales = read_scores(folder / "scores.parquet").certificate.scales
+    values = {name: one.model_copy(update={"scale": 2 * one.scale}) for name, one in scales.values.items()}
+    other = with_certificate(folder, scales=scales.model_copy(update={"values": values}))
+    (note,) = allocate(other, read(folder), np.random.default_rng(0)).notes
+    assert "scaled in different ways" in note
+
+
+def test_private_scales_are_those_of_the_sample(tmp_path: Path) -> None:
+    write_population(tmp_path, scales="private", share=0.5)
+    first = release_sample(tmp_path).certificate
+    second = score(tmp_path).certificate
+    assert (first.scales.source, second.scales.source) == ("private", "earlier")
+    assert second.scales.values == first.scales.values
+    assert second.guarantee.epsilon == first.guarantee.epsilon
+    assert decided(tmp_path).notes == ()
+
+
+def test_decisions_by_pseudonyms(tmp_path: Path) -> None:
+    write_population(tmp_path, pseudonyms=True)
+    release_sample(tmp_path)
+    write_ids(tmp_path, population().slice(0, SAMPLED))
+    score(tmp_path)
+    sample, scores = read(tmp_path, ids=tmp_path / "ids.csv"), read_scores(tmp_path / "scores.parquet")
+    found = allocate(scores, sample, np.random.default_rng(0))
+    assert len(found.ids) == EVERYBODY  # nobody twice: people of both releases have the same pseudonyms
+    listed = read_back(write_ids(tmp_path, population(), "everybody.csv"))
+    names = dict(zip(listed["pseudonym"].to_pylist(), listed["id"].to_pylist(), strict=True))
+    y = truth(replace(found, ids=pa.array([names[one] for one in found.ids.to_pylist()])), "consumption")
+    poor = y <= np.sort(y)[round(0.3 * EVERYBODY) - 1]
+    assert np.mean(found.chosen == poor) > 0.75  # a lottery: 0.58
+    elsewhere = scores.certificate.desk.model_copy(update={"id": "0" * 32})
+    for changed, words in (
+        ({"desk": elsewhere}, "pseudonyms of desk people and pseudonyms of desk people"),
+        ({"pseudonyms": False}, "ids in clear and pseudonyms of desk people"),
+    ):
+        with pytest.raises(ValueError, match=f"name people in different ways .{words}"):
+            allocate(with_certificate(tmp_path, **changed), sample, np.random.default_rng(0))

@@ -7,8 +7,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.learn import SAMPLED, labels, population, release_sample, write_program
+from support.learn import (
+    SAMPLED,
+    labels,
+    population,
+    release_sample,
+    write_ids,
+    write_population,
+    write_program,
+)
 from support.release import FEATURES, read_back, values_of, write_csv, write_parquet
+from support.scores import release_scores
 from targetdp import Guarantee
 from targetdp.programs import Aid, Lending, read_decision_rule
 from targetdp.targeting import compare_epsilons, plan_scores, read_labelled
@@ -164,23 +173,90 @@ def test_a_certificate_of_another_file(folder: Path, tmp_path: Path) -> None:
         )  # fmt: skip
 
 
-def test_k_anonymity_has_no_noise_to_know(tmp_path: Path) -> None:
-    release_sample(tmp_path, mechanism="mondrian", group_size=4, B=None, epsilon=None, delta=None)
-    with pytest.raises(ValueError, match="made by mondrian, which has no noise of a known law"):
-        read(tmp_path)
+def test_scores_are_not_rows(folder: Path) -> None:
+    release_scores(folder, "scores.parquet", table="sampled.parquet")
+    with pytest.raises(ValueError, match=r"holds scores \(score\), not features"):
+        read_labelled(
+            folder / "scores.parquet", folder / "labels.csv", read_decision_rule(folder / "program.toml")
+        )
 
 
-def test_a_release_for_another_tool_has_other_units(tmp_path: Path) -> None:
-    release_sample(tmp_path, "sample.csv", **{"for": "cider"})
-    program = read_decision_rule(tmp_path / "program.toml")
-    with pytest.raises(ValueError, match="made for cider, which standardizes"):
-        read_labelled(tmp_path / "sample.csv", tmp_path / "labels.csv", program)
+# Pseudonyms, and the data holder's list
 
 
-def test_pseudonyms_are_named_as_a_reason(tmp_path: Path) -> None:
-    release_sample(tmp_path, pseudonymize=tmp_path / "pseudonym.key")
-    with pytest.raises(ValueError, match="The release has pseudonyms: labels need the same ones"):
-        read(tmp_path)
+@pytest.fixture(scope="module")
+def hashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sample under pseudonyms, and ids.csv of its people."""
+    place = tmp_path_factory.mktemp("hashed")
+    write_population(place, pseudonyms=True)
+    release_sample(place)
+    write_ids(place, sampled())
+    return place
+
+
+def test_labels_meet_pseudonyms_by_the_data_holders_list(hashed: Path) -> None:
+    """The same people, rows and labels as if the sample had ids."""
+    order = np.random.default_rng(1).permutation(SAMPLED)
+    found = read(hashed, sampled().take(order), ids=hashed / "ids.csv")
+    listed = read_back(hashed / "ids.csv")
+    known = dict(zip(listed["id"].to_pylist(), listed["pseudonym"].to_pylist(), strict=True))
+    assert found.ids.to_pylist() == [known[name] for name in sampled().take(order)["name"].to_pylist()]
+    released = read_back(hashed / "sample.parquet")
+    places = {name: i for i, name in enumerate(released["name"].to_pylist())}
+    np.testing.assert_array_equal(
+        found.rows, values_of(released)[[places[name] for name in found.ids.to_pylist()]]
+    )
+    assert found.notes == ()
+    assert found.learn(0.01).tells
+
+
+def test_without_the_list_the_message_says_whom_to_ask(hashed: Path) -> None:
+    with pytest.raises(ValueError, match=r"0 people in common.*has pseudonyms.*targetdp ids.*--ids"):
+        read(hashed)
+    named = read_back(hashed / "ids.csv").rename_columns(["who", "name"])
+    by_pseudonym = sampled().set_column(0, "name", named["name"])  # an official may join them herself
+    assert read(hashed, by_pseudonym).program.people.count == SAMPLED
+
+
+def test_people_who_are_not_in_the_list_are_left_out(hashed: Path) -> None:
+    some = write_ids(hashed, sampled().slice(0, 300), "some.csv")
+    found = read(hashed, labels(population().slice(0, SAMPLED + 10)), ids=some)
+    assert found.program.people.count == 300
+    assert found.notes == (
+        "100 people of the sample have no label: nothing was learned from them",
+        "110 labels are of people who are not in the sample: they were not used",
+    )
+
+
+def test_lists_that_cannot_be_right(folder: Path, hashed: Path, tmp_path: Path) -> None:
+    listed = read_back(hashed / "ids.csv")
+
+    def refused(words: str, table: pa.Table) -> None:
+        with pytest.raises(ValueError, match=words):
+            read(hashed, ids=write_csv(tmp_path / "list.csv", table))
+
+    refused("ids names 'pseudonym': no such column", listed.rename_columns(["id", "hash"]))
+    refused("has an id twice", pa.concat_tables([listed, listed.slice(3, 1)]))
+    strangers = pa.array([f"{i:032x}" for i in range(SAMPLED)])
+    refused("the list must be of the desk that", listed.set_column(1, "pseudonym", strangers))
+    empty = pa.array(["", *listed["pseudonym"].to_pylist()[1:]])
+    refused("pseudonym  1 row without an id", listed.set_column(1, "pseudonym", empty))
+    same = pa.array([listed["pseudonym"][1].as_py(), *listed["pseudonym"].to_pylist()[1:]])
+    refused("1 labels are of a person who has one already", listed.set_column(1, "pseudonym", same))
+    with pytest.raises(ValueError, match="the sample has no pseudonyms; leave --ids out"):
+        read(folder, ids=hashed / "ids.csv")
+
+
+def test_a_list_of_other_spellings(tmp_path: Path) -> None:
+    """Labels keep the spelling that the official knows; the desk's list says whom they mean."""
+    write_population(tmp_path, pseudonyms=True, spelling={"country_code": "228", "digits": 6})
+    release_sample(tmp_path)
+    spelled = pa.array([f"+228 {name}" for name in sampled()["name"].to_pylist()])
+    asked = sampled().set_column(0, "name", spelled)
+    write_ids(tmp_path, asked)
+    found = read(tmp_path, asked, ids=tmp_path / "ids.csv")
+    assert found.program.people.count == SAMPLED
+    assert found.learn(0.01).tells
 
 
 # What more or less ε would buy

@@ -16,7 +16,6 @@ def test_a_program_file_says_everything(tmp_path: Path) -> None:
     assert (made.grid, made.simulations, made.seed) == (GRID, 3, 5)
     assert (s.name, s.source, s.features, s.people) == ("program", "confidential", FEATURES, PEOPLE)
     assert s.for_the_data_holder_only
-    assert s.release == {"id": "id", "scales": "data"}
     X, y, _ = people()
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     rows = scaled / np.maximum(1, np.linalg.norm(scaled, axis=1))[:, None]
@@ -36,8 +35,8 @@ def test_parts_and_scales_of_a_file(tmp_path: Path) -> None:
     assert made.grid.parts == 3
     assert made.cells[-1].delta is None
     assert made.cells[1].delta == 1 / 51
-    assert made.study.release["scales"] == str(tmp_path.resolve() / "scales.toml")
-    assert made.study.release["impute"] == 0.0
+    assert made.study.scales is not None
+    assert made.study.scales.source == "declared"
 
 
 def test_what_is_given_wins_over_the_file(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import tomllib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,25 +10,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.tradeoff import FEATURES, GRID, study, sweep
+from support.tradeoff import GRID, study, sweep
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import PrivateProjection, noise_mechanisms
 from targetdp.programs import MARK
-from targetdp.release import make_settings
+from targetdp.release import Request
 from targetdp.tradeoff import (
     DEFAULT_LIMITS,
-    Cell,
     Constraint,
     Estimate,
     Grid,
     Recommendation,
     default_limits,
     recommend,
-    release_text,
+    request_text,
     shown,
 )
 from targetdp.tradeoff._recommend import _one_of_each
-from targetdp.tradeoff._study import fingerprint_of, metadata
+from targetdp.tradeoff._study import metadata
 from targetdp.tradeoff._sweep_folder import sealed
 
 SMALL, CLASSIC = "least-noise B=0.25 epsilon=3.5", "least-noise B=2 epsilon=3.5"
@@ -97,6 +95,10 @@ def asked(folder: Path, *constraints: Constraint, **more: Any) -> Recommendation
     return recommend(folder, constraints, **more)
 
 
+def request_in(found: Recommendation) -> Request:
+    return Request.model_validate(tomllib.loads(str(found.request)))
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return invented(tmp_path_factory.mktemp("recommend") / "results")
@@ -156,15 +158,13 @@ def test_the_pareto_front(folder: Path) -> None:
 def test_no_guarantee_no_recommendation(folder: Path) -> None:
     limits = (Constraint("singling_out", at_least=0.89), Constraint("exclusion_errors", at_most=1120))
     assert asked(folder, *limits).chosen is None
-    allowed = asked(folder, *limits, without_guarantee=True)
-    assert allowed.chosen is not None
-    assert allowed.chosen.name == ALIKE
-    settings = make_settings(tomllib.loads(str(allowed.release)))
-    assert (settings.mechanism, settings.group_size, settings.B) == ("mondrian", 2, None)
+    loose = asked(folder, Constraint("exclusion_errors", at_most=1e9))
+    (alike,) = (one for one in loose.results if one.name == ALIKE)
+    assert alike.excluded_by == ("k-anonymity has no guarantee, and no request can ask for it",)
 
 
 def test_the_status_quo_is_no_release(folder: Path) -> None:
-    found = asked(folder, Constraint("exclusion_errors", at_most=1005), without_guarantee=True)
+    found = asked(folder, Constraint("exclusion_errors", at_most=1005))
     assert found.chosen is None
     (today,) = (one for one in found.results if one.name == "status quo")
     assert today.excluded_by == ("it is no release",)
@@ -174,9 +174,10 @@ def test_if_none_satisfies_it_says_which_constraint_excludes_which(folder: Path)
     found = asked(
         folder, Constraint("singling_out", at_least=0.9), Constraint("extra_exclusion_errors", at_most=120)
     )
-    assert (found.chosen, found.release) == (None, None)
+    assert (found.chosen, found.request) == (None, None)
     assert found.reason == (
         "None of the 6 releases satisfies every constraint. "
+        "2 more cells are no releases (k-anonymity has no guarantee, and no request can ask for it). "
         "Singling-out protection of at least 0.9 excludes 2; "
         "nothing else stands against least-noise B=0.25 epsilon=3.9. "
         "Exclusion errors beyond those of the status quo of at most 120 excludes 5; "
@@ -201,12 +202,11 @@ def test_equal_cells_are_looked_at_once(folder: Path) -> None:
 )
 def test_the_mark_and_the_source_are_passed_on(source: str, tuned_on: str, tmp_path: Path) -> None:
     found = asked(invented(tmp_path / "r", source), Constraint("singling_out", at_least=0.8))
-    settings = make_settings(tomllib.loads(str(found.release)))
-    assert settings.tuned_on == tuned_on
+    assert request_in(found).tuned_on == tuned_on
     assert found.for_the_data_holder_only == (source == "confidential")
     assert found.record()["for_the_data_holder_only"] == (source == "confidential")
     assert found.record()["source"] == source
-    assert (f"# {MARK}" in str(found.release)) == (source == "confidential")
+    assert (f"# {MARK}" in str(found.request)) == (source == "confidential")
 
 
 def test_the_record_is_plain(folder: Path) -> None:
@@ -217,83 +217,16 @@ def test_the_record_is_plain(folder: Path) -> None:
     assert record["excluded"]["status quo"] == ["singling-out protection of at least 0.8", "it is no release"]
 
 
-# The release file
-
-
-def run_record(**more: Any) -> dict[str, Any]:
-    made_of = {"public_record": {"rows": "clip"}}
-    whole = {
-        "release": {"id": "who", "scales": "data"}, "features": list(FEATURES), "source": "public",
-        "for_the_data_holder_only": False, "program": "small", "people": 150,
-        "fingerprint": fingerprint_of(made_of), "made_of": made_of,
-    }  # fmt: skip
-    return whole | more
-
-
-def cell(name: str, grid: Grid = GRID, people: int = 150) -> Cell:
-    (found,) = (one for one in grid.cells(people) if one.name == name)
-    return found
-
-
-def test_least_noise_is_asked_for_at_the_cells_guarantee() -> None:
-    settings = make_settings(tomllib.loads(release_text(run_record(), cell(SMALL))))
-    assert (settings.mechanism, settings.B, settings.epsilon, settings.delta) == (
-        "least-noise",
-        0.25,
-        3.5,
-        1 / 151,
-    )
-    assert (settings.id, settings.features, settings.scales) == ("who", FEATURES, "data")
-
-
-@pytest.mark.parametrize("e1", [0.5, 2.0, 2.9997, 3.0, 8.0])
-@pytest.mark.parametrize("e2", [0.5, 0.9999])
-def test_a_projection_is_asked_for_with_the_cells_noise(e1: float, e2: float) -> None:
-    grid = Grid(B=(0.25,), epsilon1=(e1,), epsilon2=(e2,))
-    made = cell(f"projection B=0.25 epsilon1={e1:g} epsilon2={e2:g}", grid, 4_201)
-    settings = make_settings(tomllib.loads(text := release_text(run_record(), made)))
-    assert settings.epsilon is not None
-    assert settings.delta is not None
-    released = noise_mechanisms()["projection"](Guarantee(0.25, settings.epsilon, settings.delta))
-    assert isinstance(released, PrivateProjection)
-    wanted = PrivateProjection(
-        B=0.25, epsilon1=e1, epsilon2=e2, delta1=settings.delta * 2 / 3, delta2=settings.delta / 3
-    )
-    assert released.noise_sd(4) == pytest.approx(wanted.noise_sd(4), rel=1e-9)
-    assert ("the cell has" in text) == (settings.epsilon != pytest.approx(e1 + e2))
-
-
-def test_parts_set_delta_in_the_release_too() -> None:
-    made = cell("projection B=0.25 epsilon1=3 epsilon2=0.9999", Grid(parts=6), 20_788)
-    settings = make_settings(tomllib.loads(release_text(run_record(), made)))
-    assert (settings.partitions, settings.delta) == (6, None)
-
-
-def test_odd_names_survive() -> None:
-    odd = ('say "x"', "a\\b", "#c", "day\x7f")
-    record = run_record(features=list(odd), release={"scales": "data", "impute": {"#c": 1.5}})
-    text = release_text(record, cell(PRINTED, RELEASED))
-    assert "names no id" in text
-    settings = make_settings(tomllib.loads(text))
-    assert settings.features == odd
-    assert settings.impute == {"#c": 1.5}
-
-
-def test_another_k_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"privatize cannot make it: k is not 10,000; sweep the grid with k"):
-        release_text(run_record(), cell(PRINTED))
-
-
-def test_what_privatize_cannot_make_is_not_recommended(tmp_path: Path) -> None:
+def test_what_no_request_can_ask_for_is_not_recommended(tmp_path: Path) -> None:
     """The same figures with k = 100: the projection would be best, and there is no such release."""
     limit = Constraint("singling_out", at_least=0.94)
     found = asked(invented(tmp_path / "r", grid=GRID), limit)
     assert found.chosen is not None
     assert found.chosen.name == CLASSIC
-    assert found.record()["excluded"][PRINTED] == ["privatize cannot make it: k is not 10,000"]
+    assert found.record()["excluded"][PRINTED] == ["no request can ask for it: k is not 10,000"]
     none = asked(tmp_path / "r", Constraint("singling_out", at_least=1.0))
     assert none.reason.startswith(
-        "None of the 4 releases satisfies every constraint. 2 more cells are no releases (privatize cannot"
+        "None of the 4 releases satisfies every constraint. 2 more cells are no releases (no request can ask"
     )
 
 
@@ -316,11 +249,9 @@ def test_of_equal_cells_the_one_that_says_what_its_release_says(
 
 def test_the_releases_own_guarantee_is_told(folder: Path) -> None:
     found = asked(folder, Constraint("singling_out", at_least=0.94))
-    settings = make_settings(tomllib.loads(str(found.release)))
-    said = {"B": settings.B, "epsilon": settings.epsilon, "delta": settings.delta}
-    assert found.record()["guarantee"] == said == {"B": 0.25, "epsilon": 3.9999, "delta": 1 / 151}
-    assert "Its release promises B = 0.25, ε = 3.9999, δ = 0.00663." in found.reason
-    assert "# It promises B = 0.25, ε = 3.9999, δ = 0.00663 on a table of this size" in str(found.release)
+    assert found.record()["guarantee"] == asdict(request_in(found).guarantee(1 / 151))
+    assert found.guarantee == Guarantee(0.25, 3.9999, 1 / 151)
+    assert "Its release promises (B = 0.25, ε = 3.9999, δ = 0.00663)." in found.reason
     assert found.warnings == ()
 
 
@@ -335,16 +266,9 @@ def test_a_large_delta_is_warned_of(tmp_path: Path) -> None:
     assert found.record()["warnings"] == list(found.warnings)
     assert large in found.warnings[0]
     assert large in found.reason
-    assert "δ = 0.0323, 4.87 times the usual 1/(rows + 1)." in found.reason
-    assert large in str(found.release)
-    assert "as in the sweep, 4.87 times the usual 1/(rows + 1)" in str(found.release)
-
-
-def test_partitions_say_what_delta_they_set() -> None:
-    made = cell("projection B=0.25 epsilon1=3 epsilon2=0.9999", Grid(parts=6), 20_788)
-    text = release_text(run_record(people=20_788), made)
-    assert "sets δ from the number of rows, as the paper does: 0.000289 for 20,788 rows, 6 times the" in text
-    assert "is large" not in text
+    assert "or more: the sweep had δ = 0.0323, 4.87 times the usual 1/(rows + 1)" in found.reason
+    assert large in str(found.request)
+    assert "The sweep had δ = 0.0323, 4.87 times the usual 1/(rows + 1), and so less" in str(found.request)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +315,6 @@ def _damaged(change: dict[str, Any], folder: Path) -> Path:
         ({"cells": []}, "are not those of its sweep: it was changed by hand"),
         ({"cells": [{"name": "status quo"}]}, "are not those of its sweep"),
         ({"people": 1_000_000}, "are not those of its sweep"),
-        ({"release": {"id": "other", "scales": "data"}}, "release settings or names of run.json are not"),
         ({"objective": {"metric": "exclusion_errors", "best": "largest"}}, "are not those of its sweep"),
         ({"kind": "lending"}, "are not those of its sweep"),
         ({"features": ["a", "b", "c", "d"]}, "are not those of its sweep"),
@@ -530,15 +453,14 @@ def test_a_quick_look_is_told_wherever_it_goes(folder: Path) -> None:
     assert reasons == list(found.first_look) == list(sweep(grid=RELEASED).first_look)
     assert reasons[0].startswith("3 simulations of each release with noise, where 20 or more")
     assert reasons[1] == "these people are invented"
-    assert found.release is not None
-    assert f"# Made from a quick look: {'; '.join(reasons)}" in found.release.splitlines()
-    assert make_settings(tomllib.loads(found.release)).tuned_on == "synthetic"
+    assert f"# Made from a quick look: {'; '.join(reasons)}" in str(found.request).splitlines()
+    assert request_in(found).tuned_on == "synthetic"
 
 
 def test_what_is_no_quick_look_says_nothing() -> None:
     whole = sweep(study=study("public"), grid=RELEASED, simulations=20)
     assert whole.first_look == ()
-    text = release_text(whole.record(), whole.cells[1])
+    text = request_text(whole.record(), whole.cells[1])
     assert "quick look" not in text
     assert replace(whole, simulations=19).first_look != ()
     assert replace(whole, is_partial=True).first_look == ("a part of the grid only",)

@@ -15,7 +15,7 @@ from support.tradeoff import SIMULATIONS, WITH_SCORES, files, study, sweep
 from targetdp.programs import open_program
 from targetdp.report import choose, read_program
 from targetdp.report._figures import _choice as caption
-from targetdp.tradeoff import Cell, Constraint, find_sweep, read_run, recommend, release_text, run
+from targetdp.tradeoff import Cell, Constraint, find_sweep, read_run, recommend, request_text, run
 
 EVERYTHING = replace(WITH_SCORES, mechanisms=(*WITH_SCORES.mechanisms, "projection"), group_sizes=(2,))
 """A cell of every technology."""
@@ -50,13 +50,13 @@ def test_the_same_sweep_of_clipped_rows_does_promise(tmp_path: Path) -> None:
     assert max(figures(tmp_path / "sweep", "distinguishing").values()) > 0
 
 
-def test_nothing_is_recommended_and_no_release_file_is_written(unclipped: Path, tmp_path: Path) -> None:
+def test_nothing_is_recommended_and_no_request_is_written(unclipped: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"rows = 'largest', and only clipped rows are released"):
         recommend(unclipped, [Constraint("singling_out", at_least=0.1)])
     record = read_run(unclipped)
     noisy = next(cell for cell in record["cells"] if cell["epsilon"] is not None)
     with pytest.raises(ValueError, match=r'its rows are not clipped.*sweep with rows = "clip"'):
-        release_text(record, Cell(**noisy))
+        request_text(record, Cell(**noisy))
     page = tmp_path / "page.html"
     ran = cli("report", unclipped, "--out", page)
     assert (ran.code, page.exists()) == (2, False)
@@ -139,14 +139,14 @@ def test_figures_of_both_rules_say_which_is_which(unclipped: Path, tmp_path: Pat
     assert caption.without_guarantee(both[1:]) == "Nothing that is drawn here has a guarantee."
 
 
-def test_a_release_file_cannot_be_had_from_an_edited_record(unclipped: Path) -> None:
+def test_a_request_cannot_be_had_from_an_edited_record(unclipped: Path) -> None:
     record = read_run(unclipped)
     noisy = next(cell for cell in record["cells"] if cell["mechanism"] == "least-noise") | {"rows": "clip"}
     with pytest.raises(ValueError, match=r"run\.json was changed by hand"):
-        release_text(record, Cell(**noisy))
+        request_text(record, Cell(**noisy))
     made_of = record["made_of"] | {"public_record": record["made_of"]["public_record"] | {"rows": "clip"}}
     with pytest.raises(ValueError, match=r"run\.json was changed by hand"):
-        release_text(record | {"made_of": made_of}, Cell(**noisy))
+        request_text(record | {"made_of": made_of}, Cell(**noisy))
 
 
 def test_rows_outside_the_ball_are_refused() -> None:

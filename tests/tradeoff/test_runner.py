@@ -178,11 +178,7 @@ def test_cells_do_not_depend_on_the_rest_of_the_grid(finished: Finished, tmp_pat
         ({"study": study(lending=True)}, "differs in program,"),
         ({"study": study("public")}, r"differs in source\."),
         ({"study": study("confidential")}, r"differs in source\."),
-        (
-            {"study": study(release={"id": "id", "scales": "data", "impute": 0.0})},
-            r"differs in release \(impute None → 0.0\)\.",
-        ),
-        ({"study": study(release={"id": "id"})}, r"differs in release \(scales data → None\)\."),
+        ({"study": study(unit="$")}, r"differs in unit\."),
     ],
 )
 def test_another_sweep_is_refused_and_nothing_changes(

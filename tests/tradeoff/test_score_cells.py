@@ -20,7 +20,7 @@ from targetdp.attacks import (
 )
 from targetdp.mechanisms import Scores, noise_mechanisms
 from targetdp.programs import Program
-from targetdp.release import make_settings
+from targetdp.release import Request
 from targetdp.targeting import learn
 from targetdp.targeting._sample_and_scores import part_of
 from targetdp.tradeoff import (
@@ -169,20 +169,18 @@ def test_scores_are_recommended_with_the_whole_story(finished: Path) -> None:
     assert found.chosen.cell.mechanism == "score"
     assert "of whom one score is: whichever is worse" in found.reason
     assert "in a smaller one people are singled out more easily" in found.reason
-    assert found.release is not None
-    for step in ("1. targetdp privatize", "2. targetdp learn", "3. targetdp score", "Nobody is in both"):
-        assert f"# {step}" in found.release
-    assert 'mechanism = "least-noise"' in found.release
+    assert found.request is not None
+    for step in ("This is the first of two requests", "1. The data holder", "2. Whoever has the labels runs "
+                 "targetdp learn: it writes the request for scores", "Nobody is in both"):  # fmt: skip
+        assert f"# {step}" in found.request
 
 
-def test_one_release_file_serves_both_rounds(finished: Path) -> None:
+def test_the_request_is_for_rows_of_the_sample(finished: Path) -> None:
     found = recommend(finished, [Constraint("singling_out", at_least=0.01)])
-    assert found.release is not None
-    settings = make_settings(tomllib.loads(found.release))
+    asked = Request.model_validate(tomllib.loads(str(found.request)))
     assert found.guarantee is not None
-    assert (settings.B, settings.epsilon, settings.delta) == (
-        found.guarantee.B, found.guarantee.epsilon, found.guarantee.delta,
-    )  # fmt: skip
+    assert asked.guarantee(found.guarantee.delta) == found.guarantee
+    assert (asked.release, asked.mechanism, asked.delta) == ("rows", "least-noise", None)
 
 
 def test_a_program_file_may_name_them(tmp_path: Path) -> None:
@@ -226,12 +224,10 @@ def test_only_the_scores_noise_differs() -> None:
     assert LAPLACE.key not in {cell.key for cell in Grid(mechanisms=("score",)).cells(4_201)}
 
 
-def test_its_release_file_asks_for_both_noises(tmp_path: Path) -> None:
+def test_its_request_asks_for_the_sample_and_says_how_to_learn(tmp_path: Path) -> None:
     s = sweep(grid=replace(WITH_SCORES, mechanisms=("score-laplace",)), simulations=3)
     run(s, tmp_path / "sweep")
     found = recommend(tmp_path / "sweep", [Constraint("singling_out", at_least=0.01)])
-    assert found.release is not None
-    assert make_settings(tomllib.loads(found.release)).mechanism == "spherical-laplace"
-    assert "# 1. targetdp privatize --mechanism least-noise, for the labelled sample only" in found.release
-    assert "# 2. targetdp learn --mechanism spherical-laplace" in found.release
-    assert "# 3. targetdp score" in found.release
+    assert Request.model_validate(tomllib.loads(str(found.request))).mechanism == "least-noise"
+    learn = "# 2. Whoever has the labels runs targetdp learn --mechanism spherical-laplace: it writes"
+    assert learn in str(found.request)

@@ -100,9 +100,9 @@ def _scaled_alike(one: "JoinedTables", two: "JoinedTables") -> bool:
     Rows that happen to be the same do not show it: clipping may bring together what other rows would not be.
     """
     first, second = one.certificate, two.certificate
-    if first is None or second is None or first.scales.values is None:
+    if first is None or second is None:
         return False
-    return first.scales.values == second.scales.values and first.imputed == second.imputed
+    return first.scales.values == second.scales.values and first.gaps == second.gaps
 
 
 @attack(

@@ -13,20 +13,8 @@ from targetdp._core import Floats, Integers, Progress
 from targetdp.attacks._match._known_noise import check_differs_by_noise, in_scores
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of
-from targetdp.normalization import (
-    ColumnScales,
-    data_scales,
-    declared_scales,
-    normalize,
-    read_scales,
-)
-from targetdp.release import (
-    Certificate,
-    certificate_path,
-    certified,
-    pseudonym_key,
-    pseudonyms,
-)
+from targetdp.normalization import ColumnScales, declared_scales, normalize, read_scales
+from targetdp.release import Certificate, Desk, certificate_path, certified, pseudonyms
 from targetdp.table import check_columns, open_source, read_people
 
 AS_THEY_ARE = (
@@ -39,9 +27,9 @@ IN_CLEAR = (
     "by them, is not measured."
 )
 
-SAMPLE_ASIDE = (
-    "The holdout may hold people of the sample that the weights were learned from: they have no score in "
-    "this release, but the sample tells of them."
+LEFT_OUT_ASIDE = (
+    "The holdout may hold people whom this release left out because they are in others ({releases}): nothing "
+    "of them is in this one, but those tell of them."
 )
 
 
@@ -109,8 +97,7 @@ class JoinedTables:
         """The noise on the released columns, if the certificate tells it."""
         if self.rows_before_scoring is not None:
             return self.rows_before_scoring.law.noise
-        record = None if self.certificate is None else self.certificate.mechanism.law
-        return None if record is None else law_of(record)
+        return None if self.certificate is None else law_of(self.certificate.mechanism.law)
 
     @property
     def rows(self) -> "RowsBeforeScoring | JoinedTables":
@@ -120,8 +107,7 @@ class JoinedTables:
     @property
     def B(self) -> float | None:
         """The distance of the certificate's guarantee."""
-        proof = self.certificate
-        return None if proof is None or proof.guarantee is None else proof.guarantee.B
+        return None if self.certificate is None else self.certificate.guarantee.B
 
     @property
     def scales_spent(self) -> Guarantee | None:
@@ -140,7 +126,7 @@ def join_tables(
     features: Sequence[str] | None = None,
     scales: Path | None = None,
     public_key: str | None = None,
-    pseudonym_key_file: Path | None = None,
+    desk: Desk | None = None,
     holdout: Path | None = None,
     rest_is_holdout: bool = False,
     further: bool = False,
@@ -157,9 +143,10 @@ def join_tables(
         progress: Is told how far reading is.
         certificate: The release's certificate, where it is not beside it.
         features: Columns to attack, where there is no certificate.
-        scales: File with the column scales, where a certificate may not tell them.
+        scales: File with the column scales, where there is no certificate.
         public_key: The data holder's public key, to check the certificate's signature.
-        pseudonym_key_file: Key of the release's pseudonyms, if it has any.
+        desk: The desk that made the release: it knows how ids are spelled, and the key of pseudonyms.
+            Without it, or for a release that is not its own, ids are compared as they are.
         holdout: Table of people who are not in the release.
         rest_is_holdout: Whether people of the original who are not in the release are the holdout.
         further: Whether this is a further release, beside the one under attack: it may have other people, and
@@ -171,7 +158,8 @@ def join_tables(
     Raises:
         ValueError: With the reason: an id twice, people in the release who are not in the original, people in
             the original who are not in the release (unless they are the holdout), a holdout that shares
-            people, a certificate that does not hold, or tables that differ by something else than its noise.
+            people, a certificate that does not hold, pseudonyms of another desk, or tables that differ by
+            something else than the certificate's noise.
 
     Example:
         >>> import tempfile
@@ -187,13 +175,13 @@ def join_tables(
     """
     proof = _certificate(released, certificate, public_key)
     names = _features(original, released, id_column, proof, features)
-    gaps = {} if proof is None else proof.imputed
+    gaps = {} if proof is None else proof.gaps
     mine = read_people("table", original, id_column, names, gaps=gaps, progress=progress)
     shown = names if proof is None else proof.released
     private = read_people(
         "table", released, id_column if proof is None else proof.id, shown, progress=progress
     )
-    own_ids = _as_released(mine.ids, proof, pseudonym_key_file)
+    own_ids = _as_released(mine.ids, f"original {original}", proof, desk)
     here = _places(own_ids, private.ids, original, released)
     rest = np.setdiff1d(np.arange(len(own_ids)), here)
     if len(rest) and not (rest_is_holdout or further):
@@ -206,43 +194,40 @@ def join_tables(
         if outside is not None:
             raise ValueError("holdout is given twice: as a table and as the rest of the original; choose one")
         aside = read_people("table", holdout, id_column, names, gaps=gaps, progress=progress)
+        aside_ids = _as_released(aside.ids, f"holdout {holdout}", proof, desk)
         if not further:
-            _check_holdout(_as_released(aside.ids, proof, pseudonym_key_file), private.ids, holdout)
+            _check_holdout(aside_ids, private.ids, holdout)
         outside = aside.rows
-        outsiders = pc.fill_null(pc.index_in(aside.ids, value_set=mine.ids), -1).to_numpy()
+        outsiders = pc.fill_null(pc.index_in(aside_ids, value_set=own_ids), -1).to_numpy()
     rows = mine.rows[here]
-    used = _scales(rows, names, proof, scales)
+    used = _scales(names, proof, scales)
     if used is not None:
         rows = normalize(rows, used).X
         outside = None if outside is None else normalize(outside, used).X
     notes = (AS_THEY_ARE,) if proof is None and used is None else ()
-    if proof is not None and proof.not_protected:
-        notes = (*notes, IN_CLEAR.format(columns=", ".join(proof.not_protected)))
+    if proof is not None and proof.public:
+        notes = (*notes, IN_CLEAR.format(columns=", ".join(proof.public)))
+    if proof is not None and proof.left_out and outside is not None:
+        notes = (*notes, LEFT_OUT_ASIDE.format(releases=", ".join(one[:12] for one in proof.left_out)))
     tables = JoinedTables(
         names, rows, private.rows, outside, proof, notes, here, ids=private.ids, holdout_places=outsiders
     )
-    if proof is not None and proof.scores is not None:
-        tables = _in_scores(tables, proof, aside=len(rest))
+    if proof is not None and proof.scores:
+        tables = _in_scores(tables, proof)
     check_differs_by_noise(tables.original, tables.released, tables.law)
     return tables
 
 
-def _in_scores(tables: JoinedTables, proof: Certificate, aside: int) -> JoinedTables:
-    """The same people, by the exact scores that the certificate's weights give them.
-
-    ``aside`` counts people of the original who are not in the release.
-    """
-    law, notes = None if tables.law is None else tables.law.linear, tables.notes
+def _in_scores(tables: JoinedTables, proof: Certificate) -> JoinedTables:
+    """The same people, by the exact scores that the certificate's weights give them."""
+    law = None if tables.law is None else tables.law.linear
     if law is None:
         raise ValueError("the certificate has no weights for its scores: run targetdp verify")
-    if aside and proof.sample is not None and not proof.sample.scored:
-        notes = (*notes, SAMPLE_ASIDE)
     return replace(
         tables,
         features=proof.released,
         original=in_scores(tables.original, law),
         holdout=None if tables.holdout is None else in_scores(tables.holdout, law),
-        notes=notes,
         rows_before_scoring=RowsBeforeScoring(tables.features, law, tables.original, tables.holdout),
     )
 
@@ -251,13 +236,7 @@ def _certificate(released: Path, given: Path | None, public_key: str | None) -> 
     path = given or certificate_path(released)
     if given is None and not path.exists():
         return None
-    proof = certified("release", released, path, public_key)
-    if proof.made_for is not None:
-        raise ValueError(
-            f"release {released} was made for {proof.made_for}, which standardizes values after the noise: "
-            "attack a release made without --for"
-        )
-    return proof
+    return certified("release", released, path, public_key)
 
 
 def _features(
@@ -285,17 +264,27 @@ def _features(
     return names
 
 
-def _as_released(ids: pa.StringArray, proof: Certificate | None, key: Path | None) -> pa.StringArray:
-    """Ids as the release has them: hashed, where it has pseudonyms."""
-    if proof is None or not proof.pseudonyms:
-        if key is not None:
-            raise ValueError("pseudonym_key is given, but the release has no pseudonyms: leave it out")
+def _as_released(
+    ids: pa.StringArray, what: str, proof: Certificate | None, desk: Desk | None
+) -> pa.StringArray:
+    """Ids as the release has them: in its desk's spelling and, where it has pseudonyms, hashed."""
+    if proof is None:
         return ids
-    if key is None:
-        raise ValueError("the release has pseudonyms: give the key of the release (--pseudonym-key)")
-    if not key.exists():
-        raise ValueError(f"pseudonym_key {key} does not exist: give the file of the release")
-    return pseudonyms(ids, pseudonym_key(key))
+    if desk is None or desk.id != proof.desk.id:
+        if not proof.pseudonyms:
+            return ids
+        given = "no desk is given or found here" if desk is None else f"{desk.path} is another desk"
+        raise ValueError(
+            f"the release has pseudonyms of desk {proof.desk.name} ({proof.desk.id[:12]}), and {given}: name "
+            "the folder of that desk (--desk), which has their key"
+        )
+    spelled = desk.policy.id.spelling.apply(ids)
+    if (different := pc.count_distinct(spelled).as_py()) < len(spelled):
+        raise ValueError(
+            f"{what} has {len(spelled) - different:,} rows whose id occurs before, in the spelling of desk "
+            f"{desk.name}: one row for each person"
+        )
+    return pseudonyms(spelled, desk.pseudonym_key) if proof.pseudonyms else spelled
 
 
 def _places(own: pa.StringArray, released: pa.StringArray, original: Path, release: Path) -> Integers:
@@ -317,31 +306,11 @@ def _check_holdout(aside: pa.StringArray, released: pa.StringArray, holdout: Pat
         )
 
 
-def _scales(
-    rows: Floats, features: Sequence[str], proof: Certificate | None, file: Path | None
-) -> ColumnScales | None:
+def _scales(features: Sequence[str], proof: Certificate | None, file: Path | None) -> ColumnScales | None:
     """How the original becomes what the mechanism saw; None: the units are the same already."""
     if proof is None:
         return None if file is None else read_scales(file, features)
-    published = proof.scales.values
-    given = None if file is None else read_scales(file, features)
-    if published is not None:
-        used = declared_scales(
-            *([getattr(published[n], part) for n in features] for part in ("center", "scale"))
-        )
-        same = given is None or (
-            np.array_equal(given.center, used.center) and np.array_equal(given.scale, used.scale)
-        )
-        if not same:
-            raise ValueError(f"scales {file} are not those of the certificate: leave --scales out")
-        return used
-    if proof.scales.source == "data":
-        if given is not None:
-            raise ValueError("scales were the data's own: they are computed again; leave --scales out")
-        return data_scales(rows)
-    if given is None:
-        raise ValueError(
-            "the release's scales are confidential, so that its certificate does not tell them: give the "
-            "scales file (--scales)"
-        )
-    return given
+    if file is not None:
+        raise ValueError(f"scales = {file}: the release's certificate has its scales; leave --scales out")
+    values = [proof.scales.values[name] for name in features]
+    return declared_scales([one.center for one in values], [one.scale for one in values])

@@ -25,7 +25,6 @@ from targetdp.attacks._linkage import in_common
 from targetdp.attacks._on_release import JoinedTables
 from targetdp.attacks._protection import CONFIDENCE, Protection
 from targetdp.attacks._protection import worst as worst_setting
-from targetdp.normalization import PUBLISHED
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ def _finding(name: str, case: Case) -> Finding:
     given: tuple[str, ...] = ()
     best_guess = protection.detail.get("best_guess")
     if protection.bound == "lower" and (protection.score > 0 or best_guess is not None):
-        given = tuple(dict.fromkeys(c for one in (case.tables, *case.further) for c in caveats(one)))
+        given = caveats((case.tables, *case.further))
     of_scores = protection.detail.get("of_scores", case.tables.rows_before_scoring is not None)
     words = meaning(name, protection, scores=of_scores)
     if case.tables.released.shape[1] == 1:
@@ -235,15 +234,18 @@ def _score(finding: Finding) -> tuple[float, bool]:
     return finding.protection.score, not finding.needs_ids
 
 
-def caveats(tables: JoinedTables) -> tuple[str, ...]:
-    """On what a derived score of this release depends, as its certificate tells: nothing, for a clean one."""
-    proof = tables.certificate
-    if proof is None or proof.guarantee is None:
-        return ()
-    conditions = []
-    if proof.scales.source not in PUBLISHED:
-        conditions.append("given the column scales, which tell of people too")
-    if proof.not_protected:
-        passed_on = ", ".join(proof.not_protected)
-        conditions.append(f"without the columns that are passed on as they are ({passed_on})")
+def caveats(releases: Sequence[JoinedTables]) -> tuple[str, ...]:
+    """On what a derived score of some releases depends, as their certificates tell: mostly on nothing."""
+    proofs = [one.certificate for one in releases if one.certificate is not None]
+    named = {proof.release for proof in proofs}
+    conditions: dict[str, None] = {}
+    for proof in proofs:
+        paid_by = proof.scales.release
+        if paid_by is not None and paid_by not in {*named, *proof.left_out}:
+            conditions[f"without what the column scales tell, which release {paid_by[:12]} has paid for"] = (
+                None
+            )
+        if proof.public:
+            passed_on = ", ".join(proof.public)
+            conditions[f"without the columns that are passed on as they are ({passed_on})"] = None
     return tuple(conditions)

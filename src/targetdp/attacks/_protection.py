@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from html import escape
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -135,6 +136,30 @@ class Protection:
         """Plain data, ready for JSON: what is not finite comes as null."""
         record: dict[str, Any] = plain_data(self)
         return record
+
+    def _repr_html_(self) -> str:
+        """The worst setting first, all others below, for a notebook."""
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{_shown(one.score)}</td><td>{_range(one.interval)}</td></tr>"
+            for name, one in sorted(self.settings.items(), key=lambda item: item[1].score)
+        )
+        means = {
+            "upper": "at most: a cleverer attack may get more",
+            "lower": "at least: no attack can get more",
+        }[self.bound]
+        return (
+            f"<p>protection <b>{_shown(self.score)}</b> ({_range(self.interval)}) from "
+            f"{escape(self.strongest)}; {means}. 1 is safe, 0 is none.</p><table>{rows}</table>"
+        )
+
+
+def _shown(score: float) -> str:
+    """Rounded down: nobody may read more protection than there is."""
+    return "–" if math.isnan(score) else f"{math.floor(score * 1000) / 1000:.3f}"
+
+
+def _range(interval: Interval) -> str:
+    return f"{_shown(interval[0])} to {_shown(interval[1])}"
 
 
 def worst(

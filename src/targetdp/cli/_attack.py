@@ -10,6 +10,7 @@ from targetdp.cli import _console as completion
 from targetdp.cli._attack_tables import best_guess, show_attacks
 from targetdp.cli._console import (
     Bar,
+    DeskFolder,
     FirstByDefault,
     PublicKey,
     emit,
@@ -61,7 +62,7 @@ def release(
         str | None, typer.Option(help="columns to attack, where there is no certificate: a,b,c or @FILE")
     ] = None,
     scales: Annotated[
-        Path | None, typer.Option(help="scales file, where the certificate may not tell the scales")
+        Path | None, typer.Option(help="scales file, where there is no certificate to tell the scales")
     ] = None,
     holdout: Annotated[
         Path | None, typer.Option(help="table of people who are not in the release, with the same columns")
@@ -77,12 +78,10 @@ def release(
     ] = None,
     second_scales: Annotated[
         list[str] | None,
-        typer.Option(help="OTHER=FILE: scales file of another release, where it is needed; may be repeated"),
+        typer.Option(help="OTHER=FILE: scales file of another release without certificate; may be repeated"),
     ] = None,
     public_key: PublicKey = None,
-    pseudonym_key: Annotated[
-        Path | None, typer.Option(help="key of the release's pseudonyms, if it has any")
-    ] = None,
+    desk: DeskFolder = None,
     people: Annotated[
         int | None, typer.Option(help="how many people's values to guess; default: at most 20,000")
     ] = None,
@@ -115,20 +114,20 @@ def release(
         must_be_free("save", save, force=force)
         releases = (released, *(second or ()))
         read = (original, *releases, *map(certificate_path, releases), *scales_of.values())
-        given = {p.resolve() for p in (*read, certificate, pseudonym_key, holdout, scales) if p}
+        given = {p.resolve() for p in (*read, certificate, holdout, scales) if p}
         if given & {save.resolve(), *save.resolve().parents}:
             raise ValueError(f"save = {save} is one of the tables or files given: choose another name")
+    found = _desk(desk)
     with Bar(quiet=quiet) as bar:
         tables = join_tables(
             original, released, id, progress=bar, certificate=certificate, features=names(features),
             scales=scales, public_key=public_key, holdout=holdout, rest_is_holdout=rest_is_holdout,
-            pseudonym_key_file=pseudonym_key if not second else _key_of(released, certificate, pseudonym_key),
+            desk=found,
         )  # fmt: skip
         further = [
             join_tables(
                 original, other, id, progress=bar, scales=scales_of.get(other), public_key=public_key,
-                pseudonym_key_file=_key_of(other, None, pseudonym_key), holdout=holdout,
-                rest_is_holdout=rest_is_holdout, further=True,
+                desk=found, holdout=holdout, rest_is_holdout=rest_is_holdout, further=True,
             )
             for other in second or ()
         ]  # fmt: skip
@@ -176,7 +175,7 @@ def _record(
         "format": "targetdp attacks 2",
         "for_the_data_holder_only": True,
         "release": None if proof is None else proof.release,
-        "guarantee": None if proof is None or proof.guarantee is None else proof.guarantee.model_dump(),
+        "guarantee": None if proof is None else proof.guarantee.model_dump(),
         "conditions": [] if proof is None else list(proof.conditions),
         "ids": tables.ids_are,
         "people": len(tables.original),
@@ -214,12 +213,16 @@ def _notes(tables: Any, further: Any) -> list[str]:
     return [*tables.notes, *(f"Release {k}: {n}" for k, one in enumerate(further, 2) for n in one.notes)]
 
 
-def _key_of(release: Path, certificate: Path | None, key: Path | None) -> Path | None:
-    """The key of pseudonyms for one of several releases: not all of them need have pseudonyms."""
-    from targetdp.release import certificate_path, read_certificate
+def _desk(given: Path | None) -> Any:
+    """The desk that knows how ids are spelled, and the key of pseudonyms, if there is one."""
+    from targetdp.release import Desk, NoDeskError
 
-    path = certificate or certificate_path(release)
-    return key if path.exists() and read_certificate(path).pseudonyms else None
+    try:
+        return Desk.open(given)
+    except NoDeskError:
+        if given is not None:
+            raise
+        return None
 
 
 def _scales_of(second: list[Path], given: list[str]) -> dict[Path, Path]:

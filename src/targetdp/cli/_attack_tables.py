@@ -69,7 +69,7 @@ def _of_any_attacker(tables: Any, guess: dict[str, Any]) -> Text:
     """The best guess beside the promise."""
     proof = tables.certificate
     promised = ""
-    if proof is not None and proof.guarantee is not None:
+    if proof is not None:
         promised = f"Promised: ε = {exact(proof.guarantee.epsilon)} at B = {exact(proof.guarantee.B)}. "
     at_B, at_2 = (math.ceil(100 * guess[share] - 1e-9) for share in ("at_B", "at_distance_2"))
     near = f"{at_B} of 100 times for two people B apart, " if tables.B is not None else ""

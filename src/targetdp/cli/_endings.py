@@ -43,18 +43,22 @@ _KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Kind,
 
 @dataclass(frozen=True)
 class Ending:
-    """What is said of a run that failed, and its exit code; ``told``: typer has told people already."""
+    """What is said of a run that failed, and its exit code; ``told``: typer has told people already.
+
+    ``look`` is everything that was known of a release that was refused.
+    """
 
     message: str
     kind: Kind
     exit_code: int
     notes: tuple[str, ...] = ()
     told: bool = False
+    look: dict[str, Any] | None = None
 
     def tell(self, *, as_json: bool) -> None:
         """Words to stderr and, where it was asked for, JSON to stdout."""
         prefix = "" if self.kind == "interrupted" else "error: "
-        record = {name: value for name, value in asdict(self).items() if name != "told"}
+        record = {name: value for name, value in asdict(self).items() if name != "told" and value is not None}
         if not self.told:
             _say(". ".join([f"{prefix}{self.message}", *self.notes]), sys.stderr)
         if as_json:
@@ -73,7 +77,8 @@ def ending_of(error: BaseException) -> Ending | None:
     notes = tuple(getattr(error, "__notes__", ()))
     for errors, kind, code in _KINDS:
         if isinstance(error, errors):
-            return Ending(_message(error), kind, code, notes)
+            look = getattr(error, "look", None)
+            return Ending(_message(error), kind, code, notes, look=None if look is None else look.record())
     return None
 
 

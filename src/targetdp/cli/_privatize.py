@@ -66,11 +66,12 @@ def privatize(
         with Bar(quiet=quiet or as_json) as bar:
             seen = check_release(source, desk=opened, request=asked, engine=engine, progress=bar)
         shown.look(seen)
-        if as_json:
-            emit(seen.record())
         if seen.problems:
             raise Refused(seen)
-        tell("nothing keeps this release from being made; nothing was charged, drawn or published")
+        if as_json:
+            emit(seen.record())
+        if not quiet:
+            tell("nothing keeps this release from being made; nothing was charged, drawn or published")
         return
     try:
         with Bar(quiet=quiet or as_json) as bar:

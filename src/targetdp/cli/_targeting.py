@@ -1,4 +1,4 @@
-"""`targetdp learn` and `targetdp allocate`: weights from a private sample, decisions from private scores."""
+"""`targetdp learn` and `targetdp allocate`: from a private sample to a request for scores and decisions."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,17 +16,23 @@ from targetdp.cli._console import (
     emit,
     must_be_free,
     out,
+    save_table,
     save_text,
     tell,
     warn,
 )
 
-HEADER = """\
-# Weights for targetdp score, learned by targetdp learn.
-# They were computed from rows of a private release and from labels. About the people of the release they tell
-# nothing that the release did not (post-processing). About the labels they tell something: these few numbers.
-# Labels belong to whoever hands this file over. Nothing else about labels is in it.
-"""
+HEADER = (
+    "A request for scores, written by targetdp learn. The data holder runs targetdp privatize with it.",
+    "Its weights were computed from rows of a private release and from labels. About the people of the",
+    "release they tell nothing that the release did not (post-processing). About the labels they tell",
+    "something: these few numbers. Labels belong to whoever hands this file over. Nothing else about labels",
+    "is in it. Whoever is in the release below has no score: take out leave_out, and both are added up.",
+    "Say who asks, and why (take away the #):",
+    'asked_by = "a name"',
+    'why = "a reason"',
+)
+TUNED_ON = ('tuned_on = "public"  # or "synthetic" or "this-data": which data B was chosen on',)
 
 NOTHING_FOUND = (
     "the sample does not show that scores would tell anything of the target: label more people, or ask for a "
@@ -45,102 +51,111 @@ _SHARES = {"accuracy", "recall"}
 _NO_BOUND = 0.9999
 """A ceiling above this is no news to anyone."""
 
+TranslatedIds = Annotated[
+    Path | None,
+    typer.Option(
+        "--ids", help="the data holder's list of ids and pseudonyms (targetdp ids), if SAMPLE has any"
+    ),
+]
+
 
 def learn(
     sample: Annotated[Path, typer.Argument(help="the private sample, as targetdp privatize released it")],
     labels: Annotated[Path, typer.Argument(help="your labels (Parquet or CSV): id, target, loans")],
     program: Annotated[Path, typer.Option(help="program file: kind, target and, for aid, quota")],
-    weights: Annotated[Path, typer.Option("--out", help="weights file to write (TOML)")],
+    request: Annotated[Path, typer.Option("--out", help="request for scores to write (TOML)")],
     id: Annotated[  # noqa: A002
         str | None, typer.Option(help="id column of LABELS; default: the program's, or the sample's")
     ] = None,
+    ids: TranslatedIds = None,
     certificate: Annotated[
         Path | None, typer.Option(help="the sample's certificate; default: SAMPLE.certificate.json")
     ] = None,
     public_key: PublicKey = None,
     B: Annotated[float | None, typer.Option("--B", help="B of the scores; default: the sample's")] = None,
-    epsilon: Annotated[
+    epsilon: Annotated[float | None, typer.Option(help="ε of the scores; default: the sample's")] = None,
+    delta: Annotated[
         float | None,
-        typer.Option(help="ε of the noise on a score; default: the sample's, less what its scales cost"),
+        typer.Option(help="δ of the scores; default: none is asked for, and the desk settles it"),
     ] = None,
-    delta: Annotated[float | None, typer.Option(help="δ of the scores; default: likewise")] = None,
     mechanism: Annotated[
-        str, typer.Option(help="noise on a score, as targetdp score will add it", autocompletion=audited)
+        str, typer.Option(help="noise on a score that is asked for", autocompletion=audited)
     ] = "least-noise",
     confidence: Annotated[float, typer.Option(help="of the intervals")] = 0.95,
     seed: Annotated[int, typer.Option(help="of the samples that intervals are made from")] = 0,
-    force: Annotated[bool, typer.Option(help="replace a weights file that exists")] = False,
+    force: Annotated[bool, typer.Option(help="replace a request that exists")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
     quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
 ) -> None:
-    """Learn weights for a private score that know the noise of sample and scores, and say what to expect."""
+    """Learn weights that know the noise of sample and scores, say what to expect, and write a request."""
     import numpy as np
 
     from targetdp._core import check
     from targetdp.programs import read_decision_rule
-    from targetdp.release import weights_text
+    from targetdp.release import make_request
     from targetdp.targeting import compare_epsilons, plan_scores, read_labelled
 
     check.number("confidence", confidence, above=0, below=1)
     check.integer("seed", seed, at_least=0)
-    must_be_free("out", weights, force=force)
-    if weights.resolve() in {path.resolve() for path in (sample, labels, program)}:
-        raise ValueError(f"out = {weights} is one of the inputs: choose another name")
+    if delta is not None:
+        check.number("delta", delta, above=0, below=1)
+    must_be_free("out", request, force=force)
+    _must_be_no_input(request, sample, labels, program, ids)
     settings = read_decision_rule(program)
     with Bar(quiet=quiet) as bar:
         found = read_labelled(
-            sample, labels, settings, id_column=id, certificate=certificate, public_key=public_key,
+            sample, labels, settings, id_column=id, ids=ids, certificate=certificate, public_key=public_key,
             progress=bar,
         )  # fmt: skip
-        asked, notes = _asked(found.certificate, B, epsilon, delta)
+        proof = found.certificate
+        asked = _asked(proof, B, epsilon, delta)
         bar.phase("learning", None)
         plan = plan_scores(
             found, asked, np.random.default_rng(seed), mechanism=mechanism, confidence=confidence
         )
         others = compare_epsilons(found, asked, np.random.default_rng(seed), mechanism=mechanism)
-    facts = {"release": found.certificate.release, "program": settings.kind, "asked": str(plan.guarantee)}
-    text = weights_text(found.certificate.features, [_short(plan.w)], learned=facts)
-    save_text(weights, HEADER + text)
-    notes = (*found.notes, *notes)
-    warnings = _warnings(plan)
+    scores = make_request(
+        release="scores", B=asked.B, epsilon=asked.epsilon, delta=delta, mechanism=mechanism,
+        weights=dict(zip(proof.features, _short(plan.w), strict=True)), learned_from=proof.release,
+        leave_out=(proof.release,), tuned_on=proof.tuned_on if asked.B == proof.guarantee.B else None,
+        program=settings.kind,
+    )  # fmt: skip
+    save_text(request, scores.text(*HEADER, *(TUNED_ON if scores.tuned_on is None else ())))
+    notes, warnings = found.notes, _warnings(plan)
     if as_json:
-        record = _record(found, plan, others, settings.unit) | {"notes": notes, "warnings": warnings}
-        emit(record)
+        record = _record(found, plan, others, settings) | {"request": scores.sha256}
+        emit(record | {"notes": notes, "warnings": warnings})
     else:
         _show(found, plan, others, settings)
     if not quiet:
         for note in notes:
             tell(note)
         tell(
-            f"weights of {len(plan.w)} features → {weights}; hand it to the data holder, who runs targetdp "
-            "score; with the scores, run targetdp allocate"
+            f"a request for scores, with weights of {len(plan.w)} features → {request}; read it, say in it "
+            "who asks and why, and hand it to the data holder, who runs targetdp privatize --request; with "
+            "the scores, run targetdp allocate"
         )
     warn(warnings)
 
 
-def _asked(
-    proof: Any, B: float | None, epsilon: float | None, delta: float | None
-) -> tuple[Any, tuple[str, ...]]:
+def _asked(proof: Any, B: float | None, epsilon: float | None, delta: float | None) -> Any:
     """What is asked of the scores: as of the sample, but for what is given.
 
-    What the sample paid for its column scales bought no noise: it is taken off, and that is told.
+    Where no δ is given the desk settles it; the sample's stands for it here.
     """
     from targetdp.guarantee import Guarantee
 
-    first, scales = proof.guarantee, proof.scales.spent
-    paid = (0.0, 0.0) if scales is None else (scales.epsilon, scales.delta)
-    noise = max(first.epsilon - paid[0], 0.0), max(first.delta - paid[1], 0.0)
-    asked = Guarantee(
+    first = proof.guarantee
+    return Guarantee(
         first.B if B is None else B,
-        noise[0] if epsilon is None else epsilon,
-        noise[1] if delta is None else delta,
+        first.epsilon if epsilon is None else epsilon,
+        first.delta if delta is None else delta,
     )
-    if scales is None or epsilon is not None:
-        return asked, ()
-    return asked, (
-        f"of the sample's ε = {up(first.epsilon)}, {up(paid[0])} was paid for column scales and "
-        f"{up(noise[0])} is noise: so much is assumed for the noise on a score (--epsilon says otherwise)",
-    )
+
+
+def _must_be_no_input(output: Path, *inputs: Path | None) -> None:
+    if output.resolve() in {path.resolve() for path in inputs if path is not None}:
+        raise ValueError(f"out = {output} is one of the inputs: choose another name")
 
 
 def _warnings(plan: Any) -> tuple[str, ...]:
@@ -163,7 +178,7 @@ def _short(w: Any) -> list[float]:
     return [float(f"{value:.{_DIGITS}g}") for value in w.tolist()]
 
 
-def _record(found: Any, plan: Any, others: Any, unit: str) -> dict[str, Any]:
+def _record(found: Any, plan: Any, others: Any, settings: Any) -> dict[str, Any]:
     from dataclasses import asdict
 
     from targetdp.theorem1 import accuracy_ceiling
@@ -177,9 +192,10 @@ def _record(found: Any, plan: Any, others: Any, unit: str) -> dict[str, Any]:
     return {
         "format": "targetdp learned 1",
         "release": found.certificate.release,
+        "program": settings.kind,
         "people": found.program.people.count,
         "population": found.program.people.population,
-        "unit": unit,
+        "unit": settings.unit,
         "target_scale": plan.weights.scale.name,
         "chance": found.program.chance,
         "confidence": plan.expectation.confidence,
@@ -269,7 +285,7 @@ def _number(name: str, value: float) -> str:
 
 
 def allocate(
-    scores: Annotated[Path, typer.Argument(help="private scores, as targetdp score released them")],
+    scores: Annotated[Path, typer.Argument(help="private scores, released by the request of targetdp learn")],
     sample: Annotated[Path, typer.Argument(help="the private sample that the weights were learned from")],
     labels: Annotated[Path, typer.Argument(help="your labels, as targetdp learn took them")],
     program: Annotated[Path, typer.Option(help="program file: kind, target and, for aid, quota")],
@@ -279,6 +295,7 @@ def allocate(
     id: Annotated[  # noqa: A002
         str | None, typer.Option(help="id column of LABELS; default: the program's, or the sample's")
     ] = None,
+    ids: TranslatedIds = None,
     certificate: Annotated[
         Path | None, typer.Option(help="the scores' certificate; default: SCORES.certificate.json")
     ] = None,
@@ -301,19 +318,18 @@ def allocate(
 
     check.integer("seed", seed, at_least=0)
     must_be_free("out", output, force=force)
-    kind = _format(output)
-    if output.resolve() in {path.resolve() for path in (scores, sample, labels, program)}:
-        raise ValueError(f"out = {output} is one of the inputs: choose another name")
+    _must_be_a_table(output)
+    _must_be_no_input(output, scores, sample, labels, program, ids)
     settings = read_decision_rule(program)
     with Bar(quiet=quiet) as bar:
         released = read_scores(scores, certificate, public_key, bar)
         found = read_labelled(
-            sample, labels, settings, id_column=id, certificate=sample_certificate, public_key=public_key,
-            progress=bar,
+            sample, labels, settings, id_column=id, ids=ids, certificate=sample_certificate,
+            public_key=public_key, progress=bar,
         )  # fmt: skip
         bar.phase("deciding", None)
         decisions = allocate_by(released, found, np.random.default_rng(seed))
-    _save(decisions.table(), output, kind, force=force)
+    save_table(decisions.table(), output, force=force)
     record = _decisions_record(decisions)
     if as_json:
         emit(record | {"notes": [*found.notes, *decisions.notes]})
@@ -321,6 +337,11 @@ def allocate(
         for note in found.notes:
             tell(note)
         _tell(decisions.program.words, record, output)
+        if released.certificate.pseudonyms:
+            tell(
+                "people have pseudonyms: the data holder translates the list of those who get "
+                f"{decisions.program.words.given} back (targetdp ids --back)"
+            )
     warn(decisions.notes)
 
 
@@ -347,26 +368,9 @@ def _tell(words: Any, record: dict[str, Any], output: Path) -> None:
     tell(f"as far as the chances tell, {words.outcome.format(right=right, missed=missed)}")
 
 
-def _format(path: Path) -> Any:
+def _must_be_a_table(path: Path) -> None:
+    """Found out before the work, not after it."""
     from targetdp.table import format_of
 
-    kind = format_of(path)
-    if kind is None or path.name.lower().endswith(".gz"):
+    if format_of(path) is None or path.name.lower().endswith(".gz"):
         raise ValueError(f"out = {path} has no known suffix: use .csv or .parquet")
-    return kind
-
-
-def _save(table: Any, path: Path, kind: Any, *, force: bool) -> None:
-    """All of it or nothing, for its owner's eyes: it says of people whether they are taken to be poor."""
-    import pyarrow as pa
-
-    from targetdp._files import whole_file
-    from targetdp.table import Sink
-
-    with (
-        whole_file(path, force=force) as place,
-        Sink(place, kind, table.schema, ids=table.schema.names[0], private=True) as sink,
-    ):
-        for batch in table.to_batches(max_chunksize=1 << 20):
-            sink.write(pa.Table.from_batches([batch]))
-        sink.finish()

@@ -122,10 +122,9 @@ def run(
 def recommend(
     folder: Annotated[Path, typer.Argument(help="folder of a finished sweep")],
     *,
-    without_guarantee: Annotated[
-        bool, typer.Option(help="k-anonymity may be recommended too, though it guarantees nothing")
-    ] = False,
-    release: Annotated[Path | None, typer.Option("--out", help="write the release file here")] = None,
+    request: Annotated[
+        Path | None, typer.Option("--out", help="write the request for it here, such as request.toml")
+    ] = None,
     force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
     **limits: Any,
@@ -134,9 +133,9 @@ def recommend(
     from targetdp.tradeoff import recommend as choose
 
     asked = constraints(limits)
-    if release is not None:
-        must_be_free("out", release, force=force)
-    found = choose(folder, asked, without_guarantee=without_guarantee)
+    if request is not None:
+        must_be_free("out", request, force=force)
+    found = choose(folder, asked)
     if as_json:
         emit(found.record())
     else:
@@ -145,9 +144,9 @@ def recommend(
     warn(found.warnings)
     if found.chosen is None:
         raise typer.Exit(1)
-    if release is not None:
-        save_text(release, found.release or "")
-        tell(f"release file: {release}")
+    if request is not None:
+        save_text(request, found.request or "")
+        tell(f"request → {request}: say in it who asks and why, and send it to the data holder")
 
 
 def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
@@ -251,9 +250,9 @@ def _show_recommendation(found: Any) -> None:
     out().print(found.reason, highlight=False)
     for miss in found.near_misses:
         out().print(f"near miss: {miss}", highlight=False, markup=False)
-    if found.release is not None:
+    if found.request is not None:
         emit("")
-        emit(found.release.rstrip("\n"))
+        emit(found.request.rstrip("\n"))
 
 
 def _print(

@@ -10,7 +10,6 @@ from targetdp.normalization._moments import ColumnMoments as ColumnMoments
 from targetdp.normalization._scales import Bounds as Bounds
 from targetdp.normalization._scales import CONDITIONS as CONDITIONS
 from targetdp.normalization._scales import ColumnScales as ColumnScales
-from targetdp.normalization._scales import PUBLISHED as PUBLISHED
 from targetdp.normalization._scales import PrivateScalesPlan as PrivateScalesPlan
 from targetdp.normalization._scales import ReleaseSource as ReleaseSource
 from targetdp.normalization._scales import confidential_scales as confidential_scales

@@ -151,7 +151,7 @@ class ProgramSettings(ProgramSection):
         "clip",
         description="how rows come into the unit ball: clip (each that is longer than 1, as a release does), "
         "largest (all by the longest row, as the paper's authors do) or unit (each by its own length); with "
-        "the last two a sweep states no guarantee and writes no release file",
+        "the last two a sweep states no guarantee and writes no request",
     )
     impute: float | dict[str, float] | None = Field(
         None, description="declared constants for missing features: one for all, or by name"

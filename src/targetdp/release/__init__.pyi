@@ -15,7 +15,6 @@ from targetdp.release._desk import NoDeskError as NoDeskError
 from targetdp.release._desk import known_desks as known_desks
 from targetdp.release._ids import Spelling as Spelling
 from targetdp.release._ids import pseudonyms as pseudonyms
-from targetdp.release._job import PublishedButUnsettledError as PublishedButUnsettledError
 from targetdp.release._job import Released as Released
 from targetdp.release._job import check_release as check_release
 from targetdp.release._job import privatize as privatize
@@ -32,6 +31,7 @@ from targetdp.release._ledger._spending import Spending as Spending
 from targetdp.release._look import LARGE_DELTA as LARGE_DELTA
 from targetdp.release._look import Look as Look
 from targetdp.release._look import Refused as Refused
+from targetdp.release._output import PublishedButUnsettledError as PublishedButUnsettledError
 from targetdp.release._policy import Policy as Policy
 from targetdp.release._policy import read_policy as read_policy
 from targetdp.release._public_scales import learn_scales as learn_scales

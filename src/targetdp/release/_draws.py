@@ -25,9 +25,9 @@ from targetdp._core import Floats, Integers
 from targetdp._files import sync_folder, write_whole
 from targetdp.noise import SecretWords, derived_key, fresh_keys
 from targetdp.release._ids import text_buffers
-from targetdp.release._keys import secret_key
 
-_KEY, _BOUND, _DRAWN, _LOCK = "key", "bound", "drawn", "lock"
+_SECRET, _DRAWN, _LOCK = "secret", "drawn", "lock"
+_KEY_BYTES = 32
 _TAG = 16
 _RECORD = 8 + _TAG
 _CACHEDIR = (
@@ -57,10 +57,9 @@ class Draws:
     and are never given for other rows than the first time.
     """
 
-    def __init__(self, folder: Path, lock: int) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, lock: int, key: bytes) -> None:
+        self._folder, self._key = folder, key
         self._lock: int | None = lock
-        self._key = secret_key(folder / _KEY)
         self._seal = AESGCM(derived_key(self._key, "fingerprints"))
         self._known = _read(folder / _DRAWN)
         self._file: int | None = None
@@ -78,28 +77,18 @@ class Draws:
         lock = _locked(folder)
         if lock is None:
             raise RuntimeError(f"{folder} was taken by another process: run again")
-        write_whole(folder / _KEY, fresh_keys(1)[0].hex() + "\n", private=True)
-        write_whole(folder / _BOUND, bound + "\n", private=True)
+        (key,) = fresh_keys(1)
+        write_whole(folder / _SECRET, f"{key.hex()} {bound}\n", private=True)
         sync_folder(drafts)
-        return cls(folder, lock)
+        return cls(folder, lock, key)
 
     @classmethod
     def reopen(cls, drafts: Path, release: str, bound: str) -> "Draws | None":
         """The secret that an earlier run has left for the same release; None if none is, or it is busy."""
         folder = drafts / release
-        try:
-            if (folder / _BOUND).read_text(encoding="utf-8").strip() != bound:
-                return None
-        except OSError:
-            return None
-        lock = _locked(folder)
-        if lock is None:
-            return None
-        try:
-            return cls(folder, lock)
-        except (OSError, ValueError):
-            os.close(lock)
-            return None
+        found = _secret(folder)
+        lock = _locked(folder) if found is not None and found[1] == bound else None
+        return None if lock is None or found is None else cls(folder, lock, found[0])
 
     @property
     def begun(self) -> bool:
@@ -161,10 +150,10 @@ class Draws:
 
 def erase(folder: Path) -> None:
     """Forget the secret of a release for good, where there is one."""
-    key = folder / _KEY
-    if key.exists():
-        with key.open("r+b") as file:
-            file.write(bytes(key.stat().st_size))
+    secret = folder / _SECRET
+    if secret.exists():
+        with secret.open("r+b") as file:
+            file.write(bytes(secret.stat().st_size))
             file.flush()
             os.fsync(file.fileno())
     if folder.is_dir():
@@ -180,7 +169,7 @@ def _bytes(part: Any) -> memoryview:
 def drafts_in(drafts: Path) -> list[str]:
     """The releases whose draws are there, whole."""
     # `Draws.create` writes this file last: before, its folder may not be locked yet, and is left alone.
-    return sorted(place.parent.name for place in drafts.glob(f"*/{_BOUND}"))
+    return sorted(place.parent.name for place in drafts.glob(f"*/{_SECRET}"))
 
 
 @contextmanager
@@ -197,18 +186,14 @@ def kept_from_others(drafts: Path, release: str) -> Iterator[bool]:
 def nothing_was_drawn(drafts: Path, release: str) -> bool:
     """Whether it is known that no noise was drawn for a release. The caller keeps others from it."""
     folder = drafts / release
-    return (folder / _KEY).exists() and not (folder / _DRAWN).exists()
+    return (folder / _SECRET).exists() and not (folder / _DRAWN).exists()
 
 
 def can_go_on(drafts: Path, release: str, bound: str) -> bool:
     """Whether an earlier run has left its draws for the same release, and is gone."""
     folder = drafts / release
-    try:
-        same = (folder / _BOUND).read_text(encoding="utf-8").strip() == bound
-        secret_key(folder / _KEY)
-    except (OSError, ValueError):
-        return False
-    return same and not is_at_work(drafts, release)
+    found = _secret(folder)
+    return found is not None and found[1] == bound and not is_at_work(drafts, release)
 
 
 def is_at_work(drafts: Path, release: str) -> bool:
@@ -220,6 +205,16 @@ def is_at_work(drafts: Path, release: str) -> bool:
     if lock is not None:
         os.close(lock)
     return lock is None
+
+
+def _secret(folder: Path) -> tuple[bytes, str] | None:
+    """The secret in a folder of draws, and what it is bound to; None if there is none, whole."""
+    try:
+        key, bound = (folder / _SECRET).read_text(encoding="utf-8").split()
+        secret = bytes.fromhex(key)
+    except (OSError, ValueError):
+        return None
+    return (secret, bound) if len(secret) == _KEY_BYTES else None
 
 
 def _locked(folder: Path) -> int | None:

@@ -1,7 +1,7 @@
 """Who is in a table: ids in the desk's one spelling, and keyed tags and pseudonyms that stand for them."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.cmac import CMAC
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from targetdp._core import Integers, Words
+from targetdp._core import Integers, Words, kernel
 from targetdp._files import StrictModel
 from targetdp.table import Tally, ids_of
 
@@ -60,7 +60,10 @@ class Spelling(StrictModel):
             return np.flatnonzero(~np.asarray(good))
         data, starts = text_buffers(ids)
         ends = starts[1:] - 1
-        filled = np.flatnonzero(ends >= starts[:-1])
+        empty = ends < starts[:-1]
+        if empty.any() and (self.leading_zeros == "drop" or self.spaces == "remove"):
+            return np.flatnonzero(empty)  # nothing was left of them
+        filled = np.flatnonzero(~empty)
         if not len(filled):
             return filled
         # Only what begins or ends with a byte that may be of a space is looked at closely.
@@ -91,6 +94,12 @@ class Names:
         tally.add("odd id", self.column, self.spelling.odd(ids), offset)
         return ids
 
+    def ids_again(self, batch: pa.RecordBatch) -> pa.StringArray:
+        """The same ids of a batch that was looked at before: nothing is checked once more."""
+        column = batch.column(self.column)
+        text = column if pa.types.is_string(column.type) else ids_of(column, self.column, Tally(), 0)
+        return self.spelling.apply(text)
+
     def tags(self, ids: pa.StringArray) -> Words:
         """The tags by which the ledger knows people."""
         return person_tags(ids, self.tag_key)
@@ -116,7 +125,8 @@ def is_among(tags: Words, others: Words) -> NDArray[np.bool_]:
 TAG_BYTES = 16
 _LONGEST = 8 * TAG_BYTES
 """Bytes of an id that is worked on together with others; one giant must not make room for all."""
-_HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
+_HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), dtype=np.uint16)
+"""The two digits of each byte."""
 
 
 def tags_of(ids: pa.StringArray, key: bytes) -> Bytes:
@@ -126,14 +136,12 @@ def tags_of(ids: pa.StringArray, key: bytes) -> Bytes:
     different ids share the first b bits with probability 2⁻ᵇ.
     """
     data, starts = text_buffers(ids)
-    lengths = np.diff(starts).astype(np.int64)
     tags = np.empty((len(ids), TAG_BYTES), dtype=np.uint8)
-    short = lengths <= _LONGEST
+    short = np.diff(starts) <= _LONGEST
     if short.all():
-        return _together(data[starts[0] : starts[-1]], lengths, key) if len(ids) else tags
+        return _together(data, starts, key) if len(ids) else tags
     if short.any():
-        some, of = text_buffers(ids.filter(pa.array(short)))
-        tags[short] = _together(some[of[0] : of[-1]], lengths[short], key)
+        tags[short] = _together(*text_buffers(ids.filter(pa.array(short))), key)
     for place in np.flatnonzero(~short):
         code = CMAC(algorithms.AES(key))
         code.update(data[starts[place] : starts[place + 1]].tobytes())
@@ -143,16 +151,14 @@ def tags_of(ids: pa.StringArray, key: bytes) -> Bytes:
 
 def person_tags(ids: pa.StringArray, key: bytes) -> Words:
     """The first 64 bits of each tag: who is in a release, for whoever has the key."""
-    return np.ascontiguousarray(tags_of(ids, key)[:, :8]).view(np.uint64).ravel()
+    return tags_of(ids, key).view(np.uint64)[:, 0].copy()
 
 
 def pseudonyms(ids: pa.StringArray, key: bytes) -> pa.StringArray:
     """Each id's tag in hexadecimal digits."""
-    tags = tags_of(ids, key)
-    digits = np.empty((len(tags), 2 * TAG_BYTES), dtype=np.uint8)
-    digits[:, ::2], digits[:, 1::2] = _HEX[tags >> 4], _HEX[tags & 15]
-    ends = np.arange(len(tags) + 1, dtype=np.int32) * 2 * TAG_BYTES
-    return pa.StringArray.from_buffers(len(tags), pa.py_buffer(ends), pa.py_buffer(digits))
+    digits = _HEX[tags_of(ids, key)]
+    ends = np.arange(len(ids) + 1, dtype=np.int32) * 2 * TAG_BYTES
+    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(ends), pa.py_buffer(digits))
 
 
 def text_buffers(ids: pa.StringArray) -> tuple[Bytes, NDArray[np.int32]]:
@@ -162,31 +168,49 @@ def text_buffers(ids: pa.StringArray) -> tuple[Bytes, NDArray[np.int32]]:
     return np.frombuffer(data or b"", dtype=np.uint8), starts
 
 
-def _together(data: Bytes, lengths: Integers, key: bytes) -> Bytes:
+def _together(data: Bytes, starts: NDArray[np.int32], key: bytes) -> Bytes:
     """CMAC of many texts, which lie behind each other: of all first blocks, then of all second ones."""
-    blocks = np.maximum(1, -(-lengths // TAG_BYTES))
-    width = TAG_BYTES * int(blocks.max())
-    messages = np.zeros((len(lengths), width), dtype=np.uint8)
-    if (lengths == lengths[0]).all():
-        messages[:, : lengths[0]] = data.reshape(len(lengths), lengths[0])
-    else:
-        messages[np.arange(width) < lengths[:, None]] = data
-    padded = lengths != TAG_BYTES * blocks
-    messages[padded, lengths[padded]] = 0x80
     # One block at a time is what chaining over many messages at once needs.
     encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
     whole = _doubled(encryptor.update(bytes(TAG_BYTES)))
     ends = np.stack([np.frombuffer(subkey, dtype=np.uint8) for subkey in (whole, _doubled(whole))])
-    by_block = messages.reshape(len(lengths), -1, TAG_BYTES)
-    by_block[np.arange(len(lengths)), blocks - 1] ^= ends[padded.astype(np.int64)]
-    if by_block.shape[1] == 1:
-        return np.frombuffer(encryptor.update(messages.tobytes()), dtype=np.uint8).reshape(-1, TAG_BYTES)
-    state = np.zeros((len(lengths), TAG_BYTES), dtype=np.uint8)
-    for number in range(by_block.shape[1]):
-        going = np.flatnonzero(blocks > number)
-        mixed = encryptor.update((state[going] ^ by_block[going, number]).tobytes())
-        state[going] = np.frombuffer(mixed, dtype=np.uint8).reshape(-1, TAG_BYTES)
+    longest = int(np.diff(starts).max())
+    width = TAG_BYTES * max(1, -(-longest // TAG_BYTES))
+    messages = np.empty((len(starts) - 1, width), dtype=np.uint8)
+    blocks = np.empty(len(messages), dtype=np.int64)
+    _pad(data, starts, ends, messages, blocks)
+    state = _encrypted(np.ascontiguousarray(messages[:, :TAG_BYTES]), encryptor)
+    for start in range(TAG_BYTES, width, TAG_BYTES):
+        going = np.flatnonzero(blocks > start // TAG_BYTES)
+        state[going] = _encrypted(state[going] ^ messages[going, start : start + TAG_BYTES], encryptor)
     return state
+
+
+def _encrypted(blocks: Bytes, encryptor: Any) -> Bytes:
+    """Blocks of 16 bytes, each encrypted by itself."""
+    room = np.empty(blocks.size + TAG_BYTES, dtype=np.uint8)  # the library asks for a block more
+    encryptor.update_into(blocks.data, room.data)
+    return room[: blocks.size].reshape(blocks.shape)
+
+
+@kernel
+def _pad(data: Bytes, starts: NDArray[np.int32], ends: Bytes, messages: Bytes, blocks: Integers) -> None:
+    """Cut texts into blocks of 16 bytes: the last one padded, and mixed with its subkey."""
+    for i in range(len(blocks)):
+        first, length = starts[i], starts[i + 1] - starts[i]
+        count = max(1, (length + 15) // 16)
+        blocks[i] = count
+        for place in range(length):
+            messages[i, place] = data[first + place]
+        for place in range(length, 16 * count):
+            messages[i, place] = 0
+        subkey = 0
+        if length < 16 * count:
+            messages[i, length] = 0x80
+            subkey = 1
+        last = 16 * (count - 1)
+        for place in range(16):
+            messages[i, last + place] ^= ends[subkey, place]
 
 
 def _doubled(block: bytes) -> bytes:

@@ -30,7 +30,7 @@ from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._spending import History
 from targetdp.release._look import Look, Refused, bound_of, look
-from targetdp.release._output import Publisher, open_output
+from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
 from targetdp.release._prepare import Prepared, Recipe, planned, prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms
@@ -39,16 +39,7 @@ from targetdp.table import Source, open_source
 Confirm = Callable[[Look], None]
 """Is shown everything before anything is charged, and raises to stop."""
 
-
-class PublishedButUnsettledError(RuntimeError):
-    """The release can be read, but its ledger was not told: it must not be taken for unpublished."""
-
-    def __init__(self, place: str, cause: BaseException) -> None:
-        super().__init__(
-            f"the release IS published ({place}), but the run could not finish "
-            f"({type(cause).__name__}: {cause}). It counts. Run the same command again, without --force: it "
-            "will finish what is left, tell the ledger, and then say that the output exists"
-        )
+_FREED = "Nothing was drawn: the release is not charged"
 
 
 @dataclass(frozen=True)
@@ -190,22 +181,16 @@ def _release(
         estimated = _estimated(prepared.estimated, scales, certificate, seen)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
         publisher.publish(certificate, journal)
-    except BaseException as error:
-        if publisher.published:
-            draws.close()
-            raise PublishedButUnsettledError(publisher.place, error) from error
-        _end_without_publishing(desk, ledger, reservation, publisher, source, error)
-        raise
-    try:
         ledger.settle(release, output.sha256, estimated)
         draws.erase()
         draws.close()
         desk.log("released", release=release, request=prepared.request.sha256, output=publisher.place)
     except BaseException as error:
-        draws.close()
-        if not publisher.published:  # a frame that nobody was given
-            raise
-        raise PublishedButUnsettledError(publisher.place, error) from error
+        if publisher.published:
+            draws.close()
+            raise PublishedButUnsettledError(publisher.place, error) from error
+        _end_without_publishing(desk, ledger, reservation, source, error)
+        raise
     return Released(publisher.path, publisher.frame, certificate, seen, clipped)
 
 
@@ -270,13 +255,14 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
         ledger.record_policy(prepared.policy, prepared.policy_version)
         limit = prepared.policy.limit.value()
         head = ledger.reserve(release, terms.charge, limit, people, title, still_planned)
-    except BaseException:
+    except BaseException as error:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn
         # nothing, and its draws say so: the next run frees it.
         with suppress(Exception):
             ledger.refresh()
             if release in ledger.history.releases:
                 ledger.free(release, "the run ended before any noise was drawn")
+                error.add_note(_FREED)
             draws.erase()
         draws.close()
         raise
@@ -284,24 +270,20 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
 
 
 def _end_without_publishing(
-    desk: Desk, ledger: Ledger, reservation: Reservation, publisher: Publisher, source: Engine,
-    error: BaseException,
-) -> None:  # fmt: skip
-    """A run failed: what nothing was drawn for is free, what somebody could read counts, the rest can go on.
+    desk: Desk, ledger: Ledger, reservation: Reservation, source: Engine, error: BaseException
+) -> None:
+    """A run failed: what nothing was drawn for is free, and what noise was drawn for can go on.
 
     Of the error only its kind goes on record: its text may hold an id or a value.
     """
     release, draws, kind = reservation.release, reservation.draws, type(error).__name__
     begun, row = draws.begun, ledger.release(release)
     try:
-        if publisher.visible:  # the certificate tells something by itself: private scales
-            publisher.settle(lambda journal: _settle_earlier(desk, ledger, journal))
-            begun = True
-        elif not begun and row.state == "reserved":
+        if not begun and row.state == "reserved":
             ledger.free(release, f"the run ended before any noise was drawn: {kind}")
             draws.erase()
-            error.add_note("Nothing was drawn: the release is not charged")
-        elif isinstance(error, TableChangedError) or not source.can_repeat:
+            error.add_note(_FREED)
+        elif isinstance(error, TableChangedError) or not source.can_repeat or row.state != "reserved":
             draws.erase()
             error.add_note(f"Noise was drawn: release {release[:12]} stays charged")
         else:
@@ -311,7 +293,8 @@ def _end_without_publishing(
             )
     finally:
         draws.close()
-    desk.log("failed", release=release, kind=kind, drawn=begun)
+    with suppress(OSError):  # a full disk, say, that the error speaks of already
+        desk.log("failed", release=release, kind=kind, drawn=begun)
 
 
 def _settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from targetdp._core import Words, __version__, down, up
@@ -19,6 +20,7 @@ from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._spending import History, Spending, over_limit
 from targetdp.release._prepare import Prepared, Problem, beyond_the_plan
+from targetdp.release._staging import belongs, certificate_path
 from targetdp.release._terms import ReleaseTerms, make_terms
 
 MANY_CLIPPED = 0.5
@@ -276,7 +278,7 @@ def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:
     everything = {
         "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
         "charge": terms.charge.record(), "scales": prepared.known_scales, "library": __version__,
-        "people": hashlib.sha256(people.tobytes()).hexdigest(),
+        "people": hashlib.sha256(people.data).hexdigest(),
     }  # fmt: skip
     return hashlib.sha256(canonical(everything).encode()).hexdigest()
 
@@ -290,7 +292,9 @@ def _unfinished(
     bound, desk = bound_of(prepared, terms, inspection.people), prepared.desk
     for row in history.releases.values():
         same = row.state == "reserved" and row.title.get("bound") == bound
-        if same and can_go_on(desk.drafts, row.release, bound):
+        # What is published, and only its ledger was not told, is done: another output is another release.
+        done = same and belongs(certificate_path(Path(row.title["output"])), row.release)
+        if same and not done and can_go_on(desk.drafts, row.release, bound):
             return row.release
     return None
 

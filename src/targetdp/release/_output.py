@@ -17,6 +17,17 @@ Settle = Callable[[dict[str, Any]], None]
 """Tells a ledger what a journal says."""
 
 
+class PublishedButUnsettledError(RuntimeError):
+    """The release can be read, but its ledger was not told: it must not be taken for unpublished."""
+
+    def __init__(self, place: str, cause: BaseException) -> None:
+        super().__init__(
+            f"the release IS published ({place}), but the run could not finish "
+            f"({type(cause).__name__}: {cause}). It counts. Run the same command again, without --force: it "
+            "will finish what is left, tell the ledger, and then say that the output exists"
+        )
+
+
 class Publisher(Protocol):
     """Where a release goes, and how it becomes visible."""
 
@@ -32,10 +43,6 @@ class Publisher(Protocol):
     @property
     def published(self) -> bool:
         """Whether it can be read, whole."""
-
-    @property
-    def visible(self) -> bool:
-        """Whether anything of it can be read."""
 
     @property
     def frame(self) -> Any:
@@ -56,9 +63,6 @@ class Publisher(Protocol):
     def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
         """Make it visible, whole. The journal is for a run that must finish what this one began."""
 
-    def settle(self, settle: Settle) -> None:
-        """Tell the ledger of what could be read, though not all of it."""
-
 
 @contextmanager
 def open_output(table: Any, output: str | Path | None, desk: Path, *, force: bool) -> Iterator[Publisher]:
@@ -73,8 +77,15 @@ def open_output(table: Any, output: str | Path | None, desk: Path, *, force: boo
     if isinstance(given, str | Path):
         _must_differ("input", Path(given), place)
     _must_differ("desk", desk, place)
-    with Staging(place, force=force) as staging:
-        yield _Files(staging)
+    done = False
+    try:
+        with Staging(place, force=force) as staging:
+            yield _Files(staging)
+            done = True
+    except BaseException as error:
+        if done:  # only what a run leaves behind could not be tidied up
+            raise PublishedButUnsettledError(str(place), error) from error
+        raise
 
 
 def _must_differ(what: str, source: Path, output: Path) -> None:
@@ -103,11 +114,6 @@ class _Files:
     def published(self) -> bool:
         """See `Publisher`."""
         return self._staging.published
-
-    @property
-    def visible(self) -> bool:
-        """See `Publisher`."""
-        return self._staging.visible
 
     def begin(self, settle: Settle) -> None:
         """See `Publisher`."""
@@ -140,10 +146,6 @@ class _Files:
         """See `Publisher`."""
         self._staging.publish(certificate, journal)
 
-    def settle(self, settle: Settle) -> None:
-        """See `Publisher`."""
-        self._staging.settle(settle)
-
 
 def _shape(output: Path) -> tuple[Format, bool]:
     """The format of the output, and whether it is a directory of parts."""
@@ -163,7 +165,7 @@ class _Frame:
     path: Path | None = None
     folder: Path | None = None
     place = "a table in memory"
-    published = visible = False
+    published = False
 
     def __init__(self, table: Any) -> None:
         self._back = arrow_of(table)[1]
@@ -196,6 +198,3 @@ class _Frame:
     def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:  # noqa: ARG002
         """Make it a table of the kind that was given: what fails here can still be done again."""
         self.frame = self._back(pa.concat_tables(self._tables))
-
-    def settle(self, settle: Settle) -> None:
-        """Nothing to do: nobody could read it."""

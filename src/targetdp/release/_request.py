@@ -245,7 +245,7 @@ class Request(StrictModel):
                 one = isinstance(value, list) and len(value) == 1
                 lines.append(f"{toml_key(key)} = {toml_value(value[0] if one else value)}")
         text = "\n".join(lines) + "\n"
-        if parse_request(text) != self:
+        if parse_request(text).model_dump() != self.model_dump():  # cached arrays are no fields
             raise ValueError("the request cannot be written as a file: name each column in plain characters")
         return text
 

@@ -9,7 +9,7 @@ Beside the output lies a hidden folder while a run works. The order of steps mak
 
 A run that dies before the table's rename published nothing, and the next run puts everything back. A run
 that dies after it published all of it, and the next run tells the ledger. If only the certificate could be
-read by then, it is taken away again, and the ledger is told all the same.
+read by then, it is taken away again: the release is charged, and its re-run makes the same one.
 """
 
 import fcntl
@@ -44,7 +44,6 @@ class Staging:
         self.folder = output.parent / f".{output.name}.targetdp"
         self._lock_path = output.parent / f"{self.folder.name}.lock"
         self._lock: int | None = None
-        self.settled = False
 
     @property
     def place(self) -> str:
@@ -60,11 +59,6 @@ class Staging:
     def published(self) -> bool:
         """Whether the table has taken its name."""
         return (self.folder / _JOURNAL).exists() and not self.table.exists()
-
-    @property
-    def visible(self) -> bool:
-        """Whether anything of the release has taken its name, if only its certificate."""
-        return (self.folder / _JOURNAL).exists() and not (self.folder / _PAGE).exists()
 
     def __enter__(self) -> Self:
         if not self.output.parent.is_dir():
@@ -110,25 +104,16 @@ class Staging:
         self.table.rename(self.output)
         sync_folder(self.output.parent)
 
-    def settle(self, settle: Callable[[dict[str, Any]], None]) -> None:
-        """Tell the ledger of a release of which something could be read, though not all of it."""
-        journal = _read_journal(self.folder / _JOURNAL)
-        if journal is not None:
-            settle(journal)
-        self.settled = True
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._lock is None:
             return
         try:
-            if kind is None or not self.visible or (self.settled and not self.published):
-                # An error before anything took its name, or the ledger knows: put everything back.
+            if kind is None or not self.published:
+                # The ledger knows, or there is nothing that it should know: put everything back.
                 # Otherwise leave the journal, so that the next run tells the ledger.
                 self._recover(lambda _: None)
-            elif not self.published and (journal := _read_journal(self.folder / _JOURNAL)) is not None:
-                self._put_back(journal)
         finally:
             with suppress(OSError):
                 self._lock_path.unlink()
@@ -158,8 +143,7 @@ class Staging:
                 f"{self.folder / _JOURNAL} is damaged, and a run was publishing when it died: what is left "
                 f"is in {self.folder} and beside it; bring the journal back, or move that folder away"
             )
-        if journal is not None and self.visible:
-            # The certificate tells something by itself (private scales): once it could be read, it counts.
+        if journal is not None and self.published:
             settle(journal)
         if journal is not None and self.table.exists():
             self._put_back(journal)
@@ -172,7 +156,7 @@ class Staging:
     def _put_back(self, journal: dict[str, Any]) -> None:
         """Take away what can be read of a release that has no table; an older one takes its names again."""
         for path in self._companions():
-            if _belongs(path, str(journal.get("release"))):
+            if belongs(path, str(journal.get("release"))):
                 path.unlink()
         old = self.folder / _OLD
         for path in (*self._companions(), self.output):  # a table never without its certificate
@@ -207,7 +191,7 @@ def page_path(output: Path) -> Path:
     return output.with_name(output.name + PAGE_SUFFIX)
 
 
-def _belongs(path: Path, release: str) -> bool:
+def belongs(path: Path, release: str) -> bool:
     """Whether a certificate or a page is of that release."""
     try:
         return release.encode() in path.read_bytes()

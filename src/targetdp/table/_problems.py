@@ -42,8 +42,9 @@ _PLAIN = _POLICY | {
     "constant": "leave {it} out",
 }
 _NOUNS: dict[ProblemKind, str] = {
-    "id": "rows without an id", "spelling": "odd ids", "text": "text", "date": "dates", "type": "no numbers", "gaps": "gaps",
-    "words": "cells that are no numbers", "infinite": "infinite values", "constant": "one value only",
+    "id": "rows without an id", "spelling": "odd ids", "text": "text", "date": "dates",
+    "type": "no numbers", "gaps": "gaps", "words": "cells that are no numbers",
+    "infinite": "infinite values", "constant": "one value only",
 }  # fmt: skip
 
 

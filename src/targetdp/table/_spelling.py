@@ -96,8 +96,9 @@ def looks_like_phone_numbers(texts: pa.StringArray) -> bool:
 
     The rule: without spaces, dots and hyphens, nine in ten are 7 to 15 digits that do not begin with 0, or
     such digits behind ``+``, ``00`` or a single 0; at least half are different; and most begin with ``+``, or
-    they are no counter, which has the same step between more than half of its neighbors in order. Most numbers of a counter that
-    is padded with zeros (``0000123``) fail by their zeros. Fewer than three different ones tell nothing.
+    they are no counter, which has the same step between more than half of its neighbors in order. Most
+    numbers of a counter that is padded with zeros (``0000123``) fail by their zeros. Fewer than three
+    different ones tell nothing.
 
     Args:
         texts: Ids as text.

@@ -84,17 +84,14 @@ def read_scores(
         (20788,)
     """
     proof = certified("scores", path, certificate, public_key)
-    law = None if proof.mechanism.law is None else law_of(proof.mechanism.law).linear
-    if proof.scores is None or law is None:
-        reason = "holds no scores"
-    elif len(proof.scores) > 1:
-        reason = f"holds {len(proof.scores)} scores for each person"
-    elif proof.made_for is not None:
-        reason = f"was made for {proof.made_for}, which standardizes values after the noise"
-    else:
-        released = read_people("scores", path, proof.id, proof.released, progress=progress or Silent())
-        return PrivateScores(proof, law, released.ids, released.rows[:, 0])
-    raise ValueError(f"release {path} {reason}: decide by a release of one score (targetdp score)")
+    law = law_of(proof.mechanism.law).linear
+    if law is None or len(proof.scores) != 1:
+        many = f"{len(proof.scores)} scores for each person" if proof.scores else "no scores"
+        raise ValueError(
+            f"release {path} holds {many}: decide by a release of one score, as targetdp learn asks for it"
+        )
+    released = read_people("scores", path, proof.id, proof.released, progress=progress or Silent())
+    return PrivateScores(proof, law, released.ids, released.rows[:, 0])
 
 
 def allocate(
@@ -117,7 +114,8 @@ def allocate(
         Everybody's chance, who is chosen, and what each decision is based on.
 
     Raises:
-        ValueError: Scores are of other columns than the sample's, or were made beside another sample.
+        ValueError: Scores are of other columns than the sample's, were learned from another sample, or name
+            people in another way.
 
     Guarantees: post-processing of both releases, as far as their rows are concerned.
 
@@ -129,8 +127,8 @@ def allocate(
     """
     if scores.certificate.id in BESIDE_ID:
         raise ValueError(
-            f"the scores' id column is named {scores.certificate.id!r}, as a column of decisions is: ask for "
-            "scores with another name of the id"
+            f"the scores' id column is named {scores.certificate.id!r}, as a column of decisions is: ask the "
+            "data holder to rename it"
         )
     notes = _must_fit(scores.certificate, sample.certificate)
     learned, more = _learned(scores, sample)
@@ -154,26 +152,35 @@ def allocate(
 
 
 def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
-    """Scores and sample are of the same columns and, if the scores say so, of this sample."""
+    """Both name people alike, are of the same columns and, if the scores say so, belong together."""
+    if scores.pseudonyms != sample.pseudonyms or (scores.pseudonyms and scores.desk.id != sample.desk.id):
+        both = (_naming(one) for one in (scores, sample))
+        raise ValueError(
+            "scores and sample name people in different ways ({} and {}), so that nobody is found in both: "
+            "give two releases of one desk".format(*both)
+        )
     if set(scores.features) != set(sample.features):
         odd = sorted(set(scores.features) ^ set(sample.features))
         raise ValueError(
             f"scores and sample are made of different columns ({', '.join(odd[:5])}): give the sample that "
             "the weights were learned from"
         )
-    if scores.sample is None:
-        return ()
-    if scores.sample.release != sample.release:
+    named = [one for one in (scores.learned_from, *scores.left_out) if one is not None]
+    if named and not any(sample.release.startswith(one) for one in named):
         raise ValueError(
-            f"the scores were made beside sample {scores.sample.release}, this is {sample.release}: give "
-            "that one"
+            f"the scores name release {named[0]} as the one that they were learned from or leave out, and "
+            f"the sample is {sample.release}: give that one"
         )
-    if not scores.sample.same_scales:
+    if scores.scales.values != sample.scales.values:
         return (
             "columns of the sample and of the scores are scaled in different ways, so a score is not quite "
-            "what was learned: ask the data holder for scores with the sample's scales",
+            "what was learned: learn again from a sample with today's scales",
         )
     return ()
+
+
+def _naming(proof: Certificate) -> str:
+    return f"pseudonyms of desk {proof.desk.name}" if proof.pseudonyms else "ids in clear"
 
 
 def _learned(scores: PrivateScores, sample: LabelledSample) -> tuple[LearnedWeights, tuple[str, ...]]:

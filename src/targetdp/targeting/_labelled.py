@@ -12,12 +12,15 @@ from targetdp.attacks import covariance_of
 from targetdp.mechanisms import NoiseLaw, law_of
 from targetdp.programs import ProgramSettings, ScoredProgram, read_columns
 from targetdp.release import Certificate, certified
-from targetdp.table import PeopleRows, read_people
+from targetdp.table import PeopleRows, Tally, batch_rows, check_columns, ids_of, open_source, read_people
 from targetdp.targeting._learn import FEWEST, LearnedWeights, learn_for
 from targetdp.targeting._sample_and_scores import part_of
 
 OF_EACH = 1_000.0
 """People whom counts and money are of, where a program file names no population."""
+
+TRANSLATION = ("id", "pseudonym")
+"""Columns of the list in which a data holder says which pseudonym is whose: what `targetdp ids` writes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,7 @@ def read_labelled(
     settings: ProgramSettings,
     *,
     id_column: str | None = None,
+    ids: Path | None = None,
     certificate: Path | None = None,
     public_key: str | None = None,
     progress: Progress | None = None,
@@ -66,6 +70,8 @@ def read_labelled(
         labels: Table of labels (Parquet or CSV).
         settings: The program, from `targetdp.programs.read_decision_rule`.
         id_column: Where labels have their ids.
+        ids: List of ids and pseudonyms, as `targetdp ids` writes it, where the sample has pseudonyms; without
+            it ids are compared as they are.
         certificate: The sample's; beside the file unless given.
         public_key: The data holder's, to check the signature with.
         progress: Whom to tell how far reading is.
@@ -74,9 +80,8 @@ def read_labelled(
         People with a row and a label, and notes about those who have one of them only.
 
     Raises:
-        ValueError: There is no certificate, or it does not hold; the release is k-anonymous, of scores, or
-            made for another tool; ids or labels are missing, or ids are there twice; fewer than 30 people are
-            in both.
+        ValueError: There is no certificate, or it does not hold; the release is of scores; ids or labels are
+            missing, or ids are there twice; fewer than 30 people are in both.
 
     Example:
         >>> from targetdp.programs import read_decision_rule
@@ -86,9 +91,15 @@ def read_labelled(
     """
     progress = progress or Silent()
     proof = certified("sample", sample, certificate, public_key)
-    law = _noise(sample, proof)
+    if proof.scores:
+        raise ValueError(
+            f"sample {sample} holds scores ({', '.join(proof.scores)}), not features: learn from a release "
+            "of the features with noise (targetdp privatize)"
+        )
+    if ids is not None and not proof.pseudonyms:
+        raise ValueError(f"ids = {ids}: the sample has no pseudonyms; leave --ids out")
     released = read_people("sample", sample, proof.id, proof.released, progress=progress)
-    ids, rows = released.ids, released.rows
+    rows = released.rows
     given = settings.model_copy(
         update={
             "table": labels, "id": id_column or settings.id or proof.id, "features": (), "groups": (),
@@ -100,22 +111,55 @@ def read_labelled(
         program = given.program(columns, {})
     except ValueError as error:
         raise ValueError(f"labels {labels}: {error}") from error
-    places = pc.index_in(columns.ids, value_set=ids)
+    labelled = columns.ids if ids is None else _as_pseudonyms(columns.ids, ids)
+    places = pc.index_in(labelled, value_set=released.ids)
     known = np.asarray(places.is_valid().to_numpy(zero_copy_only=False))
     both = int(known.sum())
     if both < FEWEST:
-        hashed = " The release has pseudonyms: labels need the same ones." if proof.pseudonyms else ""
+        remedy = "with ids written the same way"
+        if proof.pseudonyms and ids is None:
+            remedy = (
+                "and the sample has pseudonyms: ask the data holder to translate the ids of the people whom "
+                "you have labels of (targetdp ids), and give the list (--ids)"
+            )
+        elif proof.pseudonyms:
+            remedy = "and the list must be of the desk that released the sample"
         raise ValueError(
             f"labels {labels} and sample {sample} have {both:,} people in common, by {given.id!r} and "
-            f"{proof.id!r}: at least {FEWEST} are needed, with ids written the same way.{hashed}"
+            f"{proof.id!r}: at least {FEWEST} are needed, {remedy}"
         )
     here = np.asarray(places.drop_null().to_numpy(zero_copy_only=False), dtype=np.int64)
     unlabelled = np.setdiff1d(np.arange(len(rows)), here)
     return LabelledSample(
-        proof, law, np.ascontiguousarray(rows[here]), part_of(program, known, whole=True),
-        _left_out(len(rows) - both, len(known) - both), ids.take(here),
-        PeopleRows(ids.take(unlabelled), np.ascontiguousarray(rows[unlabelled])),
+        proof, law_of(proof.mechanism.law), np.ascontiguousarray(rows[here]),
+        part_of(program, known, whole=True), _left_out(len(rows) - both, len(known) - both),
+        released.ids.take(here),
+        PeopleRows(released.ids.take(unlabelled), np.ascontiguousarray(rows[unlabelled])),
     )  # fmt: skip
+
+
+def _as_pseudonyms(labelled: pa.StringArray, path: Path) -> pa.StringArray:
+    """The pseudonym of each labelled person, by a data holder's list; null for people who are not in it."""
+    source = open_source(path)
+    check_columns(source.columns, f"list {path}", ids=TRANSLATION)
+    tally, seen = Tally(), 0
+    read: dict[str, list[pa.StringArray]] = {name: [pa.array([], pa.string())] for name in TRANSLATION}
+    for batch in source.batches(TRANSLATION, {}, batch_rows(len(TRANSLATION))):
+        for name, parts in read.items():
+            parts.append(ids_of(batch.column(name), name, tally, seen))
+        seen += batch.num_rows
+    if tally.counts:
+        raise ValueError("\n".join([f"list {path}:", *tally.lines(policy=False)]))
+    own, theirs = (pa.concat_arrays(parts) for parts in read.values())
+    if pc.count_distinct(own).as_py() < seen:
+        raise ValueError(f"list {path} has an id twice: each id once, as targetdp ids writes it")
+    found = theirs.take(pc.index_in(labelled, value_set=own))
+    if (twice := len(found) - found.null_count - pc.count_distinct(found).as_py()) > 0:
+        raise ValueError(
+            f"{twice:,} labels are of a person who has one already: by list {path} their ids are other "
+            "spellings of the same id; keep one label for each person"
+        )
+    return found
 
 
 def _left_out(without_label: int, elsewhere: int) -> tuple[str, ...]:
@@ -125,18 +169,3 @@ def _left_out(without_label: int, elsewhere: int) -> tuple[str, ...]:
     if elsewhere:
         notes.append(f"{elsewhere:,} labels are of people who are not in the sample: they were not used")
     return tuple(notes)
-
-
-def _noise(sample: Path, proof: Certificate) -> NoiseLaw:
-    """The law of the sample's noise, if it is one that weights can be learned under."""
-    if proof.mechanism.law is None or proof.guarantee is None:
-        reason = f"was made by {proof.mechanism.name}, which has no noise of a known law"
-    elif proof.scores is not None:
-        reason = f"holds scores ({', '.join(proof.scores)}), not features"
-    elif proof.made_for is not None:
-        reason = f"was made for {proof.made_for}, which standardizes values after the noise"
-    else:
-        return law_of(proof.mechanism.law)
-    raise ValueError(
-        f"sample {sample} {reason}: learn from a release of the features with noise (targetdp privatize)"
-    )

@@ -15,10 +15,9 @@ from targetdp.tradeoff._programs import built_in as built_in
 from targetdp.tradeoff._programs import find_sweep as find_sweep
 from targetdp.tradeoff._recommend import Recommendation as Recommendation
 from targetdp.tradeoff._recommend import recommend as recommend
-from targetdp.tradeoff._release_file import TUNED_ON as TUNED_ON
-from targetdp.tradeoff._release_file import format_guarantee as format_guarantee
-from targetdp.tradeoff._release_file import large_delta as large_delta
-from targetdp.tradeoff._release_file import release_text as release_text
+from targetdp.tradeoff._request_file import TUNED_ON as TUNED_ON
+from targetdp.tradeoff._request_file import large_delta as large_delta
+from targetdp.tradeoff._request_file import request_text as request_text
 from targetdp.tradeoff._rows import PROJECTION as PROJECTION
 from targetdp.tradeoff._rows import TableOfRows as TableOfRows
 from targetdp.tradeoff._rows import larger_by_parts as larger_by_parts

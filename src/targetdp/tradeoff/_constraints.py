@@ -192,7 +192,7 @@ class CellResult:
 
     Example:
         >>> from targetdp.tradeoff import Cell
-        >>> CellResult(Cell("mine", "gaussian"), {}, ("it has no guarantee",), ("no guarantee",), False).name
+        >>> CellResult(Cell("mine", "gaussian"), {}, ("it is no release",), ("no release",), False).name
         'mine'
     """
 
@@ -249,17 +249,17 @@ def read_figures(folder: Path) -> dict[str, dict[str, Estimate]]:
 
 
 def _must_be_its_grid(run: Mapping[str, Any], folder: Path) -> None:
-    """What a release file is made of must be what was swept: the grid is part of the fingerprint."""
+    """What a request is made of must be what was swept: the grid is part of the fingerprint."""
     made_of = run["made_of"]
-    if not {"grid", "release", "scales", "unit", "public_record"} <= set(made_of):
+    if not {"grid", "scales", "unit", "public_record"} <= set(made_of):
         raise ValueError(
             f"{folder}: run.json was made by another version of targetdp: run the sweep again in a new folder"
         )
     cells = [asdict(cell) for cell in Grid(**made_of["grid"]).cells(run["people"], run["rows"])]
     public_record = made_of["public_record"]
     stated = {name: run.get(name) for name in public_record}
-    if run["cells"] != cells or run["release"] != made_of["release"] or stated != public_record:
+    if run["cells"] != cells or stated != public_record:
         raise ValueError(
-            f"{folder}: the cells, release settings or names of run.json are not those of its sweep: it was "
-            "changed by hand; run the sweep again in a new folder"
+            f"{folder}: the cells or names of run.json are not those of its sweep: it was changed by hand; "
+            "run the sweep again in a new folder"
         )

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from targetdp._core import Progress
 from targetdp.attacks import HOLDOUT
 from targetdp.normalization import RowRule, data_scales, normalize
-from targetdp.populations import ID, Example, draw
+from targetdp.populations import Example, draw
 from targetdp.programs import (
     QUOTA,
     TOGO_ADULTS,
@@ -101,7 +101,6 @@ def sweep_of(program: OpenProgram, name: str) -> Sweep:
         X=program.rows,
         program=program.program,
         folds=program.folds,
-        release=_shared(settings),
         scales=program.scales,
         unit=settings.unit,
         rows=settings.rows,
@@ -142,7 +141,6 @@ def built_in(name: str, *, rows: RowRule = "clip", quota_rule: QuotaRule | None 
         X=normalize(example.X, scales, rows).X,
         program=program,
         folds=Folds(len(example.X)),
-        release={"id": ID, "scales": "data"},
         scales=scales,
         unit="$" if example.money else "people",
         rows=rows,
@@ -171,13 +169,6 @@ BUILT_IN: Mapping[str, _BuiltIn] = MappingProxyType({"togo": _togo, "nigeria": _
 
 def _groups(example: Example) -> dict[str, list[str]]:
     return {name: [str(group) for group in example.column(name)] for name in example.groups}
-
-
-def _shared(settings: Any) -> dict[str, Any]:
-    """Settings that a release of the program's table has in common with it."""
-    scales = settings.scales if settings.scales == "data" else str(Path(settings.scales).resolve())
-    shared = {"id": settings.id, "scales": scales, "impute": settings.impute}
-    return {name: value for name, value in shared.items() if value is not None}
 
 
 def _parts_must_fit(settings: ProgramSettings, people: int) -> None:

@@ -11,16 +11,15 @@ from targetdp._core import check, exact, up
 from targetdp.guarantee import Guarantee
 from targetdp.programs import Objective as Goal
 from targetdp.programs import objective_of
+from targetdp.release import format_guarantee
 from targetdp.tradeoff._constraints import CellResult, Constraint, Estimate, read_figures
 from targetdp.tradeoff._metrics import AS_IN_THE_PAPER, PROTECTIONS, in_words, is_share, shown, shown_limit
-from targetdp.tradeoff._release_file import format_guarantee, large_delta, release_text
+from targetdp.tradeoff._request_file import large_delta, request_text
 from targetdp.tradeoff._rows import larger_by_parts
 from targetdp.tradeoff._study import FIRST_LOOK, MARK, SOURCE
 from targetdp.tradeoff._sweep import CLASSIC
 from targetdp.tradeoff._sweep_folder import read_run
 from targetdp.tradeoff._technology import STATUS_QUO, Cell
-
-NO_GUARANTEE = "it has no guarantee"
 
 CLOSE, CLOSE_SHARE = 0.02, 0.05
 """A limit is missed by little if a protection, chance or rate misses it by no more than the first, or another
@@ -43,7 +42,7 @@ class Recommendation:
         results: Every cell with its figures; of cells equal in distribution one.
         chosen: The recommended cell; None if there is none.
         reason: Why, in words.
-        release: The text of its release file.
+        request: The text of the request for it.
         near_misses: Releases that would serve the program better and miss one limit by little, in words.
 
     Example:
@@ -57,7 +56,7 @@ class Recommendation:
     results: tuple[CellResult, ...]
     chosen: CellResult | None
     reason: str
-    release: str | None
+    request: str | None
     near_misses: tuple[str, ...] = ()
 
     @property
@@ -72,12 +71,12 @@ class Recommendation:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What the recommended release promises, by its release file."""
+        """What the recommended release promises at the least, on a table of this size."""
         return None if self.chosen is None else self.chosen.cell.promise
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What `targetdp privatize` would warn of, too."""
+        """What should be known before anybody asks for it."""
         warning = None if self.guarantee is None else large_delta(self.guarantee.delta)
         return () if warning is None else (warning,)
 
@@ -97,13 +96,11 @@ class Recommendation:
             "pareto_front": [one.name for one in self.results if one.on_front],
             "near_misses": list(self.near_misses),
             "excluded": {one.name: list(one.excluded_by) for one in self.results if one.excluded_by},
-            "release": self.release,
+            "request": self.request,
         }
 
 
-def recommend(
-    folder: Path, constraints: Iterable[Constraint], *, without_guarantee: bool = False
-) -> Recommendation:
+def recommend(folder: Path, constraints: Iterable[Constraint]) -> Recommendation:
     """Choose among the cells of a finished sweep.
 
     Of those that satisfy every constraint the one that serves the program best is recommended: the fewest
@@ -114,17 +111,16 @@ def recommend(
     means. Of cells equal in distribution one is looked at: that whose ε is
     the release's own or, if none is, the next larger one.
 
-    Cells that `targetdp privatize` cannot make (a projection with another k than a release's) are never
-    recommended. k-anonymity is left out unless ``without_guarantee``, and the status quo always: audits can
-    only find what somebody thought of.
+    Cells that no request can ask for are never recommended: the status quo, k-anonymity (nothing goes out
+    without a guarantee, since audits can only find what somebody thought of), and a projection with another k
+    than a release's, or in random parts.
 
     Args:
         folder: Of a finished sweep.
         constraints: What must hold, at least one.
-        without_guarantee: Whether a release that promises nothing may be recommended.
 
     Returns:
-        The cell to release and why, with its release file; or why nothing satisfies what is asked.
+        The cell to release and why, with the request for it; or why nothing satisfies what is asked.
 
     Raises:
         ValueError: No constraint is given, one names a metric that was not measured, or the sweep's rows are
@@ -161,10 +157,7 @@ def recommend(
     cells = _one_of_each(Cell(**record) for record in run["cells"])
     objective = run["objective"]
     front = _front(objective, {cell.name: figures[cell.name] for cell in cells})
-    results = tuple(
-        _result(cell, figures[cell.name], constraints, without_guarantee, cell.name in front)
-        for cell in cells
-    )
+    results = tuple(_result(cell, figures[cell.name], constraints, cell.name in front) for cell in cells)
     fitting = [one for one in results if not one.excluded_by]
     if not fitting:
         near = _near_misses(objective_of(run), constraints, results, None)
@@ -173,9 +166,9 @@ def recommend(
     reason = _why(objective, chosen, len(equals), len(fitting), figures[STATUS_QUO])
     about = chosen.cell.technology.about_attacks
     reason += f" {about}" * bool(about) + _what_it_promises(chosen.cell, run["people"])
-    release = release_text(run, chosen.cell, recommended=True)
+    request = request_text(run, chosen.cell, recommended=True)
     near = _near_misses(objective_of(run), constraints, results, chosen)
-    return Recommendation(run, constraints, results, chosen, reason, release, near)
+    return Recommendation(run, constraints, results, chosen, reason, request, near)
 
 
 def _one_of_each(cells: Iterable[Cell]) -> list[Cell]:
@@ -199,15 +192,12 @@ def _result(
     cell: Cell,
     figures: Mapping[str, Estimate],
     constraints: Sequence[Constraint],
-    without_guarantee: bool,
     on_front: bool,
 ) -> CellResult:
     fails = {
         one.words: one.metric for one in constraints if not one.holds(figures.get(one.metric, Estimate()))
     }
-    if cell.technology.is_release and cell.epsilon is None and not without_guarantee:
-        fails[NO_GUARANTEE] = "no guarantee"
-    elif cell.why_not is not None:
+    if cell.why_not is not None:
         fails[cell.why_not] = "no release"
     return CellResult(cell, figures, tuple(fails), tuple(fails.values()), on_front)
 
@@ -298,12 +288,14 @@ def _best_guess(chosen: CellResult) -> str:
 def _what_it_promises(cell: Cell, people: int) -> str:
     """A sentence with the release's own figures: they may be other than the cell's name has them."""
     promise = cell.promise
-    if promise is None:
-        return " It promises nothing."
-    warning = large_delta(promise.delta)
-    return f" Its release promises {format_guarantee(promise)}{larger_by_parts(promise.delta, people)}." + (
-        "" if warning is None else f" {warning}."
+    assert promise is not None  # noqa: S101 (whatever can be asked for has one)
+    more, warning = larger_by_parts(promise.delta, people), large_delta(promise.delta)
+    usual = (
+        f", or more: the sweep had δ = {up(promise.delta)}{more}, and a release has the usual one or less, "
+        "with more noise"
     )
+    said = f" Its release promises {format_guarantee(promise)}{usual if more else ''}."
+    return said + ("" if warning is None else f" {warning}.")
 
 
 def _near_misses(
@@ -361,7 +353,7 @@ def _some(names: Sequence[str], shown: int = 3) -> str:
 
 
 def _why_none(constraints: Sequence[Constraint], results: Sequence[CellResult]) -> str:
-    releases = [one for one in results if one.cell.why_not is None and NO_GUARANTEE not in one.excluded_by]
+    releases = [one for one in results if one.cell.why_not is None]
     sentences = [f"None of the {len(releases)} releases satisfies every constraint."]
     cannot = Counter(
         one.cell.why_not for one in results

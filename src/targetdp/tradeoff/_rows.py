@@ -2,11 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from targetdp._core import Floats, up
+from targetdp._core import Floats, exact, up
 from targetdp.attacks import attribute_inference, distinguishing, row_inference, singling_out, split_holdout
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import (
@@ -20,6 +20,7 @@ from targetdp.mechanisms import (
     noise_mechanisms,
 )
 from targetdp.tradeoff._technology import (
+    NO_REQUEST,
     STATUS_QUO,
     Cell,
     Simulated,
@@ -38,6 +39,8 @@ PROJECTION = "projection"
 """The technology that is the paper's Algorithm 1."""
 
 _LARGEST_EPSILON2, _RELEASED_K = 0.9999, 10_000
+
+LEAST_NOISE_IS_TAKEN = "The mechanism is left out: the desk takes whichever needs the least noise."
 
 
 class TableOfRows(Technology):
@@ -137,12 +140,9 @@ class KAnonymity(TableOfRows):
         """Mondrian with the cell's group size."""
         return Mondrian(given(cell.group_size))
 
-    def why_not(self, cell: Cell) -> None:
-        """`targetdp privatize` can make it."""
-
-    def release_settings(self, cell: Cell, people: int) -> tuple[dict[str, Any], dict[str, str]]:
-        """The group size."""
-        return {"mechanism": self.name, "group_size": cell.group_size}, {}
+    def why_not(self, cell: Cell) -> str:
+        """A release has a guarantee."""
+        return f"{self.label} has no guarantee, and {NO_REQUEST}"
 
 
 class NoisyRows(TableOfRows):
@@ -165,23 +165,19 @@ class NoisyRows(TableOfRows):
         return (self.build(cell, dimensions),)
 
     def why_not(self, cell: Cell) -> str | None:
-        """`targetdp privatize` can make it."""
+        """A request can ask for it."""
         return None
 
-    def release_settings(self, cell: Cell, people: int) -> tuple[dict[str, Any], dict[str, str]]:
-        """The mechanism and its (B, ε, δ)."""
-        more = larger_by_parts(given(cell.delta), people)
-        return (
-            {"mechanism": self.name, "B": cell.B, "epsilon": cell.epsilon, "delta": cell.delta},
-            {"delta": f"as in the sweep{more}: for a larger table take 1/(rows + 1), or less"},
-        )
+    def request_comments(self, cell: Cell) -> tuple[str, ...]:
+        """Who answers a request, and how."""
+        return ("The data holder answers it: targetdp privatize TABLE OUTPUT --request request.toml",)
 
 
 class RowsByMechanism(NoisyRows):
     """Rows with the noise of one mechanism, by the mechanism's own name."""
 
     def __init__(self, name: str) -> None:
-        self.name = self.label = name
+        self.name = self.label = self.request_mechanism = name
 
     @classmethod
     def each(cls) -> Iterable[Technology]:
@@ -197,17 +193,16 @@ class LeastNoiseRows(NoisyRows):
     """Rows with the noise of whichever mechanism needs the least."""
 
     name, label = LEAST_NOISE, "least noise"
+    request_mechanism = LEAST_NOISE
     explanation = "The quietest of our mechanisms that keeps the stated guarantee."
 
     def build(self, cell: Cell, dimensions: int) -> NoiseMechanism:
         """The quietest for so many columns."""
         return least_noise(cell.calibrated_to, dimensions).mechanism
 
-    def release_settings(self, cell: Cell, people: int) -> tuple[dict[str, Any], dict[str, str]]:
-        """The same request to a release."""
-        settings, notes = super().release_settings(cell, people)
-        note = {"mechanism": "whichever registered mechanism needs the least noise"}
-        return settings | {"mechanism": LEAST_NOISE}, notes | note
+    def request_comments(self, cell: Cell) -> tuple[str, ...]:
+        """A request leaves out what it has by default."""
+        return (*super().request_comments(cell), LEAST_NOISE_IS_TAKEN)
 
 
 class ProjectedRows(NoisyRows):
@@ -218,7 +213,8 @@ class ProjectedRows(NoisyRows):
         "The mechanism that the scientific paper prints. It keeps more than it states, and costs the program "
         "more."
     )
-    remedy = f"sweep the grid with k = [{_RELEASED_K}]"
+    request_mechanism = PROJECTION
+    remedy = f"sweep the grid with k = [{_RELEASED_K}], and without parts"
 
     def cells(self, grid: "Grid", people: int) -> list[Cell]:
         """One for each B, k, ε₁ and ε₂."""
@@ -267,27 +263,21 @@ class ProjectedRows(NoisyRows):
         return super().distinguishing(cell, dimensions) | {"as_printed": printed, "corrected": corrected}
 
     def why_not(self, cell: Cell) -> str | None:
-        """Release settings have no k, and another k is other noise."""
-        return None if cell.k == _RELEASED_K else f"privatize cannot make it: k is not {_RELEASED_K:,}"
+        """Requests have no k and no parts, and either would be other noise."""
+        if cell.k != _RELEASED_K:
+            return f"{NO_REQUEST}: k is not {_RELEASED_K:,}"
+        return None if cell.parts is None else f"{NO_REQUEST}: it is made in random parts"
 
-    def release_settings(self, cell: Cell, people: int) -> tuple[dict[str, Any], dict[str, str]]:
-        """ε as `promise` has it, and parts in place of δ."""
-        settings, notes = super().release_settings(cell, people)
-        promise, epsilon, delta = self.promise(cell), given(cell.epsilon), given(cell.delta)
-        settings["epsilon"] = epsilon if promise is None else promise.epsilon
-        if abs(settings["epsilon"] - epsilon) > 1e-9:
-            notes["epsilon"] = (
-                f"the cell has {epsilon:.6g}; a release splits ε in the paper's proportion, and this total "
-                f"has its ε₁ = {cell.epsilon1:g} and so its noise"
-            )
-        if cell.parts is not None:
-            del settings["delta"], notes["delta"]
-            settings["partitions"] = cell.parts
-            notes["partitions"] = (
-                f"sets δ from the number of rows, as the paper does: {up(delta)} for {people:,} "
-                f"rows{larger_by_parts(delta, people)}"
-            )
-        return settings, notes
+    def request_comments(self, cell: Cell) -> tuple[str, ...]:
+        """Why ε is another than the cell's, where it is."""
+        promise, epsilon = self.promise(cell), given(cell.epsilon)
+        if promise is None or abs(promise.epsilon - epsilon) <= 1e-9:
+            return super().request_comments(cell)
+        return (
+            *super().request_comments(cell),
+            f"The cell has ε = {up(epsilon, 6)}. A release splits ε in the paper's proportion: that of this "
+            f"request has the cell's ε₁ = {exact(given(cell.epsilon1))}, and so its noise.",
+        )
 
 
 def larger_by_parts(delta: float, people: int) -> str:

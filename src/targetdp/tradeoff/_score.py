@@ -16,7 +16,7 @@ from targetdp.attacks import (
 from targetdp.mechanisms import LEAST_NOISE, NoiseMechanism
 from targetdp.programs import Program, ScoredProgram
 from targetdp.targeting import FEWEST_TO_DECIDE, SampleAndScores
-from targetdp.tradeoff._rows import LeastNoiseRows
+from targetdp.tradeoff._rows import LEAST_NOISE_IS_TAKEN, LeastNoiseRows
 from targetdp.tradeoff._technology import (
     Cell,
     Figure,
@@ -54,18 +54,10 @@ class Score(LeastNoiseRows):
         "score has no columns to search; an insider guessed at them in both."
     )
     about_figure = "Of scores the worse is drawn, inside the sample or outside it."
-    release_steps = (
-        "Rows of a sample, then scores, with this one file and one scales file for both:",
-        "1. targetdp privatize, for the labelled sample only (with a ledger: --part sample)",
-        "2. targetdp learn, by whoever has the labels: it makes a weights file",
-        "3. targetdp score, for everybody else, with the weights and --sample (with a ledger: --part others)",
-        "4. targetdp allocate, by whoever has the labels: it applies the program to both releases",
-        "Nobody is in both releases, so that nobody spends more than this promise. Scales that are estimated",
-        "privately for step 1 add their price for the sample's people; step 3 then takes --scales sample",
-    )
-
     score_noise = LEAST_NOISE
     """The mechanism of the noise on a score."""
+    how_to_learn = "targetdp learn"
+    """The command that asks for scores with this noise."""
 
     def cells(self, grid: "Grid", people: int) -> list[Cell]:
         """As of any noise; none where there are too few people to learn from a part of them."""
@@ -102,6 +94,20 @@ class Score(LeastNoiseRows):
         both = zip((INSIDE, OUTSIDE), self.noises(cell, dimensions), strict=True)
         scores = {who: distinguishing(noise, dimensions).score for who, noise in both}
         return {"exact": min(scores.values())} | scores
+
+    def request_comments(self, cell: Cell) -> tuple[str, ...]:
+        """The request is for the sample's rows; what follows takes several commands."""
+        return (
+            "This is the first of two requests: rows of a labelled sample, then scores of everybody else.",
+            "1. The data holder answers it for the labelled sample only: targetdp privatize SAMPLE OUTPUT "
+            "--request request.toml",
+            f"2. Whoever has the labels runs {self.how_to_learn}: it writes the request for scores, with "
+            "their weights, which leaves the sample's people out",
+            "3. The data holder answers that one for everybody: targetdp privatize TABLE SCORES --request …",
+            "4. Whoever has the labels runs targetdp allocate: it applies the program to both releases",
+            "Nobody is in both releases, so that nobody spends more than is asked for here.",
+            LEAST_NOISE_IS_TAKEN,
+        )
 
     def simulate(self, trial: Trial) -> Simulated:
         """One simulation of both releases.
@@ -168,24 +174,12 @@ class ScoreWithLaplaceNoise(Score):
         "As score, but the noise on the one number is the Laplace: more of it for the same promise, so that "
         "the best guess of an attacker is right less often."
     )
-    release_steps = (
-        Score.release_steps[0],
-        f"1. targetdp privatize --mechanism {LEAST_NOISE}, for the labelled sample only (with a ledger: "
-        "--part sample)",
-        "2. targetdp learn --mechanism spherical-laplace, by whoever has the labels: it makes a weights file",
-        *Score.release_steps[3:],
-    )
     score_noise = "spherical-laplace"
+    how_to_learn = f"{Score.how_to_learn} --mechanism {score_noise}"
 
     def experiment(self, cell: Cell) -> str:
         """What decides the distribution of a cell's tables."""
         return super(Score, self).experiment(cell)
-
-    def release_settings(self, cell: Cell, people: int) -> tuple[dict[str, Any], dict[str, str]]:
-        """The mechanism of the scores; the sample's is in step 1, since a file has one."""
-        settings, notes = super().release_settings(cell, people)
-        note = {"mechanism": f"of the scores; the sample's is {LEAST_NOISE}, which step 1 asks for"}
-        return settings | {"mechanism": self.score_noise}, notes | note
 
 
 def _of(who: str, attack: str, protection: Protection) -> Iterator[Figure]:

@@ -34,8 +34,6 @@ class Study:
         X: Rows in the unit ball, one for each person.
         program: What decides about these people.
         folds: Who is predicted together in the program's cross-validation.
-        release: Settings that a release of this table would share with it (its id column and scales), for
-            `release.toml`.
         holdout: How many people are kept out of a release to measure attribute inference; 0 for the paper's
             500, or a quarter of a small table.
         scales: What brought the columns to one size, if known: with them a distance can be told in the
@@ -62,7 +60,6 @@ class Study:
     X: Floats = field(repr=False)
     program: Program = field(repr=False)
     folds: Folds
-    release: Mapping[str, Any] = field(default_factory=dict)
     holdout: int = 0
     scales: ColumnScales | None = field(default=None, repr=False)
     unit: str = "people"

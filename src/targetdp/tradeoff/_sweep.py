@@ -225,7 +225,7 @@ def simulate(
     return cell.technology.simulate(Trial(study, cell, mechanism, status_quo, draws, rng))
 
 
-FORMAT = "targetdp tradeoff 2"
+FORMAT = "targetdp tradeoff 3"
 """Of `run.json`."""
 
 SIMULATIONS = 50
@@ -328,7 +328,6 @@ class Sweep:
         software |= software_of(self.study.program.model)
         return self.study.digest() | {
             "source": self.study.source,
-            "release": dict(self.study.release),
             "scales": self.study.scales_record(),
             "public_record": self.public_record,
             "unit": self.study.unit,
@@ -352,7 +351,7 @@ class Sweep:
 
     @property
     def public_record(self) -> dict[str, Any]:
-        """What pages and release files say of it: whoever changes that by hand has another sweep."""
+        """What pages and requests say of it: whoever changes that by hand has another sweep."""
         study = self.study
         return {
             "program": study.name,
@@ -373,7 +372,6 @@ class Sweep:
             **mark_of(self.study.source),
             FINGERPRINT: self.fingerprint,
             **self.public_record,
-            "release": dict(self.study.release),
             "made_of": self.made_of,
             "cells": [asdict(cell) for cell in self.cells],
         }

@@ -27,7 +27,7 @@ RESULTS, SUMMARY, TIMING = "results.parquet", "summary.parquet", "timing.parquet
 
 _REQUIRED = {
     FINGERPRINT: str, SOURCE: str, MARK: bool, "program": str, "kind": str, "objective": dict, "people": int,
-    "rows": str, "features": list, FIRST_LOOK: list, "release": dict, "made_of": dict, "cells": list,
+    "rows": str, "features": list, FIRST_LOOK: list, "made_of": dict, "cells": list,
 }  # fmt: skip
 """What a run's record must say, for whoever reads it."""
 

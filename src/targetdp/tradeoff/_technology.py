@@ -1,7 +1,7 @@
 """Technologies: the ways to release something about people that a sweep compares. Each declares itself.
 
 A technology is a class in one file. It says which cells a grid has of it, what they promise, how one
-simulation of a cell is run and attacked, what it is called, and what its release file says. Rows, with noise
+simulation of a cell is run and attacked, what it is called, and what a request for it says. Rows, with noise
 or without any, are in `_rows.py`, a score in `_score.py`. There is no list to keep in step: `technologies`
 finds them all.
 """
@@ -101,8 +101,9 @@ def timed(seconds: dict[str, float], part: str) -> Iterator[None]:
     seconds[part] = seconds.get(part, 0.0) + time.perf_counter() - begin
 
 
+NO_REQUEST = "no request can ask for it"
 NOT_CLIPPED = "its rows are not clipped, as those of a release are"
-"""Why nothing is promised of such a cell, and nothing can be released like it."""
+"""Why nothing can be released like a cell; of the second kind nothing is promised, either."""
 
 STATUS_QUO = "status quo"
 """The technology that all others are compared with."""
@@ -172,12 +173,12 @@ class Cell:
 
     @property
     def promise(self) -> Guarantee | None:
-        """What a release by the cell's own release file promises; None without a guarantee."""
+        """What a release by the cell's own request promises; None without a guarantee."""
         return self.technology.promise(self)
 
     @property
     def why_not(self) -> str | None:
-        """Why `targetdp privatize` cannot make a release like this cell, if it cannot."""
+        """Why no request can ask for a release like this cell, if none can."""
         return self.technology.why_not(self) if self.rows == "clip" else NOT_CLIPPED
 
     @property
@@ -221,7 +222,8 @@ class Technology(ABC):
         is_release: Whether anything is released; the status quo is none.
         in_every_grid: Whether it is compared in every sweep; others are, if `Grid.mechanisms` names them.
         about_attacks: Whom attacks on it were on, if not on everybody; ``about_figure`` the same in short.
-        release_steps: What its release file says of how to release it, if it takes several commands.
+        request_mechanism: The mechanism that a request for it names; empty if none can ask for it.
+        remedy: What to do about a cell that no request can ask for.
 
     Example:
         >>> from targetdp.tradeoff import technologies
@@ -237,9 +239,8 @@ class Technology(ABC):
     in_every_grid: bool = False
     about_attacks: str = ""
     about_figure: str = ""
-    release_steps: tuple[str, ...] = ()
+    request_mechanism: str = ""
     remedy: str = "choose another cell"
-    """Of a cell that `targetdp privatize` cannot make."""
 
     kinds: ClassVar[dict[str, "type[Technology]"]] = {}
     """Every technology that was declared, by the name of its class."""
@@ -280,7 +281,7 @@ class Technology(ABC):
         return ()
 
     def promise(self, cell: Cell) -> Guarantee | None:
-        """What a release by the cell's own release file promises."""
+        """What a release by the cell's own request promises."""
         return cell.guarantee
 
     def fewest_numbers(self, dimensions: int) -> int:
@@ -332,12 +333,12 @@ class Technology(ABC):
     # How it is released
 
     def why_not(self, cell: Cell) -> str | None:
-        """Why `targetdp privatize` cannot make a release like this cell, if it cannot."""
-        return "privatize cannot make it"
+        """Why no request can ask for a release like this cell, if none can."""
+        return NO_REQUEST
 
-    def release_settings(self, cell: Cell, people: int) -> tuple[dict[str, Any], dict[str, str]]:
-        """What its release file says, and a comment beside some of that."""
-        return {}, {}
+    def request_comments(self, cell: Cell) -> tuple[str, ...]:
+        """What a request for a cell says beside what it asks for, a line each."""
+        return ()
 
 
 def technologies() -> dict[str, Technology]:

@@ -86,7 +86,7 @@ def bare(folder: Path) -> None:
     X, y, _ = people()
     rows = normalize(X[:, :1], data_scales(X[:, :1])).X
     program = Aid(y, 0.3)
-    made = Study("bare", "public", ("calls",), rows, program, Folds(len(y)), {"id": "id", "scales": "data"})
+    made = Study("bare", "public", ("calls",), rows, program, Folds(len(y)))
     run(Sweep(made, grid=ONE_CELL, simulations=1), folder)
 
 
@@ -105,10 +105,7 @@ def names(folder: Path) -> list[Constraint]:
     hostile = [HOSTILE[1] if group == "north" else HOSTILE[2] for group in groups]
     program = Aid(y, 0.3, groups={HOSTILE[0].replace("=", "&lt;"): hostile})  # the program refuses =
     scales = data_scales(X)
-    given = replace(
-        study(scales=scales, release={"id": f"id {HOSTILE[3]}", "scales": "data"}), name=HOSTILE[3],
-        features=HOSTILE, program=program,
-    )  # fmt: skip
+    given = replace(study(scales=scales), name=HOSTILE[3], features=HOSTILE, program=program)
     run(Sweep(given, grid=FEW, simulations=2), folder)
     return [Constraint("singling_out", at_least=0.01)]
 
@@ -148,10 +145,8 @@ def thousand(folder: Path) -> list[Constraint]:
     X, y, _ = people(n=40)
     rows = normalize(X[:, :2], data_scales(X[:, :2])).X
     sweep = Sweep(
-        Study("thousand", "synthetic", ("calls", "texts"), rows, Aid(y, 0.3), Folds(40),
-              {"id": "id", "scales": "data"}),
-        grid=THOUSAND,
-    )  # fmt: skip
+        Study("thousand", "synthetic", ("calls", "texts"), rows, Aid(y, 0.3), Folds(40)), grid=THOUSAND
+    )
 
     def figures(number: int) -> Iterator[tuple[str, str, Any]]:
         errors = float(rng.integers(1, 200)) / 3

@@ -135,7 +135,7 @@ def test_everything_works_by_keys(opened: Opened) -> None:
     page.locator("#download").focus()
     with page.expect_download() as waiting:
         page.keyboard.press("Enter")
-    assert waiting.value.suggested_filename == "release.toml"
+    assert waiting.value.suggested_filename == "request.toml"
     page.locator("#reset").focus()
     page.keyboard.press("Enter")
     assert page.locator("#n-singling_out").input_value() == "0.3"

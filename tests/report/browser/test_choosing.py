@@ -1,7 +1,6 @@
 """Controls of the page against `recommend`: the same limits give the same settings, and the same choice."""
 
 import os
-import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -9,14 +8,14 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from targetdp.release import make_settings
+from targetdp.release import read_request
 from targetdp.tradeoff import (
     PROTECTIONS,
     Constraint,
     Recommendation,
     read_figures,
     recommend,
-    release_text,
+    request_text,
 )
 
 from .conftest import Opened, Recipe
@@ -255,7 +254,7 @@ def test_epsilon_changes_the_points(opened: Opened, page_of: Recipe) -> None:
     assert len(seen) == 2
 
 
-def test_downloads_are_release_files_byte_for_byte(opened: Opened, page_of: Recipe, tmp_path: Path) -> None:
+def test_downloads_are_requests_byte_for_byte(opened: Opened, page_of: Recipe, tmp_path: Path) -> None:
     for name in ("aid", "names"):
         made, page = page_of(name), opened(name, accept_downloads=True)
         for metric in PROTECTIONS:
@@ -269,16 +268,15 @@ def test_downloads_are_release_files_byte_for_byte(opened: Opened, page_of: Reci
             page.locator(f'#settings input[value="{cells.index(cell)}"]').check()
             with page.expect_download() as waiting:
                 page.locator("#download").click()
-            assert waiting.value.suggested_filename == "release.toml"
-            path = tmp_path / "release.toml"
+            assert waiting.value.suggested_filename == "request.toml"
+            path = tmp_path / "request.toml"
             waiting.value.save_as(path)
-            assert path.read_bytes() == release_text(made.run, made.cells[cell]).encode()
-            settings = make_settings(tomllib.loads(path.read_text(encoding="utf-8")))
-            assert list(settings.features) == made.run["features"]
+            assert path.read_bytes() == request_text(made.run, made.cells[cell]).encode()
+            assert list(read_request(path).features or ()) == made.run["features"]
 
 
 def test_every_setting_that_can_be_released_is_offered_once(opened: Opened, page_of: Recipe) -> None:
-    """Of settings that are equal in distribution one is offered; none that privatize cannot make."""
+    """Of settings that are equal in distribution one is offered; none that no request can ask for."""
     made, page = page_of("aid"), opened("aid")
     offered = [int(str(one.get_attribute("value"))) for one in page.locator("#settings input").all()]
     cells = [list(made.cells.values())[place] for place in offered]

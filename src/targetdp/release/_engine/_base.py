@@ -34,8 +34,8 @@ class Inspection:
     """What a look at all rows found: nothing of it leaves but through private scales.
 
     ``people`` are sorted tags; ``repeated`` counts rows whose id came before. ``lowest`` and ``highest`` are
-    the ends of each feature, ``clipped`` how many rows are longer than 1, where the scales are known, and
-    ``sums`` what private scales are estimated from.
+    two values of each feature, different ones if there are any; ``clipped`` says how many rows are longer
+    than 1, where the scales are known, and ``sums`` is what private scales are estimated from.
     """
 
     rows: int

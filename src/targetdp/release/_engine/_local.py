@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from targetdp._core import Floats, Integers, Progress, Words
+from targetdp._core import Floats, Integers, Progress, Words, kernel
 from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import WordSource
 from targetdp.normalization import ColumnScales, count_clipped, rows_in_ball, scores_in_ball
@@ -129,7 +129,9 @@ class Looked:
 
     def inspection(self, splitters: pa.StringArray) -> Inspection:
         """All of it, once every row was seen."""
-        people = np.sort(np.concatenate(self.people)) if self.people else np.empty(0, dtype=np.uint64)
+        people = np.concatenate(self.people) if self.people else np.empty(0, dtype=np.uint64)
+        self.people = []  # they take as much memory again
+        people.sort()
         different = len(people) - int(np.count_nonzero(people[1:] == people[:-1]))
         return Inspection(
             self.rows, people, len(people) - different, splitters, self.tally, self.lowest, self.highest,
@@ -156,12 +158,24 @@ def look_at(
     found = nothing_seen(recipe)
     found.rows, found.people, found.tally, found.left_out = len(ids), [tags], tally, left_out
     if len(ids):
-        found.lowest, found.highest = block.min(axis=1), block.max(axis=1)
+        _two_values(block, found.lowest, found.highest)
         if recipe.scales is not None and not tally.counts:
             found.clipped = count_clipped(block, recipe.scales)
         if recipe.bounds is not None and not tally.counts:
             found.sums = recipe.bounds.sums(block[list(recipe.estimated)].T)
     return found, ids
+
+
+@kernel
+def _two_values(columns: Floats, lower: Floats, higher: Floats) -> None:
+    """Two values of each column: different ones if there are any. It stops at the first difference."""
+    for j in range(len(columns)):
+        first = other = columns[j, 0]
+        for value in columns[j]:
+            if value != first:
+                other = value
+                break
+        lower[j], higher[j] = min(first, other), max(first, other)
 
 
 def _without(
@@ -177,7 +191,7 @@ def _without(
 
 def people_of(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, pa.StringArray]:
     """The rows of a batch that are released, and their ids; all of it was looked at before."""
-    ids = recipe.names.ids(batch, Tally(), 0)
+    ids = recipe.names.ids_again(batch)
     if not len(recipe.left_out):
         return batch, ids
     return _without(batch, ids, recipe.names.tags(ids), recipe)[:2]

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from targetdp._core import Progress, Silent, percent_up, up
 from targetdp.attacks import in_a_sentence
 from targetdp.programs import MARK as FOR_THE_HOLDER
+from targetdp.release import format_guarantee
 from targetdp.report._page._promise import at_distances, profiles
 from targetdp.report._page._words import (
     PROTECTIONS,
@@ -43,11 +44,10 @@ from targetdp.tradeoff import (
     Estimate,
     Recommendation,
     default_limits,
-    format_guarantee,
     in_words,
     read_figures,
     recommend,
-    release_text,
+    request_text,
 )
 
 _MOST = 10_000
@@ -223,10 +223,9 @@ def content(
     metrics = {aim, *(column.metric for column in columns), *(one.metric for one in asked)}
     cells = [Cell(**record) for record in run["cells"]]
     numbers = {cell.name: number for number, cell in enumerate(cells)}
-    # What may be handed over: a release with a guarantee that `targetdp privatize` can make.
+    # What may be asked for.
     choosable = {
-        one.cell.experiment: one.name for one in recommendation.results
-        if one.cell.epsilon is not None and one.cell.why_not is None
+        one.cell.experiment: one.name for one in recommendation.results if one.cell.why_not is None
     }  # fmt: skip
     watch = progress or Silent()
     watch.phase("settings", len(cells))
@@ -292,7 +291,7 @@ def _promise(run: Mapping[str, Any], cell: Cell) -> Data:
         "derived": derived(guesses[promise.B], guesses.get(2.0), promise.B),
         "curve": [[at.distance, _up(at.epsilon), _thousandths_up(at.guess)] for at in curve],
         "profiles": None if traits is None else [t.told for t in traits],
-        "toml": release_text(run, cell),
+        "toml": request_text(run, cell),
     }
 
 

@@ -28,19 +28,12 @@ from targetdp.report._page._promise import EPSILONS, SMALLEST, ceiling_curves
 from targetdp.report._page._words import EXPLAINED, PROTECTIONS, glossary, whole
 from targetdp.tradeoff import MARK, TUNED_ON, large_delta, read_run, technology_named
 
-_SCALES = {
-    "data": (
-        "Each column was measured in units of the table's own spread, which nobody paid for with privacy. "
-        "The guarantee then holds only between tables that have the same spread. Better: scales from public "
-        "knowledge, or private ones."
-    ),
-    "declared": "Each column is measured in units that were declared public, not learned from these people.",
-    "private": "Each column is measured in units that were estimated privately; their price adds to ε and δ.",
-    "confidential": (
-        "Each column was measured in units learned from other data about the same people. The guarantee "
-        "holds given these units, and says nothing about what they tell."
-    ),
+_UNITS = {
+    "data": "units of the table's own spread",
+    "declared": "units that were declared public",
+    "confidential": "units that were learned from confidential data",
 }
+"""Of the columns of a sweep; others were estimated privately."""
 
 PLAIN = (
     "It protects a person's row, among rows that are similar. It does not hide who is in the table, nor how "
@@ -50,7 +43,7 @@ PLAIN = (
     "counts them.",
     "One row for each person. Someone with several rows is protected less.",
     "What is true of a whole group can still be learned, also about people who are not in the table.",
-    "Columns that the data holder passes on unchanged (the id, and whatever is named so) are not protected.",
+    "Columns that the data holder has declared public go out as they are, and are not protected.",
     "Attacks that we ran show what attackers achieve at the least, so that people are at most so well "
     "protected. Only the guarantee speaks of all attackers.",
     "Figures of the program come from simulations on the people of this sweep. Intervals tell how much other "
@@ -60,27 +53,30 @@ PLAIN = (
 
 def plain_conditions(run: Mapping[str, Any]) -> tuple[str, ...]:
     """For an official, the most important first."""
+    units = _UNITS.get(_scales_source(run), "units that were estimated privately")
+    scales = (
+        f"In this sweep each column was measured in {units}. In a release it is measured in the data "
+        "holder's: public ones, or ones that are estimated privately, for a part of ε. In other units the "
+        "same B is another distance."
+    )
     parts = run["made_of"]["grid"].get("parts")
     more = () if parts is None else (
         f"δ is the paper's for {parts} random parts of the table: about {parts} times the usual, a weaker "
-        "promise to each person.",
+        "promise to each person. A release has the usual δ, or less, and more noise than was measured here.",
     )  # fmt: skip
-    return (_SCALES[_scales_source(run)], *more, *PLAIN)
+    return (scales, *more, *PLAIN)
 
 
 def stated_conditions(run: Mapping[str, Any]) -> tuple[str, ...]:
-    """As a certificate of a release with a guarantee and a ledger would state them."""
-    impute = run["release"].get("impute")
-    features = run["features"]
-    imputed = dict(impute) if isinstance(impute, Mapping) else (
-        {} if impute is None else dict.fromkeys(features, float(impute))
-    )  # fmt: skip
+    """As the certificate of a release states them, if the holder's scales are like the sweep's, or private.
+
+    What a desk does besides (gaps that it fills, columns that it calls public) is not known here.
+    """
+    declared = _scales_source(run) == "declared"
     return conditions_of(
         Facts(
-            scales=_scales_source(run), has_guarantee=True, keeps_order=False, kept=(),
-            features=len(features), imputed=imputed, pseudonyms=False,
-            partitions=None, tuned_on=TUNED_ON[run["source"]], engine="local",
-            has_ledger=True, part=None,
+            scales="declared" if declared else "private", public=(), features=len(run["features"]), gaps={},
+            pseudonyms=True, tuned_on=TUNED_ON[run["source"]], engine="local",
         )
     )  # fmt: skip
 
@@ -195,7 +191,7 @@ def _named(curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _packed(value: Any) -> str:
     """JSON as base64 of gzip, which the page's script unpacks.
 
-    A thousand settings must fit into an e-mail, and their sentences and release files differ in numbers only.
+    A thousand settings must fit into an e-mail, and their sentences and requests differ in numbers only.
     Whatever names are in it, it cannot end the element that holds it.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

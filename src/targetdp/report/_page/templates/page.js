@@ -1,4 +1,4 @@
-// What the page does when a limit moves. Sentences, curves and release files were written beforehand: nothing
+// What the page does when a limit moves. Sentences, curves and requests were written beforehand: nothing
 // here computes a figure, but for the ceiling of Theorem 1 at a point that the reader types in.
 (async function () {
   async function unpacked(id) {
@@ -78,7 +78,7 @@
     }
     return rows;
   }
-  const whyNoRelease = (cell) => (cell.epsilon !== null ? "targetdp privatize cannot make it"
+  const whyNoRelease = (cell) => (cell.epsilon !== null ? "no request can ask for it"
     : cell.group_size !== null ? "it has no guarantee" : "it is the table as it is");
   // Before a chart is drawn its data wait in its specification; afterwards they go to its view.
   function give(id, name, rows) {
@@ -170,7 +170,7 @@
     fill("people", profiles.map((told, i) => row([DATA.features[i], ...told], told[0] === told[1] ? "" : "fits")));
     if (byId("ceiling-said")) {
       byId("ceiling-said").textContent = chosen === null ? ""
-        : `The chosen setting (${chosen.promise_told}) has a ceiling of γ = ${roundedUp(chosen.ceiling)}${chosen.ceiling > 0.999 ? ": Theorem 1 rules out next to nothing here" : ""}.`;
+        : `The chosen setting promises ${chosen.promise_told}. It has a ceiling of γ = ${roundedUp(chosen.ceiling)}${chosen.ceiling > 0.999 ? ": Theorem 1 rules out next to nothing here" : ""}.`;
       give("chart-ceiling", "chosen", chosen === null ? [] : [{ B: chosen.promise.B, ceiling: chosen.ceiling, told: roundedUp(chosen.ceiling), label: chosen.label, name: "chosen" }]);
     }
   }
@@ -256,7 +256,7 @@
   function download() {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([chosen.toml], { type: "application/toml" }));
-    link.download = "release.toml";
+    link.download = "request.toml";
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }

@@ -350,7 +350,9 @@ def _must_be_flat(text: str) -> None:
     for line in text.split("\n"):  # as TOML does; other ends of lines may be part of a name
         if line.lstrip().startswith("#"):
             continue
-        tokens = _TEXTS.findall(line)  # dots in a quoted name nest nothing; texts over several lines hide some
+        tokens = _TEXTS.findall(
+            line
+        )  # dots in a quoted name nest nothing; texts over several lines hide some
         if any(token in {_LONG, _LONG_LITERAL} for token in tokens):
             raise ValueError("it has a text of several lines: a request has plain fields and one table")
         line = _TEXTS.sub("", line)  # noqa: PLW2901

@@ -204,9 +204,9 @@ def test_the_fingerprints_alone_tell_nothing(draws: Draws, tmp_path: Path) -> No
 
 
 def test_it_is_erased_for_good(draws: Draws, tmp_path: Path) -> None:
-    key = tmp_path / "drafts" / "r1" / "key"
-    held = key.open("rb")  # as if its blocks could still be read
-    assert len(held.read().strip()) == 64
+    secret = tmp_path / "drafts" / "r1" / "secret"
+    held = secret.open("rb")  # as if its blocks could still be read
+    assert len(held.read().split()[0]) == 64
     draws.erase()
     held.seek(0)
     assert set(held.read()) == {0}
@@ -232,7 +232,7 @@ def test_another_bound_or_a_damaged_secret_is_not_gone_on_with(draws: Draws, tmp
     assert not can_go_on(drafts, "r2", BOUND)
     assert Draws.reopen(drafts, "r1", "c" * 64) is None
     assert Draws.reopen(drafts, "r2", BOUND) is None
-    (drafts / "r1" / "key").write_text("half")
+    (drafts / "r1" / "secret").write_text("half")
     assert not can_go_on(drafts, "r1", BOUND)
     assert Draws.reopen(drafts, "r1", BOUND) is None
     assert not is_at_work(drafts, "r1"), "nobody has it after that"
@@ -458,7 +458,7 @@ def test_other_people_or_another_policy_are_another_release(tmp_path: Path) -> N
 def test_a_damaged_secret_is_a_new_charge(tmp_path: Path) -> None:
     folder = place_with(tmp_path)
     identity, _ = drawn(folder)
-    (folder / "desk" / "drafts" / identity / "key").write_text("half\n")
+    (folder / "desk" / "drafts" / identity / "secret").write_text("half\n")
     assert look(folder).goes_on is None
     assert release(folder).certificate.release != identity
 
@@ -606,7 +606,7 @@ def test_a_re_run_that_another_one_has_overtaken_waits(tmp_path: Path) -> None:
 
 
 def seen_bound(folder: Path, release: str) -> str:
-    return (folder / "desk" / "drafts" / release / "bound").read_text().strip()
+    return (folder / "desk" / "drafts" / release / "secret").read_text().split()[1]
 
 
 # When the ledger itself fails

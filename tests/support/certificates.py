@@ -34,7 +34,7 @@ def certificate_by(
     release: str = "0123456789abcdef0123456789abcdef",
     **given: Any,
 ) -> Certificate:
-    """The certificate of a request (``given``) under a policy; what is drawn for private scales is 0 and 1."""
+    """The certificate of a request (``given``) under a policy; drawn scales are 0 and 1."""
     desk = new_policy(_desk(), features, **{"most": (1e6, 0.99)} | (policy or {}))
     write_scales(desk.path / "scales.toml", features=features)
     asked = request_of(**given)

@@ -127,8 +127,8 @@ def test_a_release_as_it_was_made_holds(released: Path, name: str) -> None:
     assert found.holds
     assert all(check.holds for check in found.checks), found.checks
     expected = {
-        "signature", "signer", "page", "columns of the file", "rows", "values", "order", "guarantee", "ledger",
-        "noise", "conditions", "column scales", "release in the ledger", "published file", "charge",
+        "signature", "signer", "page", "columns of the file", "rows", "values", "order", "guarantee",
+        "ledger", "noise", "conditions", "column scales", "release in the ledger", "published file", "charge",
         "classic differential privacy", "ε at other distances",
     }  # fmt: skip
     whats = {check.what for check in found.checks}

@@ -1,7 +1,10 @@
 """Checking a release: the file against its certificate, and the certificate against its own noise."""
 
+import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -68,6 +71,7 @@ def keeps(what: str, law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) 
     )
 
 
+_FORMAT = re.compile("targetdp certificate [0-9]{1,4}")
 _FAMILIES = {"projection-exact": "projection"}
 """Mechanisms whose noise has another name than they have."""
 
@@ -110,6 +114,10 @@ def read_certificate(path: str | Path) -> Certificate:
     except OSError as error:
         raise ValueError(f"certificate {path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
+        if other := _other_format(data):
+            raise ValueError(
+                f"certificate {path} was made by another version of targetdp ({other}): verify it with that"
+            ) from error
         raise ValueError(f"certificate {path} is not one: {explain(error)}") from error
     if found.text().encode() != data:
         raise ValueError(f"certificate {path} was edited: it is not in the form that targetdp writes")
@@ -120,6 +128,15 @@ def _path(name: str, given: Any) -> Path:
     if not isinstance(given, str | Path) or not Path(given).name:
         raise TypeError(f"{name} = {given!r} is no path: name a file or a folder")
     return Path(given)
+
+
+def _other_format(data: bytes) -> str | None:
+    """The format of a certificate that another version made."""
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        found = str(json.loads(data)["format"])
+        if _FORMAT.fullmatch(found) and found != Certificate.model_fields["format"].default:
+            return found
+    return None
 
 
 def verify_release(output: Path, certificate: Certificate, public_key: str | None = None) -> Verification:

@@ -1,4 +1,4 @@
-"""Killed at any moment: nothing half-published, nothing lost, the ledger sound, the next run cleans up."""
+"""Killed at any moment: nothing half-published, nothing lost, nothing free, and the next run puts it right."""
 
 import random
 import shutil
@@ -9,10 +9,21 @@ from pathlib import Path
 import pytest
 
 from support.faults import count, some, times
-from support.release import certificate_of, hidden
-from support.staged import RUN, clean_up, forget, place, put_back, release_that_is_there
+from support.release import ASKED, certificate_of, hidden, holds, read_back, write_parquet
+from support.staged import (
+    RUN,
+    clean_up,
+    drawn,
+    forget,
+    nothing_is_left_of_the_dead,
+    place,
+    put_back,
+    release_that_is_there,
+    room_for,
+    states,
+)
 from support.zygote import Ended, Harm, Zygote
-from targetdp.release import Ledger, verify_release
+from targetdp.release import Desk, NoDeskError, known_desks
 
 CHAINED = 5
 """A run may finish after so many kills at random moments (every call has its own kill besides)."""
@@ -22,38 +33,101 @@ CHAINED = 5
 def test_it_survives_a_kill_at_every_call_that_touches_the_disk(
     zygote: Zygote, tmp_path: Path, force: bool
 ) -> None:
-    folder = place(tmp_path / "place", 100, zygote)
+    """The limit has room for no more than is published: nothing may be charged twice, or to the dead."""
+    folder = place(tmp_path / "place", 100, limit=room_for(2 if force else 1))
     run = (*RUN, "--force") if force else RUN
-    assert zygote.run(folder, *RUN).code == 0
-    older = release_that_is_there(folder)
-    if not force:
-        older = None
-        forget(folder)
+    older = None
+    if force:
+        assert zygote.run(folder, *RUN).code == 0
+        older = release_that_is_there(folder)
     kept = shutil.copytree(folder, tmp_path / "kept")
     whole = zygote.run(folder, *run)
     assert whole.code == 0, whole.words
-    assert whole.calls > 20, "the run was watched"
-    newer, outcomes = 0, []
-    for die_at in some(range(whole.calls), 30):
+    assert whole.calls > 60, "the run was watched"
+    outcomes = []
+    for die_at in some(range(whole.calls), 40):
         put_back(folder, kept)
         ended = zygote.run(folder, *run, die_at=die_at)
         if not ended.killed:  # the last calls differ a little from run to run
             assert ended.code == 0, ended.words
-        visible = release_that_is_there(folder)
-        after = clean_up(zygote, folder)
-        if force and visible in {None, older}:
-            assert after == older, "an older release stays, or comes back"
-        if visible is not None:
-            assert after == visible
-        outcomes.append(visible)
-        newer += visible not in {None, older}
-        count("kills at calls: privatize", "published" if visible not in {None, older} else "not published")
-    assert 0 < newer < len(outcomes), "kills came before and after the moment of publication"
+        visible, begun = release_that_is_there(folder), drawn(folder)
+        assert len(begun) <= 1
+        published = visible not in {None, older}
+        again = zygote.run(folder, *run)
+        there = release_that_is_there(folder)
+        assert there is not None
+        if published:
+            assert (again.code, there) == (2, visible), again.words
+            outcomes.append("published")
+        else:
+            assert again.code == 0, again.words
+            assert there not in {None, older}
+            assert not begun or begun == {there}, "what noise was drawn for is finished, and no other one"
+            outcomes.append("finished" if begun else "begun anew")
+        assert {release for release, state in states(folder).items() if state != "voided"} == {
+            release for release in (older, there) if release is not None
+        }
+        assert set(states(folder).values()) <= {"published", "voided"}
+        nothing_is_left_of_the_dead(folder)
+        count("kills at calls: privatize", outcomes[-1])
+    assert set(outcomes) == {"published", "finished", "begun anew"}
+
+
+def test_a_run_that_is_gone_on_with_repeats_its_noise(zygote: Zygote, tmp_path: Path) -> None:
+    """Also with private scales, which are drawn first; on other rows it is refused, and its secret erased."""
+    folder = place(tmp_path / "place", 100, limit=room_for(1), scales="private")
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    calls = zygote.run(folder, *RUN).calls
+    seen = 0
+    for die_at in some(range(calls // 3, calls), 12):
+        put_back(folder, kept)
+        zygote.run(folder, *RUN, die_at=die_at)
+        begun = drawn(folder)
+        if not begun or (folder / "out.parquet").exists():
+            continue
+        seen += 1
+        killed = shutil.copytree(folder, tmp_path / f"killed-{die_at}")
+        tables, scales = [], []
+        for _ in range(2):
+            put_back(folder, killed)
+            assert zygote.run(folder, *RUN).code == 0
+            c = certificate_of(folder / "out.parquet")
+            assert {c.release} == begun
+            tables.append(read_back(folder / "out.parquet"))
+            scales.append(c.scales.values)
+        assert tables[0] == tables[1], "the same noise"
+        assert scales[0] == scales[1]
+        assert states(folder) == {c.release: "published"}, "one charge"
+    assert seen > 3
+
+
+def test_draws_are_never_used_for_other_rows(zygote: Zygote, tmp_path: Path) -> None:
+    folder = place(tmp_path / "place", 100, limit=room_for(2))
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    calls = zygote.run(folder, *RUN).calls
+    for die_at in range(calls * 2 // 3, 0, -1):
+        put_back(folder, kept)
+        zygote.run(folder, *RUN, die_at=die_at)
+        if (begun := drawn(folder)) and not (folder / "out.parquet").exists():
+            break
+    (release,) = begun
+    table = read_back(folder / "in.parquet")
+    moved = table.set_column(1, "calls", [[value + 1 for value in table["calls"].to_pylist()]])
+    write_parquet(folder / "in.parquet", moved)
+    ended = zygote.run(folder, *RUN)
+    assert ended.code == 2
+    assert "its noise was drawn for other rows" in " ".join(ended.err.split())
+    assert states(folder) == {release: "reserved"}, "it stays charged"
+    assert not (folder / "desk" / "drafts" / release).exists()
+    assert zygote.run(folder, *RUN).code == 0, "a new release, a new charge"
+    assert sorted(states(folder).values()) == ["published", "reserved"]
+    assert release_that_is_there(folder) != release
+    assert zygote.run(folder, *RUN, "--force").code == 2, "the limit had room for two"
 
 
 def test_it_survives_kills_at_random_moments(zygote: Zygote, tmp_path: Path) -> None:
     rng = random.Random(20)
-    folder = place(tmp_path / "place", 20_000, zygote)
+    folder = place(tmp_path / "place", 20_000)
     zygote.run(folder, *RUN)
     begin = time.monotonic()
     assert zygote.run(folder, *RUN, "--force").code == 0
@@ -71,19 +145,20 @@ def test_it_survives_kills_at_random_moments(zygote: Zygote, tmp_path: Path) -> 
             published.add(clean_up(zygote, folder))
     published.add(clean_up(zygote, folder))
     assert zygote.run(folder, *RUN, "--force").code == 0
-    states = {row.release: row.state for row in Ledger.existing(folder / "ledger.db").releases("people")}
-    assert before in states
-    assert published - {None} <= set(states), "the ledger knows all that anyone ever saw"
-    assert not any(states[name] == "voided" for name in published - {None} if name)
+    known = states(folder)
+    assert before in known
+    assert published - {None} <= set(known), "the ledger knows all that anyone ever saw"
+    assert not any(known[name] == "voided" for name in published - {None} if name)
+    assert "reserved" not in known.values(), "whatever was begun is finished or free"
     assert sorted(p.name for p in folder.iterdir()) == [
-        "in.parquet", "ledger.db", "ledger.db.head", "out.parquet", "out.parquet.certificate.json",
-        "out.parquet.certificate.md", "scales.toml",
+        "desk", "in.parquet", "out.parquet", "out.parquet.certificate.json", "out.parquet.certificate.md",
+        "request.toml", "scales.toml",
     ]  # fmt: skip
 
 
 def test_directories_survive_kills_around_publication(zygote: Zygote, tmp_path: Path) -> None:
-    """The last third of all calls, where an older directory of parts is replaced."""
-    folder = place(tmp_path / "place", 100, zygote)
+    """The last half of all calls, where an older directory of parts is replaced."""
+    folder = place(tmp_path / "place", 100, limit=room_for(2))
     run = tuple("out" if a == "out.parquet" else a for a in RUN)
     whole = zygote.run(folder, *run)
     assert whole.code == 0, whole.words
@@ -94,78 +169,169 @@ def test_directories_survive_kills_around_publication(zygote: Zygote, tmp_path: 
         put_back(folder, kept)
         zygote.run(folder, *run, "--force", die_at=die_at)
         if (folder / "out").exists():
-            assert verify_release(folder / "out", certificate_of(folder / "out")).holds
+            assert holds(folder / "out")
         assert zygote.run(folder, *run).code == 2, "something is there again"
-        assert verify_release(folder / "out", certificate_of(folder / "out")).holds
-        assert [name for name in hidden(folder) if not name.startswith(".ledger.db.head.")] == []
+        assert holds(folder / "out")
+        assert hidden(folder) == []
         after = certificate_of(folder / "out").release
-        ledger = Ledger.existing(folder / "ledger.db")
-        assert ledger.release(after).state == "published"
-        assert after == before or ledger.release(before).state == "published"
+        assert states(folder)[after] == "published"
+        assert after == before or states(folder)[before] == "published"
         count("kills at calls: privatize", "not published" if after == before else "published")
+        if after == before:
+            assert zygote.run(folder, *run, "--force").code == 0, "it is finished, or begun anew"
+            assert holds(folder / "out")
+            assert sorted(state for state in states(folder).values() if state != "voided") == ["published"] * 2
 
 
-def test_terminated_at_any_call_it_tidies_up_and_tells_the_truth(zygote: Zygote, tmp_path: Path) -> None:
-    """SIGTERM: what was not published is given back, or at worst still counts; what was published is so."""
-    folder = place(tmp_path / "place", 100, zygote)
+def test_a_release_that_was_published_and_not_settled_is_another_one_elsewhere(
+    zygote: Zygote, tmp_path: Path
+) -> None:
+    """Its noise may not go out twice under two hashes, of which the ledger would know one."""
+    folder = place(tmp_path / "place", 100)
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    calls = zygote.run(folder, *RUN).calls
+    for die_at in range(calls // 2, calls):
+        put_back(folder, kept)
+        zygote.run(folder, *RUN, die_at=die_at)
+        if release_that_is_there(folder) is not None:
+            break
+    first = release_that_is_there(folder)
+    assert list(states(folder).values()) == ["reserved"]
+    elsewhere = tuple("out.csv" if a == "out.parquet" else a for a in RUN)
+    assert zygote.run(folder, *elsewhere).code == 0
+    second = release_that_is_there(folder, "out.csv")
+    assert second != first
+    assert clean_up(zygote, folder) == first
+    assert states(folder) == {first: "published", second: "published"}
+
+
+def test_a_release_that_was_begun_may_be_finished_under_another_name(zygote: Zygote, tmp_path: Path) -> None:
+    """Where the first place was full, say; nothing is left there for anybody to go on with."""
+    folder = place(tmp_path / "place", 100, limit=room_for(1))
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    calls = zygote.run(folder, *RUN).calls
+    for die_at in range(calls * 2 // 3, 0, -1):
+        put_back(folder, kept)
+        zygote.run(folder, *RUN, die_at=die_at)
+        if (begun := drawn(folder)) and not (folder / "out.parquet").exists():
+            break
+    assert zygote.run(folder, *("out.csv" if a == "out.parquet" else a for a in RUN)).code == 0
+    assert {release_that_is_there(folder, "out.csv")} == begun
+    ended = zygote.run(folder, *RUN)
+    assert (ended.code, "the limit would be passed" in ended.err) == (2, True)
+    nothing_is_left_of_the_dead(folder)
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
+def test_interrupted_at_any_call_it_tidies_up_and_tells_the_truth(
+    zygote: Zygote, tmp_path: Path, by: signal.Signals
+) -> None:
+    """What nothing was drawn for is free, in the same run; what noise was drawn for is finished later."""
+    folder = place(tmp_path / "place", 100, limit=room_for(1))
     kept = shutil.copytree(folder, tmp_path / "kept")
     whole = zygote.run(folder, *RUN)
-    endings = []
-    for die_at in some(range(whole.calls), 20):
+    code, word = (143, "terminated") if by is signal.SIGTERM else (130, "interrupted")
+    endings = set()
+    for die_at in some(range(whole.calls), 40):
         put_back(folder, kept)
-        ended = zygote.run(folder, *RUN, harm=Harm(die_at=die_at, die_of=signal.SIGTERM))
-        there = release_that_is_there(folder)
-        endings.append((ended.code, [row.state for row in Ledger.existing(folder / "ledger.db").releases()]))
-        if there is None:
-            assert (ended.code, ended.err) == (143, "terminated. Nothing was published\n")
-            assert hidden(folder) == []
-        else:
-            assert (ended.code, "IS published" in ended.err) == (4, True)
+        ended = zygote.run(folder, *RUN, harm=Harm(die_at=die_at, die_of=by))
+        there, known, said = release_that_is_there(folder), states(folder), ended.err
+        if there is not None:
+            assert (ended.code, "IS published" in said) in {(4, True), (0, False)}
+            assert "Nothing was published" not in said
             assert clean_up(zygote, folder) == there
-    assert (143, []) in endings
-    assert (143, ["voided"]) in endings, "what was reserved is given back"
-    assert 4 in {code for code, _ in endings}
-
-
-def test_what_a_killed_run_reserved_counts_until_it_is_voided(zygote: Zygote, tmp_path: Path) -> None:
-    folder = place(tmp_path / "place", 100, zygote)
-    calls = zygote.run(folder, *RUN).calls
-    forget(folder)
-    ledger = Ledger.existing(folder / "ledger.db")
-    known = {row.release for row in ledger.releases()}
-    for die_at in range(calls, 0, -1):
-        zygote.run(folder, *RUN, die_at=die_at)
-        fresh = [row for row in ledger.releases() if row.release not in known]
-        seen = any(folder.glob("out.parquet*"))
-        if fresh and fresh[0].state == "reserved" and not seen:
-            break
-        if seen:
-            clean_up(zygote, folder)
-            forget(folder)
-        known |= {row.release for row in ledger.releases()}
-    row = fresh[0]
-    assert (row.state, row.counts) == ("reserved", True)
-    assert zygote.run(folder, *RUN).code == 0
-    assert ledger.release(row.release).state == "reserved", "only the data holder may say otherwise"
-    said = ("--ledger", "ledger.db", "--release", row.release, "--reason", "killed before publishing")
-    assert zygote.run(folder, "ledger", "void", *said).code == 0
-    assert ledger.release(row.release).state == "voided"
+            endings.add("published")
+            continue
+        assert ended.code == code, ended.words
+        assert said.splitlines()[-1].startswith(f"{word}. ")
+        assert "Nothing was published" in said
+        assert hidden(folder) == []
+        if begun := drawn(folder):
+            assert f"Noise was drawn: release {min(begun)[:12]} stays charged" in said
+            assert "run the same command again" in said
+            endings.add("drawn")
+        else:
+            assert set(known.values()) <= {"voided"}, "freed by the run itself"
+            assert ("Nothing was drawn: the release is not charged" in said) or not known
+            endings.add("freed" if known else "before the charge")
+        assert zygote.run(folder, *RUN).code == 0
+        assert not begun or begun == {release_that_is_there(folder)}
+    assert endings == {"before the charge", "freed", "drawn", "published"}
 
 
 @pytest.mark.parametrize(
-    ("by", "code", "words"),
-    [
-        (signal.SIGINT, 130, "interrupted. Nothing was published\n"),
-        (signal.SIGTERM, 143, "terminated. Nothing was published\n"),
-    ],
+    ("by", "code", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
 )
 def test_an_interrupt_cleans_up_and_says_so(
-    tmp_path: Path, zygote: Zygote, by: signal.Signals, code: int, words: str
+    tmp_path: Path, zygote: Zygote, by: signal.Signals, code: int, word: str
 ) -> None:
-    folder = place(tmp_path / "place", 400_000, zygote)
+    folder = place(tmp_path / "place", 400_000)
     ended = zygote.run(folder, *RUN, interrupt_at=folder / ".out.parquet.targetdp", by=by)
-    assert (ended.code, ended.err) == (code, words)
+    assert (ended.code, ended.err) == (code, f"{word}. Nothing was published\n")
     assert hidden(folder) == []
     assert not (folder / "out.parquet").exists()
-    assert Ledger.existing(folder / "ledger.db").verify() == []
+    assert states(folder) == {}, "it looked at the table, and had charged nothing"
     shutil.rmtree(folder)
+
+
+# Making a desk, and changing its policy
+
+
+def test_a_desk_is_made_whole_or_not_at_all(zygote: Zygote, tmp_path: Path) -> None:
+    folder = place(tmp_path / "place", 60)
+    shutil.rmtree(folder / "desk")
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    init = ("init", "in.parquet", "--scales", "scales.toml")
+    whole = zygote.run(folder, *init)
+    assert whole.code == 0, whole.words
+    outcomes = set()
+    for die_at in some(range(whole.calls), 30):
+        put_back(folder, kept)
+        zygote.run(folder, *init, die_at=die_at)
+        made = (folder / "desk").exists()
+        again = zygote.run(folder, *init)
+        assert again.code == (2 if made else 0), again.words
+        assert not made or "there is a desk already" in again.err
+        desk = Desk.open(folder / "desk")
+        assert desk.id in {own for own, _ in known_desks()}
+        assert desk.policy.id.column == "name"
+        assert zygote.run(folder, "privatize", "in.parquet", "out.parquet", *ASKED).code == 0
+        assert release_that_is_there(folder) is not None
+        assert hidden(folder) == []
+        outcomes.add(made)
+        count("kills at calls: init", "made" if made else "not made")
+    assert outcomes == {False, True}
+    put_back(folder, kept)
+    with pytest.raises(NoDeskError):
+        Desk.open(folder / "desk")
+
+
+def test_a_policy_is_changed_for_all_or_for_none(zygote: Zygote, tmp_path: Path) -> None:
+    """The change goes on record with the next release, whichever of its runs was killed."""
+    folder = place(tmp_path / "place", 60, limit=room_for(1))
+    assert zygote.run(folder, *RUN).code == 0
+    forget(folder)
+    policy = folder / "desk" / "policy.toml"
+    wider = policy.read_text().replace(str(room_for(1)[1]), str(room_for(2)[1]))
+    policy.write_text(wider)
+    refused = zygote.run(folder, *RUN)
+    assert (refused.code, "say why, at the top of the file" in refused.err) == (2, True)
+    policy.write_text('reason = "a second survey"\n' + wider)
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    calls = zygote.run(folder, *RUN).calls
+    seen = set()
+    for die_at in some(range(calls), 12):
+        put_back(folder, kept)
+        zygote.run(folder, *RUN, die_at=die_at)
+        with Desk.open(folder / "desk").ledger() as ledger:
+            seen.add(ledger.history.policy_version)
+        clean_up(zygote, folder)
+        with Desk.open(folder / "desk").ledger() as ledger:
+            assert ledger.history.policy_version == 2
+            assert ledger.history.policy is not None
+            assert ledger.history.policy.reason == "a second survey"
+        assert [s for s in states(folder).values() if s != "voided"] == ["published"] * 2
+        c = certificate_of(folder / "out.parquet")
+        assert c.desk.policy == 2
+        count("kills at calls: privatize", "policy on record")
+    assert seen == {1, 2}

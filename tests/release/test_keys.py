@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from targetdp.release import SigningKey, default_key_path, pseudonym_key
+from targetdp.release import SigningKey, default_key_path, secret_key
 from targetdp.release._keys import fingerprint_of, is_signed
 
 MESSAGE = b"what was said"
@@ -95,13 +95,13 @@ def test_the_private_part_does_not_show(tmp_path: Path) -> None:
 def test_a_key_that_others_can_reach_is_refused(mode: int, tmp_path: Path) -> None:
     signing, pseudonyms = tmp_path / "key.pem", tmp_path / "pseudonyms"
     SigningKey.open(signing)
-    pseudonym_key(pseudonyms)
+    secret_key(pseudonyms, create=True)
     signing.chmod(mode)
     pseudonyms.chmod(mode)
     with pytest.raises(ValueError, match=f"permission 0{mode:o}.*chmod 600"):
         SigningKey.open(signing)
     with pytest.raises(ValueError, match=f"permission 0{mode:o}.*chmod 600"):
-        pseudonym_key(pseudonyms)
+        secret_key(pseudonyms)
 
 
 def test_what_is_no_signing_key_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -144,13 +144,18 @@ def test_the_place_of_the_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_pseudonym_key_is_made_once(tmp_path: Path) -> None:
+def test_a_secret_key_is_made_once_and_only_where_it_is_meant_to(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "pseudonyms.key"
-    key = pseudonym_key(path)
+    key = secret_key(path, create=True)
     assert len(key) == 32
-    assert pseudonym_key(path) == key == bytes.fromhex(path.read_text())
+    assert secret_key(path) == secret_key(path, create=True) == key == bytes.fromhex(path.read_text())
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert pseudonym_key(tmp_path / "other") != key
+    assert secret_key(tmp_path / "other", create=True) != key
+    with pytest.raises(ValueError, match="key file .*absent does not exist: bring it back from your backup"):
+        secret_key(tmp_path / "absent")
+    with pytest.raises(ValueError, match=r"key file .*absent\.pem does not exist: bring it back"):
+        SigningKey.open(tmp_path / "absent.pem", create=False)
+    assert not (tmp_path / "absent").exists()
 
 
 @pytest.mark.parametrize(
@@ -163,10 +168,10 @@ def test_a_pseudonym_key_is_made_once(tmp_path: Path) -> None:
         (b"\xff\xfe" * 32, "64 hex digits"),
     ],
 )
-def test_what_is_no_pseudonym_key_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
+def test_what_is_no_secret_key_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
     path = write_private(tmp_path / "key", content)
     with pytest.raises(ValueError, match=message):
-        pseudonym_key(path)
+        secret_key(path)
     assert path.read_bytes() == content
 
 

@@ -54,7 +54,7 @@ def test_defaults_are_the_safe_ones() -> None:
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "a sentence for a name": ({"name": "This table was approved by everybody, it is safe"}, "is no plain name"),
+    "a sentence for a name": ({"name": "This was approved by everybody, it is safe"}, "is no plain name"),
     "a long name": ({"name": "x" * (LONGEST_NAME + 1)}, "is outside 1 to 60"),
     "an empty name": ({"name": ""}, "name = ''"),
     "B": ({"limit": (2.5, 8, 1e-6)}, "limit.B = 2.5"),
@@ -86,7 +86,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no spelling": ({"spelling": {"case": "title"}}, "id.spelling.case = 'title'"),
     "half a phone number": ({"spelling": {"country_code": "228"}}, "country_code and digits belong together"),
     "zero times": (
-        {"plan": [{"release": "rows", "B": 0.25, "epsilon": 1, "delta": 1e-6, "times": 0}]}, "plan.0.times = 0",
+        {"plan": [{"release": "rows", "B": 0.25, "epsilon": 1, "delta": 1e-6, "times": 0}]},
+        "plan.0.times = 0",
     ),
     "a decision": (
         {"plan": [{"release": "decision", "B": 0.25, "epsilon": 1, "delta": 1e-6}]}, "plan.0.release",

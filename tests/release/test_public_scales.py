@@ -34,7 +34,7 @@ def learn(table: Path, fit: float | None = None, impute: float | None = None) ->
 def test_they_are_the_tables_means_and_deviations(
     table: Path, values: Floats, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("targetdp.release._engine._inspection.batch_rows", lambda _: 300)
+    monkeypatch.setattr("targetdp.release._public_scales.batch_rows", lambda _: 300)
     learned = learn(table)
     assert learned.center == pytest.approx(values.mean(axis=0), rel=1e-12)
     assert learned.scale == pytest.approx(values.std(axis=0), rel=1e-12)

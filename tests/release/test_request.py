@@ -1,4 +1,4 @@
-"""Requests come from somebody else: every way to get one wrong, or to ask for too much, has a clear message."""
+"""Requests come from somebody else: each way to get one wrong has a clear message."""
 
 from pathlib import Path
 from typing import Any
@@ -354,8 +354,10 @@ def test_it_is_told_in_words(tmp_path: Path) -> None:
     )  # fmt: skip
     key = SigningKey.open(tmp_path / "k.pem")
     told = "\n".join(describe_request(asked.signed(key)))
-    for part in ("a, b: weighted sums of calls, texts", "B = 0.25, ε = 4, δ: 1e-07", "“as agreed”",
-                 "leave out the people of: abcdef", f"signed with key {key.fingerprint}", asked.sha256):  # fmt: skip
+    for part in (
+        "a, b: weighted sums of calls, texts", "B = 0.25, ε = 4, δ: 1e-07", "“as agreed”",
+        "leave out the people of: abcdef", f"signed with key {key.fingerprint}", asked.sha256,
+    ):  # fmt: skip
         assert part in told
     assert "not signed" in describe_request(request_of())
 

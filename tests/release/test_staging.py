@@ -12,31 +12,21 @@ from unittest import mock
 
 import pytest
 
-from support.release import hidden, settings, snapshot
-from targetdp.normalization import declared_scales
+from support.certificates import certificate_by
+from support.release import hidden, snapshot
 from targetdp.release import Certificate, certificate_path
-from targetdp.release._certificate._certificate import File, Output, make_certificate
+from targetdp.release._certificate._certificate import File, Output
 from targetdp.release._staging import Staging, page_path
-from targetdp.release._terms import make_terms
 
 CALLS = ("rename", "replace", "unlink", "mkdir", "rmdir", "fsync", "open", "close")
 """Every way in which staging touches the disk; the moment before each is one to die at."""
-
-
-def _certificate() -> Certificate:
-    asked, scales = settings(), declared_scales([0.0] * 3, [1.0] * 3)
-    output = Output(format="csv", files=(), sha256="d" * 64)
-    return make_certificate("?", asked, make_terms(asked, scales, 9), scales, 9, output, None, "0")
-
-
-_CERTIFICATE = _certificate()
 
 
 def certificate(release: str, *, directory: bool) -> Certificate:
     """A certificate that names the file that `write` writes."""
     file = File(name="part-00000.csv" if directory else "out", size=1, sha256="d" * 64)
     output = Output(format="csv", files=(file,), sha256="d" * 64)
-    return _CERTIFICATE.model_copy(update={"release": release, "output": output})
+    return certificate_by().model_copy(update={"release": release, "output": output})
 
 
 def run(

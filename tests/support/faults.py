@@ -53,8 +53,14 @@ FAULTS = {
         "it ends with the bytes of an undisturbed run", 4, 60,
     ),
     "kills at calls: privatize": Fault(
-        "SIGKILL at every call that touches the disk", "`privatize`: new, replacing, a directory",
-        f"{_WHOLE}; {_NEXT}; an older release stays or comes back", 60, 60,
+        "SIGKILL at every call that touches the disk",
+        "`privatize`: new, replacing, a directory, under a new policy",
+        f"{_WHOLE}; an older release stays or comes back; the same command finishes what noise was drawn "
+        "for, with the same noise and one charge, and frees the rest", 100, 300,
+    ),
+    "kills at calls: init": Fault(
+        "SIGKILL at every call that touches the disk", "`init`",
+        "there is no desk, or a whole one; the next run makes one, or says that there is one", 30, 50,
     ),
     "kills at calls: tradeoff": Fault(
         "SIGKILL at every call that touches the disk", "`tradeoff`",

@@ -35,6 +35,8 @@ CALLS = (*GROWING, "rename", "replace", "unlink", "rmdir")
 nothing on disk changes. The first ones need room."""
 ROOMS = ("table", "release", "cli")
 """Rooms of the package whose every module is imported before the first fork."""
+SLOW = ("dp_accounting.pld.privacy_loss_distribution", "sklearn.linear_model")
+"""What commands import when they need it, and that takes long."""
 LATER = ("spark",)
 """But for modules whose names begin like this: they need what may not be installed."""
 
@@ -155,6 +157,8 @@ def _serve() -> None:
             if not module.name.rpartition(".")[2].startswith(LATER):
                 import_module(module.name)
     main = import_module("targetdp.cli").main
+    for slow in SLOW:
+        import_module(slow)
     load_kernels()
     for line in sys.stdin:
         job = json.loads(line)
@@ -175,17 +179,15 @@ def load_kernels() -> None:
     import numpy as np
     import pyarrow as pa
 
-    from targetdp import (
-        GaussianNoise,
-        SphericalLaplace,
-        declared_scales,
-    )
+    from targetdp import GaussianNoise, SphericalLaplace, declared_scales
     from targetdp.normalization import rows_in_ball
+    from targetdp.release._ledger._people import common
     from targetdp.table import Spill
 
     rows, _ = rows_in_ball(np.ones((3, 4)), declared_scales(np.zeros(3), np.ones(3)))
     GaussianNoise(B=0.25, epsilon=4.0, delta=0.1).privatize(rows)
     SphericalLaplace(B=0.25, epsilon=4.0).privatize(rows)
+    common(np.arange(3, dtype=np.uint64), np.arange(3, dtype=np.uint64))
     spill = Spill(None, pa.array(["b"]), 3)
     spill.add(pa.array(["a", "b", "c", "d"]), rows, {})
     for bucket in range(spill.buckets):

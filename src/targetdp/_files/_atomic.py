@@ -47,7 +47,9 @@ def create_new(path: Path, *, private: bool = False) -> int:
     return os.open(path, _NEW, 0o600 if private else 0o666)
 
 
-def write_new(path: Path, content: bytes | str, *, private: bool = False, mode: int | None = None) -> None:
+def write_new(
+    path: Path, content: bytes | memoryview | str, *, private: bool = False, mode: int | None = None
+) -> None:
     """Write and sync a file that must not be there yet. Its folder is the caller's to sync.
 
     Args:
@@ -75,7 +77,12 @@ def write_new(path: Path, content: bytes | str, *, private: bool = False, mode: 
 
 
 def write_whole(
-    path: Path, content: bytes | str, *, private: bool = False, replace: bool = True, mode: int | None = None
+    path: Path,
+    content: bytes | memoryview | str,
+    *,
+    private: bool = False,
+    replace: bool = True,
+    mode: int | None = None,
 ) -> None:
     """Write a file, all of it or nothing.
 

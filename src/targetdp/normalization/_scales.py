@@ -305,8 +305,8 @@ class PrivateScalesPlan:
 
     Example:
         >>> plan = PrivateScalesPlan(10_000, Bounds([0], [10]), 1.0)
-        >>> plan.spent.B, plan.spent.epsilon
-        (2, 1.0)
+        >>> plan.spent.epsilon
+        1.0
     """
 
     rows: int

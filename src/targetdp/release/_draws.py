@@ -103,7 +103,8 @@ class Draws:
     def for_batch(self, number: int, ids: pa.StringArray, columns: Floats) -> SecretWords:
         """Words for the rows of a batch, for the thread that asks."""
         texts, starts = text_buffers(ids)
-        self._note(number, columns, starts, texts[starts[0] : starts[-1]])
+        # Of these rows alone: they may be a slice of a larger table.
+        self._note(number, columns, starts - starts[0], texts[starts[0] : starts[-1]])
         return SecretWords(derived_key(self._key, f"batch {number}"))
 
     def for_rows(self) -> tuple[bytes, bytes]:

@@ -60,7 +60,10 @@ class Spelling(StrictModel):
             return np.flatnonzero(~np.asarray(good))
         data, starts = text_buffers(ids)
         ends = starts[1:] - 1
-        filled = np.flatnonzero(ends >= starts[:-1])
+        empty = ends < starts[:-1]
+        if empty.any() and (self.leading_zeros == "drop" or self.spaces == "remove"):
+            return np.flatnonzero(empty)  # nothing was left of them
+        filled = np.flatnonzero(~empty)
         if not len(filled):
             return filled
         # Only what begins or ends with a byte that may be of a space is looked at closely.

@@ -39,6 +39,8 @@ from targetdp.table import Source, open_source
 Confirm = Callable[[Look], None]
 """Is shown everything before anything is charged, and raises to stop."""
 
+_FREED = "Nothing was drawn: the release is not charged"
+
 
 @dataclass(frozen=True)
 class Released:
@@ -253,13 +255,14 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
         ledger.record_policy(prepared.policy, prepared.policy_version)
         limit = prepared.policy.limit.value()
         head = ledger.reserve(release, terms.charge, limit, people, title, still_planned)
-    except BaseException:
+    except BaseException as error:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn
         # nothing, and its draws say so: the next run frees it.
         with suppress(Exception):
             ledger.refresh()
             if release in ledger.history.releases:
                 ledger.free(release, "the run ended before any noise was drawn")
+                error.add_note(_FREED)
             draws.erase()
         draws.close()
         raise
@@ -279,7 +282,7 @@ def _end_without_publishing(
         if not begun and row.state == "reserved":
             ledger.free(release, f"the run ended before any noise was drawn: {kind}")
             draws.erase()
-            error.add_note("Nothing was drawn: the release is not charged")
+            error.add_note(_FREED)
         elif isinstance(error, TableChangedError) or not source.can_repeat or row.state != "reserved":
             draws.erase()
             error.add_note(f"Noise was drawn: release {release[:12]} stays charged")

@@ -96,9 +96,15 @@ class Look:
         if not p.policy.id.pseudonyms:
             yield "ids go out in clear: whoever gets the table knows whose row is whose"
         if self.clipped is not None and self.clipped > MANY_CLIPPED:
+            remedy = (
+                "widen the scales (targetdp scales … --fit 0.9 on public data)"
+                if p.policy.scales.source == "public"
+                else "that is usual with private scales, the deviations of columns; wider ones can be "
+                "declared public"
+            )
             yield (
-                f"{self.clipped:.1%} of rows are longer than 1 and would be clipped: the scales are too "
-                "small for these people; widen them (targetdp scales … --fit 0.9 on public data)"
+                f"{self.clipped:.1%} of rows are longer than 1 and will be clipped, so that only their "
+                f"direction is left; {remedy}"
             )
         if p.weights is not None:
             for name, share in singled_out(p.features, p.weights).items():
@@ -278,7 +284,7 @@ def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:
     everything = {
         "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
         "charge": terms.charge.record(), "scales": prepared.known_scales, "library": __version__,
-        "people": hashlib.sha256(people.tobytes()).hexdigest(),
+        "people": hashlib.sha256(people.data).hexdigest(),
     }  # fmt: skip
     return hashlib.sha256(canonical(everything).encode()).hexdigest()
 
@@ -315,8 +321,10 @@ def _of_rows(prepared: Prepared, engine: Engine, inspection: Inspection) -> Iter
             "one row per person; merge or drop the others",
         )
     ends = zip(prepared.features, inspection.lowest.tolist(), inspection.highest.tolist(), strict=True)
-    constant = [name for name, low, high in ends if low == high]
-    if constant and not inspection.tally.counts:
+    # A column that is no number is read as 0 everywhere.
+    wrong = {column for _, column in inspection.tally.counts}
+    constant = [name for name, low, high in ends if low == high and name not in wrong]
+    if constant:
         yield Problem(
             f"constant columns: {', '.join(constant[:8])}{' …' if len(constant) > 8 else ''}",
             "leave them out; the same value in every row tells nothing and costs the others noise",

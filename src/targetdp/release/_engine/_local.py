@@ -129,7 +129,9 @@ class Looked:
 
     def inspection(self, splitters: pa.StringArray) -> Inspection:
         """All of it, once every row was seen."""
-        people = np.sort(np.concatenate(self.people)) if self.people else np.empty(0, dtype=np.uint64)
+        people = np.concatenate(self.people) if self.people else np.empty(0, dtype=np.uint64)
+        self.people = []  # they take as much memory again
+        people.sort()
         different = len(people) - int(np.count_nonzero(people[1:] == people[:-1]))
         return Inspection(
             self.rows, people, len(people) - different, splitters, self.tally, self.lowest, self.highest,

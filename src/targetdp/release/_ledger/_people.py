@@ -20,7 +20,7 @@ MOST_GROUPS = 200
 
 def write_people(folder: Path, release: str, tags: Words) -> str:
     """Keep who is in a release, for the owner's eyes, on disk when it returns; the file's SHA-256."""
-    data = np.ascontiguousarray(tags, dtype="<u8").tobytes()
+    data = np.ascontiguousarray(tags, dtype="<u8").data.cast("B")
     folder.mkdir(mode=0o700, exist_ok=True)
     write_whole(folder / f"{release}.tags", data, private=True)
     sync_folder(folder)

@@ -11,24 +11,27 @@ import tempfile
 import venv
 from pathlib import Path
 
-FEATURES = "night_calls,contacts,top_up_total,days_active"
-LEARN = f"scales others.csv --id id --features {FEATURES} --source public --out scales.toml"
-RELEASE = f"privatize people.csv private.parquet --id id --features {FEATURES} --scales scales.toml"
+NUMBERS = (
+    "night_calls,weekday_text_entropy,contacts,top_up_total,international_calls,days_active,incoming_share,"
+    "mean_call_seconds,share_calls_in_lome,share_calls_in_savanes,consumption"
+)
 STEPS = (
     "--help",
     "--version",
     "plan --accuracy 0.99 --epsilon 1 --delta 1e-4",
     "example togo --rows 1000 --out people.csv --program program.toml",
     "example togo --rows 1000 --seed 2 --out others.csv",
-    LEARN,
-    f"{RELEASE} --B 0.25 --epsilon 4",
-    "verify private.parquet",
+    f"scales others.csv --id id --features {NUMBERS} --source public --out scales.toml",
+    "init people.csv --scales scales.toml",
+    "privatize people.csv private.parquet --B 0.25 --epsilon 4 --yes",
+    "verify private.parquet --desk desk",
+    "status",
     "attack people.csv private.parquet --id id --attacks singling_out,distinguishing",
     "tradeoff program.toml --quick --simulations 1 --out results",
     "report results --out report.html",
 )
 MADE = ("private.parquet", "private.parquet.certificate.json", "results/run.json", "report.html")
-HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TARGETDP_KEY", "XDG_CONFIG_HOME")
+HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "TARGETDP_KEY", "TARGETDP_DESK", "XDG_CONFIG_HOME")
 """What would let a part of another installation, or of a user's settings, into the trial."""
 
 

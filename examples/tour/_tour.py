@@ -1,13 +1,16 @@
 """The tour: what the three users of targetdp do, one command after the other, on invented people.
 
-Every step is a command that a reader can type again; what it makes stays in a folder to be looked at.
+Every step is a command that a reader can type again in the tour's folder; what it makes stays there to be
+looked at.
 """
 
+import os
 import shlex
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +19,9 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from examples.tour import hands
 from examples.tour.comparison import ADULTS, QUOTA, SIMULATIONS, compare, render
 from targetdp.cli import app
-from targetdp.populations import invented_populations
 
 OURS = ".made-by-targetdp-demo"
 """Marks the folder: only what a tour has made is replaced by the next one."""
@@ -26,24 +29,22 @@ OURS = ".made-by-targetdp-demo"
 
 @dataclass(frozen=True)
 class Step:
-    """A part of the tour: who does it and why, and its commands."""
+    """A part of the tour: who does it and why, what is done by hand before, and its commands."""
 
     title: str
     commands: tuple[str, ...]
+    by_hand: Callable[[], str] | None = None
 
 
-def steps(folder: Path) -> tuple[Step, ...]:
+def steps() -> tuple[Step, ...]:
     """The tour's commands, all in one folder."""
-    f = folder.as_posix()
-    features = ",".join(invented_populations()["togo"].features)
-    ledger = f"--ledger {f}/ledger.db --population subscribers"
     return (
         Step(
             "Invented people: subscribers of an operator, and others that stand for a public census",
             (
-                f"example togo --out {f}/people.parquet --program {f}/program.toml --quiet",
-                f"example togo --seed 7 --out {f}/census.parquet --quiet",
-                f"example togo --seed 8 --rows 1000 --out {f}/others.parquet --quiet",
+                "example togo --out people.parquet --program program.toml --quiet",
+                "example togo --seed 7 --out census.parquet --quiet",
+                "example togo --seed 8 --rows 1000 --out others.parquet --quiet",
             ),
         ),
         Step(
@@ -51,34 +52,80 @@ def steps(folder: Path) -> tuple[Step, ...]:
             ("plan --accuracy 0.9 --epsilon 4 --delta 0.0002 --B 0.25 --features 10",),
         ),
         Step(
-            "Data holder: public column scales, a limit in the ledger, a certified release, verified",
+            "Data holder: public column scales, and a desk with a policy, a ledger and keys",
             (
-                f"scales {f}/census.parquet --id id --features {features} --source public "
-                f"--out {f}/scales.toml",
-                f"ledger limit {ledger} --B 0.25 --epsilon 8 --delta 1e-5",
-                f"privatize {f}/people.parquet {f}/private.parquet --id id --features {features} --B 0.25 "
-                f"--epsilon 4 --scales {f}/scales.toml {ledger} --tuned-on synthetic --quiet",
-                f"verify {f}/private.parquet",
-                f"ledger show --ledger {f}/ledger.db",
+                "scales census.parquet --id id --features @columns.txt --source public --fit 0.9 "
+                "--out scales.toml",
+                "init features.parquet --scales scales.toml --name subscribers",
+            ),
+            hands.divide,
+        ),
+        Step(
+            "Official: asks for the rows of those whom a survey has asked, and signs",
+            (
+                "request sign request.toml --key official.pem --out signed.toml",
+                "request show signed.toml",
+            ),
+            hands.ask,
+        ),
+        Step(
+            "Data holder: looks first, then a certified release, verified; who is who, for those asked",
+            (
+                "privatize sample.parquet --request signed.toml --check",
+                "privatize sample.parquet private_sample.parquet --request signed.toml --yes --quiet",
+                "verify private_sample.parquet --desk desk",
+                "ids asked.csv pseudonyms.csv",
+            ),
+            hands.pin,
+        ),
+        Step(
+            "Official: learns from private rows and own labels, and asks for one score of everybody else",
+            (
+                "learn private_sample.parquet labels.csv --id phone --ids pseudonyms.csv "
+                "--program program.toml --out scores.toml",
+                "request sign scores.toml --key official.pem --out signed_scores.toml",
             ),
         ),
         Step(
-            "Privacy researcher: what an adversary still learns from that release",
-            (f"attack {f}/people.parquet {f}/private.parquet --id id --holdout {f}/others.parquet",),
+            "Data holder: the scores, and what the ledger says then",
+            (
+                "privatize features.parquet scores.parquet --request signed_scores.toml --yes",
+                "ledger show",
+            ),
+        ),
+        Step(
+            "Official: decides",
+            (
+                "allocate scores.parquet private_sample.parquet labels.csv --id phone "
+                "--ids pseudonyms.csv --program program.toml --out decisions.csv",
+            ),
+        ),
+        Step(
+            "Data holder: the phone numbers of those who are to be helped, so that they can be paid",
+            ("ids helped.csv payments.csv --back features.parquet",),
+            hands.pick,
+        ),
+        Step(
+            "Privacy researcher: what an adversary still learns from these releases",
+            (
+                "attack sample.parquet private_sample.parquet --id phone --holdout others.parquet",
+                "attack features.parquet scores.parquet --id phone --rest-is-holdout "
+                "--attacks distinguishing,insider_inference",
+            ),
         ),
         Step(
             "Official: what each setting would cost the two programs of the paper (a first look)",
             (
-                f"tradeoff togo --quick --out {f}/togo",
-                f"tradeoff nigeria --quick --out {f}/nigeria",
+                "tradeoff togo --quick --out togo",
+                "tradeoff nigeria --quick --out nigeria",
             ),
         ),
         Step(
             "Official: the decision page, and the paper's figures",
             (
-                f"report {f}/togo --out {f}/togo.html --quiet",
-                f"report {f}/nigeria --out {f}/nigeria.html --quiet",
-                f"report figures {f}/togo {f}/nigeria --out {f}/figures",
+                "report togo --out togo.html --quiet",
+                "report nigeria --out nigeria.html --quiet",
+                "report figures togo nigeria --out figures",
             ),
         ),
     )
@@ -90,15 +137,33 @@ def tour(folder: Path) -> None:
     words = Console(file=sys.stderr, highlight=False, soft_wrap=True)
     _prepare(folder)
     _compared(words)
-    for number, step in enumerate(steps(folder), 2):
-        words.print(Text(f"\n{number}. {step.title}", style="bold"))
-        for command in step.commands:
-            words.print(Text(f"$ targetdp {command}", style="cyan"))
-            _run(command)
+    words.print(Text(f"\n$ cd {folder.as_posix()}", style="cyan"))
+    with chdir(folder), _own_settings():
+        for number, step in enumerate(steps(), 2):
+            words.print(Text(f"\n{number}. {step.title}", style="bold"))
+            if step.by_hand is not None:
+                words.print(step.by_hand(), markup=False)
+            for command in step.commands:
+                words.print(Text(f"$ targetdp {command}", style="cyan"))
+                _run(command)
     out = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     out.print()
     out.print(_summary(folder))
     words.print(f"Done in {time.monotonic() - begin:.0f} s. Open {folder / 'togo.html'} in a browser.")
+
+
+@contextmanager
+def _own_settings() -> Iterator[None]:
+    """The tour's desk is none of the user's, and goes with the folder: it is in a list of its own."""
+    mine = {"XDG_CONFIG_HOME": str(Path("config").absolute()), "TARGETDP_DESK": "", "TARGETDP_KEY": ""}
+    before = {name: os.environ.get(name) for name in mine}
+    os.environ.update(mine)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
 
 
 def _prepare(folder: Path) -> None:
@@ -156,13 +221,15 @@ def _files() -> Sequence[tuple[str, str, str]]:
     return (
         ("official", "togo.html", "decision page of an aid program: open it in a browser"),
         ("official", "nigeria.html", "decision page of a lending program"),
-        ("data holder", "private.parquet", "the private table that is handed over"),
+        ("official", "decisions.csv", "who is helped, by pseudonym, with everybody's chance to be poor"),
+        ("data holder", "desk/policy.toml", "what the data holder allows: read it"),
+        ("data holder", "private_sample.parquet", "the private rows that are handed over"),
         (
             "data holder",
-            "private.parquet.certificate.md",
-            "its certificate, to read; beside it as JSON, signed",
+            "private_sample.parquet.certificate.md",
+            "their certificate, to read; beside it as JSON, signed",
         ),
-        ("data holder", "ledger.db", "what was spent so far about these people"),
+        ("data holder", "scores.parquet", "one private number of everybody else, certified, too"),
         ("researcher", "togo/summary.parquet", "every figure of the sweep, with intervals"),
         ("researcher", "figures", "the paper's Figures 2 and 3, and two more, as PNG, SVG and PDF"),
         (

@@ -39,9 +39,13 @@ def test_it_goes_straight_into_a_release(tmp_path: Path) -> None:
     asked = ("--id", "id", "--features", features)
     scales = cli("scales", table, *asked, "--source", "public", "--out", tmp_path / "scales.toml")
     assert scales.code == 0, scales.err
+    made = cli("init", table, "--id", "id", "--desk", tmp_path / "desk", "--scales", tmp_path / "scales.toml")
+    assert made.code == 0, made.err
+    policy = tmp_path / "desk" / "policy.toml"
+    policy.write_text(policy.read_text() + '\n[columns.public]\nregion = "it is printed on a list"\n')
     ran = cli(
-        "privatize", table, tmp_path / "private.parquet", *asked, "--B", 0.25, "--epsilon", 4,
-        "--scales", tmp_path / "scales.toml", "--key", tmp_path / "key.pem", "--keep", "region",
+        "privatize", table, tmp_path / "private.parquet", "--B", 0.25, "--epsilon", 4, "--yes",
+        "--desk", tmp_path / "desk",
     )  # fmt: skip
     assert ran.code == 0, ran.err
     released = read_back(tmp_path / "private.parquet")

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from targetdp.release._settings import MECHANISMS, SCALES_WORDS
 
 from targetdp.attacks import panel_names
 from targetdp.cli import _console as completion
 from targetdp.mechanisms import noise_mechanisms
-from targetdp.release._settings import MECHANISMS, SCALES_WORDS
 from targetdp.tradeoff._programs import BUILT_IN
 
 SLOW = (

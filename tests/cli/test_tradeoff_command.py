@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.release import Ran, cli, words
+from support.release import Ran, certificate_of, cli, make_desk, words
 from support.tradeoff import FEATURES, files, finished_bytes
 from targetdp.programs import MARK
 from targetdp.release import read_request
@@ -85,6 +85,21 @@ def test_a_recommendation_is_a_request(ran: Ran, folder: Path, tmp_path: Path) -
     assert refused.code == 2
     assert "exists: choose another name" in words(refused.err)
     assert cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out, "--force").code == 0
+
+
+def test_privatize_answers_the_request_at_a_desk(ran: Ran, folder: Path, tmp_path: Path) -> None:
+    out, released = tmp_path / "request.toml", tmp_path / "private.parquet"
+    assert cli("tradeoff", "recommend", folder / "results", *EASY, "--out", out).code == 0
+    make_desk(tmp_path, FEATURES, id="id")
+    asked = ("privatize", folder / "people.parquet", released, "--request", out, "--desk", tmp_path / "desk")
+    looked = cli(*asked, "--check", "--json")
+    assert (looked.code, looked.json["problems"]) == (0, []), looked.err
+    done = cli(*asked, "--yes", "--quiet")
+    assert done.code == 0, done.err
+    certificate = certificate_of(released)
+    assert (certificate.tuned_on, certificate.request.program, certificate.rows) == (
+        "synthetic", "program", 150,
+    )  # fmt: skip
 
 
 def test_if_nothing_satisfies_the_exit_code_is_1(ran: Ran, folder: Path, tmp_path: Path) -> None:

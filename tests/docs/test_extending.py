@@ -146,12 +146,12 @@ def test_it_is_released_and_verified_from_a_file_that_registers_it(tmp_path: Pat
     (tmp_path / "people.csv").write_text("name,a,b,c\n" + "\n".join(lines) + "\n", encoding="utf-8")
     columns = "".join(f"[features.{name}]\ncenter = 0\nscale = 3\n" for name in "abc")
     (tmp_path / "scales.toml").write_text(f'source = "public"\n{columns}', encoding="utf-8")
-    release = (
-        "mine.py privatize people.csv private.csv --id name --features a,b,c --B 0.25 --epsilon 4 "
-        "--delta 1e-5 --scales scales.toml --key key --mechanism careful"
-    )
+    request = 'B = 0.25\nepsilon = 4\ndelta = 1e-6\nmechanism = "careful"\n'
+    (tmp_path / "request.toml").write_text(request, encoding="utf-8")
+    release = "mine.py privatize people.csv private.csv --request request.toml --yes"
     for words, code_expected, said in (
-        (release, 0, "(B = 0.25, ε = 4, δ = 1e-05)"),
+        ("mine.py init people.csv --scales scales.toml", 0, "3 columns may be released"),
+        (release, 0, "(B = 0.25, ε = 4, δ = 1e-06)"),
         ("mine.py verify private.csv", 0, "the release holds"),
         ("-m targetdp verify private.csv", 1, "does NOT hold"),
     ):

@@ -11,14 +11,20 @@ import pytest
 from support.release import (
     ASKED,
     FEATURES,
+    Ran,
     cli,
     hidden,
     holds,
+    make_desk,
+    place_with,
     read_back,
     table_of,
+    words,
     write_parquet,
     write_scales,
 )
+from support.staged import states
+from targetdp.release import Desk
 from targetdp.release._staging import page_path
 
 ODD = [
@@ -32,12 +38,6 @@ ODD = [
     "a" * 200,
 ]
 
-PLAIN = ("--B", "0.25", "--epsilon", "4", "--scales", "data", "--mechanism", "gaussian", "--delta", "1e-3")
-
-
-def asked(folder: Path) -> tuple[str, ...]:
-    return (*ASKED, "--scales", str(folder / "scales.toml"), "--mechanism", "gaussian")
-
 
 @pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
 def test_any_name_of_a_folder_and_of_a_file_works(name: str, tmp_path: Path) -> None:
@@ -46,27 +46,40 @@ def test_any_name_of_a_folder_and_of_a_file_works(name: str, tmp_path: Path) -> 
     write_scales(folder / "scales.toml")
     short = name[:100]
     source, output = write_parquet(folder / f"in {short}.parquet"), folder / f"out {short}.parquet"
-    ran = cli(
-        "privatize", source, output, *asked(folder), "--ledger", folder / "ledger.db", "--population", "p"
-    )
+    made = cli("init", source, "--scales", folder / "scales.toml", "--desk", folder / "desk")
+    assert made.code == 0, made.err
+    ran = cli("privatize", source, output, *ASKED, "--desk", folder / "desk")
     assert ran.code == 0, ran.err
     assert holds(output)
     assert cli("verify", output).code == 0
-    assert cli("ledger", "verify", "--ledger", folder / "ledger.db").code == 0
+    assert cli("ledger", "verify", "--desk", folder / "desk").code == 0
+    assert cli("status", "--desk", folder / "desk").code == 0
     assert hidden(folder) == []
 
 
+def desk_for(folder: Path, table: pa.Table) -> Ran:
+    """As a data holder makes one: scales of public data, which are these, and `targetdp init`."""
+    source = write_parquet(folder / "in.parquet", table)
+    names = folder / "features.txt"
+    names.write_text("\n".join(table.column_names[1:]), encoding="utf-8")
+    scaled = ("--source", "public", "--out", folder / "scales.toml", "--force")
+    ran = cli("scales", source, "--id", "name", "--features", f"@{names}", *scaled)
+    if ran.code != 0:
+        return ran
+    return cli("init", source, "--scales", folder / "scales.toml", "--desk", folder / "desk")
+
+
 @pytest.mark.parametrize(
-    "column", ["<b>x</b>", "=1+1", "a,b", 'q"q', "tab\there", "💥", "x" * 500, "a.b", "[t]"]
+    "column", ["<b>x</b>", "=1+1", "a,b", 'q"q', "tab\there", "💥", "x" * 500, "a.b", "[t]", "#no", "''"]
 )
 def test_any_name_of_a_column_works_or_is_refused_in_words(column: str, tmp_path: Path) -> None:
     table = table_of(40).rename_columns(["name", column, "texts", "topups"])
-    source = write_parquet(tmp_path / "in.parquet", table)
-    names = tmp_path / "features.txt"
-    names.write_text(f"{column}\ntexts\ntopups\n", encoding="utf-8")
+    made = desk_for(tmp_path, table)
+    assert made.code == 0, made.err
+    assert column in Desk.open(tmp_path / "desk").policy.columns.release
     for suffix in ("parquet", "csv"):
         output = tmp_path / f"out.{suffix}"
-        ran = cli("privatize", source, output, "--id", "name", "--features", f"@{names}", *PLAIN)
+        ran = cli("privatize", tmp_path / "in.parquet", output, *ASKED, "--desk", tmp_path / "desk")
         assert "Traceback" not in ran.err
         if ran.code == 0:
             assert holds(output)
@@ -87,29 +100,29 @@ def wide(columns: int) -> pa.Table:
     )
 
 
-def release(tmp_path: Path, table: pa.Table, features: list[str]) -> tuple[int, str]:
-    source = write_parquet(tmp_path / "in.parquet", table)
-    names = tmp_path / "features.txt"
-    names.write_text("\n".join(features), encoding="utf-8")
-    ran = cli(
-        "privatize", source, tmp_path / "out.parquet", "--id", "name", "--features", f"@{names}", *PLAIN
-    )
+def release(folder: Path, table: pa.Table) -> Ran:
+    """A release of all columns, at a desk that `init` has made with public scales."""
+    made = desk_for(folder, table)
+    if made.code != 0:
+        return made
+    ran = cli("privatize", folder / "in.parquet", folder / "out.parquet", *ASKED, "--desk", folder / "desk")
     assert "Traceback" not in ran.err
-    return ran.code, ran.err
+    return ran
 
 
 def test_ten_thousand_columns_are_released(tmp_path: Path) -> None:
-    table = wide(10_000)
-    code, err = release(tmp_path, table, table.column_names[1:])
-    assert code == 0, err
+    ran = release(tmp_path, wide(10_000))
+    assert ran.code == 0, ran.err
     assert holds(tmp_path / "out.parquet")
+    assert all(len(line) < 5_000 for line in ran.err.splitlines()), "nobody reads ten thousand names"
 
 
 def test_no_column_at_all_is_refused(tmp_path: Path) -> None:
-    code, err = release(tmp_path, wide(2), [])
-    assert code == 2
-    assert "features" in err
-    assert not (tmp_path / "out.parquet").exists()
+    source = write_parquet(tmp_path / "in.parquet", wide(0))
+    ran = cli("init", source, "--desk", tmp_path / "desk")
+    assert ran.code == 2
+    assert "no column of" in words(ran.err)
+    assert not (tmp_path / "desk").exists()
 
 
 @pytest.mark.parametrize(
@@ -126,15 +139,21 @@ def test_no_column_at_all_is_refused(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_odd_values_are_released_rightly_or_refused_in_words(column: pa.Array, tmp_path: Path) -> None:
     table = wide(2).append_column("odd", column)
-    code, err = release(tmp_path, table, ["c0", "c1", "odd"])
-    if code == 0:
+    write_parquet(tmp_path / "in.parquet", table)
+    make_desk(tmp_path, features=("c0", "c1", "odd"))
+    ran = cli(
+        "privatize", tmp_path / "in.parquet", tmp_path / "out.parquet", *ASKED, "--desk", tmp_path / "desk"
+    )
+    assert "Traceback" not in ran.err
+    if ran.code == 0:
         assert holds(tmp_path / "out.parquet")
         released = np.asarray(read_back(tmp_path / "out.parquet").column("odd"))
         assert np.isfinite(released).all()
     else:
-        assert code == 2
-        assert "odd" in err
+        assert ran.code == 2
+        assert "odd" in ran.err
         assert not (tmp_path / "out.parquet").exists()
+        assert states(tmp_path) == {}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links and permissions of POSIX")
@@ -143,12 +162,15 @@ def test_a_link_in_the_way_of_what_is_written_leads_nowhere(tmp_path: Path) -> N
     folder, victim = tmp_path / "place", tmp_path / "victim"
     folder.mkdir()
     victim.write_text("precious", encoding="utf-8")
-    write_scales(folder / "scales.toml")
+    make_desk(folder)
     source = write_parquet(folder / "in.parquet")
-    for name in (".out.parquet.targetdp", "out.parquet.certificate.json", "out.parquet.certificate.md"):
+    for name in (
+        ".out.parquet.targetdp", ".out.parquet.targetdp.lock", "out.parquet.certificate.json",
+        "out.parquet.certificate.md",
+    ):  # fmt: skip
         link = folder / name
         link.symlink_to(victim)
-        ran = cli("privatize", source, folder / "out.parquet", *asked(folder))
+        ran = cli("privatize", source, folder / "out.parquet", *ASKED, "--desk", folder / "desk")
         assert "Traceback" not in ran.err
         assert victim.read_text(encoding="utf-8") == "precious", name
         for path in folder.glob("*out.parquet*"):
@@ -158,26 +180,48 @@ def test_a_link_in_the_way_of_what_is_written_leads_nowhere(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links and permissions of POSIX")
-def test_only_the_owner_reads_keys_ledgers_and_confidential_scales(
+def test_only_the_owner_reads_the_desk_and_what_is_confidential(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TARGETDP_KEY", str(tmp_path / "own" / "signing-key.pem"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     before = os.umask(0o000)  # whatever the user's habits are
     try:
-        write_scales(tmp_path / "scales.toml")
-        source = write_parquet(tmp_path / "in.parquet")
-        ran = cli(
-            "privatize", source, tmp_path / "out.parquet", *asked(tmp_path), "--ledger",
-            tmp_path / "ledger.db", "--population", "p", "--pseudonymize", tmp_path / "pseudonyms.key",
-        )  # fmt: skip
+        folder = place_with(tmp_path / "place", pseudonyms=True)
+        desk = ("--desk", folder / "desk")
+        ran = cli("privatize", folder / "in.parquet", folder / "out.parquet", *ASKED, *desk)
         assert ran.code == 0, ran.err
         ran = cli(
-            "scales", source, "--features", ",".join(FEATURES), "--source", "confidential", "--out",
-            tmp_path / "own.toml",
+            "scales", folder / "in.parquet", "--features", ",".join(FEATURES), "--source", "confidential",
+            "--out", tmp_path / "own.toml",
         )  # fmt: skip
         assert ran.code == 0, ran.err
+        ran = cli("ids", folder / "in.parquet", tmp_path / "who.csv", "--column", "name", *desk)
+        assert ran.code == 0, ran.err
+        request = folder / "request.toml"
+        request.write_text('release = "rows"\nB = 0.25\nepsilon = 4\n')
+        assert cli("request", "sign", request, "--out", tmp_path / "signed.toml").code == 0
     finally:
         os.umask(before)
-    for secret in ("own/signing-key.pem", "pseudonyms.key", "ledger.db", "own.toml"):
-        mode = stat.S_IMODE((tmp_path / secret).stat().st_mode)
-        assert mode & 0o077 == 0, f"{secret} has {mode:o}"
+    secret = list((folder / "desk").rglob("*"))
+    assert {path.name for path in secret} >= {
+        "keys", "people", "drafts", "signing.pem", "tags.key", "pseudonyms.key", "ledger.db",
+        "ledger.db.head", "log.jsonl", "policy.toml", "desk.json",
+    }  # fmt: skip
+    for path in (
+        folder / "desk", *secret, tmp_path / "own" / "signing-key.pem", tmp_path / "own.toml",
+        tmp_path / "who.csv", tmp_path / "config" / "targetdp" / "desks.jsonl",
+    ):  # fmt: skip
+        mode = stat.S_IMODE(path.stat().st_mode)
+        assert mode & 0o077 == 0, f"{path} has {mode:o}"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and permissions of POSIX")
+def test_a_desk_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    folder = place_with(tmp_path / "place")
+    (folder / "desk").chmod(0o750)
+    ran = cli(
+        "privatize", folder / "in.parquet", folder / "out.parquet", *ASKED, "--desk", folder / "desk"
+    )
+    assert (ran.code, "chmod 700" in ran.err) == (2, True)
+    assert not (folder / "out.parquet").exists()

@@ -1,4 +1,4 @@
-"""The story of a release, told by the commands that a data holder types; each a process of its own.
+"""The story of a release, told by the commands that people type; each a process of its own.
 
 The commands of the story itself start as a shell starts them; what is asked beside it is forked.
 """
@@ -15,14 +15,15 @@ from support.zygote import Zygote
 STORY = """
 targetdp plan --accuracy 0.99 --epsilon 1 --delta 1e-4
 targetdp scales census.parquet --id name --features calls,texts,topups --source public --out scales.toml
-targetdp ledger limit --ledger ledger.db --population subscribers --B 0.25 --epsilon 8 --delta 1e-5
-targetdp privatize features.parquet private.parquet --id name --features calls,texts,topups --B 0.25 \
---epsilon 4 --scales scales.toml --ledger ledger.db --population subscribers
+targetdp init features.parquet --scales scales.toml --name subscribers
+targetdp privatize features.parquet --check --B 0.25 --epsilon 4
+targetdp privatize features.parquet private.parquet --B 0.25 --epsilon 4 --yes
 targetdp verify private.parquet
-targetdp ledger show --ledger ledger.db
+targetdp status
+targetdp ledger show
 """
 ROWS = 100_001
-"""Enough that δ = 1/(rows + 1) is within the limit's."""
+PRIVATIZE = ("privatize", "features.parquet")
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +41,15 @@ def told(folder: Path) -> dict[str, Ran]:
     for line in STORY.strip().splitlines():
         name, *arguments = line.split()
         assert name == "targetdp"
-        answers[" ".join(arguments[: 2 if arguments[0] == "ledger" else 1])] = command(*arguments, cwd=folder)
+        called = arguments[0] + (" --check" if "--check" in arguments else "")
+        answers[called] = command(*arguments, cwd=folder)
     return answers
 
 
 def test_every_command_of_the_story_succeeds(told: dict[str, Ran]) -> None:
     assert {name: ran.code for name, ran in told.items()} == dict.fromkeys(
-        ["plan", "scales", "ledger limit", "privatize", "verify", "ledger show"], 0
-    )
+        ["plan", "scales", "init", "privatize --check", "privatize", "verify", "status", "ledger"], 0
+    ), told
     assert not any("Traceback" in ran.err or "Warning:" in ran.err for ran in told.values())
 
 
@@ -60,58 +62,79 @@ def test_the_release_is_there_with_its_certificate_and_nothing_else(
     told: dict[str, Ran], folder: Path
 ) -> None:
     released = read_back(folder / "private.parquet")
-    assert released.column_names == ["name", "calls", "texts", "topups"], "region was not asked for"
+    assert released.column_names == ["name", "calls", "texts", "topups"], "region is text"
     assert released["name"].to_pylist() == [f"{i:06d}" for i in range(ROWS)]
     c = certificate_of(folder / "private.parquet")
-    assert c.guarantee is not None
-    assert (c.guarantee.B, c.guarantee.epsilon, c.guarantee.delta) == (0.25, 4.0, 1 / (ROWS + 1))
+    assert (c.guarantee.B, c.guarantee.epsilon, c.guarantee.delta) == (0.25, 4.0, 1e-6), "the policy's δ"
+    assert (c.desk.name, c.desk.policy) == ("subscribers", 1)
     assert sorted(p.name for p in folder.iterdir()) == [
-        "census.parquet", "features.parquet", "ledger.db", "ledger.db.head", "private.parquet",
+        "census.parquet", "desk", "features.parquet", "private.parquet",
         "private.parquet.certificate.json", "private.parquet.certificate.md", "scales.toml",
     ]  # fmt: skip
     assert hidden(folder) == []
+    assert sorted(p.name for p in (folder / "desk").iterdir()) == [
+        "desk.json", "drafts", "keys", "ledger.db", "ledger.db.head", "log.jsonl", "people", "policy.toml",
+        "scales.toml",
+    ]  # fmt: skip
+    assert [p.name for p in (folder / "desk" / "drafts").iterdir()] == ["CACHEDIR.TAG"]
+
+
+def test_a_run_shows_what_the_check_showed_and_asks(told: dict[str, Ran]) -> None:
+    checked, released = told["privatize --check"].err.splitlines(), told["privatize"].err.splitlines()
+    assert checked[:-1] == released[: len(checked) - 1]
+    said = words(told["privatize --check"].err)
+    for part in (
+        "desk subscribers (", "what goes out: 3 columns about 100,001 people", "under their ids",
+        "what is promised: (B = 0.25, ε = 4, δ = 1e-06)", "length", "for you only", "budget", "limit 8",
+        "largest ε that fits", "on these conditions:", "nothing keeps this release from being made",
+    ):  # fmt: skip
+        assert part in said, part
 
 
 def test_words_go_to_stderr_and_data_to_stdout(told: dict[str, Ran]) -> None:
-    assert told["privatize"].out == ""
-    assert "100,001 rows, 3 columns → private.parquet: (B = 0.25, ε = 4, δ = 1e-05)" in told["privatize"].err
+    assert told["privatize"].out == told["privatize --check"].out == told["init"].out == ""
+    assert "100,001 rows, 3 columns → private.parquet: (B = 0.25, ε = 4, δ = 1e-06)" in told["privatize"].err
     assert "for you only" in told["privatize"].err
-    assert told["scales"].out == told["ledger limit"].out == ""
+    assert told["scales"].out == ""
     assert "scales of 3 columns → scales.toml (public)" in told["scales"].err
-    assert "limit of 'subscribers': (B=0.25, ε=8, δ=1e-05)-TDP" in told["ledger limit"].err
+    assert "region: text" in told["init"].err
     assert "the release holds" in told["verify"].err
     assert "guarantee" in told["verify"].out
+    assert "1 published, 0 unsettled" in told["status"].out
 
 
 def test_the_ledger_shows_what_was_spent_and_what_is_left(
     zygote: Zygote, told: dict[str, Ran], folder: Path
 ) -> None:
-    assert "subscribers" in told["ledger show"].out
-    shown = zygote.run(folder, "ledger", "show", "--ledger", "ledger.db", "--json")
+    assert "subscribers" in told["ledger"].out
+    shown = zygote.run(folder, "ledger", "show", "--json")
     record = json.loads(shown.out)
     assert shown.code == 0
-    assert "published" in shown.out
-    assert certificate_of(folder / "private.parquet").release in shown.out
-    assert record
+    assert record["releases"][0]["state"] == "published"
+    assert record["releases"][0]["release"] == certificate_of(folder / "private.parquet").release
+    assert record["spent"] == pytest.approx(4, abs=0.01)
+    assert record["limit"] == {"B": 0.25, "epsilon": 8.0, "delta": 1e-6}
 
 
-def test_json_is_pure_and_quiet_is_silent(zygote: Zygote, told: dict[str, Ran], folder: Path) -> None:
-    asked = STORY.strip().splitlines()[3].split()[1:]
-    asked[2] = "again.parquet"
-    asked[asked.index("4")] = "2"  # ε: what is left of the limit
-    ran = zygote.run(folder, *asked, "--json")
+def test_json_is_pure_and_quiet_is_silent_but_for_warnings(
+    zygote: Zygote, told: dict[str, Ran], folder: Path
+) -> None:
+    ran = zygote.run(folder, *PRIVATIZE, "again.parquet", "--B", "0.25", "--epsilon", "2", "--yes", "--json")
     assert ran.code == 0, ran.err
     summary = json.loads(ran.out)
     c = certificate_of(folder / "again.parquet")
     assert summary["output"] == "again.parquet"
     assert summary["sha256"] == c.output.sha256
     assert summary["rows"] == ROWS
-    assert summary["guarantee"] == {"B": 0.25, "epsilon": 2.0, "delta": 1 / (ROWS + 1)}
+    assert summary["guarantee"] == {"B": 0.25, "epsilon": 2.0, "delta": 1e-6}
     assert summary["for_the_data_holder_only"]["rows_clipped"] > 0
-    asked[2] = "third.parquet"
-    asked[asked.index("2")] = "0.5"
-    ran = zygote.run(folder, *asked, "--quiet")
-    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert summary["look"]["budget"]["spent"] == pytest.approx(4, abs=0.01)
+    asked = ("--B", "0.25", "--epsilon", "0.5", "--yes")
+    ran = zygote.run(folder, *PRIVATIZE, "third.parquet", *asked, "--quiet")
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.splitlines() != []
+    assert all(line.startswith("warning: ") for line in ran.err.splitlines())
+    assert "ids go out in clear" in ran.err
     ran = zygote.run(folder, "verify", "third.parquet", "--json")
     assert json.loads(ran.out)["holds"] is True
     assert all(set(check) == {"what", "holds", "detail"} for check in json.loads(ran.out)["checks"])
@@ -122,16 +145,19 @@ def test_json_is_pure_and_quiet_is_silent(zygote: Zygote, told: dict[str, Ran], 
 def test_a_release_beyond_the_limit_is_refused_with_its_numbers(
     zygote: Zygote, told: dict[str, Ran], folder: Path
 ) -> None:
-    asked = STORY.strip().splitlines()[3].split()[1:]
-    asked[2] = "more.parquet"
-    asked[asked.index("4")] = "9"
-    before = (folder / "ledger.db").read_bytes()
-    ran = zygote.run(folder, *asked)
-    assert (ran.code, ran.out) == (2, "")
-    for said in ("population 'subscribers'", "requested ε = ", "spent ", "remaining ", "limit 8", "override"):
-        assert said in words(ran.err)
-    assert not (folder / "more.parquet").exists()
-    assert (folder / "ledger.db").read_bytes() == before
+    ran = zygote.run(folder, *PRIVATIZE, "more.parquet", "--B", "1.5", "--epsilon", "4", "--yes")
+    assert ran.code == 0, "a large B hides more: at the limit's distance it costs less"
+    for B, epsilon, said in (
+        ("0.25", "4", ("requested ε = ", "spent ", "remaining ", "limit 8", "ask for a smaller ε")),
+        ("0.25", "4.5", ("epsilon = 4.5 is more than one release may have", "ask for at most 4")),
+    ):
+        before = (folder / "desk" / "ledger.db").read_bytes()
+        ran = zygote.run(folder, *PRIVATIZE, "most.parquet", "--B", B, "--epsilon", epsilon, "--yes")
+        assert (ran.code, ran.out) == (2, "")
+        for part in said:
+            assert part in words(ran.err)
+        assert not (folder / "most.parquet").exists()
+        assert (folder / "desk" / "ledger.db").read_bytes() == before
 
 
 def test_exit_codes_tell_scripts_what_happened(zygote: Zygote, told: dict[str, Ran], folder: Path) -> None:
@@ -142,7 +168,7 @@ def test_exit_codes_tell_scripts_what_happened(zygote: Zygote, told: dict[str, R
     forged.unlink()
     assert ran.code == 1
     assert "does NOT hold" in ran.err
-    assert zygote.run(folder, "privatize", "absent.parquet", "x.parquet", "--id", "name").code == 2
+    assert zygote.run(folder, "privatize", "absent.parquet", "x.parquet", "--B", "1").code == 2
     assert zygote.run(folder, "--help").code == 0
     assert zygote.run(folder, "privatize", "--no-such-flag").code == 2
 
@@ -150,8 +176,8 @@ def test_exit_codes_tell_scripts_what_happened(zygote: Zygote, told: dict[str, R
 def test_the_ledger_is_verified_with_all_certificates(
     zygote: Zygote, told: dict[str, Ran], folder: Path
 ) -> None:
-    ran = zygote.run(folder, "ledger", "verify", "--ledger", "ledger.db", "private.parquet.certificate.json")
-    assert ran.code == 0
+    ran = zygote.run(folder, "ledger", "verify", "private.parquet.certificate.json")
+    assert ran.code == 0, ran.words
     assert "sound; compared with 1 certificate" in ran.err
-    ran = zygote.run(folder, "verify", "private.parquet", "--ledger", "ledger.db")
+    ran = zygote.run(folder, "verify", "private.parquet", "--desk", "desk")
     assert ran.code == 0

@@ -2,6 +2,7 @@
 
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from support.demo import compared
 from targetdp import Guarantee, SphericalLaplace, least_noise
 from targetdp.mechanisms import noise_mechanisms
 from targetdp.populations import invented_populations
+from targetdp.release import SigningKey, known_desks, read_certificate
 from targetdp.report import compare_noise
 
 PEOPLE, FEATURES = 4_201, 10
@@ -170,19 +172,19 @@ def test_rendering_computes_nothing(lines: dict[str, Line]) -> None:
 # The tour
 
 
-def lighter(folder: Path) -> tuple[tour.Step, ...]:
+def lighter() -> tuple[tour.Step, ...]:
     """The tour of few people, whose own program is swept in place of both, once in each cell."""
-    swept = f"tradeoff {folder.as_posix()}/program.toml --quick --simulations 1 --jobs 1"
+    swept = "tradeoff program.toml --quick --simulations 1 --jobs 1"
 
     def light(command: str) -> str:
         few = command.replace("example togo --out", "example togo --rows 500 --out")
         return re.sub(r"tradeoff \w+ --quick", swept, few)
 
-    return tuple(tour.Step(step.title, tuple(map(light, step.commands))) for step in steps(folder))
+    return tuple(replace(step, commands=tuple(map(light, step.commands))) for step in steps())
 
 
-def test_the_tours_programs_are_those_that_come_with_the_package(tmp_path: Path) -> None:
-    commands = [command for step in steps(tmp_path) for command in step.commands]
+def test_the_tours_programs_are_those_that_come_with_the_package() -> None:
+    commands = [command for step in steps() for command in step.commands]
     swept = [command.split()[1] for command in commands if command.startswith("tradeoff ")]
     assert swept == ["togo", "nigeria"]
     assert set(swept) <= set(invented_populations())
@@ -198,13 +200,25 @@ def test_every_step_of_the_tour_works_and_leaves_what_it_says(
     guarantee, _ = compare_noise.__defaults__ or ()
     monkeypatch.setattr(compare_noise, "__defaults__", (guarantee, (2, 10, 50)))
     folder = tmp_path / "demo"
+    known_desks_before = list(known_desks())
     tour.tour(folder)
     told = capfd.readouterr()
-    for name in ("togo.html", "private.parquet", "private.parquet.certificate.json", "figures"):
+    for name in ("togo.html", "scores.parquet", "scores.parquet.certificate.json", "payments.csv", "figures"):
         assert (folder / name).exists()
     assert "What the tour has made" in told.out
     assert "the release holds" in told.err
-    for step in lighter(folder):
+    helped = (folder / "payments.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert len(helped) == round(0.29 * 500)
+    assert all(line.strip('"').startswith("2289") for line in helped)
+    certificate = read_certificate(folder / "private_sample.parquet.certificate.json")
+    assert certificate.request.asked_by == "Ministry"
+    assert certificate.request.signer == SigningKey.open(folder / "official.pem").public
+    assert certificate.pseudonyms
+    scores = read_certificate(folder / "scores.parquet.certificate.json")
+    assert scores.left_out == (certificate.release,)
+    assert certificate.rows + scores.rows == 500
+    assert known_desks_before == list(known_desks()), "the tour's desk is in nobody's list"
+    for step in lighter():
         assert step.title in " ".join(told.err.split())
         for command in step.commands:
             assert f"$ targetdp {command}" in told.err

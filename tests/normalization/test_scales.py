@@ -84,8 +84,7 @@ def test_bad_scales_are_refused(center: Any, scale: Any, message: str) -> None:
 def test_an_unknown_source_is_refused(source: Any) -> None:
     with pytest.raises(
         ValueError,
-        match=r"^source = .* is not one of confidential, data, declared, private, sample, sample-declared, "
-        r"simulated$",
+        match=r"^source = .* is not one of confidential, data, declared, earlier, private, simulated$",
     ):
         ColumnScales(np.zeros(1), np.ones(1), source)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from targetdp.normalization import declared_scales, read_bounds, read_scales, scales_text
+from targetdp.normalization import declared_scales, read_scales, scales_text
 from targetdp.normalization._scales_file import Origin
 
 ODD = (
@@ -85,18 +85,3 @@ def test_a_bad_scales_file_is_named_with_what_is_wrong(tmp_path: Path, text: str
         read_scales(place, ("a",))
     assert f"scales file {place}" in str(refused.value)
     assert message in str(refused.value)
-
-
-def test_bounds_are_read_in_order_and_checked(tmp_path: Path) -> None:
-    place = tmp_path / "bounds.toml"
-    place.write_text("[features]\na = { lower = 0, upper = 1 }\nb = { lower = -2.5, upper = 7 }\n")
-    bounds = read_bounds(place, ("b", "a"))
-    assert (list(bounds.lower), list(bounds.upper)) == ([-2.5, 0.0], [7.0, 1.0])
-    with pytest.raises(ValueError, match="says nothing of c"):
-        read_bounds(place, ("a", "c"))
-    place.write_text("[features]\na = { lower = 1, upper = 1 }\n")
-    with pytest.raises(ValueError, match=r"a has lower = 1.0 and upper = 1.0: give bounds lower < upper"):
-        read_bounds(place, ("a",))
-    place.write_text("[features]\na = { lower = 1, top = 1 }\n")
-    with pytest.raises(ValueError, match=f"bounds file {place}: .*top"):
-        read_bounds(place, ("a",))

@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import targetdp
-from support.release import desk_in, write_parquet
+from support.release import make_desk, write_parquet
 from targetdp.release import make_request, privatize
 from targetdp.release._engine._local import LocalEngine
 
@@ -19,7 +19,7 @@ ROOT = Path(targetdp.__file__).parent
 
 def test_a_row_walks_through_few_files(tmp_path: Path) -> None:
     """Counted are the files whose functions run while rows are looked at and get their noise."""
-    source, desk = write_parquet(tmp_path / "in.parquet"), desk_in(tmp_path)
+    source, desk = write_parquet(tmp_path / "in.parquet"), make_desk(tmp_path)
     touched: set[str] = set()
 
     def note(frame: FrameType, event: str, _: Any) -> None:

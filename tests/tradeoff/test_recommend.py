@@ -268,7 +268,7 @@ def test_a_large_delta_is_warned_of(tmp_path: Path) -> None:
     assert large in found.reason
     assert "or more: the sweep had δ = 0.0323, 4.87 times the usual 1/(rows + 1)" in found.reason
     assert large in str(found.request)
-    assert "The sweep had δ = 0.0323, 4.87 times the usual 1/(rows + 1), and so less" in str(found.request)
+    assert "The sweep had δ = 0.0323, 4.87 times the usual 1/(rows + 1): a smaller" in str(found.request)
 
 
 @pytest.mark.parametrize(

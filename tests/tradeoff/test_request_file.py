@@ -70,11 +70,11 @@ def test_who_asks_and_why_are_left_to_fill_in() -> None:
 
 
 def test_the_desk_takes_delta_where_the_sweep_had_the_usual_one_or_more() -> None:
-    for grid, had in ((GRID, "δ = 0.00663."), (replace(GRID, parts=5), "δ = 0.0323, 4.87 times the usual")):
+    for grid, had in ((GRID, "δ = 0.00663:"), (replace(GRID, parts=5), "δ = 0.0323, 4.87 times the usual")):
         text = request_text(run_record(), cell(SMALL, grid))
         assert parsed(text).delta is None
         assert f"the smaller of its policy's and 1/(rows + 1). The sweep had {had}" in text
-        assert ("less noise than a release will have" in text) == (grid.parts is not None)
+        assert ("a smaller one, as a release has it, means more noise" in text) == (grid.parts is not None)
 
 
 def test_a_smaller_delta_than_usual_is_asked_for() -> None:

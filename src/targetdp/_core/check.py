@@ -209,37 +209,6 @@ def text(name: str, value: Any, *, longest: int) -> str:
     return unicodedata.normalize("NFC", value)
 
 
-def plain_name(name: str, value: Any, *, longest: int, words: int = 6) -> str:
-    """A name that stands on pages which somebody signs: it names something, and cannot be a sentence.
-
-    Args:
-        name: What messages call it.
-        value: What the caller gave.
-        longest: The largest number of characters.
-        words: The largest number of words.
-
-    Returns:
-        The name, with each accent spelled in one way (Unicode's NFC).
-
-    Raises:
-        TypeError: It is not text.
-        ValueError: It has other characters than a name has, or is too long.
-
-    Example:
-        >>> plain_name("asked_by", "Ministry of Aid", longest=60)
-        'Ministry of Aid'
-    """
-    found = text(name, value, longest=longest)
-    if not all(c.isalnum() or c in " _-'" or unicodedata.combining(c) for c in found) or (
-        len(found.split(" ")) > words
-    ):
-        raise ValueError(
-            f"{name} = {found!r} is no plain name: use letters, digits, spaces, _, - and ', at most {words} "
-            "words"
-        )
-    return found
-
-
 def distance(value: Any, name: str = "distance") -> float:
     """A distance between two rows of the unit ball: (0, 2].
 

@@ -177,11 +177,11 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
             first_look=done.first_look,
         )  # fmt: skip
     _mark(study.for_the_data_holder_only)
+    if study.rows == "clip":
+        _warn_of(done.sweep.grid.delta_for(study.people))
+    if study.comparison_only is not None:
+        warn((f"for comparisons only: {study.comparison_only}",))
     if not quiet:
-        if study.rows == "clip":
-            _warn_of(done.sweep.grid.delta_for(study.people))
-        if study.comparison_only is not None:
-            warn((f"for comparisons only: {study.comparison_only}",))
         _tell_time(done)
         tell(f"results, summary and timing → {done.folder}")
 

@@ -17,8 +17,6 @@ from targetdp.normalization._scales import data_scales as data_scales
 from targetdp.normalization._scales import declared_scales as declared_scales
 from targetdp.normalization._scales import private_scales as private_scales
 from targetdp.normalization._scales import scales_of as scales_of
-from targetdp.normalization._scales_file import BoundsFile as BoundsFile
 from targetdp.normalization._scales_file import ScalesFile as ScalesFile
-from targetdp.normalization._scales_file import read_bounds as read_bounds
 from targetdp.normalization._scales_file import read_scales as read_scales
 from targetdp.normalization._scales_file import scales_text as scales_text

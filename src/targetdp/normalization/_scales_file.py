@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import ConfigDict, Field, ValidationError
 
 from targetdp._files import StrictModel, explain, read_toml, toml_value
-from targetdp.normalization._scales import Bounds, ColumnScales, confidential_scales, declared_scales
+from targetdp.normalization._scales import ColumnScales, confidential_scales, declared_scales
 
 Origin = Literal["public", "confidential"]
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -39,29 +38,6 @@ class ScalesFile(StrictModel):
     features: dict[str, _Column] = Field(min_length=1)
 
 
-class _Range(StrictModel):
-    lower: _Finite
-    upper: _Finite
-
-
-class BoundsFile(StrictModel):
-    """Public bounds for each feature: from the nature of the quantity, not from the table.
-
-    Args:
-        features: For each feature its ``lower`` and ``upper`` bound.
-
-    Example:
-        >>> BoundsFile(features={"contacts": {"lower": 0, "upper": 200}}).features["contacts"].upper
-        200.0
-    """
-
-    model_config = ConfigDict(title="targetdp bounds")
-    features: dict[str, _Range] = Field(min_length=1)
-
-
-_File = TypeVar("_File", ScalesFile, BoundsFile)
-
-
 def read_scales(path: Path, features: Sequence[str]) -> ColumnScales:
     """Read a scales file.
 
@@ -82,41 +58,16 @@ def read_scales(path: Path, features: Sequence[str]) -> ColumnScales:
         >>> read_scales(path, ["contacts"]).center
         array([40.])
     """
-    file = _read(path, ScalesFile, "scales file", features)
+    try:
+        file = ScalesFile.model_validate(read_toml(path, "scales file"))
+    except ValidationError as error:
+        raise ValueError(f"scales file {path}: {explain(error)}") from error
+    missing = [name for name in features if name not in file.features]
+    if missing:
+        raise ValueError(f"{path} says nothing of {', '.join(missing)}: add them, or drop these features")
     columns = [file.features[name] for name in features]
     make = declared_scales if file.source == "public" else confidential_scales
     return make([column.center for column in columns], [column.scale for column in columns])
-
-
-def read_bounds(path: Path, features: Sequence[str]) -> Bounds:
-    r"""Read a bounds file.
-
-    Args:
-        path: The file (TOML).
-        features: Names of the features, in their order.
-
-    Returns:
-        The bounds of these features.
-
-    Raises:
-        ValueError: The file cannot be read, says nothing of a feature, or has bounds that are no range.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "bounds.toml"
-        >>> _ = path.write_text("[features]\ncontacts = { lower = 0, upper = 200 }")
-        >>> read_bounds(path, ["contacts"]).upper
-        array([200.])
-    """
-    file = _read(path, BoundsFile, "bounds file", features)
-    ranges = [file.features[name] for name in features]
-    for name, ends in zip(features, ranges, strict=True):
-        if not ends.lower < ends.upper:
-            raise ValueError(
-                f"bounds file {path}: {name} has lower = {ends.lower!r} and upper = {ends.upper!r}: "
-                "give bounds lower < upper"
-            )
-    return Bounds(np.array([ends.lower for ends in ranges]), np.array([ends.upper for ends in ranges]))
 
 
 def scales_text(scales: ColumnScales, features: Sequence[str], origin: Origin) -> str:
@@ -144,15 +95,3 @@ def scales_text(scales: ColumnScales, features: Sequence[str], origin: Origin) -
         for name, center, scale in zip(features, scales.center, scales.scale, strict=True)
     ]
     return "\n".join(lines) + "\n"
-
-
-def _read(path: Path, model: type[_File], kind: str, features: Sequence[str]) -> _File:
-    """Read a file of a kind, or say what is wrong with it or missing."""
-    try:
-        file = model.model_validate(read_toml(path, kind))
-    except ValidationError as error:
-        raise ValueError(f"{kind} {path}: {explain(error)}") from error
-    missing = [name for name in features if name not in file.features]
-    if missing:
-        raise ValueError(f"{path} says nothing of {', '.join(missing)}: add them, or drop these features")
-    return file

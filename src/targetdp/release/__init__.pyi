@@ -40,7 +40,5 @@ from targetdp.release._request import describe_request as describe_request
 from targetdp.release._request import make_request as make_request
 from targetdp.release._request import read_request as read_request
 from targetdp.release._staging import certificate_path as certificate_path
-from targetdp.release._proposal import Proposal as Proposal
 from targetdp.release._proposal import make_desk as make_desk
-from targetdp.release._translate import Translation as Translation
 from targetdp.release._translate import translate_ids as translate_ids

@@ -9,10 +9,11 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from glob import escape as escape_pattern
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ FOLDER = "desk"
 """What a desk's folder is called, unless its owner says otherwise."""
 _MARK = "desk.json"
 _FORMAT = "targetdp desk 1"
+_DRAFT = ".new"
+"""How the name of a folder ends that a desk is made in."""
 NETWORK = frozenset(
     """
     nfs nfs4 cifs smb2 smb3 smbfs afs ncpfs ceph glusterfs lustre beegfs gpfs ocfs2 davfs davfs2 fuse.sshfs
@@ -53,8 +56,16 @@ class Desk:
         id: Drawn at random when it was made; certificates carry it.
 
     Example:
-        >>> Desk.open("desk").policy.name  # doctest: +SKIP
-        'subscribers'
+        >>> import tempfile
+        >>> policy = '''
+        ... name = "subscribers"
+        ... id = { column = "msisdn" }
+        ... columns = { release = ["calls", "texts"] }
+        ... limit = { B = 0.25, epsilon = 8, delta = 1e-6 }
+        ... release = { epsilon = 4, delta = 1e-6 }'''
+        >>> desk = Desk.create(Path(tempfile.mkdtemp()) / "desk", policy)
+        >>> Desk.open(desk.path).policy.limit.epsilon
+        8.0
     """
 
     path: Path
@@ -88,10 +99,8 @@ class Desk:
         if not place.parent.is_dir():
             raise ValueError(f"{place.parent} does not exist: create it first")
         must_be_local(place.parent)
-        must_hold_locks(place.parent)
-        draft = place.with_name(f".{place.name}.{secrets.token_hex(6)}.new")
-        draft.mkdir(mode=0o700)
-        try:
+        with _draft_of(place) as draft:
+            must_hold_locks(draft)
             write_new(draft / "policy.toml", policy, private=True)
             _must_be_a_policy(draft / "policy.toml", place / "policy.toml")
             if scales is not None:
@@ -107,9 +116,6 @@ class Desk:
             sync_folder(draft)
             draft.rename(place)
             sync_folder(place.parent)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
         desk = cls(place, own)
         desk._remember()
         desk.log("made")
@@ -293,8 +299,35 @@ def _is_desk(place: Path) -> bool:
 def _beside(place: Path) -> Path | None:
     """A desk in the same folder, whatever it is called."""
     with suppress(OSError):
-        return next((one for one in sorted(place.parent.iterdir()) if _is_desk(one)), None)
+        beside = (one for one in sorted(place.parent.iterdir()) if one.suffix != _DRAFT)
+        return next((one for one in beside if _is_desk(one)), None)
     return None
+
+
+@contextmanager
+def _draft_of(place: Path) -> Iterator[Path]:
+    """A hidden folder to make a desk in. What is left of it then, or of a killed run's, is removed."""
+    for left in place.parent.glob(f".{escape_pattern(place.name)}.*{_DRAFT}"):
+        with suppress(OSError), _locked(left):
+            shutil.rmtree(left)
+    draft = place.with_name(f".{place.name}.{secrets.token_hex(6)}{_DRAFT}")
+    draft.mkdir(mode=0o700)
+    try:
+        with _locked(draft):
+            yield draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Within, no other process has the folder; an OSError if one has."""
+    handle = os.open(folder, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _must_be_a_policy(draft: Path, path: Path) -> None:

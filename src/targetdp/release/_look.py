@@ -96,9 +96,15 @@ class Look:
         if not p.policy.id.pseudonyms:
             yield "ids go out in clear: whoever gets the table knows whose row is whose"
         if self.clipped is not None and self.clipped > MANY_CLIPPED:
+            remedy = (
+                "widen the scales (targetdp scales … --fit 0.9 on public data)"
+                if p.policy.scales.source == "public"
+                else "that is usual with private scales, the deviations of columns; wider ones can be "
+                "declared public"
+            )
             yield (
-                f"{self.clipped:.1%} of rows are longer than 1 and would be clipped: the scales are too "
-                "small for these people; widen them (targetdp scales … --fit 0.9 on public data)"
+                f"{self.clipped:.1%} of rows are longer than 1 and will be clipped, so that only their "
+                f"direction is left; {remedy}"
             )
         if p.weights is not None:
             for name, share in singled_out(p.features, p.weights).items():

@@ -1,6 +1,7 @@
 """The policy: what the data holder allows to go out, and under which limit. Nobody else writes it."""
 
 import hashlib
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +16,7 @@ from targetdp.normalization import Bounds
 from targetdp.release._ids import Spelling
 from targetdp.release._keys import fingerprint_of
 
-LONGEST_NAME, LONGEST_REASON = 60, 500
+LONGEST_NAME, MOST_WORDS, LONGEST_REASON = 60, 6, 500
 ALL = "all"
 """In [gaps]: every column that has no line of its own."""
 
@@ -32,8 +33,19 @@ def _in_words(checked: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return validator
 
 
-# Names stand on signed pages: they are names, and cannot be sentences.
-_name = _in_words(lambda value: check.plain_name("name", value, longest=LONGEST_NAME))
+def _plain_name(value: Any) -> str:
+    """Names stand on signed pages: they name something, and cannot be sentences."""
+    name = check.text("name", value, longest=LONGEST_NAME)
+    plain = all(c.isalnum() or c in " _-'" or unicodedata.combining(c) for c in name)
+    if not plain or len(name.split(" ")) > MOST_WORDS:
+        raise ValueError(
+            f"name = {name!r} is no plain name: use letters, digits, spaces, _, - and ', at most "
+            f"{MOST_WORDS} words"
+        )
+    return name
+
+
+_name = _in_words(_plain_name)
 _reason = _in_words(lambda value: check.text("reason", value, longest=LONGEST_REASON))
 # Numbers are checked where all numbers are; pydantic would take text or a truth value for one.
 _number = _in_words(lambda value: check.number("value", value))

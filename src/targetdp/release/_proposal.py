@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+from pydantic import ValidationError
 
-from targetdp._files import toml_key, toml_value
+from targetdp._files import explain, read_toml, toml_key, toml_value
+from targetdp.normalization import ScalesFile
 from targetdp.release._desk import FOLDER, Desk
 from targetdp.release._policy import LONGEST_NAME
 from targetdp.table import (
@@ -31,7 +33,7 @@ _GLANCED = 100_000
 
 
 @dataclass(frozen=True)
-class Proposal:
+class NewDesk:
     """A desk that was made, and what its owner must still decide. It is for the data holder's eyes."""
 
     desk: Desk
@@ -64,7 +66,7 @@ def make_desk(
     id_column: str | None = None,
     name: str | None = None,
     scales: Path | None = None,
-) -> Proposal:
+) -> NewDesk:
     """Profile a table, propose a policy for it, and make a desk with it.
 
     Args:
@@ -90,27 +92,30 @@ def make_desk(
         for one in others
         if one.problem is not None and one.problem.kind not in {"gaps", "infinite"}
     }
-    released = tuple(one.name for one in others if one.name not in unusable)
+    why_not = {name: _WHY[problem.kind] for name, problem in unusable.items()}
+    if scales is not None:
+        known = _scaled_columns(scales)
+        why_not |= {one.name: f"{scales.name} does not know it" for one in others if one.name not in known}
+    released = tuple(one.name for one in others if one.name not in why_not)
     if not released:
         raise ValueError(
-            f"no column of {table} can be released as it is: releases are of numbers; targetdp columns "
-            f"{table} says why for each"
+            f"no column of {table} can be released as it is: releases are of numbers"
+            + (", and of columns that the scales know" if scales is not None else "")
+            + f"; targetdp columns {table} says more of each"
         )
     gaps = tuple(one.name for one in others if one.gaps and one.name in released)
     folder = (place or Path(FOLDER)).absolute()
     text = _policy_text(
         name or _name_of(folder.parent), column, released, gaps, hidden=hidden,
         public_scales=scales is not None,
-        unusable={n: _WHY[p.kind] for n, p in unusable.items() if p is not None},
+        unusable=why_not,
     )  # fmt: skip
-    if scales is not None:
-        _check_scales(scales, released)
     desk = Desk.create(folder, text, scales=scales)
     notes = (
         *(f"{p.column}: {p.what}: {p.remedy}" for one in others if (p := one.problem) is not None),
         *(f"ids: {sentence}" for sentence in spelling_problems(ids)),
     )
-    return Proposal(desk, profile, column, released, gaps, hidden, notes, scales is None)
+    return NewDesk(desk, profile, column, released, gaps, hidden, notes, scales is None)
 
 
 def _some_ids(table: Path, column: str) -> pa.StringArray:
@@ -118,14 +123,17 @@ def _some_ids(table: Path, column: str) -> pa.StringArray:
     return ids_of(batch.column(column), column, Tally(), 0)
 
 
-def _check_scales(scales: Path, released: tuple[str, ...]) -> None:
-    """Refuse scales that the first release would refuse."""
-    from targetdp.normalization import read_scales  # noqa: PLC0415 (only where scales are given)
-
-    if read_scales(scales, released).source != "declared":
+def _scaled_columns(scales: Path) -> frozenset[str]:
+    """The columns that a file of public scales knows."""
+    try:
+        file = ScalesFile.model_validate(read_toml(scales, "scales file"))
+    except ValidationError as error:
+        raise ValueError(f"scales file {scales}: {explain(error)}") from error
+    if file.source != "public":
         raise ValueError(
             f"scales {scales} are confidential, learned from the same people: give public ones, or none"
         )
+    return frozenset(file.features)
 
 
 def _name_of(folder: Path) -> str:

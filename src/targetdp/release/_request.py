@@ -29,6 +29,10 @@ _MOST_DOTS, _MOST_DOTS_IN_ALL, _MOST_HEADERS = 16, 100_000, 100
 """In a line and in all lines, apart from their numbers: each may nest a name, and these take long to read."""
 _OF_NUMBERS = "0123456789.,+-_eE[] \t\r"
 
+_LONG, _LONG_LITERAL = '"' * 3, "'" * 3
+_TEXTS = re.compile(rf"""{_LONG}|{_LONG_LITERAL}|"(?:\\.|[^"\\])*"|'[^']*'|#.*""")
+"""Texts on one line, what begins one on several, and comments, from left to right."""
+
 HOLDERS = frozenset(
     """
     accept_missing accept_weights bounds columns desk engine for force gaps group_size id impute keep
@@ -346,6 +350,12 @@ def _must_be_flat(text: str) -> None:
     for line in text.split("\n"):  # as TOML does; other ends of lines may be part of a name
         if line.lstrip().startswith("#"):
             continue
+        tokens = _TEXTS.findall(
+            line
+        )  # dots in a quoted name nest nothing; texts over several lines hide some
+        if any(token in {_LONG, _LONG_LITERAL} for token in tokens):
+            raise ValueError("it has a text of several lines: a request has plain fields and one table")
+        line = _TEXTS.sub("", line)  # noqa: PLW2901
         header = line.lstrip().startswith("[")
         headers += header
         name, _, value = line.rpartition("=")

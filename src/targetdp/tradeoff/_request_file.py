@@ -135,8 +135,8 @@ def _what_is_asked(promise: Guarantee, people: int) -> str:
     more = larger_by_parts(promise.delta, people)
     return (
         f"It asks for B = {exact(promise.B)} and ε = {up(promise.epsilon, 6)}, and the desk takes δ: the "
-        f"smaller of its policy's and 1/(rows + 1). The sweep had δ = {up(promise.delta)}{more}"
-        f"{', and so less noise than a release will have' if more else ''}."
+        f"smaller of its policy's and 1/(rows + 1). The sweep had δ = {up(promise.delta)}{more}: a smaller "
+        f"one{', as a release has it,' if more else ''} means more noise."
     )
 
 

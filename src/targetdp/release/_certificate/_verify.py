@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
@@ -100,12 +101,13 @@ class Verification:
         return f"<p>{verdict}</p><table>{rows}</table>"
 
 
-def read_certificate(path: Path) -> Certificate:
+def read_certificate(path: str | Path) -> Certificate:
     """A certificate from its file, or a ValueError that says what is wrong with it.
 
     The file must be, byte for byte, what its content is written as: whoever reads it with other eyes (a
     person, a reader that takes the first of two equal keys) must see what was signed.
     """
+    path = _path("certificate", path)
     try:
         data = path.read_bytes()
         found = Certificate.model_validate_json(data)
@@ -120,6 +122,12 @@ def read_certificate(path: Path) -> Certificate:
     if found.text().encode() != data:
         raise ValueError(f"certificate {path} was edited: it is not in the form that targetdp writes")
     return found
+
+
+def _path(name: str, given: Any) -> Path:
+    if not isinstance(given, str | Path) or not Path(given).name:
+        raise TypeError(f"{name} = {given!r} is no path: name a file or a folder")
+    return Path(given)
 
 
 def _other_format(data: bytes) -> str | None:
@@ -156,9 +164,9 @@ def verify(
     Raises:
         ValueError: There is no certificate that can be read.
     """
-    place = Path(output)
+    place = _path("output", output)
     if not isinstance(certificate, Certificate):
-        certificate = read_certificate(certificate_path(place) if certificate is None else Path(certificate))
+        certificate = read_certificate(certificate_path(place) if certificate is None else certificate)
     return verify_release(place, certificate, public_key)
 
 

@@ -35,7 +35,7 @@ from targetdp.release._engine._base import (
     ranges_of,
     write_in_order,
 )
-from targetdp.release._engine._spark_tasks import REPORT, Gathered, Look, Privatize, Report, Secret
+from targetdp.release._engine._spark_tasks import REPORT, Gathered, LookTask, Privatize, Report, Secret
 from targetdp.release._prepare import Recipe
 from targetdp.table import Source, Splitters, Tally, ids_of, numbers_of, plain_type
 
@@ -110,7 +110,7 @@ class SparkEngine:
                 frame = frame.localCheckpoint(eager=True)
         self._selected = frame
         progress.phase("looking", None)
-        found = _run(frame, Look(recipe)).looked
+        found = _run(frame, LookTask(recipe)).looked
         if found is None or not found.rows:
             raise ValueError("the table has no rows, or all are left out: there is nothing to release")
         progress.advance(found.rows)
@@ -243,7 +243,7 @@ def _splitters(frame: DataFrame, rows: int, recipe: Recipe) -> pa.StringArray:
     return pc.utf8_slice_codeunits(splitters.cut(ranges), 0, _LONGEST_SPLITTER)
 
 
-def _run(frame: DataFrame, task: Look | Privatize) -> Report:
+def _run(frame: DataFrame, task: LookTask | Privatize) -> Report:
     """Run a task over all partitions in one action, and join what each of them reports, once.
 
     The task, with the secret in it, travels inside the function that Spark ships: never as configuration, in

@@ -104,7 +104,7 @@ def _merged(some: Words | None, others: Words | None) -> Words | None:
 
 
 @dataclass(frozen=True)
-class Look:
+class LookTask:
     """The task that looks at all rows: who they are, and whatever is wrong with them."""
 
     recipe: Recipe

@@ -58,6 +58,8 @@ class Desk:
     Example:
         >>> Desk.open("desk").policy.name  # doctest: +SKIP
         'subscribers'
+        >>> Desk(Path("desk"), id="5f3a").drafts.name
+        'drafts'
     """
 
     path: Path

@@ -113,9 +113,12 @@ class _Shown:
         """Show everything and go on only with the data holder's word."""
         if self.bar is not None:
             self.bar.pause()
-        self.look(seen)
         if self._yes:
+            self.look(seen)
             return
+        # Whoever is asked sees what it is about, whatever was to be quiet.
+        self._quiet = self._as_json = False
+        self.look(seen)
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise ValueError("nobody is at the terminal to say yes: look with --check, then give --yes")
         if not typer.confirm("Release this?", err=True):

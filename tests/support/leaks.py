@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from support.release import SCALES, cli, snapshot, table_of, write_parquet
+from support.release import CENTERS, FEATURES, SCALES, cli, people, snapshot, write_parquet
 from targetdp.release import Desk, Request, certificate_path
 from targetdp.release._staging import page_path
 
@@ -18,16 +18,17 @@ OWN = ("time", "hash", "previous", "signature", "size")
 
 
 def tables(rows: int = 60, *, gap: bool = False) -> dict[str, pa.Table]:
-    """One person's row is moved: by less than B, to where nobody is, and far beyond the ball."""
-    first = table_of(rows)
-    calls = first.column("calls").to_pylist()
+    """One person's row, in the middle, is moved: by less than B, to where nobody is, and beyond the ball."""
+    values = people(rows)
+    for name, center in zip(FEATURES, CENTERS, strict=True):
+        values[name][0] = center
 
-    def with_first(value: float | None) -> pa.Table:
-        return first.set_column(1, "calls", pa.array([value, *calls[1:]], pa.float64()))
+    def with_first(calls: float | None) -> pa.Table:
+        return pa.table(values | {"calls": pa.array([calls, *values["calls"][1:]], pa.float64())})
 
     return {
-        "as it is": first,
-        "a neighbor": with_first(calls[0] + 0.2 * SCALES[0]),
+        "as it is": with_first(CENTERS[0]),
+        "a neighbor": with_first(CENTERS[0] + 0.2 * SCALES[0]),
         "extreme": with_first(1e12),
         "denormal": with_first(5e-324),
     } | ({"a gap": with_first(None)} if gap else {})

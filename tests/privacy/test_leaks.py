@@ -9,7 +9,6 @@ import json
 import re
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +30,6 @@ from support.release import (
 )
 from targetdp.release import Refused, certificate_path
 from targetdp.release import make_desk as propose_desk
-from targetdp.release._engine._local import LocalEngine
 from targetdp.release._staging import page_path
 
 ASKED: dict[str, Any] = {"mechanism": "gaussian", "delta": 1e-4}
@@ -133,22 +131,6 @@ def test_what_an_official_may_be_told_tells_nothing_of_the_rows(tmp_path: Path) 
     assert "this desk would accept" in reply
     assert "gap" not in reply
     assert len(problems) == 2, "one of the tables has a gap"
-
-
-def test_of_a_run_that_failed_only_the_kind_of_its_error_is_kept(tmp_path: Path) -> None:
-    """Its text may hold an id or a value."""
-    place_with(tmp_path)
-    text = "person 90123456 has 17.25"
-
-    def fails(*_: Any) -> int:
-        raise RuntimeError(text)
-
-    with mock.patch.object(LocalEngine, "write", fails), pytest.raises(RuntimeError, match=text):
-        release(tmp_path, **ASKED)
-    kept = snapshot(tmp_path / "desk")
-    assert b"RuntimeError" in (kept["log.jsonl"] or b"")
-    assert b"RuntimeError" in (kept["ledger.db"] or b"")
-    assert not [name for name, content in kept.items() if content and b"90123456" in content]
 
 
 def test_no_id_and_no_value_is_kept_at_a_desk_or_told_beside_a_release(tmp_path: Path) -> None:

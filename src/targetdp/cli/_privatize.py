@@ -39,10 +39,10 @@ def privatize(
 
     It shows what would go out, at what price, and asks before anything is charged.
     """
-    from targetdp.table import open_source
-
     if output is None and not check:
         raise ValueError("OUTPUT must be given: where the release goes; or --check, to look only")
+    from targetdp.table import open_source
+
     # What is no table is refused at once, before anything slow is imported.
     source = open_source(table, keep_words=True)
     from targetdp.release import (

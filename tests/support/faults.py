@@ -91,7 +91,8 @@ FAULTS = {
         f"exit code 3 or 4, no traceback; {_WHOLE}", 20, 20,
     ),
     "read-only": Fault(
-        "a folder that may not be written to", "`init`, `privatize`, `ledger`, `status`, `tradeoff`, `verify`",
+        "a folder that may not be written to",
+        "`init`, `privatize`, `ledger`, `status`, `verify`, `tradeoff`",
         "whoever writes says so, and nothing changes; whoever only reads works", 12, 12,
     ),
     "mutations: parquet input": Fault(
@@ -118,7 +119,7 @@ FAULTS = {
     ),
     "mutations: desk": Fault(
         "bits, bytes and ends of `desk.json`, policy, scales and keys", "the next `privatize`",
-        "refused and nothing charged, or a release under what the bytes now say", 15, 150,
+        "refused and nothing charged, or a release under what policy and scales now say", 15, 150,
     ),
     "mutations: draws": Fault(
         "bits, bytes and ends of the draws of a killed run", "the same command again",

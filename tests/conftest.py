@@ -20,7 +20,12 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("steady")
 
 
-FIRST = ("release/engine/test_spark.py", "docs/test_readme.py", "examples/test_tour.py", "paper/test_findings.py")
+FIRST = (
+    "release/engine/test_spark.py",
+    "docs/test_readme.py",
+    "examples/test_tour.py",
+    "paper/test_findings.py",
+)
 """These share what is dear to make, a Spark session, a comparison, sweeps: side by side, it is made once."""
 
 

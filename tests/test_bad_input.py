@@ -4,13 +4,18 @@ Each public name has its entry in `CALLS`; a test keeps the list complete. Every
 everything that it must refuse, one at a time. Tables have their own list, of bad ones and of odd good ones.
 """
 
+import atexit
 import inspect
 import math
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,8 +46,9 @@ from targetdp.accounting import (
     StatedLoss,
 )
 from targetdp.mechanisms import Mechanism, NoiseMechanism
+from targetdp.normalization import scales_text
 
-RESULT_TYPES = {"Normalized", "Privatized", "Protection"}
+RESULT_TYPES = {"Desk", "Normalized", "Privatized", "Protection"}
 """Made by functions, never by users: what is in them was checked on the way."""
 
 
@@ -254,14 +260,72 @@ def fitted(**parameters: Any) -> Any:
 PEOPLE = pa.table({"name": [f"{i:03d}" for i in range(200)], "a": TABLE[:, 0], "b": TABLE[:, 1]})
 
 
-def released(
-    frame: Any, scales: Any, id: Any, features: Any, B: Any, epsilon: Any, delta: Any,  # noqa: A002
-    mechanism: Any, keep: Any, impute: Any,
-) -> Any:  # fmt: skip
-    settings = {"id": id, "features": features, "B": B, "epsilon": epsilon, "delta": delta}
-    return targetdp.privatize_frame(
-        frame, scales=scales, mechanism=mechanism, keep=keep, impute=impute, **settings
+POLICY = """
+name = "people"
+id = { column = "name", pseudonyms = false }
+columns = { release = ["a", "b"] }
+scales = { source = "public", reason = "a test" }
+limit = { B = 0.5, epsilon = 100, delta = 0.1 }
+release = { epsilon = 10, delta = 0.01 }
+"""
+
+
+@cache
+def desk() -> targetdp.Desk:
+    """One desk for all calls, in a folder that goes with the process."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    scales = folder / "scales.toml"
+    scales.write_text(scales_text(UNIT, ["a", "b"], "public"), encoding="utf-8")
+    return targetdp.Desk.create(folder / "desk", POLICY, scales=scales)
+
+
+def asked(features: Any, B: Any, epsilon: Any, delta: Any, mechanism: Any) -> targetdp.Request:
+    return targetdp.Request(features=features, B=B, epsilon=epsilon, delta=delta, mechanism=mechanism)
+
+
+ASKED: dict[str, Any] = {
+    "features": ["a", "b"], "B": 0.5, "epsilon": 1.0, "delta": 1e-5, "mechanism": "gaussian",
+}  # fmt: skip
+REQUEST = asked(**ASKED)
+
+
+def looked_at(table: Any, request: Any, engine: Any) -> Any:
+    return targetdp.check_release(table, desk=desk(), request=request, engine=engine)
+
+
+def released(table: Any, request: Any, engine: Any) -> Any:
+    return targetdp.privatize(table, desk=desk(), request=request, engine=engine)
+
+
+GOOD = "the one that was released"
+
+
+@cache
+def a_release() -> Path:
+    """A release in a file, with its certificate."""
+    place = desk().path.parent / "out.parquet"
+    targetdp.privatize(PEOPLE, place, desk=desk(), request=REQUEST)
+    return place
+
+
+def verified(output: Any) -> Any:
+    return targetdp.verify(a_release() if output is GOOD else output)
+
+
+def certificate_read(certificate: Any) -> Any:
+    place = a_release()
+    return targetdp.read_certificate(
+        place.with_name(f"{place.name}.certificate.json") if certificate is GOOD else certificate
     )
+
+
+A_RELEASE: dict[str, Any] = {"table": PEOPLE, "request": REQUEST, "engine": None}
+RELEASED = {
+    "table": Argument([None, 1, TABLE, [], {}, {"name": ["x"]}]),
+    "request": Argument([None, 1, "request.toml", {}, ASKED, targetdp.Request]),
+    "engine": Argument([1, "", "spark", "Local"]),
+}
 
 
 def projection_arguments(epsilon2: str) -> dict[str, Argument]:
@@ -348,9 +412,7 @@ CALLS: dict[str, Call] = {
         {
             "center": Argument(NOT_VECTORS),
             "scale": vector([1.0, 0.0], [-1.0, 1.0]),
-            "source": Argument(
-                NOT_WORDS, "confidential, data, declared, private, sample, sample-declared, simulated"
-            ),
+            "source": Argument(NOT_WORDS, "confidential, data, declared, earlier, private, simulated"),
             "spent": instance(),
         },
     ),
@@ -370,34 +432,24 @@ CALLS: dict[str, Call] = {
             "scale": vector([1.0, 0.0], [-1.0, 1.0]),
         },
     ),
-    "privatize_frame": Call(
-        released,
+    "Request": Call(
+        asked,
+        ASKED,
         {
-            "frame": PEOPLE,
-            "scales": UNIT,
-            "id": "name",
-            "features": ["a", "b"],
-            "B": 0.5,
-            "epsilon": 1.0,
-            "delta": 1e-5,
-            "mechanism": "gaussian",
-            "keep": [],
-            "impute": None,
-        },
-        {
-            "frame": Argument([None, 1, "frame", TABLE, [], {}, {"name": ["x"]}]),
-            "scales": Argument(
-                [None, 1, "", "no such file", TABLE, PROMISE, targetdp.declared_scales([0.0], [1.0])]
-            ),
-            "id": Argument([None, 1, "", "absent", "a", ["name"]]),
-            "features": Argument([None, 1, "a", [], ["absent"], ["a", "a"], ["name"], [1]]),
+            "features": Argument([1, "a", [], ["a", "a"], [1]]),
             "B": Argument([*NOT_NUMBERS, *OUTSIDE, 0, 2.5]),
             "epsilon": Argument([*NOT_NUMBERS, *OUTSIDE, 0]),
-            "delta": Argument([*(bad for bad in NOT_NUMBERS if bad is not None), *OUTSIDE, 1, 2]),
+            "delta": Argument([*(bad for bad in NOT_NUMBERS if bad is not None), *OUTSIDE, 0, 1, 2]),
             "mechanism": Argument([None, 1, "", "Gaussian", "mondrian"]),
-            "keep": Argument([1, "a", ["a"], ["absent"], [1]]),
-            "impute": Argument(["0", True, [0.0], {"absent": 0.0}, {"a": "0"}, math.nan, math.inf]),
         },
+    ),
+    "check_release": Call(looked_at, A_RELEASE, RELEASED),
+    "privatize": Call(released, A_RELEASE, RELEASED),
+    "verify": Call(verified, {"output": GOOD}, {"output": Argument([None, 1, [], PROMISE, ""])}),
+    "read_certificate": Call(
+        certificate_read,
+        {"certificate": GOOD},
+        {"certificate": Argument([None, 1, [], PROMISE, "", "absent"])},
     ),
     "data_scales": Call(targetdp.data_scales, {"X": TABLE}, {}),
     "private_scales": Call(

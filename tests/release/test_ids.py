@@ -113,7 +113,7 @@ def test_names_do_not_show_their_keys_and_travel_to_workers() -> None:
         (Spelling(leading_zeros="drop"), ["007", "7", "70"], ["7", "7", "70"]),
         (
             PHONES,
-            ["+228 90 12 34 56", "0022890123456", "90123456", "090123456", "22890123456", "+228-90.12(34)/56"],
+            ["+228 90 12 34 56", "0022890123456", "90123456", "090123456", "22890123456", "228-90.12(34)/56"],
             ["22890123456"] * 6,
         ),
         (
@@ -140,12 +140,12 @@ def test_what_no_rule_brings_into_it_is_found(spelling: Spelling, given: list[st
 
 
 def test_country_code_and_digits_belong_together() -> None:
-    for given in ({"country_code": "228"}, {"digits": 8}):
+    for half in ({"country_code": "228"}, {"digits": 8}):
         with pytest.raises(ValueError, match="belong together: give both, or neither"):
-            Spelling.model_validate(given)
-    for given in ({"country_code": "+228", "digits": 8}, {"country_code": "228", "digits": 3}):
-        with pytest.raises(ValueError, match="country_code|digits"):
-            Spelling.model_validate(given)
+            Spelling.model_validate(half)
+    for wrong in ({"country_code": "+228", "digits": 8}, {"country_code": "228", "digits": 3}):
+        with pytest.raises(ValueError, match=r"country_code|digits"):
+            Spelling.model_validate(wrong)
 
 
 def test_odd_ids_are_counted_in_the_table(tmp_path: Any) -> None:
@@ -169,7 +169,7 @@ def test_one_person_in_two_spellings_is_one_person(tmp_path: Any) -> None:
         release_frame(second, desk)
     twice = first.set_column(0, "name", [["90123456", "+228 90 12 34 56", "90123458"]])
     with pytest.raises(
-        Refused, match="duplicated values: 1 rows repeat an id, in the spelling of policy.toml"
+        Refused, match=r"duplicated values: 1 rows repeat an id, in the spelling of policy.toml"
     ):
         release_frame(twice, desk)
 

@@ -151,7 +151,7 @@ def test_a_secret_key_is_made_once_and_only_where_it_is_meant_to(tmp_path: Path)
     assert secret_key(path) == secret_key(path, create=True) == key == bytes.fromhex(path.read_text())
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert secret_key(tmp_path / "other", create=True) != key
-    with pytest.raises(ValueError, match="key file .*absent does not exist: bring it back from your backup"):
+    with pytest.raises(ValueError, match=r"key file .*absent does not exist: bring it back from your backup"):
         secret_key(tmp_path / "absent")
     with pytest.raises(ValueError, match=r"key file .*absent\.pem does not exist: bring it back"):
         SigningKey.open(tmp_path / "absent.pem", create=False)

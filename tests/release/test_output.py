@@ -60,7 +60,7 @@ def test_what_a_csv_cannot_hold_is_refused_before_anything_is_charged(tmp_path: 
     table = table_of(60, places=pa.array([[1, 2]] * 60), **{"=cmd()": ["x"] * 60})
     write_parquet(tmp_path / "in.parquet", table)
     make_desk(tmp_path, public={"places": "why"})
-    with pytest.raises(ValueError, match="public column 'places' has type list.*, which a CSV cannot hold"):
+    with pytest.raises(ValueError, match=r"public column 'places' has type list.*, which a CSV cannot hold"):
         release(tmp_path, "out.csv")
     release(tmp_path, "out.parquet")
     assert read_back(tmp_path / "out.parquet")["places"].to_pylist() == [[1, 2]] * 60

@@ -15,6 +15,7 @@ from targetdp.release._certificate._certificate import File, LedgerMark, Output,
 from targetdp.release._prepare import prepare
 from targetdp.release._terms import make_terms
 
+RELEASE = "0123456789abcdef" * 2
 MARK = LedgerMark(ledger_id="a" * 32, number=3, hash="c" * 64)
 OUTPUT = Output(format="parquet", files=(File(name="x", size=1, sha256="0" * 64),), sha256="0" * 64)
 _OWNED: list[tempfile.TemporaryDirectory[str]] = []
@@ -31,10 +32,9 @@ def certificate_by(
     rows: int = 999,
     policy: dict[str, Any] | None = None,
     features: Sequence[str] = FEATURES,
-    release: str = "0123456789abcdef0123456789abcdef",
     **given: Any,
 ) -> Certificate:
-    """The certificate of a request (``given``) under a policy; what is drawn for private scales is 0 and 1."""
+    """The certificate of a request (``given``) under a policy; drawn scales are 0 and 1."""
     desk = new_policy(_desk(), features, **{"most": (1e6, 0.99)} | (policy or {}))
     write_scales(desk.path / "scales.toml", features=features)
     asked = request_of(**given)
@@ -50,4 +50,4 @@ def certificate_by(
         scales = prepared.scales_with(
             ColumnScales(np.zeros(count), np.ones(count), "private", terms.scales.spent)
         )
-    return make_certificate(release, prepared, terms, scales, rows, OUTPUT, MARK)
+    return make_certificate(RELEASE, prepared, terms, scales, rows, OUTPUT, MARK)

@@ -285,7 +285,8 @@ def private_scales(
     table = check.table(X)
     d = table.shape[1]
     bounds = Bounds(check.vector("lower", lower, length=d), check.vector("upper", upper, length=d))
-    plan = PrivateScalesPlan(len(table), bounds, check.number("epsilon", epsilon))
+    epsilon = check.number("epsilon", epsilon, at_least=1e-4, at_most=100)
+    plan = PrivateScalesPlan(len(table), bounds, epsilon)
     if plan.warning is not None:
         warnings.warn(plan.warning, stacklevel=2)
     return plan.draw(bounds.sums(table), word_stream(rng), "private" if rng is None else "simulated")

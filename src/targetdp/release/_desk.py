@@ -58,8 +58,16 @@ class Desk:
         id: Drawn at random when it was made; certificates carry it.
 
     Example:
-        >>> Desk.open("desk").policy.name  # doctest: +SKIP
-        'subscribers'
+        >>> import tempfile
+        >>> policy = '''
+        ... name = "subscribers"
+        ... id = { column = "msisdn" }
+        ... columns = { release = ["calls", "texts"] }
+        ... limit = { B = 0.25, epsilon = 8, delta = 1e-6 }
+        ... release = { epsilon = 4, delta = 1e-6 }'''
+        >>> desk = Desk.create(Path(tempfile.mkdtemp()) / "desk", policy)
+        >>> Desk.open(desk.path).policy.limit.epsilon
+        8.0
     """
 
     path: Path

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from targetdp._core import Progress, Silent
+from targetdp._core import Progress, Silent, check
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._certificate import Certificate, LedgerMark, make_certificate
 from targetdp.release._certificate._contents import arrow_of
@@ -79,6 +79,7 @@ def check_release(
         >>> check_release("features.parquet", request=Request(B=0.25, epsilon=4)).problems  # doctest: +SKIP
         ()
     """
+    check.instance("request", request, Request)
     opened = _opened(desk)
     with opened.ledger() as ledger:
         return _look(opened, ledger, request, open_table(table, engine), progress or Silent())
@@ -128,6 +129,7 @@ def privatize(
         >>> privatize("in.parquet", "out.parquet", request=asked).certificate.rows  # doctest: +SKIP
         60
     """
+    check.instance("request", request, Request)
     progress, opened = progress or Silent(), _opened(desk)
     source = open_table(table, engine)
     with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:

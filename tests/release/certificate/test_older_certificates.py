@@ -1,4 +1,4 @@
-"""A certificate that was made before there were scores still is, byte for byte, what was signed."""
+"""Certificates of the former format, without a desk: refused in a sentence, not with a list of fields."""
 
 import hashlib
 import json
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from targetdp._core import __version__
-from targetdp.release import Certificate, certificate_path, read_certificate, verify_release
+from support.release import cli, words
+from targetdp.release import certificate_path, read_certificate, verify
 
 TABLE = '"name","calls"\n"a",-1.0418251156806946\n"b",-0.9542417526245117\n"c",-0.8713439106941223\n'
 DIGEST = "2c417358e0c7462ed5711f6f1771e76e383c3ec5b5f6c849b94316a092645ef3"
@@ -80,51 +80,25 @@ def old(tmp_path: Path) -> Path:
     return output
 
 
-def test_an_older_certificate_is_not_taken_for_an_edited_one(old: Path) -> None:
-    found = read_certificate(certificate_path(old))
-    assert (found.scores, found.sample, found.no_sample) == (None, None, False)
-    holds = {check.what: check.holds for check in verify_release(old, found).checks}
-    for worded in ("conditions", "page"):  # another version may have other words
-        assert holds.pop(worded) in {None, found.library == __version__}
-    assert holds.pop("signer") is None
-    assert {what for what, good in holds.items() if good is not True} == set()
-    assert {"signature", "file p.csv", "guarantee", "values"} <= set(holds)
+def test_an_older_certificate_is_refused_in_a_sentence(old: Path) -> None:
+    with pytest.raises(ValueError, match=r"^certificate .*p\.csv\.certificate\.json") as refused:
+        read_certificate(certificate_path(old))
+    said = str(refused.value)
+    assert "was made by another version of targetdp (targetdp certificate 1): verify it with that" in said
+    assert "must be given" not in said
+    with pytest.raises(ValueError, match="another version of targetdp"):
+        verify(old)
 
 
-@pytest.mark.parametrize("field", ["scores", "sample", "no_sample"])
-def test_a_field_that_says_nothing_is_not_written_and_may_not_be_added(old: Path, field: str) -> None:
+def test_so_does_the_command(old: Path) -> None:
+    ran = cli("verify", old)
+    assert ran.code != 0
+    assert "another version of targetdp" in words(ran.err + ran.out)
+
+
+def test_another_format_is_named_too(old: Path) -> None:
     place = certificate_path(old)
-    plain = json.loads(place.read_text(encoding="utf-8"))
-    assert field not in plain
-    with_it = plain | {field: Certificate.model_fields[field].default}
-    place.write_text(json.dumps(with_it, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="was edited"):
+    plain = json.loads(place.read_text(encoding="utf-8")) | {"format": "targetdp certificate 9"}
+    place.write_text(json.dumps(plain))
+    with pytest.raises(ValueError, match="targetdp certificate 9"):
         read_certificate(place)
-
-
-def test_neither_may_one_of_a_part(old: Path) -> None:
-    """Whether scales were estimated by the release itself was not always said."""
-    place = certificate_path(old)
-    plain = json.loads(place.read_text(encoding="utf-8"))
-    assert "estimated_here" not in plain["scales"]
-    plain["scales"]["estimated_here"] = False
-    place.write_text(json.dumps(plain, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="was edited"):
-        read_certificate(place)
-    plain["scales"]["estimated_here"] = True
-    changed = Certificate.model_validate(plain)
-    assert (
-        changed.message()
-        != changed.model_copy(
-            update={"scales": changed.scales.model_copy(update={"estimated_here": False})}
-        ).message()
-    )
-    assert Certificate.model_validate_json(changed.text()) == changed
-
-
-@pytest.mark.parametrize("change", [{"scores": ("score",)}, {"no_sample": True}])
-def test_a_field_that_says_something_is_signed(old: Path, change: dict[str, object]) -> None:
-    found = read_certificate(certificate_path(old))
-    changed = found.model_copy(update=change)
-    assert changed.message() != found.message()
-    assert Certificate.model_validate_json(changed.text()) == changed

@@ -1,5 +1,6 @@
 """Verification finds every tampering: with files, with certificates, signed again or not."""
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -14,21 +15,23 @@ import pytest
 from support.release import (
     FEATURES,
     certificate_of,
+    make_desk,
     read_back,
-    settings,
+    release,
+    release_frame,
     table_of,
     write_parquet,
-    write_scales,
 )
-from targetdp import Guarantee, declared_scales, privatize_frame
 from targetdp.release import (
     Certificate,
+    Check,
+    Desk,
     Ledger,
     SigningKey,
     Verification,
     certificate_path,
-    privatize_file,
     read_certificate,
+    verify,
     verify_in_ledger,
     verify_release,
 )
@@ -39,25 +42,52 @@ from targetdp.release._certificate._verify import verify_guarantee
 from targetdp.release._staging import page_path
 
 Plain = dict[str, Any]
+SCORES: Plain = {"release": "scores", "weights": {"calls": 1.0, "texts": 2.0, "topups": -1.0}}
+TWO = {"calls": [1.0, 1.0], "texts": [-1.0, 1.0], "topups": [0.0, -2.0]}
 
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with releases of every shape, two of the same population, and the holder's key."""
+    """A folder with a desk, and releases of every shape."""
     folder = tmp_path_factory.mktemp("released")
-    source = write_parquet(folder / "in.parquet", table_of(80, region=["north", "south"] * 40))
-    given: Plain = {
-        "scales": str(write_scales(folder / "scales.toml")), "key": folder / "key.pem",
-        "ledger": folder / "ledger.db", "population": "p",
-    }  # fmt: skip
-    privatize_file(source, folder / "one.parquet", settings(**given))
-    privatize_file(source, folder / "two.parquet", settings(**given, keep=("region",)))
-    privatize_file(source, folder / "text.csv", settings(**given, mechanism="gaussian"))
-    privatize_file(source, folder / "parts", settings(**given, mechanism="projection-exact"))
-    plain: Plain = {"mechanism": "mondrian", "group_size": 5, "B": None, "epsilon": None}
-    privatize_file(source, folder / "cider.csv", settings(**given, **{"for": "cider"}))
-    privatize_file(source, folder / "groups.csv", settings(**given, **plain, override="a trial"))
+    write_parquet(folder / "in.parquet", table_of(80, region=["north", "south"] * 40))
+    make_desk(folder, public={"region": "it is on the list"})
+    for name, given in {
+        "one.parquet": {},
+        "two.parquet": {},
+        "text.csv": {"mechanism": "gaussian"},
+        "parts": {"mechanism": "projection-exact"},
+        "score.parquet": SCORES,
+        "scores.csv": {"release": "scores", "weights": TWO, "scores": ("a", "b"), "learned_from": "abcdef"},
+    }.items():
+        release(folder, name, **given)
     return folder
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose desk has private scales, under pseudonyms: estimated, then reused."""
+    folder = tmp_path_factory.mktemp("private")
+    write_parquet(folder / "in.parquet", table_of(3000))
+    make_desk(folder, scales="private", pseudonyms=True)
+    release(folder, "first.parquet", features=("calls", "texts"))
+    release(folder, "mixed.parquet")
+    release(folder, "later.parquet")
+    return folder
+
+
+def key_of(folder: Path) -> SigningKey:
+    """The desk's own key; the folder may be a copy, which is no desk of anybody."""
+    return SigningKey.open(folder / "desk" / "keys" / "signing.pem", create=False)
+
+
+def in_ledger(c: Certificate, folder: Path) -> list[Check]:
+    with Ledger(folder / "desk" / "ledger.db") as ledger:
+        return list(verify_in_ledger(c, ledger))
+
+
+def wrong_in_ledger(c: Certificate, folder: Path) -> set[str]:
+    return {check.what for check in in_ledger(c, folder) if not check.holds}
 
 
 @pytest.fixture
@@ -87,27 +117,44 @@ def edit(output: Path, change: Callable[[Plain], Any], key: SigningKey | None = 
         page_path(output).unlink(missing_ok=True)
 
 
-ALL = ["one.parquet", "two.parquet", "text.csv", "parts", "groups.csv", "cider.csv"]
+ALL = ["one.parquet", "two.parquet", "text.csv", "parts", "score.parquet", "scores.csv"]
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_release_as_it_was_made_holds(released: Path, name: str) -> None:
-    key = SigningKey.open(released / "key.pem")
-    found = verify_release(released / name, certificate_of(released / name), key.public)
-    found = found.also(verify_in_ledger(certificate_of(released / name), released / "ledger.db"))
+    c = certificate_of(released / name)
+    found = verify_release(released / name, c, key_of(released).public).also(in_ledger(c, released))
     assert found.holds
-    assert all(check.holds for check in found.checks)
+    assert all(check.holds for check in found.checks), found.checks
     expected = {
-        "signature",
-        "signer",
-        "columns of the file",
-        "rows",
-        "values",
-        "order",
-        "guarantee",
-        "ledger",
-    }
-    assert expected <= {check.what for check in found.checks}
+        "signature", "signer", "page", "columns of the file", "rows", "values", "order", "guarantee",
+        "ledger", "noise", "conditions", "column scales", "release in the ledger", "published file", "charge",
+        "classic differential privacy", "ε at other distances",
+    }  # fmt: skip
+    whats = {check.what for check in found.checks}
+    assert expected <= whats
+    assert ({"scores", "weights"} <= whats) == name.startswith("score")
+    assert "the release holds" in found._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["first.parquet", "mixed.parquet", "later.parquet"])
+def test_private_scales_and_pseudonyms_hold(private: Path, name: str) -> None:
+    c = certificate_of(private / name)
+    found = verify_release(private / name, c, key_of(private).public).also(in_ledger(c, private))
+    assert all(check.holds for check in found.checks), found.checks
+    assert "pseudonyms" in {check.what for check in found.checks}
+    assert (c.scales.source, c.scales.release is None) == {
+        "first.parquet": ("private", True), "mixed.parquet": ("private", False),
+        "later.parquet": ("earlier", False),
+    }[name]  # fmt: skip
+
+
+def test_one_call_verifies_what_lies_beside_its_certificate(released: Path) -> None:
+    assert verify(released / "one.parquet").holds
+    assert verify(str(released / "one.parquet"), str(certificate_path(released / "one.parquet"))).holds
+    assert not verify(released / "one.parquet", certificate_of(released / "two.parquet")).holds
+    with pytest.raises(ValueError, match="cannot be read"):
+        verify(released / "in.parquet")
 
 
 @pytest.mark.parametrize("name", ["one.parquet", "text.csv", "parts/part-00000.parquet"])
@@ -140,7 +187,7 @@ def test_a_part_more_is_found(folder: Path) -> None:
 
 
 def test_another_release_s_certificate_is_found(folder: Path) -> None:
-    for one, two in (("one.parquet", "two.parquet"), ("text.csv", "cider.csv")):
+    for one, two in (("one.parquet", "two.parquet"), ("text.csv", "scores.csv")):
         mine, other = certificate_path(folder / one), certificate_path(folder / two)
         mine.write_bytes(other.read_bytes())
         assert any(what.startswith("file ") for what in verified(folder / one))
@@ -160,13 +207,17 @@ EDITS: dict[str, Callable[[Plain], Any]] = {
     "rows": lambda c: c.update(rows=81),
     "features": lambda c: c.update(features=["texts", "calls", "topups"]),
     "a feature fewer": lambda c: c.update(features=["calls", "texts"]),
-    "not protected": lambda c: c.update(not_protected=["region"]),
+    "a public column fewer": lambda c: c.update(public={}),
+    "a public column more": lambda c: c["public"].update(more="why"),
+    "people who were left out": lambda c: c.update(left_out=["abcdef"]),
+    "where weights come from": lambda c: c.update(learned_from="abcdef"),
+    "scores where there are none": lambda c: c.update(scores=["a", "b", "c"]),
+    "gaps that were filled": lambda c: c.update(gaps={"calls": 0.0}),
     "id": lambda c: c.update(id="calls"),
     "hash": lambda c: c["output"].update(sha256="0" * 64),
     "file hash": lambda c: c["output"]["files"][0].update(sha256="0" * 64),
     "file size": lambda c: c["output"]["files"][0].update(size=1),
     "no files": lambda c: c["output"].update(files=[]),
-    "no law": lambda c: c["mechanism"].update(law=None),
     "no family": lambda c: c["mechanism"]["law"].pop("family"),
     "an unknown family": lambda c: c["mechanism"]["law"].update(family="magic"),
     "a law with a field more": lambda c: c["mechanism"]["law"].update(seed=3),
@@ -176,8 +227,12 @@ EDITS: dict[str, Callable[[Plain], Any]] = {
     "conditions": lambda c: c.update(conditions=[]),
     "a condition fewer": lambda c: c["conditions"].pop(),
     "tuned on": lambda c: c.update(tuned_on="public"),
-    "scales that are not shown": lambda c: c["scales"].update(values=None),
-    "scales of the data": lambda c: c["scales"].update(source="data"),
+    "scales that are not shown": lambda c: c["scales"].update(values={}),
+    "a scale fewer": lambda c: c["scales"]["values"].pop("calls"),
+    "scales of an earlier release": lambda c: c["scales"].update(source="earlier"),
+    "scales of an earlier release, named": lambda c: c["scales"].update(source="earlier", release="abcdef"),
+    "scales estimated here": lambda c: c["scales"].update(estimated=["calls"]),
+    "scales of another release": lambda c: c["scales"].update(release="abcdef"),
     "private scales for nothing": lambda c: c["scales"].update(source="private"),
     "scales paid for nearby only": lambda c: c["scales"].update(
         source="private", spent={"B": 1e-6, "epsilon": 0.001, "delta": 0}
@@ -189,12 +244,8 @@ EDITS: dict[str, Callable[[Plain], Any]] = {
     "fewer distances": lambda c: c["distances"].pop(),
     "another mechanism's name": lambda c: c["mechanism"].update(name="gaussian"),
     "noise length": lambda c: c["mechanism"].update(noise_length=0.1),
-    "partitions": lambda c: c["mechanism"].update(partitions=6),
     "pseudonyms": lambda c: c.update(pseudonyms=True),
-    "order": lambda c: c.update(order="as given"),
-    "cider": lambda c: c.update(made_for="cider"),
     "engine": lambda c: c.update(engine="spark"),
-    "no ledger": lambda c: c.update(ledger=None),
     "every number is on this grid": lambda c: c["mechanism"]["law"].update(grid=2.0**-200),
     "finer grid": lambda c: c["mechanism"]["law"].update(grid=c["mechanism"]["law"]["grid"] * 4),
 }  # fmt: skip
@@ -206,7 +257,7 @@ def test_a_false_certificate_is_found_even_if_the_holder_signs_it(folder: Path, 
     output = folder / "one.parquet"
     edit(output, EDITS[what])
     assert "signature" in verified(output)
-    edit(output, lambda c: None, SigningKey.open(folder / "key.pem"))
+    edit(output, lambda c: None, key_of(folder))
     found = verified(output)
     assert found
     assert "signature" not in found
@@ -215,6 +266,10 @@ def test_a_false_certificate_is_found_even_if_the_holder_signs_it(folder: Path, 
 PLAUSIBLE: dict[str, Callable[[Plain], Any]] = {
     "time": lambda c: c.update(time="1999-01-01T00:00:00+00:00"),
     "a weaker claim": lambda c: c["guarantee"].update(epsilon=9.0, delta=0.1),
+    "another desk": lambda c: c["desk"].update(id="0" * 32, name="other"),
+    "another policy": lambda c: c["desk"].update(policy=7, policy_sha256="0" * 64),
+    "another request": lambda c: c["request"].update(sha256="0" * 64, why="it is safe"),
+    "another reason": lambda c: c["public"].update(region="everybody knows"),
     "the ledger's place": lambda c: c["ledger"].update(number=77),
 }
 """What only the signature tells."""
@@ -222,7 +277,7 @@ PLAUSIBLE: dict[str, Callable[[Plain], Any]] = {
 
 @pytest.mark.parametrize("what", PLAUSIBLE)
 def test_what_numbers_cannot_tell_the_signature_tells(folder: Path, what: str) -> None:
-    output, mine = folder / "one.parquet", SigningKey.open(folder / "key.pem")
+    output, mine = folder / "one.parquet", key_of(folder)
     edit(output, PLAUSIBLE[what])
     assert "signature" in verified(output)
     edit(output, lambda c: None, SigningKey.open(folder / "stranger.pem"))
@@ -252,15 +307,13 @@ def test_no_stranger_s_key_is_taken_for_the_holder_s(released: Path, tmp_path: P
 def forge(folder: Path, change: Callable[[pa.Table], pa.Table]) -> set[str]:
     output = folder / "one.parquet"
     pq.write_table(change(read_back(output)), output)
-    import hashlib
-
     digest = hashlib.sha256(output.read_bytes()).hexdigest()
 
     def admit(c: Plain) -> None:
         c["output"]["files"][0].update(sha256=digest, size=output.stat().st_size)
         c["output"].update(sha256=digest)
 
-    edit(output, admit, SigningKey.open(folder / "key.pem"))
+    edit(output, admit, key_of(folder))
     return verified(output)
 
 
@@ -306,16 +359,6 @@ def test_what_was_paid_for_scales_is_not_there_for_the_noise(released: Path, pai
     assert (first["guarantee"], again["guarantee"]) == (True, False)
 
 
-def test_groups_that_claim_a_guarantee_are_found(folder: Path) -> None:
-    c = certificate_of(folder / "groups.csv")
-    honest = certificate_of(folder / "text.csv")
-    assert all(check.holds for check in verify_guarantee(c))
-    for claim in (
-        {"distances": honest.distances}, {"classic": honest.classic}, {"guarantee": honest.guarantee},
-    ):  # fmt: skip
-        assert not all(check.holds for check in verify_guarantee(c.model_copy(update=claim)))
-
-
 def test_a_page_that_says_something_else_is_found(folder: Path) -> None:
     path = page_path(folder / "one.parquet")
     path.write_text(path.read_text(encoding="utf-8").replace("ε = 4", "ε = 0.1"), encoding="utf-8")
@@ -339,11 +382,10 @@ def test_a_link_in_a_folder_is_found(folder: Path) -> None:
     assert "list of parts" in verified(folder / "parts")
 
 
-def test_a_frame_s_certificate_holds_for_its_frame_only(folder: Path) -> None:
+def test_a_frame_s_certificate_holds_for_its_frame_only(folder: Path, tmp_path: Path) -> None:
     raw = table_of(80)
-    done = privatize_frame(
-        raw, id="name", features=FEATURES, B=0.25, epsilon=4.0, scales=declared_scales([0.0] * 3, [1.0] * 3)
-    )
+    (tmp_path / "frames").mkdir()
+    done = release_frame(raw, make_desk(tmp_path / "frames"))
     pq.write_table(done.frame, folder / "frame.parquet")
     assert failed(verify_release(folder / "frame.parquet", done.certificate)) == set()
     pq.write_table(raw.select(["name", *FEATURES]), folder / "raw.parquet")
@@ -352,8 +394,8 @@ def test_a_frame_s_certificate_holds_for_its_frame_only(folder: Path) -> None:
 
 def test_a_ledger_that_somebody_else_signed_anew_is_found(folder: Path) -> None:
     stranger = SigningKey.open(folder / "stranger.pem")
-    Ledger(folder / "other.db", stranger).set_limit("p", Guarantee(0.25, 8.0, 1e-5))
-    found = {k.what: k for k in verify_in_ledger(certificate_of(folder / "one.parquet"), folder / "other.db")}
+    with Ledger(folder / "other.db", stranger, create=True) as other:
+        found = {k.what: k for k in verify_in_ledger(certificate_of(folder / "one.parquet"), other)}
     assert found["ledger"].holds is False
 
 
@@ -374,19 +416,37 @@ def test_a_file_that_is_no_certificate_is_named(tmp_path: Path) -> None:
 
 def test_a_release_that_the_ledger_does_not_know_is_found(folder: Path) -> None:
     c = certificate_of(folder / "one.parquet").model_copy(update={"release": "0" * 32})
-    assert "release in the ledger" in {
-        x.what for x in verify_in_ledger(c, folder / "ledger.db") if not x.holds
-    }
+    assert wrong_in_ledger(c, folder) == {"release in the ledger"}
 
 
 def test_a_charge_for_other_noise_is_found(folder: Path) -> None:
     c, other = certificate_of(folder / "one.parquet"), certificate_of(folder / "text.csv")
-    forged = c.model_copy(update={"mechanism": other.mechanism})
-    assert {x.what for x in verify_in_ledger(forged, folder / "ledger.db") if not x.holds} == {"charge"}
+    assert wrong_in_ledger(c.model_copy(update={"mechanism": other.mechanism}), folder) == {"charge"}
 
 
-def test_a_ledger_that_was_rolled_back_is_found(folder: Path, tmp_path: Path) -> None:
+def test_scales_that_were_not_charged_are_found(private: Path) -> None:
+    c = certificate_of(private / "first.parquet")
+    cheap = c.scales.model_copy(update={"spent": Stated(B=2, epsilon=0.01, delta=0)})
+    assert wrong_in_ledger(c.model_copy(update={"scales": cheap}), private) == {"charge"}
+
+
+def test_another_published_file_is_found(folder: Path) -> None:
     c = certificate_of(folder / "one.parquet")
-    assert c.ledger is not None
+    other = c.model_copy(update={"output": certificate_of(folder / "two.parquet").output})
+    assert wrong_in_ledger(other, folder) == {"published file"}
+
+
+def test_a_ledger_that_was_rolled_back_is_found(folder: Path) -> None:
+    c = certificate_of(folder / "one.parquet")
     later = c.model_copy(update={"ledger": c.ledger.model_copy(update={"number": 99})})
-    assert {x.what for x in verify_in_ledger(later, folder / "ledger.db") if not x.holds} == {"ledger"}
+    assert wrong_in_ledger(later, folder) == {"ledger"}
+
+
+def test_a_people_index_that_was_lost_is_found(folder: Path) -> None:
+    c = certificate_of(folder / "one.parquet")
+    (folder / "desk" / "people" / f"{c.release}.tags").unlink()
+    assert wrong_in_ledger(c, folder) == {"ledger"}
+
+
+def test_the_desk_s_own_key_is_the_one_that_signs(released: Path) -> None:
+    assert key_of(released).public == Desk.open(released / "desk").key.public

@@ -1,10 +1,14 @@
 """Checking a release: the file against its certificate, and the certificate against its own noise."""
 
+import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
@@ -67,6 +71,7 @@ def keeps(what: str, law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) 
     )
 
 
+_FORMAT = re.compile("targetdp certificate [0-9]{1,4}")
 _FAMILIES = {"projection-exact": "projection"}
 """Mechanisms whose noise has another name than they have."""
 
@@ -96,22 +101,42 @@ class Verification:
         return f"<p>{verdict}</p><table>{rows}</table>"
 
 
-def read_certificate(path: Path) -> Certificate:
+def read_certificate(path: str | Path) -> Certificate:
     """A certificate from its file, or a ValueError that says what is wrong with it.
 
     The file must be, byte for byte, what its content is written as: whoever reads it with other eyes (a
     person, a reader that takes the first of two equal keys) must see what was signed.
     """
+    path = _path("certificate", path)
     try:
         data = path.read_bytes()
         found = Certificate.model_validate_json(data)
     except OSError as error:
         raise ValueError(f"certificate {path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
+        if other := _other_format(data):
+            raise ValueError(
+                f"certificate {path} was made by another version of targetdp ({other}): verify it with that"
+            ) from error
         raise ValueError(f"certificate {path} is not one: {explain(error)}") from error
     if found.text().encode() != data:
         raise ValueError(f"certificate {path} was edited: it is not in the form that targetdp writes")
     return found
+
+
+def _path(name: str, given: Any) -> Path:
+    if not isinstance(given, str | Path) or not Path(given).name:
+        raise TypeError(f"{name} = {given!r} is no path: name a file or a folder")
+    return Path(given)
+
+
+def _other_format(data: bytes) -> str | None:
+    """The format of a certificate that another version made."""
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        found = str(json.loads(data)["format"])
+        if _FORMAT.fullmatch(found) and found != Certificate.model_fields["format"].default:
+            return found
+    return None
 
 
 def verify_release(output: Path, certificate: Certificate, public_key: str | None = None) -> Verification:
@@ -139,9 +164,9 @@ def verify(
     Raises:
         ValueError: There is no certificate that can be read.
     """
-    place = Path(output)
+    place = _path("output", output)
     if not isinstance(certificate, Certificate):
-        certificate = read_certificate(certificate_path(place) if certificate is None else Path(certificate))
+        certificate = read_certificate(certificate_path(place) if certificate is None else certificate)
     return verify_release(place, certificate, public_key)
 
 

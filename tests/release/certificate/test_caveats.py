@@ -1,0 +1,60 @@
+"""Conditions: each fact of a certificate asks for its own, and none is said for nothing."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from targetdp.guarantee import Guarantee
+from targetdp.normalization import CONDITIONS
+from targetdp.release import Facts, conditions_of, format_guarantee
+from targetdp.release._certificate._caveats import ALWAYS, LEDGER
+
+PLAIN = Facts(
+    scales="declared", public=(), features=3, gaps={}, pseudonyms=False, tuned_on=None, engine="local"
+)
+
+
+def test_the_least_that_is_said() -> None:
+    said = conditions_of(PLAIN)
+    assert said[0] == CONDITIONS["declared"][0], "the most important first"
+    assert said[-1] == LEDGER
+    assert set(ALWAYS) < set(said)
+    assert len(said) == len(ALWAYS) + 3
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"scales": "private"}, "estimated from the data under classic differential privacy and paid for"),
+        ({"scales": "earlier"}, "estimated by an earlier release of this desk"),
+        (
+            {"public": ("region", "age")},
+            "declared public were passed on as they were and are NOT protected: region, age.",
+        ),
+        ({"gaps": {"calls": 0.5}}, "declared, not learned: calls = 0.5."),
+        ({"gaps": {"a": 0.0, "b": 0.0, "c": 0.0}}, "declared, not learned: 0 in every column."),
+        ({"pseudonyms": True}, "Ids are keyed hashes"),
+        ({"engine": "spark"}, "Each row's noise was keyed by a 96-bit tag of its id"),
+        ({"scores": ("s",)}, "Released is one weighted sum of the protected columns (s)"),
+        ({"scores": ("s", "t")}, "Released are 2 weighted sums of the protected columns (s, t)"),
+        ({"learned_from": "abc"}, "from release abc: people who are in both are charged for both"),
+        ({"left_out": ("abc",)}, "People of release abc were left out"),
+        ({"left_out": ("abc", "def")}, "People of releases abc, def were left out"),
+        ({"tuned_on": "this-data"}, "that choice is a disclosure that the guarantee does not cover"),
+    ],
+)
+def test_each_fact_asks_for_its_own(change: dict[str, Any], said: str) -> None:
+    assert any(said in condition for condition in conditions_of(replace(PLAIN, **change)))
+    assert not any(said in condition for condition in conditions_of(PLAIN))
+
+
+def test_an_unknown_fact_is_an_error_and_not_silence() -> None:
+    for change in ({"scales": "data of others"}, {"tuned_on": "hope"}):
+        with pytest.raises(LookupError):
+            conditions_of(replace(PLAIN, **change))  # type: ignore[arg-type]
+
+
+def test_a_guarantee_is_printed_and_never_rounded_down() -> None:
+    assert format_guarantee(Guarantee(0.25, 4.0, 1e-6)) == "(B = 0.25, ε = 4, δ = 1e-06)"
+    assert format_guarantee(Guarantee(0.25, 1.23456712, 1.2345e-6)) == "(B = 0.25, ε = 1.23457, δ = 1.24e-06)"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from targetdp._core import __version__
-from targetdp._files import append_line, sync_folder, write_new
+from targetdp._files import append_line, locked_folder, sync_folder, write_new
 from targetdp.normalization import ColumnScales, read_scales
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
@@ -33,6 +33,7 @@ FOLDER = "desk"
 """What a desk's folder is called, unless its owner says otherwise."""
 _MARK = "desk.json"
 _FORMAT = "targetdp desk 1"
+_SECRETS = ("tags.key", "pseudonyms.key")
 _DRAFT = ".new"
 """How the name of a folder ends that a desk is made in."""
 NETWORK = frozenset(
@@ -108,11 +109,11 @@ class Desk:
                 write_new(draft / "scales.toml", scales.read_bytes(), private=True)
             (draft / "keys").mkdir(mode=0o700)
             key = SigningKey.open(draft / "keys" / "signing.pem")
-            for name in ("tags.key", "pseudonyms.key"):
-                secret_key(draft / "keys" / name, create=True)
+            keys = {name: secret_key(draft / "keys" / name, create=True) for name in _SECRETS}
+            marks = {name: hashlib.sha256(one).hexdigest() for name, one in keys.items()}
             Ledger(draft / "ledger.db", key, create=True).close()
             own = secrets.token_hex(16)
-            record = {"format": _FORMAT, "id": own, "made": _now(), "library": __version__}
+            record = {"format": _FORMAT, "id": own, "made": _now(), "library": __version__, "keys": marks}
             write_new(draft / _MARK, json.dumps(record, indent=2) + "\n", private=True)
             sync_folder(draft)
             draft.rename(place)
@@ -144,15 +145,7 @@ class Desk:
                 f"there is no desk {where}, and nothing is released without one: targetdp init TABLE makes "
                 "one; --desk or TARGETDP_DESK names one" + (f". Desks of yours:{known}" if known else "")
             )
-        try:
-            record = json.loads((place / _MARK).read_text(encoding="utf-8"))
-            made, own = record["format"], str(record["id"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{place / _MARK} cannot be read ({error}): bring it back from a backup"
-            ) from error
-        if made != _FORMAT:
-            raise ValueError(f"desk {place} was made by another version of targetdp ({made}): use that one")
+        own = str(_record(place)["id"])
         mode = stat.S_IMODE(place.stat().st_mode)
         if mode & 0o077:
             raise ValueError(
@@ -219,13 +212,23 @@ class Desk:
     def names(self) -> Names:
         """How its people are named."""
         policy = self.policy.id
-        hidden = secret_key(self.path / "keys" / "pseudonyms.key") if policy.pseudonyms else None
-        return Names(policy.column, policy.spelling, secret_key(self.path / "keys" / "tags.key"), hidden)
+        hidden = self.pseudonym_key if policy.pseudonyms else None
+        return Names(policy.column, policy.spelling, self._secret("tags.key"), hidden)
 
     @property
     def pseudonym_key(self) -> bytes:
         """The key of its pseudonyms."""
-        return secret_key(self.path / "keys" / "pseudonyms.key")
+        return self._secret("pseudonyms.key")
+
+    def _secret(self, name: str) -> bytes:
+        """One of its keys. Under another one the ledger would know nobody again, and nobody have spent."""
+        path = self.path / "keys" / name
+        key = secret_key(path)
+        if _record(self.path)["keys"][name] != hashlib.sha256(key).hexdigest():
+            raise ValueError(
+                f"{path} is not the key that this desk was made with: bring it back from a backup"
+            )
+        return key
 
     def public_scales(self, features: tuple[str, ...]) -> ColumnScales:
         """The scales that its owner has called public."""
@@ -327,26 +330,15 @@ def _beside(place: Path) -> Path | None:
 def _draft_of(place: Path) -> Iterator[Path]:
     """A hidden folder to make a desk in. What is left of it then, or of a killed run's, is removed."""
     for left in place.parent.glob(f".{escape_pattern(place.name)}.*{_DRAFT}"):
-        with suppress(OSError), _locked(left):
+        with suppress(OSError), locked_folder(left):
             shutil.rmtree(left)
     draft = place.with_name(f".{place.name}.{secrets.token_hex(6)}{_DRAFT}")
     draft.mkdir(mode=0o700)
     try:
-        with _locked(draft):
+        with locked_folder(draft):
             yield draft
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Within, no other process has the folder; an OSError if one has."""
-    handle = os.open(folder, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _must_be_a_policy(draft: Path, path: Path) -> None:
@@ -366,9 +358,21 @@ def known_desks() -> Iterator[tuple[str, Path]]:
                 yield str(record["id"]), Path(str(record["path"]))
 
 
+def _record(place: Path) -> dict[str, Any]:
+    """What a desk's own file says, or a ValueError."""
+    try:
+        record: dict[str, Any] = json.loads((place / _MARK).read_text(encoding="utf-8"))
+        if (made := record["format"]) == _FORMAT:
+            _ = record["id"], [record["keys"][name] for name in _SECRETS]
+            return record
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{place / _MARK} cannot be read ({error}): bring it back from a backup") from error
+    raise ValueError(f"desk {place} was made by another version of targetdp ({made}): use that one")
+
+
 def _id_of(place: Path) -> str | None:
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return str(json.loads((place / _MARK).read_text(encoding="utf-8"))["id"])
+    with suppress(ValueError):
+        return str(_record(place)["id"])
     return None
 
 

@@ -220,8 +220,6 @@ def test_only_the_owner_reads_the_desk_and_what_is_confidential(
 def test_a_desk_that_others_can_read_is_refused(tmp_path: Path) -> None:
     folder = place_with(tmp_path / "place")
     (folder / "desk").chmod(0o750)
-    ran = cli(
-        "privatize", folder / "in.parquet", folder / "out.parquet", *ASKED, "--desk", folder / "desk"
-    )
+    ran = cli("privatize", folder / "in.parquet", folder / "out.parquet", *ASKED, "--desk", folder / "desk")
     assert (ran.code, "chmod 700" in ran.err) == (2, True)
     assert not (folder / "out.parquet").exists()

@@ -1,4 +1,4 @@
-"""Killed at any moment: nothing half-published, nothing lost, nothing free, and the next run puts it right."""
+"""Killed at any moment: nothing half-published, nothing lost, nothing free; the next run puts it right."""
 
 import random
 import shutil
@@ -180,7 +180,9 @@ def test_directories_survive_kills_around_publication(zygote: Zygote, tmp_path: 
         if after == before:
             assert zygote.run(folder, *run, "--force").code == 0, "it is finished, or begun anew"
             assert holds(folder / "out")
-            assert sorted(state for state in states(folder).values() if state != "voided") == ["published"] * 2
+            assert (
+                sorted(state for state in states(folder).values() if state != "voided") == ["published"] * 2
+            )
 
 
 def test_a_release_that_was_published_and_not_settled_is_another_one_elsewhere(

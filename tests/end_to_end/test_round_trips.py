@@ -2,8 +2,6 @@
 
 import datetime as dt
 import gzip
-import hmac
-import json
 import math
 import tomllib
 from decimal import Decimal
@@ -15,67 +13,61 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from cryptography.hazmat.primitives.ciphers import algorithms
+from cryptography.hazmat.primitives.cmac import CMAC
 from scipy import stats
 
 from support.release import (
     ASKED,
     CENTERS,
     FEATURES,
-    NAMED,
     SCALES,
     certificate_of,
     cli,
     hidden,
     holds,
+    make_desk,
+    new_policy,
     normalized,
     people,
     read_back,
+    release_frame,
+    request_of,
     table_of,
     values_of,
     words,
     write_csv,
     write_parquet,
-    write_scales,
 )
+from support.staged import states
 from support.statistics import assert_scale, same_distribution
 from targetdp._core import Floats
-from targetdp.normalization import declared_scales
-from targetdp.release import Ledger, privatize_frame
+from targetdp.release import Desk, secret_key
+from targetdp.release._engine import _base as engine
 from targetdp.table import _sink as sink
 
-IDS = [
-    "007",
-    "7",
-    "07",
-    "NA",
-    "null",
-    "nan",
-    "",
-    "ünï",
-    "名前",
-    "🙂",
-    " x",
-    "x ",
-    "1e5",
-    "TRUE",
-    "a,b",
-    'q"q',
-    "-0",
-]
-IDS.remove("")
+IDS = ["007", "7", "07", "NA", "null", "nan", "ünï", "名前", "🙂", "x y", "1e5", "TRUE", "a,b", 'q"q', "-0"]
+QUIETLY: dict[str, Any] = {"B": 1e-6, "epsilon": 100.0, "delta": 0.3}
+"""Asks for hardly any noise; at a limit that speaks of so small a distance it costs little."""
+NEARBY = (1e-6, 1000.0, 0.5)
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    write_scales(Path("scales.toml"))
     return tmp_path
 
 
-def release(source: Any, output: str, *more: Any, asked: tuple[str, ...] = ASKED) -> Path:
+def release(source: Any, output: str, policy: dict[str, Any] | None = None, **asked: Any) -> Path:
     """A release that holds; by the mechanism whose certificate is derived quickest, if none is named."""
-    named = () if "--mechanism" in more else ("--mechanism", "gaussian")
-    ran = cli("privatize", source, output, *asked, "--scales", "scales.toml", *named, *more)
+    features = asked.pop("of", FEATURES)
+    if not Path("desk").exists():
+        make_desk(Path.cwd(), features=features, **(policy or {}))
+    elif policy is not None:
+        new_policy(Path("desk"), features=features, reason="another test", **policy)
+    request = request_of(**{"mechanism": "gaussian"} | asked)
+    Path("request.toml").write_text(request.text(), encoding="utf-8")
+    ran = cli("privatize", source, output, "--request", "request.toml", "--yes")
     assert ran.code == 0, ran.err
     assert holds(Path(output))
     assert hidden(Path.cwd()) == []
@@ -121,26 +113,35 @@ def test_ids_survive_and_rows_are_sorted_whatever_the_formats(kind: str, output:
 def test_every_value_belongs_to_its_own_person(kind: str) -> None:
     """With hardly any noise, what is released is what was there."""
     table = odd_table()
-    asked = (*NAMED, "--B", "1e-6", "--epsilon", "100", "--delta", "0.3")
-    for more in ((), ("--keep-order",)):
-        output = f"out{len(more)}.parquet"
-        released = read_back(
-            release(stored(kind, table) if not more else _last(kind), output, *more, asked=asked)
-        )
-        order = np.arange(len(IDS)) if more else np.argsort([i.encode() for i in IDS])
-        assert released["name"].to_pylist() == [IDS[i] for i in order]
-        assert np.abs(values_of(released) - normalized(table)[order]).max() < 1e-5
+    released = read_back(release(stored(kind, table), "out.parquet", {"limit": NEARBY}, **QUIETLY))
+    order = np.argsort([i.encode() for i in IDS])
+    assert released["name"].to_pylist() == [IDS[i] for i in order]
+    assert np.abs(values_of(released) - normalized(table)[order]).max() < 1e-5
 
 
-def _last(kind: str) -> Path:
-    return Path("parts") if kind.endswith("parts") else Path(f"in.{kind}")
+def test_every_pseudonym_has_its_own_persons_values() -> None:
+    table = odd_table()
+    source = write_parquet(Path("in.parquet"), table)
+    released = read_back(release(source, "out.parquet", {"limit": NEARBY, "pseudonyms": True}, **QUIETLY))
+    key = secret_key(Path("desk/keys/pseudonyms.key"))
+    assert released["name"].to_pylist() == sorted(pseudonym(name, key) for name in IDS)
+    place = {pseudonym(name, key): i for i, name in enumerate(IDS)}
+    order = [place[name] for name in released["name"].to_pylist()]
+    assert np.abs(values_of(released) - normalized(table)[order]).max() < 1e-5
+
+
+def pseudonym(name: str, key: bytes) -> str:
+    """AES-256-CMAC of the id, by another library's own loop."""
+    code = CMAC(algorithms.AES(key))
+    code.update(name.encode())
+    return code.finalize().hex()
 
 
 @pytest.mark.parametrize("output", ["out.parquet", "out.csv", "out"])
 def test_columns_come_in_the_order_that_is_asked_for(output: str) -> None:
     source = write_parquet(Path("in.parquet"), table_of(region=["n"] * 60, age=range(60)))
-    asked = ("--id", "name", "--features", "topups,calls", "--B", "0.25", "--epsilon", "4")
-    released = read_back(release(source, output, "--keep", "age,region", asked=asked))
+    policy = {"public": {"age": "on the list", "region": "on the map"}}
+    released = read_back(release(source, output, policy, features=["topups", "calls"]))
     assert released.column_names == ["name", "topups", "calls", "age", "region"]
 
 
@@ -162,6 +163,25 @@ def test_ids_of_any_kind_come_out_as_text(ids: pa.Array) -> None:
     assert released.schema.field("name").type == pa.string()
 
 
+@pytest.mark.parametrize("pseudonyms", [False, True])
+def test_ids_come_out_in_the_one_spelling_of_the_policy(pseudonyms: bool) -> None:
+    """However a table spells them: the ledger knows everybody again, and so does whoever joins releases."""
+    spelling = {"country_code": "228", "digits": 8}
+    policy = {"spelling": spelling, "pseudonyms": pseudonyms}
+    local = [f"901234{i:02d}" for i in range(60)]
+    odd = [(f"+228 {n}", f"00228{n}", f"0{n}", n, f"{n[:2]}-{n[2:]}")[i % 5] for i, n in enumerate(local)]
+    outputs = []
+    for name, ids in (("a", local), ("b", odd)):
+        source = write_parquet(Path(f"{name}.parquet"), table_of().set_column(0, "name", [ids]))
+        outputs.append(read_back(release(source, f"{name}-out.csv", policy if name == "a" else None)))
+    assert outputs[0]["name"] == outputs[1]["name"]
+    if not pseudonyms:
+        assert outputs[0]["name"].to_pylist() == sorted(f"228{n}" for n in local)
+    with Desk.open("desk").ledger() as ledger:
+        one_row, other_row = ledger.history.releases.values()
+        assert one_row.people == other_row.people, "they are the same people"
+
+
 KEPT: dict[str, pa.Array] = {
     "whole": pa.array([1, None, -3], pa.int16()), "big": pa.array([2**64 - 1, 0, None], pa.uint64()),
     "text": pa.array(["a", "", None]), "long text": pa.array(["a", "", None], pa.large_string()),
@@ -176,39 +196,45 @@ KEPT: dict[str, pa.Array] = {
 
 
 @pytest.mark.parametrize("kind", KEPT)
-@pytest.mark.parametrize("more", [(), ("--keep-order",)], ids=["sorted", "order kept"])
-def test_kept_columns_keep_their_values(kind: str, more: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("pseudonyms", [False, True])
+def test_public_columns_keep_their_values(kind: str, pseudonyms: bool) -> None:
     table = pa.table(people(3) | {"name": ["b", "c", "a"], "kept": KEPT[kind], "dropped": [1, 2, 3]})
-    output = release(write_parquet(Path("in.parquet"), table), "out.parquet", "--keep", "kept", *more)
+    policy = {"public": {"kept": "it is printed on every wall"}, "pseudonyms": pseudonyms}
+    output = release(write_parquet(Path("in.parquet"), table), "out.parquet", policy)
     released = read_back(output)
-    expected = [KEPT[kind].to_pylist()[i] for i in ([0, 1, 2] if more else [2, 0, 1])]
+    names = ["b", "c", "a"]
+    if pseudonyms:
+        key = secret_key(Path("desk/keys/pseudonyms.key"))
+        names = [pseudonym(name, key) for name in names]
+    expected = [KEPT[kind].to_pylist()[i] for i in np.argsort(names)]
     assert released["kept"].to_pylist() == expected
     assert released.column_names[-1] == "kept"
-    assert certificate_of(output).not_protected == ("kept",)
+    assert certificate_of(output).public == {"kept": "it is printed on every wall"}
 
 
-def test_kept_text_of_a_csv_stays_text() -> None:
+def test_public_text_of_a_csv_stays_text() -> None:
     Path("in.csv").write_text("name,calls,texts,topups,zip\nb,1,2,3,01234\na,4,5,6,NA\n")
     released = pacsv.read_csv(
-        release("in.csv", "out.csv", "--keep", "zip"),
+        release("in.csv", "out.csv", {"public": {"zip": "it is on the map"}}),
         convert_options=pacsv.ConvertOptions(column_types={"zip": pa.string()}, strings_can_be_null=False),
     )
     assert released["zip"].to_pylist() == ["NA", "01234"]
 
 
-def test_a_kept_column_that_csv_cannot_hold_is_refused_by_name() -> None:
-    table = table_of(3, tags=[[1], [2], [3]])
-    write_parquet(Path("in.parquet"), table)
-    ran = cli("privatize", "in.parquet", "out.csv", *ASKED, "--scales", "scales.toml", "--keep", "tags")
+def test_a_public_column_that_csv_cannot_hold_is_refused_by_name() -> None:
+    write_parquet(Path("in.parquet"), table_of(3, tags=[[1], [2], [3]]))
+    make_desk(Path.cwd(), public={"tags": "they are on the wall"})
+    ran = cli("privatize", "in.parquet", "out.csv", *ASKED)
     assert ran.code == 2
     assert "tags" in ran.err
     assert not Path("out.csv").exists()
+    assert states(Path.cwd()) == {}
 
 
 def test_parts_of_a_directory_are_cut_and_sorted_across(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sink, "ROWS_PER_PART", 500)
     monkeypatch.setattr("targetdp.table._source.CELLS", 3 * 64)
-    monkeypatch.setattr("targetdp.release._engine._inspection.GROUP_CELLS", 3 * 64, raising=False)
+    monkeypatch.setattr(engine, "GROUP_CELLS", 3 * 64)
     output = release(write_parquet(Path("in.parquet"), table_of(2000)), "out")
     names = sorted(p.name for p in output.iterdir())
     assert len(names) >= 3
@@ -223,7 +249,7 @@ def test_nothing_of_the_input_but_its_values_is_copied() -> None:
         metadata={"pandas": '{"SECRET-pandas": 1}', "note": "SECRET-note"},
     )
     pq.write_table(table.cast(schema), "in.parquet", row_group_size=7, compression="gzip")
-    output = release("in.parquet", "out.parquet", "--keep", "age")
+    output = release("in.parquet", "out.parquet", {"public": {"age": "it is on the list"}})
     metadata = pq.read_metadata(output)
     assert metadata.num_row_groups == 1
     assert not metadata.metadata
@@ -233,104 +259,105 @@ def test_nothing_of_the_input_but_its_values_is_copied() -> None:
     assert b"SECRET" not in Path("out.parquet.certificate.json").read_bytes()
 
 
-def test_pseudonyms_are_keyed_hashes_and_stay_the_same_with_the_key() -> None:
+def test_pseudonyms_stay_the_same_at_a_desk_and_differ_between_desks(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     source = write_parquet(Path("in.parquet"), odd_table())
-    first = read_back(release(source, "one.parquet", "--pseudonymize", "secret.key"))
-    key_file = Path("secret.key")
-    assert key_file.stat().st_mode & 0o777 == 0o600
-    key = bytes.fromhex(key_file.read_text())
-    expected = sorted(hmac.digest(key, name.encode(), "sha256").hex() for name in IDS)
-    assert first["name"].to_pylist() == expected
-    second = read_back(release(source, "two.csv", "--pseudonymize", "secret.key"))
-    assert second["name"].to_pylist() == expected
-    other = read_back(release(source, "three.parquet", "--pseudonymize", "other.key"))
-    assert not set(other["name"].to_pylist()) & set(expected)
+    first = read_back(release(source, "one.parquet", {"pseudonyms": True}))
+    second = read_back(release(source, "two.csv"))
+    assert first["name"] == second["name"]
     assert certificate_of(Path("one.parquet")).pseudonyms
-    assert key.hex() not in Path("one.parquet.certificate.json").read_text()
-
-
-def test_pseudonyms_can_keep_the_order() -> None:
-    source = write_parquet(Path("in.parquet"), odd_table())
-    released = read_back(release(source, "out.parquet", "--pseudonymize", "secret.key", "--keep-order"))
-    key = bytes.fromhex(Path("secret.key").read_text())
-    assert released["name"].to_pylist() == [hmac.digest(key, name.encode(), "sha256").hex() for name in IDS]
+    key = Path("desk/keys/pseudonyms.key").read_text().strip()
+    assert key not in Path("one.parquet.certificate.json").read_text()
+    assert not set(first["name"].to_pylist()) & set(IDS)
+    other = tmp_path_factory.mktemp("other")
+    make_desk(other, pseudonyms=True)
+    ran = cli("privatize", source, "three.parquet", *ASKED, "--desk", other / "desk")
+    assert ran.code == 0, ran.err
+    assert not set(read_back(Path("three.parquet"))["name"].to_pylist()) & set(first["name"].to_pylist())
 
 
 def test_missing_values_are_filled_with_declared_constants() -> None:
     Path("in.csv").write_text("name,calls,texts,topups\na,,2,3\nb,4,,6\nc,7,8,\n")
-    asked = (*NAMED, "--B", "1e-6", "--epsilon", "100", "--delta", "0.3")
-    one = release("in.csv", "one.csv", "--impute", "1.5", asked=asked)
-    two = release("in.csv", "two.csv", "--impute", "calls=-1,texts=0,topups=2", asked=asked)
-    for output, fill in ((one, (1.5, 1.5, 1.5)), (two, (-1.0, 0.0, 2.0))):
+    ways = ({"all": 1.5}, {"calls": -1, "texts": 0, "topups": 2}, {"calls": -1.0, "all": 2})
+    for number, (gaps, fill) in enumerate(
+        zip(ways, ((1.5, 1.5, 1.5), (-1.0, 0.0, 2.0), (-1.0, 2.0, 2.0)), strict=True)
+    ):
+        output = release("in.csv", f"{number}.csv", {"limit": NEARBY, "gaps": gaps}, **QUIETLY)
         raw = pa.table({"calls": [fill[0], 4, 7], "texts": [2, fill[1], 8.0], "topups": [3, 6, fill[2]]})
         assert np.abs(values_of(read_back(output)) - normalized(raw)).max() < 1e-5
         c = certificate_of(output)
-        assert c.imputed == dict(zip(FEATURES, fill, strict=True))
+        assert c.gaps == dict(zip(FEATURES, fill, strict=True))
         assert any("declared, not learned" in condition for condition in c.conditions)
-    ran = cli("privatize", "in.csv", "x.csv", *ASKED, "--scales", "scales.toml", "--impute", "calls=0")
+    new_policy(Path("desk"), limit=NEARBY, gaps={"calls": 0})
+    ran = cli("privatize", "in.csv", "x.csv", "--B", "1e-6", "--epsilon", "4", "--yes")
     assert ran.code == 2
     assert "texts 1 gap" in words(ran.err)
-    assert "'calls'" not in words(ran.err)
-
-
-def test_partitions_set_delta() -> None:
-    output = release(write_parquet(Path("in.parquet"), table_of(100)), "out.parquet", "--partitions", "6")
-    c = certificate_of(output)
-    assert c.guarantee is not None
-    assert c.guarantee.delta == 1 / (17 + 1)
-    assert c.mechanism.partitions == 6
+    assert "calls 1 gap" not in words(ran.err)
 
 
 @pytest.mark.parametrize(
     "name", ["least-noise", "spherical-laplace", "gaussian", "projection-exact", "projection"]
 )
 def test_every_mechanism_releases_what_it_certifies(name: str) -> None:
-    output = release(write_parquet(Path("in.parquet"), table_of(200)), "out.csv", "--mechanism", name)
+    output = release(write_parquet(Path("in.parquet"), table_of(200)), "out.csv", mechanism=name)
     c = certificate_of(output)
     assert name in {c.mechanism.name, "least-noise"}
-    assert c.mechanism.law is not None
     assert c.mechanism.law["dimensions"] == 3
 
 
 def test_one_column_can_have_the_staircase() -> None:
-    asked = ("--id", "name", "--features", "calls", "--B", "0.25", "--epsilon", "4")
     output = release(
-        write_parquet(Path("in.parquet")), "out.parquet", "--mechanism", "staircase", asked=asked
+        write_parquet(Path("in.parquet")), "out.parquet", mechanism="staircase", features=["calls"]
     )
-    assert certificate_of(output).mechanism.law["family"] == "staircase"  # type: ignore[index]
+    assert certificate_of(output).mechanism.law["family"] == "staircase"
 
 
-def test_mondrian_makes_groups_and_promises_nothing() -> None:
-    source = write_parquet(Path("in.parquet"), table_of(100))
-    ran = cli(
-        "privatize", source, "out.parquet", *NAMED, "--scales", "scales.toml", "--mechanism", "mondrian",
-        "--group-size", "7",
+@pytest.mark.parametrize("gone", ["mondrian", "k-anonymity"])
+def test_no_release_without_a_guarantee(gone: str) -> None:
+    make_desk(Path.cwd())
+    write_parquet(Path("in.parquet"))
+    Path("request.toml").write_text(f'B = 0.25\nepsilon = 4\nmechanism = "{gone}"\n')
+    ran = cli("privatize", "in.parquet", "out.parquet", "--request", "request.toml", "--yes")
+    assert (ran.code, f"mechanism = '{gone}' is not one of" in ran.err) == (2, True)
+
+
+# Scores
+
+
+def test_scores_are_weighted_sums_of_scaled_rows() -> None:
+    table = odd_table()
+    weights = {"topups": (2.0, 0.5), "calls": (-1.0, 0.25)}
+    output = release(
+        write_parquet(Path("in.parquet"), table), "out.parquet", {"limit": NEARBY}, release="scores",
+        scores=("poverty", "need"), weights=weights, **QUIETLY,
     )  # fmt: skip
-    assert ran.code == 0
-    assert "no guarantee" in ran.err
-    assert holds(Path("out.parquet"))
-    values = values_of(read_back(Path("out.parquet")))
-    _, sizes = np.unique(values, axis=0, return_counts=True)
-    assert sizes.min() >= 7
-    assert certificate_of(Path("out.parquet")).guarantee is None
+    released = read_back(output)
+    assert released.column_names == ["name", "poverty", "need"]
+    order = np.argsort([i.encode() for i in IDS])
+    pair = pa.table({"calls": table["calls"], "topups": table["topups"]})
+    scaled = (values_of(pair, ("calls", "topups")) - [CENTERS[0], CENTERS[2]]) / [SCALES[0], SCALES[2]]
+    rows = scaled / np.maximum(1.0, np.linalg.norm(scaled, axis=1))[:, None]
+    found = values_of(released, ("poverty", "need"))
+    matrix = np.array([[-1.0, 0.25], [2.0, 0.5]])
+    expected = (rows @ matrix)[order]
+    assert np.allclose(found / np.linalg.norm(found), expected / np.linalg.norm(expected), atol=1e-4)
+    c = certificate_of(output)
+    assert (c.scores, set(c.features)) == (("poverty", "need"), {"calls", "topups"})
 
 
-def test_the_shape_that_cider_reads() -> None:
-    table = table_of(500)
-    source = write_parquet(Path("in.parquet"), table)
-    output = release(source, "features.csv", "--for", "cider")
-    released = pacsv.read_csv(output)
-    assert released.column_names == ["name", *FEATURES]
-    values = values_of(released)
-    assert np.abs(values.mean(axis=0)).max() < 1e-9
-    assert np.abs(values.std(axis=0) - 1).max() < 1e-9
-    assert output.read_text().splitlines()[0].replace('"', "") == "name,calls,texts,topups"
-    for reserved in ("label", "weight"):
-        write_parquet(Path("bad.parquet"), table.append_column(reserved, [table["calls"].to_pylist()]))
-        asked = ("--id", "name", "--features", f"calls,{reserved}", "--B", "0.25", "--epsilon", "4")
-        ran = cli("privatize", "bad.parquet", "x.csv", *asked, "--scales", "scales.toml", "--for", "cider")
-        assert ran.code == 2
-        assert f"drop ['{reserved}']" in words(ran.err)
+def test_people_of_an_earlier_release_are_left_out() -> None:
+    everybody = table_of(60)
+    write_parquet(Path("all.parquet"), everybody)
+    write_parquet(Path("sample.parquet"), everybody.slice(40))
+    sample = release("sample.parquet", "sample-out.parquet")
+    earlier = certificate_of(sample).release
+    output = release(
+        "all.parquet", "scores.parquet", release="scores", weights={"calls": 1.0}, leave_out=[earlier[:8]]
+    )
+    left = set(everybody["name"].to_pylist()) - set(everybody["name"].to_pylist()[40:])
+    assert set(read_back(output)["name"].to_pylist()) == left
+    assert certificate_of(output).left_out == (earlier,), "named by its beginning, certified whole"
 
 
 # Scales
@@ -355,76 +382,50 @@ def test_scales_are_learned_as_means_and_deviations() -> None:
     assert "exists" in ran.err
 
 
-def test_confidential_scales_stay_confidential() -> None:
+def test_confidential_scales_make_no_desk() -> None:
     source = write_parquet(Path("in.parquet"))
-    assert (
-        cli(
-            "scales", source, "--features", ",".join(FEATURES), "--source", "confidential", "--out", "c.toml"
-        ).code
-        == 0
-    )
+    confidential = ("--source", "confidential", "--out", "c.toml")
+    assert cli("scales", source, "--features", ",".join(FEATURES), *confidential).code == 0
     assert Path("c.toml").stat().st_mode & 0o077 == 0
-    output = release(source, "out.parquet", "--scales", "c.toml")
-    c = certificate_of(output)
-    assert (c.scales.source, c.scales.values) == ("confidential", None)
-    said = Path("out.parquet.certificate.json").read_text() + Path("out.parquet.certificate.md").read_text()
-    for column in tomllib.loads(Path("c.toml").read_text())["features"].values():
-        for value in column.values():
-            assert f"{value:.6g}" not in said
-            assert repr(value) not in said
-    assert "no one paid for" in c.conditions[0]
+    ran = cli("init", source, "--scales", "c.toml")
+    assert (ran.code, "confidential, learned from the same people" in ran.err) == (2, True)
+    assert not Path("desk").exists()
 
 
-def test_scales_of_the_data_itself_are_a_condition_said_on_screen() -> None:
-    source = write_parquet(Path("in.parquet"))
-    ran = cli("privatize", source, "out.parquet", *ASKED, "--scales", "data")
-    assert ran.code == 0
-    assert "conditional guarantee" in words(ran.err)
-    assert certificate_of(Path("out.parquet")).scales.values is None
-
-
-def test_private_scales_are_paid_for() -> None:
+def test_private_scales_are_paid_for_once_and_reused_free() -> None:
     source = write_parquet(Path("in.parquet"), table_of(20_000))
-    bounds = "\n".join(f"{name} = {{ lower = -40, upper = 60 }}" for name in FEATURES)
-    Path("bounds.toml").write_text(f"[features]\n{bounds}\n")
-    private = ("--scales", "private", "--bounds", "bounds.toml", "--scales-epsilon", "0.5")
-    ran = cli("privatize", source, "out.parquet", *ASKED, *private, "--mechanism", "gaussian")
-    assert ran.code == 0, ran.err
-    c = certificate_of(Path("out.parquet"))
-    assert c.guarantee is not None
-    assert c.guarantee.epsilon == pytest.approx(4.5)
-    assert c.scales.spent is not None
-    assert c.scales.spent.epsilon == 0.5
-    assert c.scales.values is not None
+    first = certificate_of(release(source, "one.parquet", {"scales": "private", "share": 0.125}))
+    assert first.scales.source == "private"
+    assert first.guarantee.epsilon == pytest.approx(4.0), "inside the ε that was asked for"
+    assert first.scales.spent is not None
+    assert first.scales.spent.epsilon == pytest.approx(0.5)
     for j, name in enumerate(FEATURES):
-        assert c.scales.values[name].center == pytest.approx(CENTERS[j], abs=2)
-        assert c.scales.values[name].scale == pytest.approx(SCALES[j], abs=3)
+        assert first.scales.values[name].center == pytest.approx(CENTERS[j], abs=2)
+        assert first.scales.values[name].scale == pytest.approx(SCALES[j], abs=3)
+    second = certificate_of(release(source, "two.parquet"))
+    assert (second.scales.source, second.scales.spent) == ("earlier", None)
+    assert second.scales.values == first.scales.values
+    assert second.scales.release == first.release
 
 
 # The noise itself
 
 
-@pytest.mark.parametrize("engine", ["file", "file, order kept", "frame"])
-def test_what_is_released_is_the_row_and_the_certified_noise(engine: str) -> None:
+@pytest.mark.parametrize("kind", ["file", "pseudonyms", "frame"])
+def test_what_is_released_is_the_row_and_the_certified_noise(kind: str) -> None:
     table = table_of(60_000)
-    given: dict[str, Any] = {
-        "id": "name",
-        "features": FEATURES,
-        "B": 0.25,
-        "epsilon": 4.0,
-        "mechanism": "gaussian",
-    }
-    if engine == "frame":
-        done = privatize_frame(table, scales=declared_scales(CENTERS, SCALES), **given)
+    policy = {"pseudonyms": kind == "pseudonyms"}
+    if kind == "frame":
+        done = release_frame(table, make_desk(Path.cwd()), mechanism="gaussian")
         released, c = done.frame, done.certificate
     else:
-        more = ("--keep-order",) if "kept" in engine else ()
-        output = release(
-            write_parquet(Path("in.parquet"), table), "out.parquet", "--mechanism", "gaussian", *more
-        )
+        output = release(write_parquet(Path("in.parquet"), table), "out.parquet", policy)
         released, c = read_back(output), certificate_of(output)
-    assert c.mechanism.law is not None
-    place = {name: i for i, name in enumerate(table["name"].to_pylist())}
+    names = table["name"].to_pylist()
+    if kind == "pseudonyms":
+        key = secret_key(Path("desk/keys/pseudonyms.key"))
+        names = [pseudonym(name, key) for name in names]
+    place = {name: i for i, name in enumerate(names)}
     order = [place[name] for name in released["name"].to_pylist()]
     noise = values_of(released) - normalized(table)[order]
     for j in range(3):
@@ -441,13 +442,8 @@ def with_length(noise: Floats) -> Floats:
 
 def test_file_and_frame_agree_in_distribution() -> None:
     table = table_of(20_000)
-    output = release(
-        write_parquet(Path("in.parquet"), table), "out.parquet", "--mechanism", "spherical-laplace"
-    )
-    done = privatize_frame(
-        table, id="name", features=FEATURES, B=0.25, epsilon=4.0, mechanism="spherical-laplace",
-        scales=declared_scales(CENTERS, SCALES),
-    )  # fmt: skip
+    output = release(write_parquet(Path("in.parquet"), table), "out.parquet", mechanism="spherical-laplace")
+    done = release_frame(table, Path("desk"), mechanism="spherical-laplace")
     one, two = values_of(read_back(output)), values_of(done.frame)
     rng = np.random.default_rng(3)
     assert certificate_of(output).mechanism == done.certificate.mechanism
@@ -459,48 +455,33 @@ def test_file_and_frame_agree_in_distribution() -> None:
         assert not same_distribution(noise, factor * other, rng)
     # ‖z‖/b of spherical Laplace noise in three dimensions is Gamma(3).
     law = done.certificate.mechanism.law
-    assert law is not None
     assert_scale(np.linalg.norm(one - signal, axis=1) / law["scale"], stats.gamma(3).cdf)
 
 
 def test_no_noise_is_used_twice() -> None:
     source = write_parquet(Path("in.parquet"), table_of(3000))
-    one, two = (
-        values_of(read_back(release(source, f"{i}.parquet", "--mechanism", "least-noise"))) for i in "ab"
-    )
+    one, two = (values_of(read_back(release(source, f"{i}.parquet", mechanism=None))) for i in "ab")
     signal = normalized(table_of(3000))[np.argsort(table_of(3000)["name"].to_pylist())]
     for a, b in ((one - signal, two - signal), (one[:1500] - signal[:1500], one[1500:] - signal[1500:])):
         assert not np.isclose(a, b, atol=1e-7, rtol=0).any(axis=1).sum() > 3
 
 
-def test_a_release_file_tells_the_whole_story() -> None:
+# Requests
+
+
+def test_a_request_tells_the_whole_story() -> None:
     write_parquet(Path("in.parquet"))
-    Path("deep").mkdir()
-    write_scales(Path("deep/scales.toml"))
-    Path("deep/release.toml").write_text(
-        'id = "name"\nfeatures = ["calls", "texts"]\nB = 0.25\nepsilon = 4\nscales = "scales.toml"\n'
-        'ledger = "ledger.db"\npopulation = "people"\nkeep_order = true\ntuned_on = "synthetic"\n'
-    )
-    ran = cli(
-        "privatize",
-        "in.parquet",
-        "out.parquet",
-        "--release",
-        "deep/release.toml",
-        "--epsilon",
-        "2",
-        "--sort-by-id",
-        "--json",
-    )
-    assert ran.code == 0, ran.err
-    c = certificate_of(Path("out.parquet"))
-    assert c.guarantee is not None
-    assert (c.guarantee.epsilon, c.features, c.order, c.tuned_on) == (
-        2.0, ("calls", "texts"), "sorted by id", "synthetic",
+    output = release(
+        "in.parquet", "out.parquet", B=0.5, epsilon=2, features=["calls", "texts"], tuned_on="synthetic",
+        asked_by="Ministry of Aid", program="Novissi", why="to learn who is poor", page="ab" * 16,
     )  # fmt: skip
-    assert ran.json["ledger"]["population"] == "people"
-    assert [row.state for row in Ledger.existing("deep/ledger.db").releases()] == ["published"]
-    assert json.loads(ran.out)["warnings"]
+    c = certificate_of(output)
+    assert (c.guarantee.B, c.guarantee.epsilon, c.features, c.tuned_on) == (
+        0.5, 2.0, ("calls", "texts"), "synthetic",
+    )  # fmt: skip
+    assert (c.request.asked_by, c.request.program) == ("Ministry of Aid", "Novissi")
+    assert (c.request.why, c.request.page) == ("to learn who is poor", "ab" * 16)
+    assert c.request.sha256 in cli("request", "show", "request.toml").out
 
 
 def test_names_may_come_from_a_file() -> None:
@@ -508,5 +489,6 @@ def test_names_may_come_from_a_file() -> None:
     ran = cli("columns", "in.parquet", "--names", "--without", "name")
     assert ran.out.split() == list(FEATURES)
     Path("names.txt").write_text(ran.out)
-    asked = ("--id", "name", "--features", "@names.txt", "--B", "0.25", "--epsilon", "4")
-    assert read_back(release("in.parquet", "out.parquet", asked=asked)).column_names == ["name", *FEATURES]
+    scaled = ("--features", "@names.txt", "--source", "public", "--out", "scales.toml")
+    assert cli("scales", "in.parquet", *scaled).code == 0
+    assert set(tomllib.loads(Path("scales.toml").read_text())["features"]) == set(FEATURES)

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Literal, TextIO
 
@@ -45,7 +45,7 @@ _KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Kind,
 class Ending:
     """What is said of a run that failed, and its exit code; ``told``: typer has told people already.
 
-    ``look`` is everything that was known of a release that was refused.
+    ``look`` is the `Look` at a release that was refused.
     """
 
     message: str
@@ -53,15 +53,16 @@ class Ending:
     exit_code: int
     notes: tuple[str, ...] = ()
     told: bool = False
-    look: dict[str, Any] | None = None
+    look: Any = None
 
     def tell(self, *, as_json: bool) -> None:
         """Words to stderr and, where it was asked for, JSON to stdout."""
         prefix = "" if self.kind == "interrupted" else "error: "
-        record = {name: value for name, value in asdict(self).items() if name != "told" and value is not None}
         if not self.told:
             _say(". ".join([f"{prefix}{self.message}", *self.notes]), sys.stderr)
         if as_json:
+            record = {"message": self.message, "kind": self.kind, "exit_code": self.exit_code}
+            record |= {"notes": self.notes} | ({} if self.look is None else {"look": self.look.record()})
             _say(json.dumps({"error": record}, indent=2), sys.stdout)
 
 
@@ -77,8 +78,7 @@ def ending_of(error: BaseException) -> Ending | None:
     notes = tuple(getattr(error, "__notes__", ()))
     for errors, kind, code in _KINDS:
         if isinstance(error, errors):
-            look = getattr(error, "look", None)
-            return Ending(_message(error), kind, code, notes, look=None if look is None else look.record())
+            return Ending(_message(error), kind, code, notes, look=getattr(error, "look", None))
     return None
 
 

@@ -167,7 +167,7 @@ def _release(
         raise RuntimeError("a release without terms: please report this")
     recipe = prepared.recipe()
     schema = output_schema(recipe, source.types(recipe.public))
-    publisher.accept(schema)
+    publisher.accept(schema, inspection.formulas)
     reservation = _reserve(desk, ledger, seen, terms, publisher.place)
     release, draws = reservation.release, reservation.draws
     try:

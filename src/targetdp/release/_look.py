@@ -21,7 +21,7 @@ from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._spending import History, Spending, over_limit
 from targetdp.release._prepare import Prepared, Problem, beyond_the_plan
 from targetdp.release._staging import belongs, certificate_path
-from targetdp.release._terms import ReleaseTerms, make_terms
+from targetdp.release._terms import ReleaseTerms, make_terms, share_of_scales
 
 MANY_CLIPPED = 0.5
 """Share of rows that are clipped from which on the scales look wrong."""
@@ -61,8 +61,8 @@ class Look:
     @property
     def clipped(self) -> float | None:
         """The share of rows that are longer than 1 and will be clipped, where scales are known already."""
-        count = self.inspection.clipped
-        return None if count is None or not self.inspection.rows else count / self.inspection.rows
+        count, seen = self.inspection.clipped, self.inspection
+        return None if count is None or not seen.rows or seen.tally.counts else count / seen.rows
 
     @cached_property
     def largest_epsilon(self) -> float | None:
@@ -106,7 +106,7 @@ class Look:
                 f"{self.clipped:.1%} of rows are longer than 1 and will be clipped, so that only their "
                 f"direction is left; {remedy}"
             )
-        if p.weights is not None:
+        if p.weights is not None and p.features:
             for name, share in singled_out(p.features, p.weights).items():
                 yield (
                     f"the scores are nearly the column {name!r} ({share:.0%}): whoever "
@@ -125,7 +125,7 @@ class Look:
                 f"signal; {fewer}"
             )
         if terms.scales is not None and terms.scales.warning is not None:
-            yield terms.scales.warning
+            yield f"{terms.scales.warning}; {share_of_scales(p)}"
         if terms.guarantee.delta > LARGE_DELTA:
             yield (
                 f"δ = {terms.guarantee.delta:.2g} is large: in that share of cases the promise may fail for "
@@ -152,7 +152,7 @@ class Look:
             + ("under pseudonyms" if p.policy.id.pseudonyms else "under their ids")
             + (f"; {self.inspection.left_out:,} people are left out" if p.left_out_releases else ""),
         ]
-        if p.weights is not None:
+        if p.weights is not None and p.features:
             made_of = (
                 f"{name}: {in_words(p.features, row)}"
                 for name, row in zip(p.released, p.weights, strict=True)

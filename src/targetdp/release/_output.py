@@ -51,8 +51,8 @@ class Publisher(Protocol):
     def begin(self, settle: Settle) -> None:
         """Finish or undo what an earlier run left, and refuse an output that is taken."""
 
-    def accept(self, schema: pa.Schema) -> None:
-        """Refuse columns that this kind of output cannot hold."""
+    def accept(self, schema: pa.Schema, formulas: int) -> None:
+        """Refuse columns, or so many ids that are formulas, where this kind of output cannot hold them."""
 
     def sink(self, schema: pa.Schema) -> AbstractContextManager[RowWriter]:
         """Where rows are written, out of sight."""
@@ -119,9 +119,14 @@ class _Files:
         """See `Publisher`."""
         self._staging.begin(settle)
 
-    def accept(self, schema: pa.Schema) -> None:
+    def accept(self, schema: pa.Schema, formulas: int) -> None:
         """See `Publisher`."""
         if self._kind == "csv":
+            if formulas:
+                raise ValueError(
+                    f"{formulas:,} ids would be run as formulas where a CSV file is opened in a spreadsheet: "
+                    "write Parquet, or set pseudonyms = true in policy.toml"
+                )
             nested = [field for field in schema if pa.types.is_nested(field.type)]
             if nested:
                 raise ValueError(
@@ -175,7 +180,7 @@ class _Frame:
     def begin(self, settle: Settle) -> None:
         """Nothing to do."""
 
-    def accept(self, schema: pa.Schema) -> None:
+    def accept(self, schema: pa.Schema, formulas: int) -> None:
         """Every column fits."""
 
     @contextmanager

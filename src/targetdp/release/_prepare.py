@@ -82,6 +82,8 @@ class Prepared:
     known_scales: dict[str, tuple[float, float]]
     scales_from: str | None
     """The release that estimated the scales which are known."""
+    unscaled: tuple[str, ...]
+    """Features whose scales are not known, and cannot be estimated yet: a problem."""
     left_out: Words = field(repr=False)
     left_out_releases: tuple[str, ...]
     problems: tuple[Problem, ...]
@@ -94,19 +96,21 @@ class Prepared:
     @property
     def estimated(self) -> tuple[str, ...]:
         """Features whose scales this release estimates, and pays for."""
-        return tuple(name for name in self.features if name not in self.known_scales)
+        known = {*self.known_scales, *self.unscaled}
+        return tuple(name for name in self.features if name not in known)
 
     @property
     def scales_source(self) -> Literal["declared", "private", "earlier"]:
         """Where the column scales come from."""
         if self.policy.scales.source == "public":
             return "declared"
-        return "private" if self.estimated else "earlier"
+        return "private" if self.estimated or self.unscaled else "earlier"
 
     def recipe(self) -> Recipe:
         """What an engine needs of it."""
-        estimated = self.estimated
-        known = ColumnScales(*self._arrays(self.known_scales), self.scales_source) if not estimated else None
+        estimated, known = self.estimated, None
+        if not estimated and not self.unscaled:
+            known = ColumnScales(*self._arrays(self.known_scales), self.scales_source)
         return Recipe(
             self.names, self.features, self.released, tuple(self.public), self.gaps, self.left_out,
             tuple(self.features.index(name) for name in estimated),
@@ -154,14 +158,14 @@ def prepare(
         except ValueError as error:
             problems.append(Problem(str(error), "ask for it under another name", "official"))
     allowed = tuple(name for name in features if name in columns and name in policy.columns.release)
-    known, source = _scales(desk, allowed, history, problems)
+    known, source, unscaled = _scales(desk, allowed, history, problems)
     left_out, rows = _left_out(request, ledger, problems)
     return Prepared(
         desk=desk, policy=policy, policy_version=version, request=request, signer=signer, engine=engine,
         names=desk.names(), features=allowed,
         weights=request.weights_for(allowed) if request.weights is not None else None,
         gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},
-        known_scales=known, scales_from=source, left_out=left_out, left_out_releases=rows,
+        known_scales=known, scales_from=source, unscaled=unscaled, left_out=left_out, left_out_releases=rows,
         problems=tuple(problems),
     )  # fmt: skip
 
@@ -202,7 +206,7 @@ def _columns_that_are_not_there(
     missing = [name for name in needed if name not in columns]
     for name in missing[:_MOST_NAMED]:
         close = get_close_matches(name, columns, n=1)
-        meant = f"did you mean {close[0]!r}?" if close else f"it has {_some(columns)}"
+        meant = f"did you mean {close[0]!r}?" if close else f"it has {_some(columns)}."
         yield Problem(f"{place} has no column {name!r}", f"{meant} Correct the table, or policy.toml")
     if len(missing) > _MOST_NAMED:
         yield Problem(f"and {len(missing) - _MOST_NAMED:,} more columns are missing", "see policy.toml")
@@ -259,8 +263,8 @@ def left_of_plan(policy: Policy, history: History) -> list[tuple[PlannedRelease,
 
 def _scales(
     desk: Desk, features: tuple[str, ...], history: History, problems: list[Problem]
-) -> tuple[dict[str, tuple[float, float]], str | None]:
-    """The scales that are known before anything is drawn, and which release they come from."""
+) -> tuple[dict[str, tuple[float, float]], str | None, tuple[str, ...]]:
+    """The scales that are known before anything is drawn, which release they come from, and what has none."""
     policy = desk.policy
     if policy.scales.source == "public":
         try:
@@ -269,16 +273,16 @@ def _scales(
             problems.append(Problem(str(error), "see scales.toml at the desk"))
             scales = None
         if scales is None:
-            return dict.fromkeys(features, (0.0, 1.0)), None
+            return {}, None, features
         both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
-        return dict(zip(features, both, strict=True)), None
+        return dict(zip(features, both, strict=True)), None, ()
     bounds, earlier = policy.scales.bounds, history.scales()
     known = {
         name: (earlier[name]["center"], earlier[name]["scale"])
         for name in features
         if name in earlier and (name not in bounds or list(bounds[name]) == list(earlier[name]["bounds"]))
     }
-    unbounded = [name for name in features if name not in known and name not in bounds]
+    unbounded = tuple(name for name in features if name not in known and name not in bounds)
     if unbounded:
         first = "\n".join(f"      {toml_key(name)} = [LOWEST, HIGHEST]" for name in unbounded[:_MOST_NAMED])
         more = len(unbounded) - _MOST_NAMED
@@ -291,8 +295,8 @@ def _scales(
                 + (f"\n      … and {more:,} more" if more > 0 else ""),
             )
         )
-        known |= dict.fromkeys(unbounded, (0.0, 1.0))  # so that the rest can be looked at
-    return known, next((str(earlier[name]["release"]) for name in known if name in earlier), None)
+    source = next((str(earlier[name]["release"]) for name in known if name in earlier), None)
+    return known, source, unbounded
 
 
 def _left_out(request: Request, ledger: Ledger, problems: list[Problem]) -> tuple[Words, tuple[str, ...]]:

@@ -38,7 +38,11 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
     scales = None
     if prepared.estimated:
         share = prepared.policy.scales.share
-        scales = PrivateScalesPlan(rows, prepared.policy.bounds_of(prepared.estimated), share * asked.epsilon)
+        bounds = prepared.policy.bounds_of(prepared.estimated)
+        try:
+            scales = PrivateScalesPlan(rows, bounds, share * asked.epsilon)
+        except ValueError as error:
+            raise ValueError(f"{error}; {share_of_scales(prepared)}") from error
     noise = asked if scales is None else _rest(asked, scales.spent)
     name, mechanism, why = _mechanism(prepared, noise)
     law, own = mechanism.law(d), mechanism.guarantee
@@ -62,6 +66,12 @@ def delta_of(prepared: Prepared, rows: int) -> float:
         return request.delta
     most = [policy.plan[line].delta for line in lines_for(request, policy)]
     return min(policy.release.delta, 1 / (rows + 1), *most)
+
+
+def share_of_scales(prepared: Prepared) -> str:
+    """Which ε private scales get: advice about it means theirs, not the one that is asked for."""
+    share = prepared.policy.scales.share
+    return f"scales get {share:g} of the ε that is asked for (scales.share in policy.toml)"
 
 
 def _rest(asked: Guarantee, spent: Guarantee) -> Guarantee:

@@ -16,6 +16,7 @@ from targetdp.table._rows import kept_column as kept_column
 from targetdp.table._rows import numbers_of as numbers_of
 from targetdp.table._rows import read_people as read_people
 from targetdp.table._sink import Sink as Sink
+from targetdp.table._sink import formulas_in as formulas_in
 from targetdp.table._sink import Written as Written
 from targetdp.table._sink import refuse_formulas as refuse_formulas
 from targetdp.table._sink import regrouped as regrouped

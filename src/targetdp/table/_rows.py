@@ -148,7 +148,7 @@ def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
     """
     if pa.types.is_nested(kind) and "dictionary<" in str(kind):
         raise ValueError(
-            f"kept column {name!r} has type {kind}: a dictionary inside a nested column may hold values of "
+            f"public column {name!r} has type {kind}: a dictionary inside a nested column may hold values of "
             "nobody in the table; decode it first"
         )
     if pa.types.is_dictionary(column.type):
@@ -157,10 +157,10 @@ def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
         kept = column if column.type == kind else column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(
-            f"kept column {name!r} is {column.type} in one part of the table and {kind} in another, and not "
+            f"public column {name!r} is {column.type} in one part of the table and {kind} in another, and not "
             f"every value fits ({error}): give all parts one type"
         ) from error
-    _must_be_unicode(kept, f"kept column {name!r}")
+    _must_be_unicode(kept, f"public column {name!r}")
     return kept
 
 

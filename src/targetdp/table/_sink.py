@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -253,6 +254,7 @@ def regrouped(tables: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:
 # Text that a spreadsheet would take for a formula, and run, when somebody opens a CSV file in it.
 
 _BEGINS, _NUMBER = r"^[=@+\-\t\r]", r"^[+\-][0-9 .()/\-]*$"
+_FIRST = b"=@+-\t\r"
 """How formulas begin; and numbers, such as a telephone's, which begin like that and harm nobody."""
 
 MARK = "'"
@@ -263,6 +265,29 @@ def is_formula(text: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     """For each text whether a spreadsheet would run it."""
     begins = pc.match_substring_regex(text, _BEGINS)
     return pc.and_not(begins, pc.match_substring_regex(text, _NUMBER))
+
+
+def formulas_in(ids: pa.StringArray) -> int:
+    """How many ids a spreadsheet would run. Of most tables, only the first byte of each is looked at.
+
+    Args:
+        ids: Some ids, none of them null.
+
+    Returns:
+        How many begin like a formula, and are no number.
+
+    Example:
+        >>> formulas_in(pa.array(["007", "=1+1", "+228 90 12"]))
+        1
+    """
+    _, offsets, data = ids.buffers()
+    starts = np.frombuffer(offsets, dtype=np.int32)[ids.offset :][: len(ids) + 1]
+    filled = starts[:-1] < starts[1:]
+    first = np.frombuffer(data or b"", dtype=np.uint8)[starts[:-1][filled]]
+    doubtful = np.flatnonzero(filled)[np.isin(first, np.frombuffer(_FIRST, dtype=np.uint8))]
+    if not len(doubtful):
+        return 0
+    return int(pc.sum(is_formula(ids.take(pa.array(doubtful)))).as_py() or 0)
 
 
 def harmless(table: pa.Table) -> pa.Table:

@@ -48,6 +48,8 @@ class Inspection:
     clipped: int | None
     sums: Integers | None
     left_out: int = 0
+    formulas: int = 0
+    """Ids that go out as they are, and that a spreadsheet would run."""
 
 
 NOTHING_INSPECTED = Inspection(

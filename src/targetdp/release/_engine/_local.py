@@ -33,6 +33,7 @@ from targetdp.table import (
     Splitters,
     Tally,
     batch_rows,
+    formulas_in,
     kept_column,
     numbers_of,
     overlapped,
@@ -115,6 +116,7 @@ class Looked:
     clipped: int | None
     sums: Integers | None
     left_out: int = 0
+    formulas: int = 0
 
     def __add__(self, other: "Looked") -> "Looked":
         tally = Tally()
@@ -124,7 +126,7 @@ class Looked:
             self.rows + other.rows, self.people + other.people, tally,
             np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest),
             joined(self.clipped, other.clipped), joined(self.sums, other.sums),
-            self.left_out + other.left_out,
+            self.left_out + other.left_out, self.formulas + other.formulas,
         )  # fmt: skip
 
     def inspection(self, splitters: pa.StringArray) -> Inspection:
@@ -135,7 +137,7 @@ class Looked:
         different = len(people) - int(np.count_nonzero(people[1:] == people[:-1]))
         return Inspection(
             self.rows, people, len(people) - different, splitters, self.tally, self.lowest, self.highest,
-            self.clipped, self.sums, self.left_out,
+            self.clipped, self.sums, self.left_out, self.formulas,
         )  # fmt: skip
 
 
@@ -158,6 +160,7 @@ def look_at(
     found = nothing_seen(recipe)
     found.rows, found.people, found.tally, found.left_out = len(ids), [tags], tally, left_out
     if len(ids):
+        found.formulas = 0 if recipe.names.pseudonym_key is not None else formulas_in(ids)
         _two_values(block, found.lowest, found.highest)
         if recipe.scales is not None and not tally.counts:
             found.clipped = count_clipped(block, recipe.scales)
@@ -228,13 +231,16 @@ class LocalEngine:
         """See `Engine`."""
         progress.phase("looking", self.source.count())
         splitters, hashed = Splitters(), recipe.names.pseudonym_key is not None
+        public = self.types(recipe.public)
 
         def look(item: tuple[int, pa.RecordBatch]) -> tuple[Looked, pa.StringArray]:
+            for name, kind in public.items():  # what cannot be passed on is found before anything is charged
+                kept_column(item[1].column(name), name, kind)
             room = self._room(item[1].num_rows, len(recipe.features))
             return look_at(item[1], recipe, item[0], None if len(recipe.left_out) else room)
 
         total = nothing_seen(recipe)
-        for found, ids in overlapped(look, self._batches(recipe, recipe.columns[: 1 + len(recipe.features)])):
+        for found, ids in overlapped(look, self._batches(recipe, recipe.columns)):
             total += found
             if not hashed and len(ids):
                 splitters.add(ids)

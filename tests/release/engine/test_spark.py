@@ -651,7 +651,7 @@ TWO = {"calls": [1.0, 1.0], "texts": [-1.0, 1.0], "topups": [0.0, -2.0]}
 
 
 def test_scores_are_those_of_the_local_engine_but_for_the_noise(spark: Any, tmp_path: Path) -> None:
-    asked = {"release": "scores", "weights": TWO, "scores": ("one", "two"), "epsilon": 60.0}
+    asked: dict[str, Any] = {"release": "scores", "weights": TWO, "scores": ("one", "two"), "epsilon": 60.0}
     done = release(frame_of(spark, TABLE), tmp_path / "scores.parquet", **asked)
     found = read_back(tmp_path / "scores.parquet")
     assert found.column_names == ["name", "one", "two"]

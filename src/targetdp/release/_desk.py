@@ -146,7 +146,7 @@ class Desk:
         try:
             record = json.loads((place / _MARK).read_text(encoding="utf-8"))
             made, own = record["format"], str(record["id"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise ValueError(
                 f"{place / _MARK} cannot be read ({error}): bring it back from a backup"
             ) from error
@@ -341,14 +341,15 @@ def _must_be_a_policy(draft: Path, path: Path) -> None:
 def known_desks() -> Iterator[tuple[str, Path]]:
     """The desks that the user's list names: id and folder."""
     with suppress(OSError):
-        for line in (config_folder() / "desks.jsonl").read_text(encoding="utf-8").splitlines():
-            with suppress(ValueError, KeyError, TypeError):
+        told = (config_folder() / "desks.jsonl").read_text(encoding="utf-8", errors="replace")
+        for line in told.splitlines():  # of one that is damaged, whatever can be read
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
                 record = json.loads(line)
                 yield str(record["id"]), Path(str(record["path"]))
 
 
 def _id_of(place: Path) -> str | None:
-    with suppress(OSError, ValueError, KeyError, TypeError):
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         return str(json.loads((place / _MARK).read_text(encoding="utf-8"))["id"])
     return None
 

@@ -150,8 +150,8 @@ def _load_or_create(path: Path, make: Callable[[], bytes]) -> tuple[bytes, bool]
 
 def _load(path: Path) -> bytes:
     """The content of a key file that nobody but its owner can read."""
-    # O_NONBLOCK: a pipe under that name must be refused, not waited for. A file
-    # object would refuse a folder itself, and not say which.
+    # O_NONBLOCK: a pipe under that name must be refused, not waited for. A file object would
+    # refuse a folder itself, and not say which.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     try:
         # Of the open file, not of its name: nobody can exchange it in between.

@@ -13,11 +13,19 @@ from typing import Any
 import pytest
 
 from support.faults import FAULTS, WHOLE, count, some, times
-from support.staged import LIMIT, RUN, clean_up, place, put_back, release_that_is_there
+from support.staged import (
+    RUN,
+    clean_up,
+    drawn,
+    place,
+    put_back,
+    release_that_is_there,
+    room_for,
+    states,
+)
 from support.tradeoff import TINY, finished_bytes, sweep
 from support.zygote import Ended, Harm, Zygote
-from targetdp.guarantee import Guarantee
-from targetdp.release import Ledger
+from targetdp.release import Desk
 from targetdp.tradeoff import run
 
 ERRORS = (Harm(error=errno.ENOSPC), Harm(error=errno.ENOSPC, stays=True), Harm(error=errno.EIO))
@@ -26,35 +34,42 @@ ERRORS = (Harm(error=errno.ENOSPC), Harm(error=errno.ENOSPC, stays=True), Harm(e
 
 @pytest.fixture
 def kept(tmp_path: Path, zygote: Zygote) -> Path:
-    """A folder with an older release."""
-    folder = place(tmp_path / "kept", 100, zygote)
+    """A folder with an older release, at a desk that has room for one more."""
+    folder = place(tmp_path / "kept", 100, limit=room_for(2))
     assert zygote.run(folder, *RUN).code == 0
-    return folder
+    return folder.rename(tmp_path / "moved")  # a desk's copy is refused while it is where it was
 
 
 def disturbed(zygote: Zygote, kept: Path, folder: Path, harm: Harm) -> tuple[Ended, str]:
-    """A run under a harm, what came of it, and one more run without."""
+    """A run under a harm, what came of it, and one more run without, which may cost nothing more."""
     put_back(folder, kept)
     older = release_that_is_there(folder)
-    known = {row.release for row in Ledger.existing(folder / "ledger.db").releases()}
     ended = zygote.run(folder, *RUN, "--force", harm=harm)
     assert "Traceback" not in ended.words
-    visible = release_that_is_there(folder)
+    visible, begun = release_that_is_there(folder), drawn(folder)
     assert visible is not None, "an older release stays or comes back"
     newer = visible != older
     assert ended.code in ({0, 4} if newer else {3}), ended.words
-    assert ended.code != 3 or "Nothing was published" in " ".join(ended.words.split()), ended.words
+    said = " ".join(ended.words.split())
+    assert ended.code != 3 or "Nothing was published" in said, ended.words
+    if begun and not newer:
+        assert f"Noise was drawn: release {min(begun)[:12]} stays charged" in said
     assert clean_up(zygote, folder) == visible
-    rows = {row.release: row for row in Ledger.existing(folder / "ledger.db").releases()}
-    assert known <= set(rows)
-    assert all(rows[name].counts for name in {visible, older} if name), "what could be read is spent"
+    if not newer:
+        assert zygote.run(folder, *RUN, "--force").code == 0, "there is room: nothing was charged in vain"
+        assert not begun or begun == {release_that_is_there(folder)}, "the same noise goes out"
+    known = states(folder)
+    assert [state for state in known.values() if state != "voided"] == ["published"] * 2
+    assert older in known
+    assert known[older] == known[visible] == "published", "what could be read is spent"
     return ended, {0: "nothing lost by it", 3: "not published", 4: "published"}[ended.code or 0]
 
 
 def test_an_error_at_any_call(zygote: Zygote, tmp_path: Path, kept: Path) -> None:
     folder = tmp_path / "place"
     folder.mkdir()
-    _, _ = disturbed(zygote, kept, folder, Harm())
+    assert disturbed(zygote, kept, folder, Harm())[1] == "nothing lost by it"
+    put_back(folder, kept)
     calls = zygote.run(folder, *RUN, "--force").calls
     assert calls > 30, "the run was watched"
     harms = [replace(harm, fail_at=at) for at in range(calls) for harm in ERRORS]
@@ -71,7 +86,7 @@ def test_no_file_may_become_longer(zygote: Zygote, tmp_path: Path, kept: Path) -
     """Errors by the kernel itself, whoever writes: Python, Arrow or SQLite."""
     folder = tmp_path / "place"
     folder.mkdir()
-    longest = (kept / "ledger.db").stat().st_size + 3 * 4096  # it grows by pages
+    longest = (kept / "desk" / "ledger.db").stat().st_size + 3 * 4096  # it grows by pages
     number = times("small files: privatize")
     lengths = [round(i * longest / (number - 1)) for i in range(number)]
     codes = []
@@ -84,31 +99,43 @@ def test_no_file_may_become_longer(zygote: Zygote, tmp_path: Path, kept: Path) -
 
 
 def test_a_ledger_takes_an_entry_or_stays_as_it_was(zygote: Zygote, tmp_path: Path) -> None:
-    kept, folder = place(tmp_path / "kept", 10, zygote), tmp_path / "place"
-    wider = tuple("91" if word == "90" else word for word in LIMIT)
+    """Its mark was lost, and its owner goes on all the same, on record."""
+    made, folder = place(tmp_path / "made", 10), tmp_path / "place"
+    assert zygote.run(made, *RUN).code == 0
+    (made / "desk" / "ledger.db.head").unlink()
+    kept = made.rename(tmp_path / "kept")
+    resume = ("ledger", "resume", "--reason", "a copy without its mark")
     folder.mkdir()
     put_back(folder, kept)
-    calls = zygote.run(folder, "ledger", "limit", *wider).calls
-    assert calls >= 3
-    length = (kept / "ledger.db").stat().st_size
-    harms = [Harm(fail_at=at) for at in range(calls)] + [Harm(fail_at=at, stays=True) for at in range(calls)]
+    whole = zygote.run(folder, *resume)
+    assert whole.code == 0, whole.words
+    assert whole.calls >= 3
+    length = (kept / "desk" / "ledger.db").stat().st_size
+    harms = [Harm(fail_at=at, stays=stays) for stays in (False, True) for at in range(whole.calls)]
     harms += [Harm(largest_file=round(i * length / 20)) for i in range(21)]
     codes = set()
     for harm in some(harms, FAULTS["errors: ledger"].sample):
         put_back(folder, kept)
-        ended = zygote.run(folder, "ledger", "limit", *wider, harm=harm)
+        before = entries(folder)
+        ended = zygote.run(folder, *resume, harm=harm)
         assert "Traceback" not in ended.words
-        ledger = Ledger.existing(folder / "ledger.db")
-        assert ledger.verify() == []
-        taken = ledger.limit("other") == Guarantee(0.25, 91, 0.5)
-        assert taken or ledger.limit("other") == Guarantee(0.25, 90, 0.5)
         assert ended.code in {0, 3}, ended.words
+        taken = entries(folder) != before
+        assert entries(folder) == (*before, "resumed") if taken else before
         assert ended.code != 0 or taken
-        assert zygote.run(folder, "ledger", "limit", *wider).code == 0
-        assert Ledger.existing(folder / "ledger.db").verify() == []
+        again = zygote.run(folder, *resume)
+        assert again.code in ({0, 2} if taken else {0}), again.words
+        assert set(states(folder).values()) == {"published"}, "it verifies, and nothing is forgotten"
         codes.add(ended.code)
         count("errors: ledger", "on record" if taken else "as it was")
     assert 3 in codes
+
+
+def entries(folder: Path) -> tuple[str, ...]:
+    """The kinds of a ledger's entries, which follow one another whole, whatever its mark says."""
+    with Desk.open(folder / "desk").ledger() as ledger:
+        assert [problem for problem in ledger.verify() if "ledger.db.head" not in problem] == []
+        return tuple(entry.kind for entry in ledger.entries)
 
 
 CALLS = ("replace", "fsync", "mkdir", "unlink", "open")

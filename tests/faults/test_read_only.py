@@ -5,18 +5,17 @@ Root may write everywhere; so runs give up root's powers first (Linux), and perm
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from support.faults import count
-from support.release import ASKED, nothing_changes
-from support.staged import LIMIT, RUN, place
+from support.release import ASKED, nothing_changes, write_parquet
+from support.staged import RUN, place, states
 from support.tradeoff import files
 from support.zygote import Harm, Zygote
-from targetdp.release import Ledger
 
 if os.geteuid() == 0 and sys.platform != "linux":
     pytest.skip("root may write everywhere, and cannot give that up here", allow_module_level=True)
@@ -26,21 +25,21 @@ POWERLESS = Harm(powerless=True)
 
 @pytest.fixture
 def folder(zygote: Zygote, tmp_path: Path) -> Path:
-    made = place(tmp_path / "place", 40, zygote)
+    made = place(tmp_path / "place", 40)
     assert zygote.run(made, *RUN).code == 0
     (made / "locked").mkdir()
     return made
 
 
 @contextmanager
-def locked(*folders: Path) -> Iterator[None]:
-    for path in folders:
-        path.chmod(0o500)
+def locked(*folders: Path, files: Sequence[Path] = ()) -> Iterator[None]:
+    for path in (*folders, *files):
+        path.chmod(0o500 if path in folders else 0o400)
     try:
         yield
     finally:
-        for path in folders:
-            path.chmod(0o700)
+        for path in (*folders, *files):
+            path.chmod(0o700 if path in folders else 0o600)
 
 
 def test_an_output_folder(zygote: Zygote, folder: Path) -> None:
@@ -62,37 +61,49 @@ def test_a_release_that_may_not_be_replaced(zygote: Zygote, folder: Path) -> Non
     count("read-only", "said so, nothing changed")
 
 
-def test_a_ledgers_folder(zygote: Zygote, folder: Path) -> None:
-    """The output may be written, the ledger not: nothing is published that could not be charged."""
-    for name in ("ledger.db", "ledger.db.head"):
-        (folder / name).rename(folder / "locked" / name)
-        (folder / "locked" / name).chmod(0o400)
-    run = tuple({"ledger.db": "locked/ledger.db", "out.parquet": "new.parquet"}.get(w, w) for w in RUN)
-    limit = tuple({"ledger.db": "locked/ledger.db"}.get(word, word) for word in LIMIT)
-    with locked(folder / "locked"), nothing_changes(folder):
-        for command in (run, ("ledger", "limit", *limit)):
+def test_a_desk(zygote: Zygote, folder: Path) -> None:
+    """The output may be written, the desk not: nothing is published that could not be charged."""
+    desk, before = folder / "desk", states(folder)
+    everywhere = (desk, *(path for path in desk.rglob("*") if path.is_dir()))
+    files = [path for path in desk.rglob("*") if path.is_file()]
+    run = tuple("new.parquet" if word == "out.parquet" else word for word in RUN)
+    with locked(*everywhere, files=files), nothing_changes(folder):
+        ended = zygote.run(folder, *run, harm=POWERLESS)
+        assert ended.code == 3, ended.words
+        assert "Traceback" not in ended.words
+        assert "Nothing was published" in ended.err
+        count("read-only", "said so, nothing changed")
+        for command in (("status",), ("ledger", "show"), ("ledger", "verify")):
             ended = zygote.run(folder, *command, harm=POWERLESS)
-            assert ended.code == 3, ended.words
-            assert "Traceback" not in ended.words
-            count("read-only", "said so, nothing changed")
-        shown = zygote.run(folder, "ledger", "show", "--ledger", "locked/ledger.db", harm=POWERLESS)
-        assert shown.code == 0, shown.words
+            assert ended.code == 0, ended.words
+        ended = zygote.run(folder, *(w for w in run if w != "new.parquet"), "--check", harm=POWERLESS)
+        assert ended.code == 0, "who only looks writes nothing: " + ended.words
         count("read-only", "read")
-        assert Ledger.existing(folder / "locked" / "ledger.db").verify() == []
+    assert states(folder) == before
+    assert zygote.run(folder, *run, harm=POWERLESS).code == 0, "it was the permission"
+
+
+def test_a_folder_that_a_desk_may_not_be_made_in(zygote: Zygote, tmp_path: Path) -> None:
+    folder, init = tmp_path / "place", ("init", "../in.parquet")
+    folder.mkdir()
+    write_parquet(tmp_path / "in.parquet")
+    with locked(folder), nothing_changes(folder):
+        ended = zygote.run(folder, *init, harm=POWERLESS)
+        assert ended.code == 3, ended.words
+        assert "Permission denied" in ended.err
+        assert "Traceback" not in ended.words
+    count("read-only", "said so, nothing changed")
+    assert zygote.run(folder, *init, harm=POWERLESS).code == 0, "it was the permission"
 
 
 def test_inputs_and_releases_are_only_read(zygote: Zygote, folder: Path) -> None:
-    for name in ("in.parquet", "scales.toml"):
-        (folder / name).rename(folder / "locked" / name)
+    (folder / "in.parquet").rename(folder / "locked" / "in.parquet")
     with locked(folder / "locked"):
-        ended = zygote.run(
-            folder, "privatize", "locked/in.parquet", "new.parquet", *ASKED, "--scales", "locked/scales.toml",
-            harm=POWERLESS,
-        )  # fmt: skip
+        ended = zygote.run(folder, "privatize", "locked/in.parquet", "new.parquet", *ASKED, harm=POWERLESS)
         assert ended.code == 0, ended.words
         count("read-only", "read")
     with locked(folder), nothing_changes(folder):
-        ended = zygote.run(folder, "verify", "out.parquet", "--ledger", "ledger.db", harm=POWERLESS)
+        ended = zygote.run(folder, "verify", "out.parquet", "--desk", "desk", harm=POWERLESS)
         assert ended.code == 0, ended.words
         count("read-only", "read")
 

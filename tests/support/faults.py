@@ -79,8 +79,8 @@ FAULTS = {
         f"exit code 3 or 4, no traceback; {_WHOLE}; {_NEXT}", 4, 40,
     ),
     "errors: ledger": Fault(
-        "`ENOSPC` at every call, or a limit on the length of files", "`ledger limit`",
-        "the limit is on record, or the ledger is as it was; it verifies", 5, 25,
+        "`ENOSPC` at every call, or a limit on the length of files", "`ledger resume`",
+        "the entry is on record, or the ledger is as it was; it verifies", 5, 25,
     ),
     "errors: tradeoff": Fault(
         "`ENOSPC` at every call, or a limit on the length of files", "`tradeoff`",
@@ -91,7 +91,7 @@ FAULTS = {
         f"exit code 3 or 4, no traceback; {_WHOLE}", 20, 20,
     ),
     "read-only": Fault(
-        "a folder that may not be written to", "`privatize`, `ledger`, `tradeoff`, `verify`",
+        "a folder that may not be written to", "`privatize`, `init`, `ledger`, `tradeoff`, `verify`",
         "whoever writes says so, and nothing changes; whoever only reads works", 8, 8,
     ),
     "mutations: parquet input": Fault(
@@ -111,6 +111,14 @@ FAULTS = {
     "mutations: ledger": Fault(
         "bits, bytes and ends of a ledger, or of its mark", "`ledger show`, `ledger verify`, a reservation",
         f"{_SAME}; nothing that was spent is forgotten", 12, 220,
+    ),
+    "mutations: people": Fault(
+        "bits, bytes and ends of a list of people", "`ledger verify`, `privatize`",
+        "refused; nothing that was spent is forgotten", 4, 60,
+    ),
+    "mutations: draws": Fault(
+        "bits, bytes and ends of what a killed run has left of its draws", "the next `privatize`",
+        "the same noise at no further cost, or no noise of that release again: it stays charged", 6, 80,
     ),
     "mutations: journal": Fault(
         "bits, bytes and ends of the journal of a killed run", "the next `privatize`",

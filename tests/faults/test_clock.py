@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from support.faults import count, some, times
-from support.release import ASKED, certificate_of, cli, table_of, words, write_parquet, write_scales
-from targetdp.release import Ledger, certificate_path, verify_in_ledger, verify_release
+from support.release import certificate_of, place_with, release
+from support.staged import room_for
+from targetdp.release import Desk, Refused, certificate_path, verify_in_ledger, verify_release
 
 JUMPS = {
     "back a second": timedelta(seconds=-1),
@@ -18,15 +19,16 @@ JUMPS = {
     "forward 500 years": timedelta(days=500 * 365),
     "forward a day": timedelta(days=1),
 }
-BOOK = ("--ledger", "ledger.db", "--population", "people")
+OUTPUTS = ("a.parquet", "b.parquet", "c.parquet")
 
 
 @pytest.fixture
 def move(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta, timedelta], None]:
-    """Move the clock for certificates and for the ledger, each by its own."""
+    """Move the clock for certificates and for the ledger (and the desk's log), each by its own."""
 
     def by(certificate: timedelta, ledger: timedelta) -> None:
-        for module, jump in (("_certificate._certificate", certificate), ("_ledger._chain", ledger)):
+        clocks = {"_certificate._certificate": certificate, "_ledger._chain": ledger, "_desk": ledger}
+        for module, jump in clocks.items():
 
             class Clock(datetime):
                 _jump = jump
@@ -41,52 +43,31 @@ def move(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta, timedelta], No
 
 
 @pytest.mark.parametrize("jump", some(list(JUMPS), times("clock")))
-def test_the_clock_is_moved(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    move: Callable[[timedelta, timedelta], None],
-    jump: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_parquet(Path("in.parquet"), table_of(50))
-    write_scales(Path("scales.toml"))
-    limit = ("--B", "0.25", "--epsilon", "8", "--delta", "1e-3")
-    assert cli("ledger", "limit", *BOOK, *limit).code == 0
-
-    def release(name: str) -> int:
-        return cli(
-            "privatize", "in.parquet", name, *ASKED, "--delta", "1e-5", "--scales", "scales.toml",
-            "--mechanism", "gaussian", *BOOK,
-        ).code  # fmt: skip
-
-    spent = []
-    by = JUMPS[jump]
-    for name, jumps in {
-        "a.parquet": (timedelta(0),) * 2,
-        "b.parquet": (by, by),
-        "c.parquet": (0 * by, by),
-    }.items():
+def test_the_clock_is_moved(tmp_path: Path, move: Callable[[timedelta, timedelta], None], jump: str) -> None:
+    folder = place_with(tmp_path / "place", 50, limit=room_for(3))
+    asked = {"mechanism": "gaussian", "delta": 1e-5}
+    by, spent = JUMPS[jump], []
+    for name, jumps in zip(OUTPUTS, ((0 * by, 0 * by), (by, by), (0 * by, by)), strict=True):
         move(*jumps)
-        assert release(name) == 0
-        spent.append(Ledger.existing("ledger.db").standing("people").spent)
+        release(folder, name, **asked)
+        desk = Desk.open(folder / "desk")
+        with desk.ledger() as ledger:
+            spent.append(ledger.standing(desk.policy.limit.value()).spent)
     assert spent == sorted(set(spent)), "each release costs something, whenever it was"
-    ledger = Ledger.existing("ledger.db")
-    assert ledger.verify([c.ledger.head() for c in map(certificate_of, OUTPUTS) if c.ledger]) == []
-    assert [row.release for row in ledger.releases()] == [certificate_of(path).release for path in OUTPUTS]
-    for path in OUTPUTS:
-        c = certificate_of(path)
-        found = verify_release(path, c).also(verify_in_ledger(c, Path("ledger.db")))
-        assert found.holds, [check for check in found.checks if check.holds is False]
+    outputs = [folder / name for name in OUTPUTS]
+    certificates = [certificate_of(path) for path in outputs]
+    with desk.ledger() as ledger:
+        assert ledger.verify([c.ledger.head() for c in certificates]) == []
+        assert list(ledger.history.releases) == [c.release for c in certificates]
+        for path, c in zip(outputs, certificates, strict=True):
+            found = verify_release(path, c).also(verify_in_ledger(c, ledger))
+            assert found.holds, [check for check in found.checks if check.holds is False]
+        times_on_record = [row.reserved for row in ledger.history.releases.values()]
     now = datetime.now(UTC)
-    written = datetime.fromisoformat(certificate_of(OUTPUTS[1]).time)
-    assert abs(written - now - by) < timedelta(minutes=10), "the clock was moved"
-    refused = cli(
-        "privatize", "in.parquet", "d.parquet", *ASKED, "--scales", "scales.toml", "--epsilon", "60", *BOOK
-    )
-    assert refused.code == 2
-    assert "this release is refused" in words(refused.err)
-    assert not certificate_path(Path("d.parquet")).exists()
+    for written in (certificates[1].time, *times_on_record[1:]):
+        assert abs(datetime.fromisoformat(written) - now - by) < timedelta(minutes=10), "it was moved"
+    with pytest.raises(Refused, match="the limit would be passed"):
+        release(folder, "d.parquet", **asked)
+    assert not (folder / "d.parquet").exists()
+    assert not certificate_path(folder / "d.parquet").exists()
     count("clock", jump)
-
-
-OUTPUTS = [Path(f"{name}.parquet") for name in "abc"]

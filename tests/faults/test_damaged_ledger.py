@@ -1,56 +1,70 @@
-"""A damaged ledger is refused or says what it said before; nothing that was spent is forgotten."""
+"""Damaged files of a desk are refused or say what they said before; nothing that was spent is forgotten."""
 
 import json
 import random
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from support.faults import count, mutated, some, times
-from support.release import cli
-from support.staged import RUN, clean_up, place, put_back
+from support.ledgers import EVERYBODY, gaussian
+from support.release import cli, hidden, read_back, values_of, words
+from support.staged import (
+    RUN,
+    clean_up,
+    drawn,
+    forget,
+    place,
+    put_back,
+    release_that_is_there,
+    room_for,
+    states,
+)
 from support.zygote import Zygote
-from targetdp.mechanisms import GaussianNoise
-from targetdp.release import Ledger, SigningKey, default_key_path
-from targetdp.release._certificate._charge import Charge
-
-BOOK = ("--ledger", "ledger.db")
+from targetdp.release import Desk
 
 
 @pytest.fixture
 def kept(tmp_path: Path, zygote: Zygote) -> Path:
-    """A ledger with a limit and releases in every state."""
-    folder = place(tmp_path / "kept", 40, zygote)
+    """A desk with releases in every state."""
+    folder = place(tmp_path / "made", 40)
     assert zygote.run(folder, *RUN).code == 0
-    ledger = Ledger(folder / "ledger.db", SigningKey.open(default_key_path()))
     for name in ("killed", "voided"):
-        ledger.reserve("other", name, CHARGE)
-    ledger.void("voided", "nothing was published")
-    return folder
+        assert reserve(folder, name)
+    with Desk.open(folder / "desk").ledger() as ledger:
+        ledger.free("voided", "nothing was drawn")
+    return folder.rename(tmp_path / "kept")  # a desk's copy is refused while it is where it was
 
 
-CHARGE = Charge(law=GaussianNoise(B=0.25, epsilon=1.0, delta=1e-5).law(3))
-
-
-def states(folder: Path) -> dict[str, str]:
-    return {row.release: row.state for row in Ledger.existing(folder / "ledger.db").releases()}
+def reserve(folder: Path, release: str) -> bool:
+    """Whether a release could be reserved."""
+    try:
+        desk = Desk.open(folder / "desk")
+        with desk.ledger() as ledger:
+            ledger.reserve(release, gaussian(), desk.policy.limit.value(), EVERYBODY, {"rows": 10})
+    except (ValueError, OSError):
+        return False
+    return True
 
 
 def test_a_damaged_ledger_or_mark(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, folder = random.Random("ledger"), tmp_path / "damaged"
     folder.mkdir()
-    before, said = states(kept), cli("ledger", "show", "--ledger", kept / "ledger.db", "--json").out
+    put_back(folder, kept)
+    before, said = states(folder), cli("ledger", "show", "--desk", folder / "desk", "--json").out
     assert sorted(before.values()) == ["published", "reserved", "voided"]
     certificate = kept / "out.parquet.certificate.json"
     outcomes = set()
     for number in range(times("mutations: ledger")):
         name = "ledger.db.head" if number % 4 == 3 else "ledger.db"
         put_back(folder, kept)
-        (folder / name).write_bytes(mutated((folder / name).read_bytes(), rng))
+        file = folder / "desk" / name
+        file.write_bytes(mutated(file.read_bytes(), rng))
         monkeypatch.chdir(folder)
-        shown = cli("ledger", "show", *BOOK, "--json")
-        verified = cli("ledger", "verify", *BOOK, certificate)
+        shown = cli("ledger", "show", "--json")
+        verified = cli("ledger", "verify", certificate)
         assert "Traceback" not in shown.err + verified.err
         assert shown.code in {0, 2, 3}, shown.err
         assert verified.code in {0, 1, 2, 3}, verified.err
@@ -59,25 +73,87 @@ def test_a_damaged_ledger_or_mark(kept: Path, tmp_path: Path, monkeypatch: pytes
             assert shown.out == said
         else:
             assert shown.err.startswith("error: ")
-        taken = reserve(folder)
+        taken = reserve(folder, "after")
         if taken:
             assert shown.code == 0
             assert states(folder) == before | {"after": "reserved"}
-            assert Ledger.existing(folder / "ledger.db").verify() == []
         outcomes.add((shown.code, taken))
         count("mutations: ledger", "the same answer" if shown.code == 0 else "refused")
         monkeypatch.chdir(tmp_path)
     assert outcomes & {(2, False), (3, False)}
 
 
-def reserve(folder: Path) -> bool:
-    """Whether a release could be reserved."""
-    try:
-        ledger = Ledger.existing(folder / "ledger.db", SigningKey.open(default_key_path()))
-        ledger.reserve("people", "after", CHARGE)
-    except (ValueError, OSError):
-        return False
-    return True
+def test_a_damaged_list_of_people(zygote: Zygote, tmp_path: Path, kept: Path) -> None:
+    """Without it nobody knows who has spent what."""
+    rng, folder = random.Random("people"), tmp_path / "damaged"
+    folder.mkdir()
+    put_back(folder, kept)
+    counted = [release for release, state in states(folder).items() if state != "voided"]
+    for number in range(times("mutations: people")):
+        put_back(folder, kept)
+        forget(folder)
+        file = folder / "desk" / "people" / f"{counted[number % 2]}.tags"
+        whole, before = file.read_bytes(), ledger_bytes(folder)
+        file.write_bytes(mutated(whole, rng))
+        verified = zygote.run(folder, "ledger", "verify")
+        assert (verified.code, str(file.name) in verified.out) == (1, True), verified.words
+        for run in (RUN, (*RUN, "--check")):
+            ended = zygote.run(folder, *run)
+            assert (ended.code, "Traceback" in ended.words) == (2, False), ended.words
+            assert "is not the file that the ledger has on record" in words(ended.err)
+        assert not (folder / "out.parquet").exists()
+        assert ledger_bytes(folder) == before
+        assert hidden(folder) == []
+        file.write_bytes(whole)
+        assert zygote.run(folder, *RUN).code == 0, "it was the damage"
+        count("mutations: people", "refused")
+
+
+def ledger_bytes(folder: Path) -> bytes:
+    return (folder / "desk" / "ledger.db").read_bytes()
+
+
+def test_damaged_draws_never_give_a_second_noise(zygote: Zygote, tmp_path: Path) -> None:
+    """Of what a killed run had begun comes the noise that it would have had, or none ever."""
+    rng, folder = random.Random("draws"), place(tmp_path / "place", 40, limit=room_for(2))
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    calls = zygote.run(folder, *RUN).calls
+    stages = []
+    for die_at in some(range(calls // 2, calls), 12):
+        put_back(folder, kept)
+        zygote.run(folder, *RUN, die_at=die_at)
+        if (begun := drawn(folder)) and not (folder / "out.parquet").exists():
+            stage = shutil.copytree(folder, tmp_path / f"stage-{die_at}")
+            assert zygote.run(folder, *RUN).code == 0
+            stages.append((stage, min(begun), values_of(read_back(folder / "out.parquet"))))
+    assert len(stages) >= 2
+    outcomes = set()
+    for number in range(times("mutations: draws")):
+        stage, release, noisy = stages[number % len(stages)]
+        put_back(folder, stage)
+        file = folder / "desk" / "drafts" / release / ("drawn" if number % 3 == 2 else "secret")
+        file.write_bytes(mutated(file.read_bytes(), rng))
+        ended = zygote.run(folder, *RUN)
+        assert (ended.code in {0, 2}, "Traceback" in ended.words) == (True, False), ended.words
+        outcome = "another release"
+        if ended.code == 2:
+            assert "its noise was drawn for other rows" in words(ended.err)
+            assert not (folder / "desk" / "drafts" / release).exists()
+            assert states(folder) == {release: "reserved"}, "it stays charged"
+            assert zygote.run(folder, *RUN).code == 0, "a new release, a new charge"
+            outcome = "refused, then another release"
+        there, found = release_that_is_there(folder), values_of(read_back(folder / "out.parquet"))
+        if there == release:
+            assert np.array_equal(found, noisy), "the same noise"
+            assert states(folder) == {release: "published"}
+            outcome = "the same release"
+        else:
+            assert not np.any(found == noisy)
+            assert states(folder) == {release: "reserved", there: "published"}
+        outcomes.add(outcome)
+        count("mutations: draws", outcome)
+    assert "the same release" in outcomes
+    assert len(outcomes) > 1
 
 
 def names_in(folder: Path) -> list[str]:
@@ -87,7 +163,7 @@ def names_in(folder: Path) -> list[str]:
 
 def test_a_damaged_journal_throws_nothing_away(zygote: Zygote, tmp_path: Path) -> None:
     """A run died while it replaced an older release; then the journal that says so was damaged."""
-    rng, folder = random.Random("journal"), place(tmp_path / "place", 40, zygote)
+    rng, folder = random.Random("journal"), place(tmp_path / "place", 40)
     assert zygote.run(folder, *RUN).code == 0
     calls = zygote.run(folder, *RUN, "--force").calls
     kept = shutil.copytree(folder, tmp_path / "kept")

@@ -6,20 +6,17 @@ from pathlib import Path
 import pytest
 
 from support.faults import count, mutated, times
-from support.release import ASKED, cli, table_of, write_parquet, write_scales
+from support.release import cli, place_with, release
 from support.zygote import Zygote
 from targetdp.release import certificate_path
 from targetdp.release._staging import page_path
 
 
 @pytest.fixture(params=["out.parquet", "out.csv"])
-def output(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    write_parquet(Path("in.parquet"), table_of(80))
-    write_scales(Path("scales.toml"))
-    ran = cli("privatize", "in.parquet", request.param, *ASKED, "--scales", "scales.toml")
-    assert ran.code == 0, ran.err
-    return tmp_path / str(request.param)
+def output(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    made = release(place_with(tmp_path / "place", 80), request.param).path
+    assert made is not None
+    return made
 
 
 def test_a_damaged_table(zygote: Zygote, output: Path) -> None:

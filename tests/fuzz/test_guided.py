@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.fuzz_readers import READERS, SECRET, file_of, only_value_errors
+from support.fuzz_readers import READERS, SECRET, file_of
 from support.release import cli, place_with, release, request_of, table_of, write_csv
 from support.tradeoff import files
 from targetdp.release import certificate_path

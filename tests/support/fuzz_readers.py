@@ -118,9 +118,9 @@ READERS: dict[str, Reader] = (
 MAY_BE_MISSING = ("drawn",)
 """Before the first draw there is none."""
 _FILES = {
-    "certificate": "file.json", "desk": "desk.json", "sweep": "run.json", "ledger": "ledger.db",
-    "mark": "ledger.db.head",     "people": "release.tags", "secret": "secret", "drawn": "drawn", "signing key": "signing.pem",
-    "secret key": "tags.key", "CSV": "table.csv", "Parquet": "table.parquet",
+    "certificate": "file.json", "desk": "desk.json", "mark": "ledger.db.head", "sweep": "run.json",
+    "ledger": "ledger.db", "people": "release.tags", "secret": "secret", "drawn": "drawn",
+    "signing key": "signing.pem", "secret key": "tags.key", "CSV": "table.csv", "Parquet": "table.parquet",
 }  # fmt: skip
 
 

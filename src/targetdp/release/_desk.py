@@ -195,9 +195,7 @@ class Desk:
     def check_unchanged(self) -> None:
         """Refuse to go on if the policy is another one than was looked at."""
         if self._read_policy() != self.policy:
-            raise ValueError(
-                f"{self.path / 'policy.toml'} was changed meanwhile: run again, under the new one"
-            )
+            raise ValueError(f"the policy of {self.path} was changed meanwhile: run again, under the new one")
 
     @property
     def name(self) -> str:
@@ -352,8 +350,9 @@ def _must_be_a_policy(draft: Path, path: Path) -> None:
 def known_desks() -> Iterator[tuple[str, Path]]:
     """The desks that the user's list names: id and folder."""
     with suppress(OSError):
-        for line in (config_folder() / "desks.jsonl").read_text(encoding="utf-8").splitlines():
-            with suppress(ValueError, KeyError, TypeError):
+        told = (config_folder() / "desks.jsonl").read_text(encoding="utf-8", errors="replace")
+        for line in told.splitlines():  # of one that is damaged, whatever can be read
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
                 record = json.loads(line)
                 yield str(record["id"]), Path(str(record["path"]))
 
@@ -365,7 +364,7 @@ def _record(place: Path) -> dict[str, Any]:
         if (made := record["format"]) == _FORMAT:
             _ = record["id"], [record["keys"][name] for name in _SECRETS]
             return record
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{place / _MARK} cannot be read ({error}): bring it back from a backup") from error
     raise ValueError(f"desk {place} was made by another version of targetdp ({made}): use that one")
 

@@ -51,7 +51,8 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
     guarantee = own if scales is None else sequential(scales.spent, own)
     if guarantee.delta > asked.delta:
         raise ValueError(
-            f"delta = {asked.delta:g} is less than {name} noise can keep: ask for {guarantee.delta:.2g} or more"
+            f"delta = {asked.delta:g} is less than {name} noise can keep: ask for {guarantee.delta:.2g} or "
+            "more"
         )
     if guarantee.epsilon > asked.epsilon or guarantee.B < asked.B:
         raise RuntimeError(f"{guarantee} is weaker than {asked}, which was asked for: please report this")

@@ -138,7 +138,7 @@ class Ledger:
             return pen.append("reserved", release, body)
 
     def go_on(self, release: str, policy: Policy, version: int) -> Head:
-        """The entry of a reservation that a run is about to finish; refused if it is free or settled by now."""
+        """The entry of a reservation that a run is about to finish, unless it is free or settled by now."""
         with self._chain.writing() as pen:
             row = self.release(release)
             if row.state != "reserved":

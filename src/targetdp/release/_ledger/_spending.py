@@ -67,7 +67,7 @@ class History:
                 continue  # the chain's own check speaks of it
             try:
                 _tell(history, entry, json.loads(entry.body))
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
                 history.problems.append(f"entry {entry.number} ({entry.kind}) makes no sense: {error}")
         return history
 

@@ -31,11 +31,9 @@ from targetdp.release._policy import Policy, loosened, read_policy
 
 FOLDER = "desk"
 """What a desk's folder is called, unless its owner says otherwise."""
-_MARK = "desk.json"
-_FORMAT = "targetdp desk 1"
-_SECRETS = ("tags.key", "pseudonyms.key")
-_DRAFT = ".new"
-"""How the name of a folder ends that a desk is made in."""
+_MARK, _FORMAT = "desk.json", "targetdp desk 1"
+_SECRETS, _DRAFT = ("tags.key", "pseudonyms.key"), ".new"
+"""A desk's own keys; how the name of a folder ends that a desk is made in."""
 NETWORK = frozenset(
     """
     nfs nfs4 cifs smb2 smb3 smbfs afs ncpfs ceph glusterfs lustre beegfs gpfs ocfs2 davfs davfs2 fuse.sshfs
@@ -277,10 +275,8 @@ class Desk:
         append_line(self.path / "log.jsonl", json.dumps(line, ensure_ascii=False))
 
     def _repr_html_(self) -> str:
-        limit = self.policy.limit.value()
-        return (
-            f"<p>desk <b>{escape(self.name)}</b> ({escape(str(self.path))}), limit {escape(str(limit))}</p>"
-        )
+        name, path, limit = map(escape, (self.name, str(self.path), str(self.policy.limit.value())))
+        return f"<p>desk <b>{name}</b> ({path}), limit {limit}</p>"
 
 
 def find_desk(start: Path) -> Path | None:
@@ -347,7 +343,7 @@ def _record(place: Path) -> dict[str, Any]:
         if (made := record["format"]) == _FORMAT:
             _ = record["id"], [record["keys"][name] for name in _SECRETS]
             return record
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{place / _MARK} cannot be read ({error}): bring it back from a backup") from error
     raise ValueError(f"desk {place} was made by another version of targetdp ({made}): use that one")
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from support.fuzz_readers import READERS, file_of, only_value_errors
-from support.release import ASKED, FEATURES, cli, table_of, write_csv, write_parquet, write_scales
-from support.scores import write_weights
+from support.fuzz_readers import BOUND, READERS, file_of, only_value_errors, true_policy
+from support.release import ASKED, cli, request_of, table_of, write_csv
+from support.staged import place
 from support.tradeoff import files
-from targetdp.release import certificate_path
+from targetdp.release import SigningKey, certificate_path
 
 pytestmark = pytest.mark.skipif(
     find_spec("atheris") is None and os.environ.get("TARGETDP_REQUIRE_ATHERIS") != "1",
@@ -33,30 +33,30 @@ FUZZER = Path(__file__).with_name("guided.py")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A true file for every reader."""
     folder = tmp_path_factory.mktemp("seeds")
-    table = write_parquet(folder / "table.parquet", table_of(30))
+    place(folder, 30)
     write_csv(folder / "table.csv", table_of(30))
-    scales = write_scales(folder / "scales.toml")
-    bounds = folder / "bounds.toml"
-    bounds.write_text(
-        "[features]\n" + "".join(f"{name} = {{ lower = -9, upper = 9.5 }}\n" for name in FEATURES)
-    )
-    release = folder / "release.toml"
-    release.write_text(
-        f'id = "name"\nfeatures = {json.dumps(FEATURES)}\nB = 0.25\nepsilon = 4\ndelta = 1e-5\n'
-        'scales = "private"\nscales_epsilon = 1.0\nbounds = "bounds.toml"\nimpute = { calls = 0.0 }\n'
-    )
-    out, book = folder / "out.parquet", folder / "ledger.db"
-    charged = ("--scales", scales, "--ledger", book, "--population", "people")
-    ran = cli("privatize", table, out, *ASKED, *charged)
-    assert ran.code == 0, ran.err
+    assert cli("privatize", folder / "in.parquet", folder / "out.parquet", *ASKED, *at(folder)).code == 0
+    request = request_of(
+        release="scores", scores=("one", "two"), weights={"calls": (1.0, -2.5), "texts": (0.0, 3.0)},
+        leave_out=["0123456789ab"], asked_by="Ministry", why="to know", tuned_on="public", delta=1e-6,
+    ).signed(SigningKey.open(folder / "own.pem"))  # fmt: skip
+    (folder / "signed.toml").write_text(request.text())
+    (folder / "secret").write_text(f"{'ab' * 32} {BOUND}\n")
+    (folder / "drawn").write_bytes(bytes(range(24)) * 3)
     program = files(folder)
     assert cli("tradeoff", program, "--quick", "--simulations", "2", "--out", folder / "sweep").code == 0
     return {
-        "release": release, "program": program, "scales": scales, "bounds": bounds,
-        "weights": write_weights(folder / "weights.toml"), "certificate": certificate_path(out),
-        "ledger": book, "sweep": folder / "sweep" / "run.json", "CSV": folder / "table.csv",
-        "Parquet": table,
+        "request": folder / "signed.toml", "policy": true_policy(folder), "program": program,
+        "scales": folder / "scales.toml", "certificate": certificate_path(folder / "out.parquet"),
+        "desk": folder / "desk" / "desk.json", "sweep": folder / "sweep" / "run.json",
+        "ledger": folder / "desk" / "ledger.db", "secret of draws": folder / "secret",
+        "what was drawn for": folder / "drawn", "key": folder / "desk" / "keys" / "tags.key",
+        "CSV": folder / "table.csv", "Parquet": folder / "in.parquet",
     }  # fmt: skip
+
+
+def at(folder: Path) -> tuple[str, str]:
+    return "--desk", str(folder / "desk")
 
 
 class Fuzzer:

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from support.fuzz_readers import BOUND, READERS, file_of, only_value_errors, true_policy
-from support.release import ASKED, cli, request_of, table_of, write_csv
-from support.staged import place
+from support.fuzz_readers import READERS, SECRET, file_of
+from support.release import cli, place_with, release, request_of, table_of, write_csv
 from support.tradeoff import files
-from targetdp.release import SigningKey, certificate_path
+from targetdp.release import certificate_path
+from targetdp.release._draws import Draws
 
 pytestmark = pytest.mark.skipif(
     find_spec("atheris") is None and os.environ.get("TARGETDP_REQUIRE_ATHERIS") != "1",
@@ -33,30 +34,32 @@ FUZZER = Path(__file__).with_name("guided.py")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A true file for every reader."""
     folder = tmp_path_factory.mktemp("seeds")
-    place(folder, 30)
-    write_csv(folder / "table.csv", table_of(30))
-    assert cli("privatize", folder / "in.parquet", folder / "out.parquet", *ASKED, *at(folder)).code == 0
-    request = request_of(
-        release="scores", scores=("one", "two"), weights={"calls": (1.0, -2.5), "texts": (0.0, 3.0)},
-        leave_out=["0123456789ab"], asked_by="Ministry", why="to know", tuned_on="public", delta=1e-6,
-    ).signed(SigningKey.open(folder / "own.pem"))  # fmt: skip
-    (folder / "signed.toml").write_text(request.text())
-    (folder / "secret").write_text(f"{'ab' * 32} {BOUND}\n")
-    (folder / "drawn").write_bytes(bytes(range(24)) * 3)
     program = files(folder)
     assert cli("tradeoff", program, "--quick", "--simulations", "2", "--out", folder / "sweep").code == 0
+    place_with(folder / "place", 30, pseudonyms=True, gaps={"calls": 0.0}, spelling={"case": "lower"})
+    write_csv(folder / "table.csv", table_of(30))
+    request = folder / "request.toml"
+    asked = request_of(release="scores", weights={"calls": 0.5, "texts": -1.0})
+    request.write_text(asked.text("asked for a test"))
+    output = release(folder / "place").path
+    assert output is not None
+    desk = folder / "place" / "desk"
+    (people,) = (desk / "people").iterdir()
+    draft = folder / "drafts" / "draft"
+    draft.mkdir(parents=True)
+    (draft / "secret").write_text(SECRET)
+    draws = Draws.reopen(draft.parent, draft.name, "bound")
+    assert draws is not None
+    draws.for_scales(np.arange(3))
+    draws.close()
     return {
-        "request": folder / "signed.toml", "policy": true_policy(folder), "program": program,
-        "scales": folder / "scales.toml", "certificate": certificate_path(folder / "out.parquet"),
-        "desk": folder / "desk" / "desk.json", "sweep": folder / "sweep" / "run.json",
-        "ledger": folder / "desk" / "ledger.db", "secret of draws": folder / "secret",
-        "what was drawn for": folder / "drawn", "key": folder / "desk" / "keys" / "tags.key",
-        "CSV": folder / "table.csv", "Parquet": folder / "in.parquet",
+        "policy": desk / "policy.toml", "request": request, "program": program,
+        "scales": desk / "scales.toml", "certificate": certificate_path(output), "desk": desk / "desk.json",
+        "mark": desk / "ledger.db.head", "sweep": folder / "sweep" / "run.json", "ledger": desk / "ledger.db",
+        "people": people, "secret": draft / "secret", "drawn": draft / "drawn",
+        "signing key": desk / "keys" / "signing.pem", "secret key": desk / "keys" / "tags.key",
+        "CSV": folder / "table.csv", "Parquet": folder / "place" / "in.parquet",
     }  # fmt: skip
-
-
-def at(folder: Path) -> tuple[str, str]:
-    return "--desk", str(folder / "desk")
 
 
 class Fuzzer:
@@ -95,7 +98,7 @@ def fuzzer() -> Iterator[Fuzzer]:
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_value_or_a_clear_error(name: str, seeds: dict[str, Path], fuzzer: Fuzzer, tmp_path: Path) -> None:
-    only_value_errors(READERS[name], seeds[name])
+    READERS[name](seeds[name])
     code, log = fuzzer.run(name, tmp_path / "fuzz", seeds[name].read_bytes(), SECONDS)
     assert code == 0, log[-7000:]
     done = re.search(r"Done (\d+) runs", log)

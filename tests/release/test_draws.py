@@ -298,8 +298,8 @@ def test_a_run_that_ends_before_the_first_draw_is_freed_by_itself(
 ) -> None:
     error = ENDINGS[ending]()
     folder = place_with(tmp_path, 2000, scales=scales)
-    where = (Draws, "for_scales") if scales == "private" else (LocalEngine, "write")
-    with fails(*where, error), pytest.raises(type(error)) as refused:
+    what, name = (Draws, "for_scales") if scales == "private" else (LocalEngine, "write")
+    with fails(what, name, error), pytest.raises(type(error)) as refused:
         release(folder)
     (row,) = rows(folder)
     assert (row.state, row.reason) == (

@@ -138,7 +138,7 @@ def test_more_than_one_release_may_have_is_refused_with_what_it_may(tmp_path: Pa
     assert prepared(tmp_path, epsilon=2.0, delta=1e-6).problems == ()
 
 
-LINE = {"release": "rows", "B": 0.25, "epsilon": 4.0, "delta": 1e-3}
+LINE: dict[str, Any] = {"release": "rows", "B": 0.25, "epsilon": 4.0, "delta": 1e-3}
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,6 @@ def test_an_error_at_any_step_of_publishing_puts_everything_back(
         with suppress(OSError), Staging(folder / "out", force=older) as staging:
             staging.begin(lambda _: None)
             write(staging, "newer", directory=directory)
-            staging.settled = True  # as whoever publishes does once the ledger knows
             with disk_full_at(failing):
                 staging.publish(certificate("newer", directory=directory), {"release": "newer"})
             failed = False

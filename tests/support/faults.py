@@ -68,7 +68,7 @@ FAULTS = {
     ),
     "spark": Fault(
         "SIGKILL of a Python worker", "a Spark task, after it has written its rows",
-        "the task runs again, nobody has two noises; or nothing is published and nothing charged", 2, 6,
+        "the task runs again, nobody has two noises; or nothing is published, and it stays charged", 2, 6,
     ),
     "errors at calls: privatize": Fault(
         "`ENOSPC` or `EIO` at every call that touches the disk, once or from then on", "`privatize --force`",

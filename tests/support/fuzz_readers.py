@@ -1,22 +1,31 @@
 """Everything that reads a file, by name, and what must hold whatever the file is."""
 
-import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from support.release import FEATURES, policy_text, write_scales
+from support.ledgers import with_history
+from support.release import FEATURES
 from targetdp.normalization import read_scales
 from targetdp.programs import read_program_file
-from targetdp.release import Desk, Ledger, read_certificate, read_policy, read_request, secret_key
-from targetdp.release._draws import Draws, can_go_on
+from targetdp.release import (
+    Desk,
+    Ledger,
+    SigningKey,
+    read_certificate,
+    read_policy,
+    read_request,
+    secret_key,
+)
+from targetdp.release._draws import Draws
+from targetdp.release._ledger._people import read_people
 from targetdp.table import check_columns, open_source
 from targetdp.tradeoff import read_run
 
 Reader = Callable[[Path], Any]
-BOUND, RELEASE = "5" * 64, "0" * 32
-"""Of the release whose draws are read."""
+SECRET = f"{bytes(range(32)).hex()} bound\n"
+"""What a desk keeps of a reservation: a key, and a hash of what must stay the same."""
 
 
 def _read_table(path: Path) -> list[Any]:
@@ -26,83 +35,92 @@ def _read_table(path: Path) -> list[Any]:
     return [*source.batches(["name"], {}, 100)]
 
 
-def _read_ledger(path: Path) -> Any:
+def _read_ledger(path: Path) -> list[str]:
     with Ledger(path) as ledger:
-        return ledger.history.releases
+        assert ledger.history.policy_version >= 0
+        return ledger.verify()
 
 
-def _read_policy(path: Path) -> Any:
-    """The policy, and the desk whose policy it is: what a request would be held against."""
-    policy = read_policy(path)
-    return policy.sha256, policy.fill(FEATURES), policy.limit.value()
+def _read_mark(path: Path) -> None:
+    """Beside a sound ledger."""
+    ledger = path.with_name("ledger.db")
+    if not ledger.exists():
+        path.parent.mkdir(exist_ok=True)
+        made = ledger.parent / "made"
+        made.mkdir()
+        with_history(made / ledger.name, SigningKey.open(made / "signing.pem")).close()
+        (made / ledger.name).rename(ledger)
+        (made / "people").rename(ledger.with_name("people"))
+    _read_ledger(ledger)
 
 
-def _read_request(path: Path) -> Any:
-    request = read_request(path)
-    return request.sha256, request.signer, request.text()
+def _read_desk(path: Path) -> str:
+    path.parent.chmod(0o700)
+    return Desk.open(path.parent).id
 
 
-def _read_desk(path: Path) -> Any:
-    """A desk whose desk.json is the file."""
-    folder = path.parent
-    folder.chmod(0o700)
-    return Desk.open(folder).id
+def _read_secret(path: Path) -> None:
+    """Whoever finds none that is whole begins anew."""
+    draws = Draws.reopen(path.parent.parent, path.parent.name, "bound")
+    if draws is None:
+        raise ValueError("it is no secret")
+    draws.close()
 
 
-@contextmanager
-def _draft(path: Path) -> Iterator[Path]:
-    """A folder of draws with the file in it, and another true one."""
-    folder = path.parent / RELEASE
-    folder.mkdir(exist_ok=True)
-    for name in ("secret", "drawn"):
-        (folder / name).write_bytes(f"{'ab' * 32} {BOUND}\n".encode() if name == "secret" else b"")
-    (folder / path.name).write_bytes(path.read_bytes())
-    try:
-        yield path.parent
-    finally:
-        for name in ("secret", "drawn", "lock"):
-            (folder / name).unlink(missing_ok=True)
+def _read_drawn(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.with_name("secret").write_text(SECRET, encoding="utf-8")
+    _read_secret(path.with_name("secret"))
 
 
-def _read_draws(path: Path) -> Any:
-    """Draws are not there, or can be gone on with: no other answer, whatever is in their files."""
-    with _draft(path) as drafts:
-        can = can_go_on(drafts, RELEASE, BOUND)
-        draws = Draws.reopen(drafts, RELEASE, BOUND)
-        assert can == (draws is not None)
-        if draws is not None:
-            draws.close()
-        return can
+def _read_people(path: Path) -> int:
+    """Of the right hash: any other one is refused before it is looked at."""
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "0" * 64
+    return len(read_people(path.parent, path.stem, sha256))
 
 
-def _read_key(path: Path) -> Any:
-    path.chmod(stat.S_IRUSR | stat.S_IWUSR)
-    return secret_key(path)
+def _owned(read: Reader) -> Reader:
+    """Of a file that is its owner's alone, as a key must be."""
+
+    def reader(path: Path) -> Any:
+        path.chmod(0o600)
+        return read(path)
+
+    return reader
 
 
 TOML_READERS: dict[str, Reader] = {
-    "request": _read_request,
-    "policy": _read_policy,
+    "policy": read_policy,
+    "request": read_request,
     "program": read_program_file,
     "scales": lambda path: read_scales(path, FEATURES),
 }
 JSON_READERS: dict[str, Reader] = {
     "certificate": read_certificate,
     "desk": _read_desk,
+    "mark": _read_mark,
     "sweep": lambda path: read_run(path.parent),
 }
-READERS: dict[str, Reader] = TOML_READERS | JSON_READERS | {
-    "ledger": _read_ledger,
-    "secret of draws": _read_draws,
-    "what was drawn for": _read_draws,
-    "key": _read_key,
-    "CSV": _read_table,
-    "Parquet": _read_table,
-}  # fmt: skip
+READERS: dict[str, Reader] = (
+    TOML_READERS
+    | JSON_READERS
+    | {
+        "ledger": _read_ledger,
+        "people": _read_people,
+        "secret": _read_secret,
+        "drawn": _read_drawn,
+        "signing key": _owned(lambda path: SigningKey.open(path, create=False)),
+        "secret key": _owned(secret_key),
+        "CSV": _read_table,
+        "Parquet": _read_table,
+    }
+)
+MAY_BE_MISSING = ("drawn",)
+"""Before the first draw there is none."""
 _FILES = {
-    "sweep": "run.json", "CSV": "table.csv", "Parquet": "table.parquet", "ledger": "ledger.db",
-    "desk": "desk.json", "certificate": "file.json", "secret of draws": "secret", "key": "tags.key",
-    "what was drawn for": "drawn",
+    "certificate": "file.json", "desk": "desk.json", "mark": "ledger.db.head", "sweep": "run.json",
+    "ledger": "ledger.db", "people": "release.tags", "secret": "secret", "drawn": "drawn",
+    "signing key": "signing.pem", "secret key": "tags.key", "CSV": "table.csv", "Parquet": "table.parquet",
 }  # fmt: skip
 
 
@@ -119,19 +137,3 @@ def only_value_errors(read: Reader, path: Path) -> None:
         said = str(error)
         assert said, "an error says something"
         assert len(said) < 20_000, "and not the whole file"
-
-
-def true_policy(folder: Path) -> Path:
-    """A policy with everything in it."""
-    write_scales(folder / "scales.toml")
-    path = folder / "policy.toml"
-    path.write_text(
-        policy_text(
-            pseudonyms=True, spelling={"country_code": "228", "digits": 8, "case": "lower"},
-            public={"region": "it is on the map"}, gaps={"calls": 0, "all": 1.5}, scales="private",
-            share=0.2, plan=({"release": "rows", "B": 0.25, "epsilon": 4.0, "delta": 1e-5, "times": 2},),
-            requests={"accept": "signed", "tell": False}, keys={"ministry": "A" * 43 + "="},
-            reason="the board agreed",
-        )
-    )  # fmt: skip
-    return path

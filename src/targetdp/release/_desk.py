@@ -36,8 +36,8 @@ _SECRETS, _DRAFT = ("tags.key", "pseudonyms.key"), ".new"
 """A desk's own keys; how the name of a folder ends that a desk is made in."""
 NETWORK = frozenset(
     """
-    nfs nfs4 cifs smb2 smb3 smbfs afs ncpfs ceph glusterfs lustre beegfs gpfs ocfs2 davfs davfs2 fuse.sshfs
-    fuse.s3fs fuse.gcsfuse fuse.rclone fuse.glusterfs fuse.davfs2 fuse.blobfuse
+    nfs nfs4 cifs smb2 smb3 smbfs afs ncpfs ceph glusterfs lustre beegfs gpfs ocfs2 davfs davfs2 vboxsf
+    fuse.vmhgfs-fuse fuse.sshfs fuse.s3fs fuse.gcsfuse fuse.rclone fuse.glusterfs fuse.davfs2 fuse.blobfuse
     """.split()  # noqa: SIM905 (a list is easier to read so)
 )
 """File systems on which several machines may write: locks of one need not hold for another."""
@@ -178,8 +178,22 @@ class Desk:
 
     @cached_property
     def policy(self) -> Policy:
-        """What the data holder allows, as it stands in policy.toml now."""
-        return read_policy(self.path / "policy.toml")
+        """What the data holder allows, as it stood in policy.toml (and scales.toml) when it was read."""
+        return self._read_policy()
+
+    def _read_policy(self) -> Policy:
+        policy, scales = read_policy(self.path / "policy.toml"), self.path / "scales.toml"
+        if policy.scales.source != "public" or not scales.exists():
+            return policy
+        # So that another scales.toml is another policy: on record, and with a reason.
+        digest = hashlib.sha256(scales.read_bytes()).hexdigest()
+        filled = policy.scales.model_copy(update={"sha256": digest})
+        return policy.model_copy(update={"scales": filled})
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on if the policy is another one than was looked at."""
+        if self._read_policy() != self.policy:
+            raise ValueError(f"the policy of {self.path} was changed meanwhile: run again, under the new one")
 
     @property
     def name(self) -> str:
@@ -240,7 +254,7 @@ class Desk:
     def loosened_without_reason(self, history: History) -> tuple[str, ...]:
         """In which ways the policy allows more than the one on record, unless it says why."""
         before, now = history.policy, self.policy
-        if before is None or before == now or (now.reason is not None and now.reason != before.reason):
+        if before is None or before == now or (now.reason is not None and now.reason not in history.reasons):
             return ()
         return tuple(loosened(before, now))
 
@@ -259,6 +273,8 @@ class Desk:
                 row = ledger.history.releases.get(release)
                 if row is not None and row.state == "reserved":
                     if not nothing_was_drawn(self.drafts, release):
+                        if row.title.get("engine") == "spark":  # its draws cannot be repeated
+                            erase(self.drafts / release)
                         continue
                     ledger.free(release, "a run ended before any noise was drawn")
                     freed.append(release)
@@ -330,8 +346,9 @@ def _must_be_a_policy(draft: Path, path: Path) -> None:
 def known_desks() -> Iterator[tuple[str, Path]]:
     """The desks that the user's list names: id and folder."""
     with suppress(OSError):
-        for line in (config_folder() / "desks.jsonl").read_text(encoding="utf-8").splitlines():
-            with suppress(ValueError, KeyError, TypeError):
+        told = (config_folder() / "desks.jsonl").read_text(encoding="utf-8", errors="replace")
+        for line in told.splitlines():  # of one that is damaged, whatever can be read
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
                 record = json.loads(line)
                 yield str(record["id"]), Path(str(record["path"]))
 

@@ -22,34 +22,29 @@ from support.release import (
     certificate_of,
     hidden,
     holds,
+    make_desk,
+    new_policy,
     normalized,
-    nothing_changes,
     read_back,
-    settings,
+    release_frame,
+    request_of,
     table_of,
     values_of,
     write_csv,
     write_parquet,
-    write_scales,
 )
-from support.scores import TWO, release_sample, two_tables, write_weights
+from support.release import release as release_local
 from support.statistics import means_agree, same_distribution
 from targetdp import Staircase
 from targetdp._core import Floats
 from targetdp.mechanisms import LinearLaw, SphericalLaplaceLaw
 from targetdp.noise import grid_for
 from targetdp.normalization import Bounds, declared_scales
-from targetdp.release import Ledger, ManyMissingError, certificate_path, privatize_file
-from targetdp.release._engine._spark_tasks import (
-    REPORT,
-    Gathered,
-    Measure,
-    Privatize,
-    Report,
-    Secret,
-    draw_secret,
-)
-from targetdp.release._staging import page_path
+from targetdp.release import Desk, Refused, Released, ReleaseRow, Spelling, check_release, privatize
+from targetdp.release._draws import Draws
+from targetdp.release._engine._spark_tasks import REPORT, Gathered, LookTask, Privatize, Report, Secret
+from targetdp.release._ids import Names, person_tags
+from targetdp.release._prepare import Recipe
 from targetdp.table import Source
 
 _NO_JAVA = shutil.which("java") is None and "JAVA_HOME" not in os.environ
@@ -90,7 +85,7 @@ def spark(events: Path) -> Iterator[Any]:
             # Quick to start, and quick tasks: the code of a short run is not worth the best compiler.
             .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
             .config("spark.python.daemon.module", "support.spark_daemon")
-            .config("spark.executorEnv.PYTHONPATH", str(Path(__file__).parents[1]))
+            .config("spark.executorEnv.PYTHONPATH", str(Path(__file__).parents[2]))
             .config("spark.eventLog.enabled", "true")
             .config("spark.eventLog.compress", "false")
             .config("spark.eventLog.dir", events.as_uri())
@@ -115,16 +110,36 @@ def engine() -> Any:
     return spark
 
 
-def release(frame: Any, output: Path, **more: Any) -> Any:
-    scales = write_scales(output.parent / "scales.toml")
-    asked: dict[str, Any] = {
-        "id": "name",
-        "features": FEATURES,
-        "B": B,
-        "epsilon": EPSILON,
-        "scales": str(scales),
-    } | more
-    return engine().privatize(frame, output, **asked)
+def desk_in(folder: Path, **policy: Any) -> Path:
+    """The desk of a folder, made or changed as the test says."""
+    if (folder / "desk").exists():
+        new_policy(folder / "desk", **policy)
+    else:
+        make_desk(folder, **policy)
+    return folder / "desk"
+
+
+def release(
+    frame: Any, output: Path, *, policy: dict[str, Any] | None = None, force: bool = False, **given: Any
+) -> Released:
+    """A release of a Spark frame at the desk of the output's folder."""
+    desk = desk_in(output.parent, **{"reason": os.urandom(4).hex()} | (policy or {}))
+    return privatize(frame, output, desk=desk, request=request_of(**given), force=force)
+
+
+def rows_of(folder: Path) -> list[ReleaseRow]:
+    with Desk.open(folder / "desk").ledger() as ledger:
+        assert ledger.verify() == []
+        return list(ledger.history.releases.values())
+
+
+def recipe(**more: Any) -> Recipe:
+    given: dict[str, Any] = {
+        "names": Names("name", Spelling(), bytes(32), None), "features": FEATURES, "released": FEATURES,
+        "public": (), "gaps": {}, "left_out": np.empty(0, dtype=np.uint64), "estimated": (), "bounds": None,
+        "scales": declared_scales([0.0] * 3, [1.0] * 3),
+    }  # fmt: skip
+    return Recipe(**given | more)
 
 
 def noise_by_id(folder: Path, packed: list[bytes]) -> dict[str, bytes]:
@@ -138,16 +153,14 @@ def noise_by_id(folder: Path, packed: list[bytes]) -> dict[str, bytes]:
         for name, row in zip(ids.to_pylist(), rows, strict=True):
             assert name not in found
             found[name] = row.tobytes()
-    assert len(found) == report.rows
+    assert report.people is not None
+    assert len(found) == len(report.people)
     return found
 
 
 def task(folder: Path, secret: Secret) -> Privatize:
-    law = SphericalLaplaceLaw(3, grid_for(0.1), 0.1)
-    return Privatize(
-        settings(), declared_scales([0.0] * 3, [1.0] * 3), law, pa.array(["000500"]), folder, secret,
-        None,
-    )  # fmt: skip
+    law, plain = SphericalLaplaceLaw(3, grid_for(0.1), 0.1), declared_scales([0.0] * 3, [1.0] * 3)
+    return Privatize(recipe(), plain, law, pa.array(["000500"]), folder, {}, secret)
 
 
 def zeros(n: int) -> pa.Table:
@@ -175,7 +188,7 @@ class FailsFirst:
 
 
 def test_recomputing_reordering_and_failing_never_change_a_rows_noise(spark: Any, tmp_path: Path) -> None:
-    secret, frame = draw_secret(), frame_of(spark, zeros(1000))
+    secret, frame = Secret(*KNOWN), frame_of(spark, zeros(1000))
     marks = tmp_path / "marks"
     marks.mkdir()
     runs = {
@@ -216,7 +229,6 @@ def test_a_secret_and_a_task_do_not_show_their_keys(tmp_path: Path) -> None:
     secret = Secret(*KNOWN)
     shown = repr(task(tmp_path, secret)) + repr(secret) + str(secret)
     assert not any(text in shown for key in KNOWN for text in spellings(key))
-    assert draw_secret() != draw_secret()
     with pytest.raises(ValueError, match="32 bytes"):
         Secret(b"short", KNOWN[1])
 
@@ -232,7 +244,7 @@ def spellings(key: bytes) -> tuple[str, ...]:
 def test_the_secret_is_not_written_down(
     spark: Any, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
 ) -> None:
-    monkeypatch.setattr(engine(), "draw_secret", lambda: Secret(*KNOWN))
+    monkeypatch.setattr(Draws, "for_rows", lambda _: KNOWN)
     frame = frame_of(spark, table_of(300))
     plans = []
     kept = type(frame).mapInArrow
@@ -244,7 +256,7 @@ def test_the_secret_is_not_written_down(
         return made
 
     monkeypatch.setattr(type(frame), "mapInArrow", watched)
-    release(frame, tmp_path / "private.parquet")
+    release(frame, tmp_path / "private.parquet", policy={"pseudonyms": True})
     assert plans
     assert "Privatize" in plans[-1]
     # The log is flushed at every job's end, and holds the jobs of this release.
@@ -252,7 +264,9 @@ def test_the_secret_is_not_written_down(
     assert any(b"Privatize" in log for log in logs)
     seen = capfd.readouterr()
     everything = "".join(plans) + seen.out + seen.err + str(spark.sparkContext.getConf().getAll())
-    for key in KNOWN:
+    names = Desk.open(tmp_path / "desk").names()
+    assert names.pseudonym_key is not None
+    for key in (*KNOWN, names.tag_key, names.pseudonym_key):
         assert not any(text in everything for text in spellings(key))
         assert not any(text.encode() in log for text in spellings(key) for log in logs)
         assert not any(key in log for log in logs)
@@ -263,7 +277,7 @@ def test_the_secret_is_not_written_down(
 
 def test_a_release_is_whole_sorted_and_certified(spark: Any, tmp_path: Path) -> None:
     table = table_of(500, more=[f"m{i}" for i in range(500)], secret=np.arange(500))
-    done = release(frame_of(spark, table), tmp_path / "private.parquet", keep=("more",))
+    done = release(frame_of(spark, table), tmp_path / "private.parquet", policy={"public": {"more": "why"}})
     out = read_back(tmp_path / "private.parquet")
     assert holds(tmp_path / "private.parquet")
     assert out.column_names == ["name", *FEATURES, "more"]
@@ -271,8 +285,12 @@ def test_a_release_is_whole_sorted_and_certified(spark: Any, tmp_path: Path) -> 
     assert dict(zip(out["name"].to_pylist(), out["more"].to_pylist(), strict=True)) == dict(
         zip(table["name"].to_pylist(), table["more"].to_pylist(), strict=True)
     )
-    assert done.outcome.rows == 500
+    assert (done.certificate.rows, done.certificate.engine) == (500, "spark")
+    assert any("96-bit tag" in condition for condition in done.certificate.conditions)
     assert not hidden(tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert (row.state, row.sha256) == ("published", done.certificate.output.sha256)
+    assert [path for path in (tmp_path / "desk" / "drafts").iterdir() if path.is_dir()] == []
     # No trace of Spark or of the input in the file.
     assert b"spark" not in (tmp_path / "private.parquet").read_bytes().lower()
 
@@ -285,21 +303,17 @@ def test_the_public_frame_reads_back_with_spark_as_a_directory(spark: Any, tmp_p
 
 
 def test_many_ranges_and_pseudonyms(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("targetdp.release._engine._inspection.group_rows", lambda _: 64)
     monkeypatch.setattr("targetdp.release._engine._base.group_rows", lambda _: 64)
     table = table_of(1000)
     release(frame_of(spark, table), tmp_path / "plain.parquet")
-    release(frame_of(spark, table), tmp_path / "hidden.parquet", pseudonymize=tmp_path / "key")
+    release(frame_of(spark, table), tmp_path / "hidden.parquet", policy={"pseudonyms": True})
     for name in ("plain.parquet", "hidden.parquet"):
         ids = read_back(tmp_path / name)["name"].to_pylist()
         assert ids == sorted(set(ids))
         assert len(ids) == 1000
         assert holds(tmp_path / name)
         assert pq.ParquetFile(tmp_path / name).num_row_groups > 5
-    privatize_file(
-        write_parquet(tmp_path / "in.parquet", table), tmp_path / "local.parquet",
-        settings(scales=str(tmp_path / "scales.toml"), pseudonymize=tmp_path / "key"),
-    )  # fmt: skip
+    release_local(tmp_path, "local.parquet", table=table)
     both = [read_back(tmp_path / name)["name"] for name in ("local.parquet", "hidden.parquet")]
     assert both[0].to_pylist() == both[1].to_pylist()
 
@@ -320,10 +334,7 @@ def test_same_distribution_as_the_local_engine(spark: Any, tmp_path: Path, mecha
     """False alarms: `FALSE_ALARM` for each comparison; noise of 1.1 times the size is told apart."""
     table, rng = table_of(20_000), np.random.default_rng(1)
     release(frame_of(spark, table), tmp_path / "spark.parquet", mechanism=mechanism)
-    privatize_file(
-        write_parquet(tmp_path / "in.parquet", table), tmp_path / "local.parquet",
-        settings(scales=str(tmp_path / "scales.toml"), mechanism=mechanism),
-    )  # fmt: skip
+    release_local(tmp_path, "local.parquet", table=table, mechanism=mechanism)
     ours, local = noise_of(tmp_path / "spark.parquet", table), noise_of(tmp_path / "local.parquet", table)
     assert means_agree(ours, local)
     assert same_distribution(ours, local, rng)
@@ -365,8 +376,8 @@ def test_directories_of_files_through_the_engine_setting(spark: Any, tmp_path: P
     for part in range(2):
         write(folder / f"part-{part}.{kind}", table.slice(100 * part, 100))
     output = tmp_path / f"private.{kind}"
-    scales = write_scales(tmp_path / "scales.toml")
-    privatize_file(folder, output, settings(scales=str(scales), engine="spark", keep=("note",)))
+    make_desk(tmp_path, public={"note": "why"})
+    privatize(folder, output, desk=tmp_path / "desk", request=request_of(), engine="spark")
     out = read_csv(output) if kind == "csv" else read_back(output)
     assert out["name"].to_pylist() == sorted(table["name"].to_pylist())
     assert sorted(out["note"].to_pylist()) == sorted(table["note"].to_pylist())
@@ -374,40 +385,55 @@ def test_directories_of_files_through_the_engine_setting(spark: Any, tmp_path: P
     assert holds(output)
 
 
-def test_private_and_data_scales_agree_with_the_local_engine(spark: Any, tmp_path: Path) -> None:
-    table = table_of(20_000)
-    bounds = tmp_path / "bounds.toml"
-    limits = "\n".join(f"{name} = {{ lower = -40.0, upper = 60.0 }}" for name in FEATURES)
-    bounds.write_text(f"[features]\n{limits}\n", encoding="utf-8")
-    frame, source = frame_of(spark, table), write_parquet(tmp_path / "in.parquet", table)
-    for scales, more in (("private", {"bounds": bounds, "scales_epsilon": 5.0}), ("data", {})):
-        more |= {"mechanism": "gaussian"}  # the quickest to certify together with what scales cost
-        release(frame, tmp_path / f"{scales}.parquet", scales=scales, **more)
-        privatize_file(source, tmp_path / f"{scales}-l.parquet", settings(scales=scales, **more))
-        both = [read_back(tmp_path / f"{scales}{end}.parquet") for end in ("", "-l")]
-        # The same people under nearly the same scales: their differences are noise around zero.
-        gap = values_of(both[0]) - values_of(both[1])
-        assert np.abs(gap.mean(axis=0)).max() < 6 * gap.std() / np.sqrt(len(gap)) + 0.01
-        assert holds(tmp_path / f"{scales}.parquet")
+def test_private_scales_agree_with_the_local_engine(spark: Any, tmp_path: Path) -> None:
+    table, given = table_of(20_000), {"mechanism": "gaussian", "epsilon": 20.0}
+    made: dict[str, Any] = {"spark": frame_of(spark, table), "local": table}
+    outputs = []
+    for name, one in made.items():
+        (tmp_path / name).mkdir()
+        desk = desk_in(tmp_path / name, scales="private", share=0.5)
+        seen = check_release(one, desk=desk, request=request_of(**given))
+        assert (seen.clipped, seen.problems) == (None, ())
+        done = privatize(one, tmp_path / name / "out.parquet", desk=desk, request=request_of(**given))
+        assert done.certificate.scales.source == "private"
+        assert done.certificate.guarantee.epsilon <= 20.0
+        assert holds(tmp_path / name / "out.parquet")
+        outputs.append(read_back(tmp_path / name / "out.parquet"))
+    # The same people under nearly the same scales: their differences are noise around zero.
+    gap = values_of(outputs[0]) - values_of(outputs[1])
+    assert np.abs(gap.mean(axis=0)).max() < 6 * gap.std() / np.sqrt(len(gap)) + 0.01
+    # And they are reused.
+    again = privatize(made["spark"], tmp_path / "spark" / "again.parquet", desk=tmp_path / "spark" / "desk",
+                      request=request_of(**given))  # fmt: skip
+    assert again.certificate.scales.source == "earlier"
 
 
-def test_sums_for_private_scales_are_exact(spark: Any, tmp_path: Path) -> None:
-    table, bounds = table_of(3000), Bounds(np.full(3, -40.0), np.full(3, 60.0))
-    frame = frame_of(spark, table, 5).select(*FEATURES)
-    report = engine()._run(frame, Measure(settings(), bounds))
-    assert report.rows == 3000
-    assert report.sums is not None
-    assert report.sums.tolist() == bounds.sums(values_of(table)).tolist()
-    assert report.raw is not None
-    np.testing.assert_allclose(report.raw.deviation, values_of(table).std(axis=0), rtol=1e-12)
+def test_a_look_finds_what_the_local_engine_finds(spark: Any, tmp_path: Path) -> None:
+    table = table_of(3000)
+    bounds = Bounds(np.full(3, -40.0), np.full(3, 60.0))
+    left_out = np.sort(person_tags(table["name"].combine_chunks().slice(0, 100), bytes(32)))
+    of = recipe(scales=None, estimated=(0, 1, 2), bounds=bounds, left_out=left_out)
+    frame = frame_of(spark, table, 5).select("name", *FEATURES)
+    found = engine()._run(frame, LookTask(of)).looked
+    assert found is not None
+    assert (found.rows, found.left_out, found.clipped) == (2900, 100, None)
+    assert found.sums is not None
+    assert found.sums.tolist() == bounds.sums(values_of(table.slice(100))).tolist(), "exactly"
+    tags = np.sort(person_tags(table["name"].combine_chunks().slice(100), bytes(32)))
+    assert np.sort(np.concatenate(found.people)).tolist() == tags.tolist()
+    assert (found.lowest < found.highest).all()
 
 
-def test_for_cider(spark: Any, tmp_path: Path) -> None:
-    release(frame_of(spark, table_of(300)), tmp_path / "features.csv", made_for="cider")
-    values = values_of(read_csv(tmp_path / "features.csv"))
-    np.testing.assert_allclose(values.mean(axis=0), 0, atol=1e-9)
-    np.testing.assert_allclose(values.std(axis=0), 1, atol=1e-9)
-    assert holds(tmp_path / "features.csv")
+def test_a_look_costs_nothing_and_a_frame_goes_to_files(spark: Any, tmp_path: Path) -> None:
+    frame, desk = frame_of(spark, TABLE), desk_in(tmp_path)
+    seen = check_release(frame, desk=desk, request=request_of())
+    assert seen.inspection.rows == 120
+    assert seen.inspection.clipped == check_release(TABLE, desk=desk, request=request_of()).inspection.clipped
+    assert rows_of(tmp_path) == []
+    with pytest.raises(ValueError, match="output must be given"):
+        release_frame(frame, desk)
+    with pytest.raises(ValueError, match="engine = 'local': a Spark frame is privatized by Spark"):
+        privatize(frame, tmp_path / "x.parquet", desk=desk, request=request_of(), engine="local")
 
 
 # ---- what is refused -----------------------------------------------------------------------------------
@@ -433,8 +459,8 @@ BAD = {
         with_values(TABLE, "name", [None, "", *TABLE["name"].to_pylist()[2:]]),
         "name  2 rows without an id",
     ),
-    "constant": (with_values(TABLE, "calls", [1.5] * 120), "constant columns among the features: 'calls'"),
-    "text": (with_values(TABLE, "calls", ["x"] * 120), "calls  text  leave it out"),
+    "constant": (with_values(TABLE, "calls", [1.5] * 120), "constant columns: calls"),
+    "text": (with_values(TABLE, "calls", ["x"] * 120), "calls  text"),
     "float id": (with_values(TABLE, "name", CALLS), "id column 'name' has type double"),
     "empty": (TABLE.slice(0, 0), "no rows"),
 }
@@ -443,44 +469,54 @@ BAD = {
 @pytest.mark.parametrize("problem", BAD)
 def test_bad_tables_are_refused_and_leave_nothing(spark: Any, tmp_path: Path, problem: str) -> None:
     table, message = BAD[problem]
-    frame = frame_of(spark, table)
-    write_scales(tmp_path / "scales.toml")
-    with nothing_changes(tmp_path), pytest.raises(ValueError, match=message):
-        release(frame, tmp_path / "private.parquet")
+    with pytest.raises(ValueError, match=message):
+        release(frame_of(spark, table), tmp_path / "private.parquet")
+    assert rows_of(tmp_path) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["desk", "scales.toml"]
 
 
 def test_missing_values_are_filled_with_declared_constants(spark: Any, tmp_path: Path) -> None:
     frame = frame_of(spark, BAD["missing"][0])
-    release(frame, tmp_path / "private.parquet", impute=3.0)
+    release(frame, tmp_path / "private.parquet", policy={"gaps": {"all": 3.0}})
     assert holds(tmp_path / "private.parquet")
 
 
 def test_bad_requests_are_refused(spark: Any, tmp_path: Path) -> None:
     frame = frame_of(spark, TABLE)
     output = tmp_path / "private.parquet"
-    with pytest.raises(ValueError, match="keep_order"):
-        release(frame, output, keep_order=True)
-    with pytest.raises(ValueError, match="no such column"):
-        release(frame, output, keep=("nothing",))
-    with pytest.raises(ValueError, match="engine"):
-        release(frame, output, engine="local")
-    with pytest.raises(ValueError, match="scales are for 1 columns"):
-        release(frame, output, scales=declared_scales([0.0], [1.0]))
+    with pytest.raises(Refused, match="the frame has no column 'nothing'"):
+        release(frame, output, policy={"public": {"nothing": "why"}})
+    with pytest.raises(Refused, match="the policy releases no nothing"):
+        release(frame, output, features=("nothing",))
     with pytest.raises(ValueError, match="two columns named 'calls'"):
         release(frame.select("*", frame["calls"]), output)
-    release(frame, output, scales=declared_scales([10.0, 5.0, 1.0], [8.0, 6.0, 2.0]))
+    release(frame, output)
     with pytest.raises(ValueError, match="exists"):
         release(frame, output)
 
 
 def test_names_with_dots_and_ticks(spark: Any, tmp_path: Path) -> None:
-    names = {"calls": "a.b", "texts": "c`d", "topups": "e f"}
-    table = TABLE.rename_columns(["name", *names.values()])
-    scales = declared_scales([10.0, 5.0, 1.0], [8.0, 6.0, 2.0])
-    release(
-        frame_of(spark, table), tmp_path / "p.parquet", features=tuple(names.values()), scales=scales
-    )  # fmt: skip
-    assert read_back(tmp_path / "p.parquet").column_names == ["name", *names.values()]
+    names = ("a.b", "c`d", "e f")
+    table = TABLE.rename_columns(["name", *names])
+    desk = make_desk(tmp_path, names)
+    privatize(frame_of(spark, table), tmp_path / "p.parquet", desk=desk, request=request_of())
+    assert read_back(tmp_path / "p.parquet").column_names == ["name", *names]
+
+
+def test_a_session_that_writes_keys_to_disks_in_clear_is_refused(spark: Any, tmp_path: Path) -> None:
+    frame = frame_of(spark, TABLE)
+
+    class Bare:
+        """A session without encryption; another one cannot be started in this process."""
+
+        def get(self, *_: str) -> str:
+            return "false"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(spark.sparkContext), "getConf", lambda _: Bare())
+        with pytest.raises(ValueError, match=r"start the session with spark\.io\.encryption\.enabled=true"):
+            release(frame, tmp_path / "private.parquet")
+    assert rows_of(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -492,7 +528,7 @@ def test_a_csv_that_is_not_a_table_of_numbers(spark: Any, tmp_path: Path, line: 
     # As if the line came later than where `open_source` looks.
     table = Source(source, "csv", (source,), ("name", *FEATURES))
     with pytest.raises(ValueError, match=message):
-        release(engine().read(table, settings(impute=0.0)), tmp_path / "private.csv", impute=0.0)
+        release(engine().read(table, recipe()), tmp_path / "private.csv", policy={"gaps": {"all": 0.0}})
     assert not hidden(tmp_path)
     assert not (tmp_path / "private.csv").exists()
 
@@ -506,9 +542,9 @@ def test_a_failed_task_is_explained_and_leaves_nothing(spark: Any, tmp_path: Pat
 
     schema = "name string, calls double, texts double, topups double"
     frame = frame_of(spark, TABLE).mapInArrow(broken, schema)
-    write_scales(tmp_path / "scales.toml")
-    with nothing_changes(tmp_path), pytest.raises(RuntimeError, match="a bug of somebody else") as caught:
+    with pytest.raises(RuntimeError, match="a bug of somebody else") as caught:
         release(frame, tmp_path / "private.parquet")
+    assert rows_of(tmp_path) == [], "it failed while it was looked at"
     assert len(str(caught.value)) < 300
     assert "\n" not in str(caught.value)
     release(frame_of(spark, TABLE), tmp_path / "private.parquet")  # the session is as good as before
@@ -527,10 +563,14 @@ def test_a_table_that_changes_meanwhile_is_refused(spark: Any, tmp_path: Path) -
 
     schema = "name string, calls double, texts double, topups double"
     frame = frame_of(spark, TABLE, 1).mapInArrow(shrinking, schema)
-    with pytest.raises(ValueError, match="120 rows at first and 119 then"):
+    with pytest.raises(ValueError, match="120 people at first, and not the same 119 then") as ended:
         release(frame, tmp_path / "private.parquet")
     assert not (tmp_path / "private.parquet").exists()
     assert not hidden(tmp_path)
+    (row,) = rows_of(tmp_path)
+    assert row.state == "reserved", "noise was drawn, on the workers' disks"
+    assert ended.value.__notes__ == [f"Noise was drawn: release {row.release[:12]} stays charged"]
+    assert not (tmp_path / "desk" / "drafts" / row.release).exists()
 
 
 def test_a_task_too_large_to_travel_in_memory_is_refused(
@@ -540,6 +580,7 @@ def test_a_task_too_large_to_travel_in_memory_is_refused(
     monkeypatch.setattr(engine(), "_COMMAND_MARGIN", 1 << 20)
     with pytest.raises(ValueError, match="UDFCompressionThreshold"):
         release(frame_of(spark, TABLE), tmp_path / "private.parquet")
+    assert all(row.state == "voided" for row in rows_of(tmp_path))
 
 
 class Dies:
@@ -560,102 +601,100 @@ class Dies:
 def test_a_worker_that_is_killed(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deaths: int
 ) -> None:
-    """A task is tried four times. Whoever gets through publishes once; else nothing is there, or charged."""
-    ledger = tmp_path / "ledger.db"
-    book = {"ledger": str(ledger), "population": "people", "force": True}
-    release(frame_of(spark, TABLE), tmp_path / "private.parquet", **book)
+    """A task is tried four times. Whoever gets through publishes once; else nothing is there, but charged."""
+    output, table = tmp_path / "private.parquet", TABLE
+    release(frame_of(spark, table), output)
     for turn in range(times("spark") // 2):
-        marks, before = tmp_path / f"marks-{turn}", certificate_of(tmp_path / "private.parquet").release
+        marks, before = tmp_path / f"marks-{turn}", certificate_of(output).release
         marks.mkdir()
         with monkeypatch.context() as patch:
             patch.setattr(
                 engine(), "Privatize", lambda *given, marks=marks: Dies(Privatize(*given), marks, deaths)
             )
             if deaths == 1:
-                release(frame_of(spark, TABLE), tmp_path / "private.parquet", **book)
+                release(frame_of(spark, table), output, force=True)
             else:
                 with pytest.raises((ValueError, RuntimeError), match="nothing was published"):
-                    release(frame_of(spark, TABLE), tmp_path / "private.parquet", **book)
+                    release(frame_of(spark, table), output, force=True)
         assert len(list(marks.iterdir())) >= min(deaths, 4)
-        states = {row.release: row.state for row in Ledger.existing(ledger).releases()}
-        after = certificate_of(tmp_path / "private.parquet").release
-        assert (after != before) == (deaths == 1)
-        assert len(states) == (turn + 2 if deaths == 1 else 1)
-        assert set(states.values()) == {"published"}
-        assert read_back(tmp_path / "private.parquet")["name"].to_pylist() == sorted(
-            TABLE["name"].to_pylist()
-        )
-        assert holds(tmp_path / "private.parquet")
+        states = [row.state for row in rows_of(tmp_path)]
+        assert (certificate_of(output).release != before) == (deaths == 1)
+        assert states == ["published", *["published" if deaths == 1 else "reserved"] * (turn + 1)]
+        assert read_back(output)["name"].to_pylist() == sorted(table["name"].to_pylist())
+        assert holds(output)
         assert not hidden(tmp_path)
-        count("spark", "published, once" if deaths == 1 else "not published, not charged")
+        drafts = tmp_path / "desk" / "drafts"
+        assert [path for path in drafts.iterdir() if path.is_dir()] == [], "no draws can be repeated"
+        count("spark", "published, once" if deaths == 1 else "not published, charged")
+
+
+def test_a_run_that_was_killed_is_begun_anew_and_says_so(spark: Any, tmp_path: Path) -> None:
+    """What Spark has drawn cannot be repeated: the look does not promise that it costs nothing."""
+    frame, desk = frame_of(spark, TABLE), desk_in(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Draws, "erase", lambda _: None)  # as a kill would leave it
+        patch.setattr(engine(), "write_in_order", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            privatize(frame, tmp_path / "out.parquet", desk=desk, request=request_of())
+    seen = check_release(frame, desk=desk, request=request_of())
+    assert seen.goes_on is None
+    assert seen.spending is not None
+    assert seen.spending.total > seen.spending.spent > 0
+    privatize(frame, tmp_path / "out.parquet", desk=desk, request=request_of())
+    assert [row.state for row in rows_of(tmp_path)] == ["reserved", "published"]
 
 
 # ---- scores --------------------------------------------------------------------------------------------
 
 
-def scored(spark: Any, folder: Path, partitions: int = 3, **more: Any) -> Any:
-    """Scores of the two tables of a folder, by Spark."""
-    frame = frame_of(spark, read_back(folder / "all.parquet"), partitions)
-    given: dict[str, Any] = {"weights": folder / "weights.toml", "key": folder / "key.pem"} | more
-    return release(frame, folder / "scores.parquet", **given)
+TWO = {"calls": [1.0, 1.0], "texts": [-1.0, 1.0], "topups": [0.0, -2.0]}
 
 
 def test_scores_are_those_of_the_local_engine_but_for_the_noise(spark: Any, tmp_path: Path) -> None:
-    raw = two_tables(tmp_path)
-    write_weights(tmp_path / "weights.toml", TWO, ("one", "two"))
-    done = scored(spark, tmp_path, epsilon=60.0)
+    asked: dict[str, Any] = {"release": "scores", "weights": TWO, "scores": ("one", "two"), "epsilon": 60.0}
+    done = release(frame_of(spark, TABLE), tmp_path / "scores.parquet", **asked)
     found = read_back(tmp_path / "scores.parquet")
     assert found.column_names == ["name", "one", "two"]
-    unit = np.array(TWO) / np.linalg.norm(TWO, 2)
-    exact = normalized(raw.sort_by("name")) @ unit.T
+    matrix = np.array(list(TWO.values())).T
+    exact = normalized(TABLE.sort_by("name")) @ (matrix / np.linalg.norm(matrix, 2)).T
     assert np.abs(values_of(found, ["one", "two"]) - exact).max() < 0.5
     assert done.certificate.scores == ("one", "two")
     assert holds(tmp_path / "scores.parquet")
-    write_weights(tmp_path / "weights.toml", release="r")
-    with pytest.raises(ValueError, match="give that release"):
-        scored(spark, tmp_path)
 
 
 def test_a_person_gets_one_noise_on_her_score_however_often_a_task_runs(tmp_path: Path) -> None:
     noise = Staircase(B=0.25, epsilon=4.0).law(1)
     law = LinearLaw(3, noise.grid, ((0.5, 0.5, 0.5),), noise)
-    asked = settings(weights=write_weights(tmp_path / "w.toml"))
-    table, secret = zeros(300), Secret(*KNOWN)
+    table, secret, plain = zeros(300), Secret(*KNOWN), declared_scales([0.0] * 3, [1.0] * 3)
     found = []
     for order in (np.arange(300), np.random.default_rng(1).permutation(300)):
         batches = table.take(pa.array(order)).to_batches(max_chunksize=70)
-        made = Privatize(
-            asked, declared_scales([0.0] * 3, [1.0] * 3), law, pa.array(["000150"]), tmp_path, secret, None
-        )
+        of = recipe(released=("score",))
+        made = Privatize(of, plain, law, pa.array(["000150"]), tmp_path, {}, secret)
         packed = [batch.column(REPORT)[0].as_py() for batch in made(iter(batches))]
         found.append(noise_by_id(tmp_path, packed))
     assert found[0] == found[1]
     assert len(set(found[0].values())) > 290
 
 
-def test_spark_leaves_a_sample_out(spark: Any, tmp_path: Path) -> None:
-    two_tables(tmp_path)
-    release_sample(tmp_path)
-    done = scored(spark, tmp_path, sample=tmp_path / "sample.parquet")
-    everybody, sample = (
-        set(read_back(tmp_path / name)["name"].to_pylist()) for name in ("all.parquet", "sample.parquet")
-    )
-    assert set(read_back(tmp_path / "scores.parquet")["name"].to_pylist()) == everybody - sample
-    assert done.certificate.sample is not None
-    assert holds(tmp_path / "scores.parquet")
-    # Somebody who is not in the table any more.
-    (tmp_path / "scores.parquet").rename(tmp_path / "other.parquet")
-    table = read_back(tmp_path / "all.parquet")
-    gone = next(place for place, name in enumerate(table["name"].to_pylist()) if name in sample)
-    write_parquet(tmp_path / "all.parquet", table.take([i for i in range(len(table)) if i != gone]))
-    for path in (certificate_path(tmp_path / "scores.parquet"), page_path(tmp_path / "scores.parquet")):
-        path.unlink()
-    with pytest.raises(ValueError, match="1 of the 40 people of sample"):
-        scored(spark, tmp_path, sample=tmp_path / "sample.parquet")
-    done = scored(spark, tmp_path, sample=tmp_path / "sample.parquet", some_have_left=True)
-    assert done.certificate.rows == 80
-    assert any("1 of the 40 people" in warning for warning in done.warnings)
-    # Many are another matter.
-    write_parquet(tmp_path / "all.parquet", table.slice(3))
-    with pytest.raises(ManyMissingError, match="are not in the table: so many look like"):
-        scored(spark, tmp_path, force=True, sample=tmp_path / "sample.parquet", some_have_left=True)
+def test_spark_leaves_people_out(spark: Any, tmp_path: Path) -> None:
+    desk = desk_in(tmp_path)
+    write_parquet(tmp_path / "in.parquet", TABLE.slice(0, 40))
+    sample = release_local(tmp_path, "sample.parquet").certificate
+    asked = request_of(leave_out=(sample.release[:10],))
+    done = privatize(frame_of(spark, TABLE), tmp_path / "rest.parquet", desk=desk, request=asked)
+    assert (done.certificate.rows, done.certificate.left_out) == (80, (sample.release,))
+    left, rest = (set(read_back(tmp_path / f"{n}.parquet")["name"].to_pylist()) for n in ("sample", "rest"))
+    assert left.isdisjoint(rest)
+    assert left | rest == set(TABLE["name"].to_pylist())
+    assert holds(tmp_path / "rest.parquet")
+
+
+def test_the_ledger_knows_people_by_the_same_tags(spark: Any, tmp_path: Path) -> None:
+    """Whoever was charged by Spark is known to the local engine, in the desk's one spelling."""
+    policy: dict[str, Any] = {"limit": (0.25, 5.0, 1e-3), "most": (4.0, 1e-3), "spelling": {"case": "upper"}}
+    table = TABLE.set_column(0, "name", [[f"x{name}" for name in TABLE["name"].to_pylist()]])
+    release(frame_of(spark, table), tmp_path / "a.parquet", policy=policy)
+    upper = TABLE.set_column(0, "name", [[f"X{name}" for name in TABLE["name"].to_pylist()]])
+    with pytest.raises(Refused, match="the limit would be passed"):
+        release_local(tmp_path, "b.parquet", table=upper)

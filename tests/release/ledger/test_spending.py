@@ -154,7 +154,7 @@ def test_another_charge_is_tried_for_those_who_have_spent_most() -> None:
 def test_each_person_pays_for_what_she_is_in() -> None:
     everybody, north, south = gaussian(epsilon=0.5), gaussian(epsilon=2.0), gaussian(epsilon=1.0)
     in_north, in_south = people(range(5)), people(range(5, 10))
-    counted = [everybody, (north, in_north), (south, in_south)]
+    counted: list[Charge | tuple[Charge, Words]] = [everybody, (north, in_north), (south, in_south)]
 
     def total(asked: Charge, *who: int) -> float:
         return measured(counted, asked, people(*who)).total
@@ -248,11 +248,10 @@ def test_the_same_releases_are_composed_once(monkeypatch: pytest.MonkeyPatch) ->
     """Thousands of people with the same history are one composition; a part of it is none."""
     spending_module._epsilon.cache_clear()
     calls = []
-    kept = spending_module.compose
 
     def counted(*losses: Any) -> Any:
         calls.append(len(losses))
-        return kept(*losses)
+        return compose(*losses)
 
     monkeypatch.setattr(spending_module, "compose", counted)
     one, two = gaussian(epsilon=0.11), gaussian(epsilon=0.22)

@@ -7,11 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from targetdp.release._settings import MECHANISMS, SCALES_WORDS
 
 from targetdp.attacks import panel_names
 from targetdp.cli import _console as completion
-from targetdp.mechanisms import noise_mechanisms
+from targetdp.mechanisms import LEAST_NOISE, noise_mechanisms
 from targetdp.tradeoff._programs import BUILT_IN
 
 SLOW = (
@@ -54,7 +53,13 @@ def help_of_everything(extra: str = "pass") -> dict[str, list[str]]:
 
 def test_no_help_imports_a_slow_library() -> None:
     found = help_of_everything()
-    assert {"targetdp", "targetdp plan", "targetdp tradeoff run", "targetdp ledger limit"} <= set(found)
+    assert {
+        "targetdp",
+        "targetdp plan",
+        "targetdp tradeoff run",
+        "targetdp ledger show",
+        "targetdp privatize",
+    } <= set(found)
     assert len(found) > 20
     slow = {command: set(names) - BY_TYPER for command, names in found.items()}
     assert not any(slow.values()), f"import these inside the function that needs them: {slow}"
@@ -65,6 +70,39 @@ def test_a_slow_import_would_be_noticed() -> None:
     found = help_of_everything("if path == ['plan']: import numpy")
     assert found["targetdp"] == []
     assert "numpy" in found["targetdp plan"]
+
+
+TRIED = """
+import sys
+from targetdp.cli import main
+sys.argv = ["targetdp", *ARGUMENTS]
+try:
+    main()
+finally:
+    print("\\n", *(name for name in SLOW if name in sys.modules))
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "needed"),
+    [
+        (("in.parquet",), "OUTPUT must be given", set()),
+        (("nowhere.parquet", "out.parquet"), "nowhere.parquet", {"numpy", "pyarrow"}),
+        (("words.csv", "out.parquet"), "words.csv", {"numpy", "pyarrow"}),
+    ],
+)
+def test_what_is_no_table_is_refused_before_anything_slow_is_imported(
+    arguments: tuple[str, ...], message: str, needed: set[str], tmp_path: Path
+) -> None:
+    """A typing error is answered at once; reading takes numpy and pyarrow, and no more."""
+    (tmp_path / "words.csv").touch()
+    given = ["privatize", *arguments, "--B", "0.25", "--epsilon", "4"]
+    script = TRIED.replace("ARGUMENTS", repr(given)).replace("SLOW", repr(SLOW))
+    run = subprocess.run(  # noqa: S603 (our own interpreter and script)
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120, cwd=tmp_path
+    )
+    assert (run.returncode, message in run.stderr) == (2, True), run.stderr
+    assert set(run.stdout.split()) - BY_TYPER <= needed
 
 
 def test_a_warning_is_told_without_the_line_of_code_behind_it() -> None:
@@ -106,13 +144,11 @@ def offered(words: str, folder: Path) -> list[str]:
     ("words", "names"),
     [
         ("targetdp pr", ["privatize", "program"]),
-        ("targetdp ledger v", ["void", "verify"]),
-        ("targetdp privatize people.parquet out.parquet --mechanism s", ["spherical-laplace", "staircase"]),
-        ("targetdp privatize people.parquet out.parquet --tuned-on t", ["this-data"]),
-        ("targetdp score people.parquet w.toml out.parquet --engine ", ["local", "spark"]),
-        ("targetdp privatize people.parquet out.parquet --scales ", ["private", "data", "mine.toml"]),
-        ("targetdp score people.parquet w.toml out.parquet --scales s", ["sample"]),
-        ("targetdp score people.parquet w.toml out.parquet --mechanism g", ["gaussian"]),
+        ("targetdp ledger ", ["show", "verify", "resume"]),
+        ("targetdp request s", ["sign", "show"]),
+        ("targetdp privatize people.parquet out.parquet --engine ", ["local", "spark"]),
+        ("targetdp privatize people.parquet out.parquet --e", ["--epsilon", "--engine"]),
+        ("targetdp learn s.parquet l.csv --mechanism s", ["spherical-laplace", "staircase"]),
         ("targetdp attack a.parquet b.parquet --attacks linkage,linkage", ["linkage,linkage_by_id"]),
         ("targetdp attack ", ["release", "audit", "people.parquet"]),
         ("targetdp attack p", ["people.parquet"]),
@@ -133,10 +169,9 @@ def test_tab_offers_names_and_leaves_files_to_the_shell(words: str, names: list[
 
 def test_what_is_offered_is_what_is_taken() -> None:
     assert completion.noises() == tuple(noise_mechanisms())
-    assert set(completion.released("")) == set(MECHANISMS)
+    assert completion.audited("") == [LEAST_NOISE, *noise_mechanisms()]
     assert completion.attack_names() == tuple(sorted(panel_names()))
     assert tuple(BUILT_IN) == completion.PROGRAMS
-    assert set(completion.SCORE_SCALES) == SCALES_WORDS == {"sample", *completion.SCALES}
 
 
 def test_program_files_are_offered_with_their_folders(

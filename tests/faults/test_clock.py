@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from support.faults import count, some, times
-from support.release import ASKED, certificate_of, cli, table_of, words, write_parquet, write_scales
-from targetdp.release import Ledger, certificate_path, verify_in_ledger, verify_release
+from support.release import certificate_of, cli, words
+from support.staged import RUN, place, room_for
+from targetdp.release import Desk, certificate_path, verify_in_ledger, verify_release
 
 JUMPS = {
     "back a second": timedelta(seconds=-1),
@@ -18,7 +19,6 @@ JUMPS = {
     "forward 500 years": timedelta(days=500 * 365),
     "forward a day": timedelta(days=1),
 }
-BOOK = ("--ledger", "ledger.db", "--population", "people")
 
 
 @pytest.fixture
@@ -26,7 +26,11 @@ def move(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta, timedelta], No
     """Move the clock for certificates and for the ledger, each by its own."""
 
     def by(certificate: timedelta, ledger: timedelta) -> None:
-        for module, jump in (("_certificate._certificate", certificate), ("_ledger._chain", ledger)):
+        for module, jump in (
+            ("_certificate._certificate", certificate),
+            ("_ledger._chain", ledger),
+            ("_desk", ledger),
+        ):
 
             class Clock(datetime):
                 _jump = jump
@@ -47,17 +51,15 @@ def test_the_clock_is_moved(
     move: Callable[[timedelta, timedelta], None],
     jump: str,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_parquet(Path("in.parquet"), table_of(50))
-    write_scales(Path("scales.toml"))
-    limit = ("--B", "0.25", "--epsilon", "8", "--delta", "1e-3")
-    assert cli("ledger", "limit", *BOOK, *limit).code == 0
+    monkeypatch.chdir(place(tmp_path / "place", 50, limit=room_for(3)))
 
     def release(name: str) -> int:
-        return cli(
-            "privatize", "in.parquet", name, *ASKED, "--delta", "1e-5", "--scales", "scales.toml",
-            "--mechanism", "gaussian", *BOOK,
-        ).code  # fmt: skip
+        return cli(*(name if a == "out.parquet" else a for a in RUN)).code
+
+    def standing() -> float:
+        desk = Desk.open("desk")
+        with desk.ledger() as ledger:
+            return ledger.standing(desk.policy.limit.value()).spent
 
     spent = []
     by = JUMPS[jump]
@@ -68,23 +70,21 @@ def test_the_clock_is_moved(
     }.items():
         move(*jumps)
         assert release(name) == 0
-        spent.append(Ledger.existing("ledger.db").standing("people").spent)
+        spent.append(standing())
     assert spent == sorted(set(spent)), "each release costs something, whenever it was"
-    ledger = Ledger.existing("ledger.db")
-    assert ledger.verify([c.ledger.head() for c in map(certificate_of, OUTPUTS) if c.ledger]) == []
-    assert [row.release for row in ledger.releases()] == [certificate_of(path).release for path in OUTPUTS]
-    for path in OUTPUTS:
-        c = certificate_of(path)
-        found = verify_release(path, c).also(verify_in_ledger(c, Path("ledger.db")))
-        assert found.holds, [check for check in found.checks if check.holds is False]
+    with Desk.open("desk").ledger() as ledger:
+        assert ledger.verify([c.ledger.head() for c in map(certificate_of, OUTPUTS)]) == []
+        assert list(ledger.history.releases) == [certificate_of(path).release for path in OUTPUTS]
+        for path in OUTPUTS:
+            c = certificate_of(path)
+            found = verify_release(path, c).also(verify_in_ledger(c, ledger))
+            assert found.holds, [check for check in found.checks if check.holds is False]
     now = datetime.now(UTC)
     written = datetime.fromisoformat(certificate_of(OUTPUTS[1]).time)
     assert abs(written - now - by) < timedelta(minutes=10), "the clock was moved"
-    refused = cli(
-        "privatize", "in.parquet", "d.parquet", *ASKED, "--scales", "scales.toml", "--epsilon", "60", *BOOK
-    )
+    refused = cli(*("d.parquet" if a == "out.parquet" else a for a in RUN))
     assert refused.code == 2
-    assert "this release is refused" in words(refused.err)
+    assert "the limit would be passed" in words(refused.err)
     assert not certificate_path(Path("d.parquet")).exists()
     count("clock", jump)
 

@@ -1,4 +1,4 @@
-"""Two and ten processes on one ledger, some of them killed: the limit holds, and nothing is forgotten."""
+"""Two and ten processes at one desk, some of them killed: the limit holds, and nothing is forgotten."""
 
 import random
 from pathlib import Path
@@ -6,88 +6,75 @@ from pathlib import Path
 import pytest
 
 from support.faults import WHOLE, count, times
-from support.release import ASKED, cli, hidden, holds, table_of, words, write_parquet, write_scales
+from support.release import hidden, holds, words
+from support.staged import RUN, nothing_is_left_of_the_dead, place, room_for, states
 from support.zygote import Harm, Zygote
-from targetdp.release import Ledger
-
-BOOK = ("--ledger", "ledger.db", "--population", "people")
-
-
-def place(folder: Path, monkeypatch: pytest.MonkeyPatch, epsilon: str) -> None:
-    monkeypatch.chdir(folder)
-    write_parquet(Path("in.parquet"), table_of(200))
-    write_scales(Path("scales.toml"))
-    limit = ("--B", "0.25", "--epsilon", epsilon, "--delta", "1e-3")
-    assert cli("ledger", "limit", *BOOK, *limit).code == 0
+from targetdp.release import Desk
 
 
 def asks(number: int) -> list[tuple[str, ...]]:
     """So many releases, each to a file of its own."""
-    asked = (*ASKED, "--delta", "1e-5", "--scales", "scales.toml", "--mechanism", "gaussian", *BOOK)
-    return [("privatize", "in.parquet", f"out-{i}.parquet", *asked) for i in range(number)]
+    return [tuple(f"out-{i}.parquet" if a == "out.parquet" else a for a in RUN) for i in range(number)]
+
+
+def spent(folder: Path) -> float:
+    desk = Desk.open(folder / "desk")
+    with desk.ledger() as ledger:
+        return ledger.standing(desk.policy.limit.value()).spent
 
 
 @pytest.mark.parametrize("turn", range(5 if WHOLE else 1))
-@pytest.mark.parametrize(("processes", "epsilon", "fit"), [(2, "3.6", 1), (10, "6.2", 3)])
+@pytest.mark.parametrize(("processes", "fit"), [(2, 1), (10, 3)])
 def test_as_many_publish_as_the_limit_has_room_for(
-    zygote: Zygote,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    turn: int,
-    processes: int,
-    epsilon: str,
-    fit: int,
+    zygote: Zygote, tmp_path: Path, turn: int, processes: int, fit: int
 ) -> None:
-    place(tmp_path, monkeypatch, epsilon)
-    done = zygote.together(tmp_path, *asks(processes))
+    folder = place(tmp_path / "place", 200, limit=room_for(fit))
+    done = zygote.together(folder, *asks(processes))
     assert sorted(ended.code for ended in done if ended.code is not None) == [0] * fit + [2] * (
         processes - fit
     )
     for i, ended in enumerate(done):
+        output = folder / f"out-{i}.parquet"
         assert "Traceback" not in ended.words
-        assert Path(f"out-{i}.parquet").exists() == (ended.code == 0)
+        assert output.exists() == (ended.code == 0)
         if ended.code == 0:
-            assert holds(Path(f"out-{i}.parquet"))
+            assert holds(output)
         else:
-            assert "this release is refused" in words(ended.err)
-    ledger = Ledger.existing("ledger.db")
-    assert ledger.verify() == []
-    assert [row.state for row in ledger.releases() if row.counts] == ["published"] * fit
-    assert ledger.standing("people").spent <= float(epsilon)
-    assert hidden(tmp_path) == []
+            assert "requested ε" in words(ended.err)
+    assert [state for state in states(folder).values() if state != "voided"] == ["published"] * fit
+    assert spent(folder) <= room_for(fit)[1]
+    assert hidden(folder) == []
     count("crowd", f"of {processes}, {fit} published")
 
 
-def test_some_of_ten_are_killed(zygote: Zygote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever was killed after its reservation is charged for it, until the data holder says otherwise."""
+def test_some_of_ten_are_killed(zygote: Zygote, tmp_path: Path) -> None:
+    """Whoever was killed after its first draw is charged for it, once; the same commands finish all ten."""
     rng, killed, turn = random.Random(10), 0, 0
-    wanted = times("random kills: ten on a ledger")
+    wanted = times("random kills: ten at a desk")
     while killed < wanted:
         turn += 1
-        folder = tmp_path / str(turn)
-        folder.mkdir()
-        place(folder, monkeypatch, "40")
-        ledger = Ledger.existing("ledger.db")
+        folder = place(tmp_path / str(turn), 200, limit=(0.25, 40.0, 1e-3))
         deaths = min(5, wanted - killed)
         runs = asks(10)
-        harms = [Harm(die_at=rng.randrange(20)) for _ in range(deaths)] + [Harm()] * (10 - deaths)
+        harms = [Harm(die_at=rng.randrange(100)) for _ in range(deaths)] + [Harm()] * (10 - deaths)
         done = zygote.harmed(folder, runs, harms)
         assert not any("Traceback" in ended.words for ended in done)
-        assert all(ended.code in {0, 2} for ended in done if not ended.killed), [ended.err for ended in done]
-        assert ledger.verify() == []
-        assert ledger.standing("people").spent <= 40
-        fresh = ledger.releases()
-        published = [path for i in range(10) if (path := Path(f"out-{i}.parquet")).exists()]
-        assert len(published) <= len(fresh)
-        assert sum(row.state == "published" for row in fresh) >= sum(ended.code == 0 for ended in done)
+        assert all(ended.code == 0 for ended in done if not ended.killed), [ended.err for ended in done]
+        known = states(folder)
+        outputs = [folder / f"out-{i}.parquet" for i in range(10)]
+        published = [path for path in outputs if path.exists()]
+        assert len(published) <= len(known)
+        assert sum(state == "published" for state in known.values()) >= sum(e.code == 0 for e in done)
         assert all(map(holds, published))
-        assert all(row.counts for row in fresh if row.state == "reserved")
-        # Once more, each to its own output: what was published is told to the ledger, nothing stays hidden.
-        again = zygote.together(folder, *runs)
-        assert all(ended.code in {0, 2} for ended in again), [ended.err for ended in again]
-        assert [name for name in hidden(folder) if not name.startswith(".ledger.db.head.")] == []
-        states = {row.release: row.state for row in ledger.releases()}
-        assert all(states[row.release] in {row.state, "published"} for row in fresh)
+        assert spent(folder) <= 40
+        # Once more, one by one: what was published is told to the ledger, what was begun is finished.
+        for run in runs:
+            assert zygote.run(folder, *run).code in {0, 2}
+        assert all(map(holds, outputs))
+        after = states(folder)
+        assert [state for state in after.values() if state != "voided"] == ["published"] * 10
+        assert all(after[release] == "published" for release, state in known.items() if state == "published")
+        nothing_is_left_of_the_dead(folder)
         dead = sum(ended.killed for ended in done)
         killed += dead
-        count("random kills: ten on a ledger", "the others unharmed", dead)
+        count("random kills: ten at a desk", "the others unharmed", dead)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.faults import count, mutated, times
-from support.release import ASKED, cli, table_of, write_parquet, write_scales
+from support.release import ASKED, cli, place_with
 from support.zygote import Zygote
 from targetdp.release import certificate_path
 from targetdp.release._staging import page_path
@@ -14,10 +14,8 @@ from targetdp.release._staging import page_path
 
 @pytest.fixture(params=["out.parquet", "out.csv"])
 def output(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    write_parquet(Path("in.parquet"), table_of(80))
-    write_scales(Path("scales.toml"))
-    ran = cli("privatize", "in.parquet", request.param, *ASKED, "--scales", "scales.toml")
+    monkeypatch.chdir(place_with(tmp_path, 80))
+    ran = cli("privatize", "in.parquet", request.param, *ASKED)
     assert ran.code == 0, ran.err
     return tmp_path / str(request.param)
 

@@ -17,23 +17,23 @@ from support.faults import WHOLE, count, mutated, times
 from support.release import (
     CENTERS,
     FEATURES,
-    NAMED,
     SCALES,
     certificate_of,
     hidden,
+    make_desk,
     read_back,
+    request_of,
     table_of,
     values_of,
     write_csv,
     write_parquet,
-    write_scales,
 )
-from support.staged import forget
+from support.staged import forget, states
 from support.zygote import Zygote
 from targetdp._core import Floats
 from targetdp.release import verify_release
 
-LOUD = (*NAMED, "--B", "0.0001", "--epsilon", "100", "--delta", "1e-6", "--scales", "scales.toml")
+LOUD = request_of(B=0.0001, epsilon=100, delta=1e-6)
 
 
 def read_parquet(path: Path) -> tuple[list[str], Floats]:
@@ -62,8 +62,9 @@ def test_a_damaged_table(zygote: Zygote, tmp_path: Path, suffix: str) -> None:
     rng = random.Random(f"damaged {suffix}")
     source, output = tmp_path / f"in.{suffix}", tmp_path / "out.parquet"
     whole = write(source, table_of(80)).read_bytes()
-    write_scales(tmp_path / "scales.toml")
-    run = ("privatize", source.name, output.name, *LOUD, "--force")
+    make_desk(tmp_path, limit=(0.0001, 1e6, 0.5))
+    (tmp_path / "request.toml").write_text(LOUD.text())
+    run = ("privatize", source.name, output.name, "--request", "request.toml", "--yes", "--force")
     undamaged = zygote.run(tmp_path, *run)
     assert undamaged.code == 0, undamaged.words
     forget(tmp_path)
@@ -87,6 +88,7 @@ def test_a_damaged_table(zygote: Zygote, tmp_path: Path, suffix: str) -> None:
             assert ended.code == 2, ended.words
             assert ended.err.startswith("error: "), ended.words
             assert not output.exists()
+            assert set(states(tmp_path).values()) <= {"published"}, "a bad table is found before the charge"
         count(f"mutations: {suffix} input", "released as it now is" if ended.code == 0 else "refused")
     assert 2 in codes
     assert not WHOLE or 0 in codes

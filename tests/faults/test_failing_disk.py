@@ -13,11 +13,19 @@ from typing import Any
 import pytest
 
 from support.faults import FAULTS, WHOLE, count, some, times
-from support.staged import LIMIT, RUN, clean_up, place, put_back, release_that_is_there
+from support.staged import (
+    RUN,
+    clean_up,
+    drawn,
+    place,
+    put_back,
+    release_that_is_there,
+    room_for,
+    states,
+)
 from support.tradeoff import TINY, finished_bytes, sweep
 from support.zygote import Ended, Harm, Zygote
-from targetdp.guarantee import Guarantee
-from targetdp.release import Ledger
+from targetdp.release import Desk
 from targetdp.tradeoff import run
 
 ERRORS = (Harm(error=errno.ENOSPC), Harm(error=errno.ENOSPC, stays=True), Harm(error=errno.EIO))
@@ -25,18 +33,19 @@ ERRORS = (Harm(error=errno.ENOSPC), Harm(error=errno.ENOSPC, stays=True), Harm(e
 
 
 @pytest.fixture
-def kept(tmp_path: Path, zygote: Zygote) -> Path:
-    """A folder with an older release."""
-    folder = place(tmp_path / "kept", 100, zygote)
-    assert zygote.run(folder, *RUN).code == 0
-    return folder
+def folder(tmp_path: Path, zygote: Zygote) -> Path:
+    """A folder with an older release, and room for one more; ``kept`` beside it is a copy."""
+    made = place(tmp_path / "place", 100, limit=room_for(2))
+    assert zygote.run(made, *RUN).code == 0
+    shutil.copytree(made, tmp_path / "kept")
+    return made
 
 
-def disturbed(zygote: Zygote, kept: Path, folder: Path, harm: Harm) -> tuple[Ended, str]:
+def disturbed(zygote: Zygote, folder: Path, harm: Harm) -> tuple[Ended, str]:
     """A run under a harm, what came of it, and one more run without."""
-    put_back(folder, kept)
+    put_back(folder, folder.with_name("kept"))
     older = release_that_is_there(folder)
-    known = {row.release for row in Ledger.existing(folder / "ledger.db").releases()}
+    known = set(states(folder))
     ended = zygote.run(folder, *RUN, "--force", harm=harm)
     assert "Traceback" not in ended.words
     visible = release_that_is_there(folder)
@@ -44,68 +53,78 @@ def disturbed(zygote: Zygote, kept: Path, folder: Path, harm: Harm) -> tuple[End
     newer = visible != older
     assert ended.code in ({0, 4} if newer else {3}), ended.words
     assert ended.code != 3 or "Nothing was published" in " ".join(ended.words.split()), ended.words
+    begun = drawn(folder) - {visible}
     assert clean_up(zygote, folder) == visible
-    rows = {row.release: row for row in Ledger.existing(folder / "ledger.db").releases()}
+    rows = states(folder)
     assert known <= set(rows)
-    assert all(rows[name].counts for name in {visible, older} if name), "what could be read is spent"
+    assert all(rows[name] != "voided" for name in {visible, older} if name), "what could be read is spent"
+    if not newer:
+        again = zygote.run(folder, *RUN, "--force")
+        assert again.code == 0, again.words
+        assert begun <= {release_that_is_there(folder)}, "what noise was drawn for is finished"
+    assert [state for state in states(folder).values() if state != "voided"] == ["published"] * 2
     return ended, {0: "nothing lost by it", 3: "not published", 4: "published"}[ended.code or 0]
 
 
-def test_an_error_at_any_call(zygote: Zygote, tmp_path: Path, kept: Path) -> None:
-    folder = tmp_path / "place"
-    folder.mkdir()
-    _, _ = disturbed(zygote, kept, folder, Harm())
-    calls = zygote.run(folder, *RUN, "--force").calls
-    assert calls > 30, "the run was watched"
+def test_an_error_at_any_call(zygote: Zygote, folder: Path) -> None:
+    undisturbed, _ = disturbed(zygote, folder, Harm())
+    calls = undisturbed.calls
+    assert calls > 60, "the run was watched"
     harms = [replace(harm, fail_at=at) for at in range(calls) for harm in ERRORS]
     outcomes = []
     for harm in some(harms, FAULTS["errors at calls: privatize"].sample):
-        _, outcome = disturbed(zygote, kept, folder, harm)
+        _, outcome = disturbed(zygote, folder, harm)
         outcomes.append(outcome)
         count("errors at calls: privatize", outcome)
     assert "not published" in outcomes
     assert not WHOLE or "published" in outcomes
 
 
-def test_no_file_may_become_longer(zygote: Zygote, tmp_path: Path, kept: Path) -> None:
+def test_no_file_may_become_longer(zygote: Zygote, folder: Path) -> None:
     """Errors by the kernel itself, whoever writes: Python, Arrow or SQLite."""
-    folder = tmp_path / "place"
-    folder.mkdir()
-    longest = (kept / "ledger.db").stat().st_size + 3 * 4096  # it grows by pages
+    longest = (folder / "desk" / "ledger.db").stat().st_size + 6 * 4096  # it grows by pages
     number = times("small files: privatize")
     lengths = [round(i * longest / (number - 1)) for i in range(number)]
     codes = []
     for length in lengths:
-        ended, outcome = disturbed(zygote, kept, folder, Harm(largest_file=length))
+        ended, outcome = disturbed(zygote, folder, Harm(largest_file=length))
         codes.append(ended.code)
         count("small files: privatize", outcome)
     assert codes[0] == 3
     assert codes[-1] == 0, "the longest file fits"
 
 
-def test_a_ledger_takes_an_entry_or_stays_as_it_was(zygote: Zygote, tmp_path: Path) -> None:
-    kept, folder = place(tmp_path / "kept", 10, zygote), tmp_path / "place"
-    wider = tuple("91" if word == "90" else word for word in LIMIT)
-    folder.mkdir()
+def test_a_ledger_takes_an_entry_or_stays_as_it_was(zygote: Zygote, folder: Path) -> None:
+    """Its mark was lost, and somebody puts on record that she goes on without."""
+    resume = ("ledger", "resume", "--reason", "copied without its mark")
+    kept, mark = folder.with_name("kept"), Path("desk", "ledger.db.head")
+    (kept / mark).unlink()
     put_back(folder, kept)
-    calls = zygote.run(folder, "ledger", "limit", *wider).calls
+    with Desk.open(folder / "desk").ledger() as ledger:
+        lost = ledger.verify()
+        known = [entry.hash for entry in ledger.entries]
+    assert len(lost) == 1
+    calls = zygote.run(folder, *resume).calls
     assert calls >= 3
-    length = (kept / "ledger.db").stat().st_size
+    length = (kept / "desk" / "ledger.db").stat().st_size
     harms = [Harm(fail_at=at) for at in range(calls)] + [Harm(fail_at=at, stays=True) for at in range(calls)]
     harms += [Harm(largest_file=round(i * length / 20)) for i in range(21)]
     codes = set()
     for harm in some(harms, FAULTS["errors: ledger"].sample):
         put_back(folder, kept)
-        ended = zygote.run(folder, "ledger", "limit", *wider, harm=harm)
+        ended = zygote.run(folder, *resume, harm=harm)
         assert "Traceback" not in ended.words
-        ledger = Ledger.existing(folder / "ledger.db")
-        assert ledger.verify() == []
-        taken = ledger.limit("other") == Guarantee(0.25, 91, 0.5)
-        assert taken or ledger.limit("other") == Guarantee(0.25, 90, 0.5)
+        with Desk.open(folder / "desk").ledger() as ledger:
+            entries = [entry.hash for entry in ledger.entries]
+            taken = [entry.kind for entry in ledger.entries[len(known) :]] == ["resumed"]
+            assert entries[: len(known)] == known
+            assert taken or entries == known
+            assert set(ledger.verify()) <= set(lost)
         assert ended.code in {0, 3}, ended.words
         assert ended.code != 0 or taken
-        assert zygote.run(folder, "ledger", "limit", *wider).code == 0
-        assert Ledger.existing(folder / "ledger.db").verify() == []
+        assert zygote.run(folder, *resume).code == (2 if ended.code == 0 else 0)
+        with Desk.open(folder / "desk").ledger() as ledger:
+            assert ledger.verify() == []
         codes.add(ended.code)
         count("errors: ledger", "on record" if taken else "as it was")
     assert 3 in codes

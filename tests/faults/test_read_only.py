@@ -13,10 +13,9 @@ import pytest
 
 from support.faults import count
 from support.release import ASKED, nothing_changes
-from support.staged import LIMIT, RUN, place
+from support.staged import RUN, place, states
 from support.tradeoff import files
 from support.zygote import Harm, Zygote
-from targetdp.release import Ledger
 
 if os.geteuid() == 0 and sys.platform != "linux":
     pytest.skip("root may write everywhere, and cannot give that up here", allow_module_level=True)
@@ -26,7 +25,7 @@ POWERLESS = Harm(powerless=True)
 
 @pytest.fixture
 def folder(zygote: Zygote, tmp_path: Path) -> Path:
-    made = place(tmp_path / "place", 40, zygote)
+    made = place(tmp_path / "place", 40)
     assert zygote.run(made, *RUN).code == 0
     (made / "locked").mkdir()
     return made
@@ -62,37 +61,64 @@ def test_a_release_that_may_not_be_replaced(zygote: Zygote, folder: Path) -> Non
     count("read-only", "said so, nothing changed")
 
 
-def test_a_ledgers_folder(zygote: Zygote, folder: Path) -> None:
-    """The output may be written, the ledger not: nothing is published that could not be charged."""
-    for name in ("ledger.db", "ledger.db.head"):
-        (folder / name).rename(folder / "locked" / name)
-        (folder / "locked" / name).chmod(0o400)
-    run = tuple({"ledger.db": "locked/ledger.db", "out.parquet": "new.parquet"}.get(w, w) for w in RUN)
-    limit = tuple({"ledger.db": "locked/ledger.db"}.get(word, word) for word in LIMIT)
-    with locked(folder / "locked"), nothing_changes(folder):
-        for command in (run, ("ledger", "limit", *limit)):
-            ended = zygote.run(folder, *command, harm=POWERLESS)
-            assert ended.code == 3, ended.words
-            assert "Traceback" not in ended.words
-            count("read-only", "said so, nothing changed")
-        shown = zygote.run(folder, "ledger", "show", "--ledger", "locked/ledger.db", harm=POWERLESS)
-        assert shown.code == 0, shown.words
-        count("read-only", "read")
-        assert Ledger.existing(folder / "locked" / "ledger.db").verify() == []
+def test_a_desk(zygote: Zygote, folder: Path) -> None:
+    """The output may be written, the desk not: nothing is published that could not be charged."""
+    desk = folder / "desk"
+    inside = [path for path in desk.rglob("*") if path.is_file()]
+    for path in inside:
+        path.chmod(0o400)
+    run = tuple("new.parquet" if word == "out.parquet" else word for word in RUN)
+    with locked(desk, desk / "people", desk / "drafts"), nothing_changes(folder):
+        ended = zygote.run(folder, *run, harm=POWERLESS)
+        assert ended.code == 3, ended.words
+        assert "Nothing was published" in ended.err
+        assert "Traceback" not in ended.words
+        count("read-only", "said so, nothing changed")
+        for command in (
+            ("ledger", "show"), ("ledger", "verify"), ("status",),
+            ("privatize", "in.parquet", "--request", "request.toml", "--check"),
+        ):  # fmt: skip
+            shown = zygote.run(folder, *command, harm=POWERLESS)
+            assert shown.code == 0, shown.words
+            count("read-only", "read")
+    assert list(states(folder).values()) == ["published"]
+
+
+def test_where_no_desk_can_be_made(zygote: Zygote, folder: Path, tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    (place / "in.parquet").write_bytes((folder / "in.parquet").read_bytes())
+    with locked(place), nothing_changes(place):
+        ended = zygote.run(place, "init", "in.parquet", harm=POWERLESS)
+        assert ended.code == 3, ended.words
+        assert "Permission denied" in ended.err
+        assert "Traceback" not in ended.words
+    count("read-only", "said so, nothing changed")
+
+
+def test_a_list_of_desks_that_cannot_be_written_stops_nobody(
+    zygote: Zygote, folder: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "config"
+    config.mkdir()
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    (place / "in.parquet").write_bytes((folder / "in.parquet").read_bytes())
+    with locked(config):
+        (ended,) = zygote.harmed(place, [("init", "in.parquet")], [POWERLESS], XDG_CONFIG_HOME=str(config))
+        assert ended.code == 0, ended.words
+    assert list(config.iterdir()) == []
+    count("read-only", "read")
 
 
 def test_inputs_and_releases_are_only_read(zygote: Zygote, folder: Path) -> None:
-    for name in ("in.parquet", "scales.toml"):
-        (folder / name).rename(folder / "locked" / name)
+    (folder / "in.parquet").rename(folder / "locked" / "in.parquet")
     with locked(folder / "locked"):
-        ended = zygote.run(
-            folder, "privatize", "locked/in.parquet", "new.parquet", *ASKED, "--scales", "locked/scales.toml",
-            harm=POWERLESS,
-        )  # fmt: skip
+        ended = zygote.run(folder, "privatize", "locked/in.parquet", "new.parquet", *ASKED, harm=POWERLESS)
         assert ended.code == 0, ended.words
         count("read-only", "read")
     with locked(folder), nothing_changes(folder):
-        ended = zygote.run(folder, "verify", "out.parquet", "--ledger", "ledger.db", harm=POWERLESS)
+        ended = zygote.run(folder, "verify", "out.parquet", "--desk", "desk", harm=POWERLESS)
         assert ended.code == 0, ended.words
         count("read-only", "read")
 

@@ -1,40 +1,33 @@
 """What is published beside scores tells nothing of the rows that they were made from."""
 
-import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support.leaks import masked, tables, without_own
-from support.release import ASKED, cli, read_back, write_parquet, write_scales
-from support.scores import write_weights
-from targetdp.release import certificate_path
-from targetdp.release._staging import page_path
+from support.leaks import Twins, must_be_alike, tables
+from support.release import make_desk, read_back, request_of, write_parquet
+from support.scores import WEIGHTS, release_sample
 
 SAMPLED = 20
 ROWS = 60
+ASKED: dict[str, Any] = {"mechanism": "gaussian", "delta": 1e-7}
 
 
-@pytest.mark.parametrize("leave_out", [False, True], ids=["no sample", "sample left out"])
-def test_certificates_and_pages_of_scores(
-    leave_out: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("leave_out", [False, True], ids=["everybody", "sample left out"])
+def test_releases_of_scores_of_neighbors_differ_in_nothing_but_their_own(
+    leave_out: bool, tmp_path: Path
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_scales(tmp_path / "scales.toml")
-    write_weights(tmp_path / "weights.toml")
-    asked = (*ASKED, "--delta", "1e-7", "--scales", "scales.toml")
     everybody = tables(ROWS)
+    make_desk(tmp_path)
     # The person who differs comes first: the sample is of others.
-    write_parquet(Path("sampled.parquet"), everybody["as it is"].slice(ROWS - SAMPLED))
-    assert cli("privatize", "sampled.parquet", "sample.parquet", *asked).code == 0
-    sample = ("--sample", "sample.parquet") if leave_out else ("--no-sample",)
-    seen = set()
+    write_parquet(tmp_path / "sampled.parquet", everybody["as it is"].slice(ROWS - SAMPLED))
+    sample = release_sample(tmp_path, **ASKED).certificate.release
+    asked: dict[str, Any] = {"release": "scores", "weights": WEIGHTS, "learned_from": sample} | ASKED
+    twins = Twins(tmp_path, request_of(**asked, leave_out=(sample,) if leave_out else ()))
+    told = []
     for table in everybody.values():
-        source = write_parquet(Path("all.parquet"), table)
-        ran = cli("score", source, "weights.toml", "out.parquet", *asked, *sample, "--force")
-        assert ran.code == 0, ran.err
-        assert read_back(Path("out.parquet")).num_rows == ROWS - leave_out * SAMPLED
-        certificate = without_own(json.loads(certificate_path(Path("out.parquet")).read_text("utf-8")))
-        page = masked(page_path(Path("out.parquet")).read_text("utf-8"))
-        seen.add((json.dumps(certificate, sort_keys=True), page))
-    assert len(seen) == 1
+        told.append(twins.release(table))
+        assert read_back(tmp_path / "out.parquet").num_rows == ROWS - leave_out * SAMPLED
+    must_be_alike(told)
+    assert told[0].certificate["scores"]

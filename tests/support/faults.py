@@ -44,9 +44,9 @@ FAULTS = {
         "SIGKILL at a random moment", "two processes that write to one ledger",
         "it opens and verifies; whatever a process was told is on record", 50, 100,
     ),
-    "random kills: ten on a ledger": Fault(
-        "SIGKILL at a random call", "some of ten `privatize` on one ledger",
-        "the others end well; the limit holds; reservations of the dead still count", 3, 30,
+    "random kills: ten at a desk": Fault(
+        "SIGKILL at a random call", "some of ten `privatize` at one desk",
+        "the others end well; the limit holds; the same commands finish what was begun", 3, 30,
     ),
     "random kills: tradeoff": Fault(
         "SIGKILL at a random moment", "`tradeoff`, again and again in one folder",
@@ -79,20 +79,21 @@ FAULTS = {
         f"exit code 3 or 4, no traceback; {_WHOLE}; {_NEXT}", 4, 40,
     ),
     "errors: ledger": Fault(
-        "`ENOSPC` at every call, or a limit on the length of files", "`ledger limit`",
-        "the limit is on record, or the ledger is as it was; it verifies", 5, 25,
+        "`ENOSPC` at every call, or a limit on the length of files", "`ledger resume`",
+        "the entry is on record, or the ledger is as it was; it verifies", 5, 25,
     ),
     "errors: tradeoff": Fault(
         "`ENOSPC` at every call, or a limit on the length of files", "`tradeoff`",
-        "an error that can be read; started again, the bytes of an undisturbed run", 4, 40,
+        "an error that can be read; started again, the bytes of an undisturbed run", 6, 40,
     ),
     "small disk": Fault(
         "a disk of two megabytes that is full", "`privatize` to it (where one can be mounted)",
         f"exit code 3 or 4, no traceback; {_WHOLE}", 20, 20,
     ),
     "read-only": Fault(
-        "a folder that may not be written to", "`privatize`, `ledger`, `tradeoff`, `verify`",
-        "whoever writes says so, and nothing changes; whoever only reads works", 8, 8,
+        "a folder that may not be written to",
+        "`init`, `privatize`, `ledger`, `status`, `verify`, `tradeoff`",
+        "whoever writes says so, and nothing changes; whoever only reads works", 12, 12,
     ),
     "mutations: parquet input": Fault(
         "bits, bytes and ends of a Parquet table", "`privatize`",
@@ -112,6 +113,18 @@ FAULTS = {
         "bits, bytes and ends of a ledger, or of its mark", "`ledger show`, `ledger verify`, a reservation",
         f"{_SAME}; nothing that was spent is forgotten", 12, 220,
     ),
+    "mutations: people": Fault(
+        "bits, bytes and ends of the list of who was in a release", "the next `privatize`, `ledger verify`",
+        "refused, unless the release was freed", 6, 60,
+    ),
+    "mutations: desk": Fault(
+        "bits, bytes and ends of `desk.json`, policy, scales and keys", "the next `privatize`",
+        "refused and nothing charged, or a release under what policy and scales now say", 15, 150,
+    ),
+    "mutations: draws": Fault(
+        "bits, bytes and ends of the draws of a killed run", "the same command again",
+        "finished, refused, or charged anew; what noise was drawn for is never free", 8, 80,
+    ),
     "mutations: journal": Fault(
         "bits, bytes and ends of the journal of a killed run", "the next `privatize`",
         "read as before, or refused and nothing thrown away; with the journal back, all is put right", 3, 60,
@@ -125,11 +138,11 @@ FAULTS = {
     ),
     "clock": Fault(
         "the clock moved back or forward: a second, a day, decades, also in the middle",
-        "three releases on one ledger",
+        "three releases of one desk",
         "entries keep their order, spending adds up, the limit holds, all verify", 2, 6,
     ),
     "crowd": Fault(
-        "two and ten processes at once", "one ledger, with room for some of them",
+        "two and ten processes at once", "one desk, with room for some of them",
         "exactly so many publish; the others are refused with the numbers", 2, 10,
     ),
 }  # fmt: skip

@@ -1,18 +1,31 @@
 """Everything that reads a file, by name, and what must hold whatever the file is."""
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from support.ledgers import with_history
 from support.release import FEATURES
-from targetdp.normalization import read_bounds, read_scales
+from targetdp.normalization import read_scales
 from targetdp.programs import read_program_file
-from targetdp.release import Ledger, make_settings, read_certificate, read_release_file
-from targetdp.release._weights_file import read_weights
+from targetdp.release import (
+    Desk,
+    Ledger,
+    SigningKey,
+    read_certificate,
+    read_policy,
+    read_request,
+    secret_key,
+)
+from targetdp.release._draws import Draws
+from targetdp.release._ledger._people import read_people
 from targetdp.table import check_columns, open_source
 from targetdp.tradeoff import read_run
 
 Reader = Callable[[Path], Any]
+SECRET = f"{bytes(range(32)).hex()} bound\n"
+"""What a desk keeps of a reservation: a key, and a hash of what must stay the same."""
 
 
 def _read_table(path: Path) -> list[Any]:
@@ -22,26 +35,98 @@ def _read_table(path: Path) -> list[Any]:
     return [*source.batches(["name"], {}, 100)]
 
 
+def _read_ledger(path: Path) -> list[str]:
+    with Ledger(path) as ledger:
+        assert ledger.history.policy_version >= 0
+        return ledger.verify()
+
+
+def _read_mark(path: Path) -> None:
+    """Beside a sound ledger."""
+    ledger = path.with_name("ledger.db")
+    if not ledger.exists():
+        path.parent.mkdir(exist_ok=True)
+        made = ledger.parent / "made"
+        made.mkdir()
+        with_history(made / ledger.name, SigningKey.open(made / "signing.pem")).close()
+        (made / ledger.name).rename(ledger)
+        (made / "people").rename(ledger.with_name("people"))
+    _read_ledger(ledger)
+
+
+def _read_desk(path: Path) -> str:
+    path.parent.chmod(0o700)
+    return Desk.open(path.parent).id
+
+
+def _read_secret(path: Path) -> None:
+    """Whoever finds none that is whole begins anew."""
+    draws = Draws.reopen(path.parent.parent, path.parent.name, "bound")
+    if draws is None:
+        raise ValueError("it is no secret")
+    draws.close()
+
+
+def _read_drawn(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.with_name("secret").write_text(SECRET, encoding="utf-8")
+    _read_secret(path.with_name("secret"))
+
+
+def _read_people(path: Path) -> int:
+    """Of the right hash: any other one is refused before it is looked at."""
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "0" * 64
+    return len(read_people(path.parent, path.stem, sha256))
+
+
+def _owned(read: Reader) -> Reader:
+    """Of a file that is its owner's alone, as a key must be."""
+
+    def reader(path: Path) -> Any:
+        path.chmod(0o600)
+        return read(path)
+
+    return reader
+
+
 TOML_READERS: dict[str, Reader] = {
-    "release": lambda path: make_settings(read_release_file(path)),
+    "policy": read_policy,
+    "request": read_request,
     "program": read_program_file,
     "scales": lambda path: read_scales(path, FEATURES),
-    "bounds": lambda path: read_bounds(path, FEATURES),
-    "weights": read_weights,
 }
-READERS: dict[str, Reader] = TOML_READERS | {
+JSON_READERS: dict[str, Reader] = {
     "certificate": read_certificate,
-    "ledger": lambda path: Ledger.existing(path).releases(),
+    "desk": _read_desk,
+    "mark": _read_mark,
     "sweep": lambda path: read_run(path.parent),
-    "CSV": _read_table,
-    "Parquet": _read_table,
 }
-_FILES = {"sweep": "run.json", "CSV": "table.csv", "Parquet": "table.parquet", "ledger": "ledger.db"}
+READERS: dict[str, Reader] = (
+    TOML_READERS
+    | JSON_READERS
+    | {
+        "ledger": _read_ledger,
+        "people": _read_people,
+        "secret": _read_secret,
+        "drawn": _read_drawn,
+        "signing key": _owned(lambda path: SigningKey.open(path, create=False)),
+        "secret key": _owned(secret_key),
+        "CSV": _read_table,
+        "Parquet": _read_table,
+    }
+)
+MAY_BE_MISSING = ("drawn",)
+"""Before the first draw there is none."""
+_FILES = {
+    "certificate": "file.json", "desk": "desk.json", "mark": "ledger.db.head", "sweep": "run.json",
+    "ledger": "ledger.db", "people": "release.tags", "secret": "secret", "drawn": "drawn",
+    "signing key": "signing.pem", "secret key": "tags.key", "CSV": "table.csv", "Parquet": "table.parquet",
+}  # fmt: skip
 
 
 def file_of(name: str) -> str:
     """What a reader's file is called."""
-    return _FILES.get(name, "file.json" if name == "certificate" else "file.toml")
+    return _FILES.get(name, "file.toml")
 
 
 def only_value_errors(read: Reader, path: Path) -> None:

@@ -112,9 +112,11 @@ class Zygote:
         self._start(folder, runs, [Harm()] * len(runs), environment)
         return self._wait()
 
-    def harmed(self, folder: Path, runs: Sequence[Sequence[Any]], harms: Sequence[Harm]) -> list[Ended]:
+    def harmed(
+        self, folder: Path, runs: Sequence[Sequence[Any]], harms: Sequence[Harm], **environment: str
+    ) -> list[Ended]:
         """Runs that are started at the same time, and what happens to each."""
-        self._start(folder, runs, harms, {})
+        self._start(folder, runs, harms, environment)
         return self._wait()
 
     def _start(

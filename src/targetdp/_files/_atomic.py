@@ -217,6 +217,32 @@ def append_line(path: Path, line: str) -> None:
     sync_folder(path.parent)
 
 
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Within, no other process has the folder.
+
+    Args:
+        folder: It must exist; a link is not followed.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        OSError: Another process has it, or it is not there.
+
+    Example:
+        >>> import tempfile
+        >>> with locked_folder(Path(tempfile.mkdtemp())):
+        ...     pass
+    """
+    handle = os.open(folder, os.O_RDONLY | _CLOSED)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(handle)
+
+
 def sync_folder(folder: Path) -> None:
     """Make names in a folder durable: after a loss of power they are still there.
 

@@ -39,10 +39,10 @@ def privatize(
 
     It shows what would go out, at what price, and asks before anything is charged.
     """
-    from targetdp.table import open_source
-
     if output is None and not check:
         raise ValueError("OUTPUT must be given: where the release goes; or --check, to look only")
+    from targetdp.table import open_source
+
     # What is no table is refused at once, before anything slow is imported.
     source = open_source(table, keep_words=True)
     from targetdp.release import (
@@ -113,9 +113,12 @@ class _Shown:
         """Show everything and go on only with the data holder's word."""
         if self.bar is not None:
             self.bar.pause()
-        self.look(seen)
         if self._yes:
+            self.look(seen)
             return
+        # Whoever is asked sees what it is about, whatever was to be quiet.
+        self._quiet = self._as_json = False
+        self.look(seen)
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise ValueError("nobody is at the terminal to say yes: look with --check, then give --yes")
         if not typer.confirm("Release this?", err=True):

@@ -1,6 +1,7 @@
 """The desk: the folder with the data holder's policy, ledger, keys and log. Without one, no release."""
 
 import fcntl
+import hashlib
 import json
 import os
 import secrets
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from targetdp._core import __version__
-from targetdp._files import append_line, sync_folder, write_new
+from targetdp._files import append_line, locked_folder, sync_folder, write_new
 from targetdp.normalization import ColumnScales, read_scales
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
@@ -32,12 +33,13 @@ FOLDER = "desk"
 """What a desk's folder is called, unless its owner says otherwise."""
 _MARK = "desk.json"
 _FORMAT = "targetdp desk 1"
+_SECRETS = ("tags.key", "pseudonyms.key")
 _DRAFT = ".new"
 """How the name of a folder ends that a desk is made in."""
 NETWORK = frozenset(
     """
-    nfs nfs4 cifs smb2 smb3 smbfs afs ncpfs ceph glusterfs lustre beegfs gpfs ocfs2 davfs davfs2 fuse.sshfs
-    fuse.s3fs fuse.gcsfuse fuse.rclone fuse.glusterfs fuse.davfs2 fuse.blobfuse
+    nfs nfs4 cifs smb2 smb3 smbfs afs ncpfs ceph glusterfs lustre beegfs gpfs ocfs2 davfs davfs2 vboxsf
+    fuse.vmhgfs-fuse fuse.sshfs fuse.s3fs fuse.gcsfuse fuse.rclone fuse.glusterfs fuse.davfs2 fuse.blobfuse
     """.split()  # noqa: SIM905 (a list is easier to read so)
 )
 """File systems on which several machines may write: locks of one need not hold for another."""
@@ -107,11 +109,11 @@ class Desk:
                 write_new(draft / "scales.toml", scales.read_bytes(), private=True)
             (draft / "keys").mkdir(mode=0o700)
             key = SigningKey.open(draft / "keys" / "signing.pem")
-            for name in ("tags.key", "pseudonyms.key"):
-                secret_key(draft / "keys" / name, create=True)
+            keys = {name: secret_key(draft / "keys" / name, create=True) for name in _SECRETS}
+            marks = {name: hashlib.sha256(one).hexdigest() for name, one in keys.items()}
             Ledger(draft / "ledger.db", key, create=True).close()
             own = secrets.token_hex(16)
-            record = {"format": _FORMAT, "id": own, "made": _now(), "library": __version__}
+            record = {"format": _FORMAT, "id": own, "made": _now(), "library": __version__, "keys": marks}
             write_new(draft / _MARK, json.dumps(record, indent=2) + "\n", private=True)
             sync_folder(draft)
             draft.rename(place)
@@ -143,15 +145,7 @@ class Desk:
                 f"there is no desk {where}, and nothing is released without one: targetdp init TABLE makes "
                 "one; --desk or TARGETDP_DESK names one" + (f". Desks of yours:{known}" if known else "")
             )
-        try:
-            record = json.loads((place / _MARK).read_text(encoding="utf-8"))
-            made, own = record["format"], str(record["id"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"{place / _MARK} cannot be read ({error}): bring it back from a backup"
-            ) from error
-        if made != _FORMAT:
-            raise ValueError(f"desk {place} was made by another version of targetdp ({made}): use that one")
+        own = str(_record(place)["id"])
         mode = stat.S_IMODE(place.stat().st_mode)
         if mode & 0o077:
             raise ValueError(
@@ -186,8 +180,22 @@ class Desk:
 
     @cached_property
     def policy(self) -> Policy:
-        """What the data holder allows, as it stands in policy.toml now."""
-        return read_policy(self.path / "policy.toml")
+        """What the data holder allows, as it stood in policy.toml (and scales.toml) when it was read."""
+        return self._read_policy()
+
+    def _read_policy(self) -> Policy:
+        policy, scales = read_policy(self.path / "policy.toml"), self.path / "scales.toml"
+        if policy.scales.source != "public" or not scales.exists():
+            return policy
+        # So that another scales.toml is another policy: on record, and with a reason.
+        digest = hashlib.sha256(scales.read_bytes()).hexdigest()
+        filled = policy.scales.model_copy(update={"sha256": digest})
+        return policy.model_copy(update={"scales": filled})
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on if the policy is another one than was looked at."""
+        if self._read_policy() != self.policy:
+            raise ValueError(f"the policy of {self.path} was changed meanwhile: run again, under the new one")
 
     @property
     def name(self) -> str:
@@ -202,13 +210,23 @@ class Desk:
     def names(self) -> Names:
         """How its people are named."""
         policy = self.policy.id
-        hidden = secret_key(self.path / "keys" / "pseudonyms.key") if policy.pseudonyms else None
-        return Names(policy.column, policy.spelling, secret_key(self.path / "keys" / "tags.key"), hidden)
+        hidden = self.pseudonym_key if policy.pseudonyms else None
+        return Names(policy.column, policy.spelling, self._secret("tags.key"), hidden)
 
     @property
     def pseudonym_key(self) -> bytes:
         """The key of its pseudonyms."""
-        return secret_key(self.path / "keys" / "pseudonyms.key")
+        return self._secret("pseudonyms.key")
+
+    def _secret(self, name: str) -> bytes:
+        """One of its keys. Under another one the ledger would know nobody again, and nobody have spent."""
+        path = self.path / "keys" / name
+        key = secret_key(path)
+        if _record(self.path)["keys"][name] != hashlib.sha256(key).hexdigest():
+            raise ValueError(
+                f"{path} is not the key that this desk was made with: bring it back from a backup"
+            )
+        return key
 
     def public_scales(self, features: tuple[str, ...]) -> ColumnScales:
         """The scales that its owner has called public."""
@@ -238,7 +256,7 @@ class Desk:
     def loosened_without_reason(self, history: History) -> tuple[str, ...]:
         """In which ways the policy allows more than the one on record, unless it says why."""
         before, now = history.policy, self.policy
-        if before is None or before == now or (now.reason is not None and now.reason != before.reason):
+        if before is None or before == now or (now.reason is not None and now.reason not in history.reasons):
             return ()
         return tuple(loosened(before, now))
 
@@ -257,6 +275,8 @@ class Desk:
                 row = ledger.history.releases.get(release)
                 if row is not None and row.state == "reserved":
                     if not nothing_was_drawn(self.drafts, release):
+                        if row.title.get("engine") == "spark":  # its draws cannot be repeated
+                            erase(self.drafts / release)
                         continue
                     ledger.free(release, "a run ended before any noise was drawn")
                     freed.append(release)
@@ -308,26 +328,15 @@ def _beside(place: Path) -> Path | None:
 def _draft_of(place: Path) -> Iterator[Path]:
     """A hidden folder to make a desk in. What is left of it then, or of a killed run's, is removed."""
     for left in place.parent.glob(f".{escape_pattern(place.name)}.*{_DRAFT}"):
-        with suppress(OSError), _locked(left):
+        with suppress(OSError), locked_folder(left):
             shutil.rmtree(left)
     draft = place.with_name(f".{place.name}.{secrets.token_hex(6)}{_DRAFT}")
     draft.mkdir(mode=0o700)
     try:
-        with _locked(draft):
+        with locked_folder(draft):
             yield draft
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Within, no other process has the folder; an OSError if one has."""
-    handle = os.open(folder, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _must_be_a_policy(draft: Path, path: Path) -> None:
@@ -341,15 +350,28 @@ def _must_be_a_policy(draft: Path, path: Path) -> None:
 def known_desks() -> Iterator[tuple[str, Path]]:
     """The desks that the user's list names: id and folder."""
     with suppress(OSError):
-        for line in (config_folder() / "desks.jsonl").read_text(encoding="utf-8").splitlines():
-            with suppress(ValueError, KeyError, TypeError):
+        told = (config_folder() / "desks.jsonl").read_text(encoding="utf-8", errors="replace")
+        for line in told.splitlines():  # of one that is damaged, whatever can be read
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
                 record = json.loads(line)
                 yield str(record["id"]), Path(str(record["path"]))
 
 
+def _record(place: Path) -> dict[str, Any]:
+    """What a desk's own file says, or a ValueError."""
+    try:
+        record: dict[str, Any] = json.loads((place / _MARK).read_text(encoding="utf-8"))
+        if (made := record["format"]) == _FORMAT:
+            _ = record["id"], [record["keys"][name] for name in _SECRETS]
+            return record
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{place / _MARK} cannot be read ({error}): bring it back from a backup") from error
+    raise ValueError(f"desk {place} was made by another version of targetdp ({made}): use that one")
+
+
 def _id_of(place: Path) -> str | None:
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return str(json.loads((place / _MARK).read_text(encoding="utf-8"))["id"])
+    with suppress(ValueError):
+        return str(_record(place)["id"])
     return None
 
 

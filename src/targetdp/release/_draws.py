@@ -175,7 +175,10 @@ def drafts_in(drafts: Path) -> list[str]:
 @contextmanager
 def kept_from_others(drafts: Path, release: str) -> Iterator[bool]:
     """Within, no other process makes a release, or goes on with it; false if one is at it."""
-    lock = _locked(drafts / release)
+    try:
+        lock = _locked(drafts / release)
+    except FileNotFoundError:  # another process has erased it just now
+        lock = None
     try:
         yield lock is not None
     finally:
@@ -186,7 +189,8 @@ def kept_from_others(drafts: Path, release: str) -> Iterator[bool]:
 def nothing_was_drawn(drafts: Path, release: str) -> bool:
     """Whether it is known that no noise was drawn for a release. The caller keeps others from it."""
     folder = drafts / release
-    return (folder / _SECRET).exists() and not (folder / _DRAWN).exists()
+    # A secret that is not whole any more is being erased: noise may have been drawn with it.
+    return _secret(folder) is not None and not (folder / _DRAWN).exists()
 
 
 def can_go_on(drafts: Path, release: str, bound: str) -> bool:

@@ -41,6 +41,8 @@ class Spelling(StrictModel):
 
     def apply(self, ids: pa.StringArray) -> pa.StringArray:
         """The ids in this spelling, as far as the rules reach."""
+        if len(data := text_buffers(ids)[0]) and data.max() > 127:
+            ids = pc.utf8_normalize(ids, form="NFC")  # an accent may be a letter or a mark of its own
         if self.spaces == "remove":
             ids = pc.utf8_trim_whitespace(ids)
         if self.case != "as it is":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from targetdp._core import Progress, Silent, check
+from targetdp._files import canonical
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._certificate import Certificate, LedgerMark, make_certificate
 from targetdp.release._certificate._contents import arrow_of
@@ -26,6 +27,7 @@ from targetdp.release._engine._base import (
     output_schema,
 )
 from targetdp.release._engine._local import LocalEngine, TableInMemory
+from targetdp.release._keys import is_signed
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._spending import History
@@ -36,6 +38,8 @@ from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms
 from targetdp.table import Source, open_source
 
+_SEAL = "seal"
+"""Where a journal has the desk's signature."""
 Confirm = Callable[[Look], None]
 """Is shown everything before anything is charged, and raises to stop."""
 
@@ -168,6 +172,9 @@ def _release(
     recipe = prepared.recipe()
     schema = output_schema(recipe, source.types(recipe.public))
     publisher.accept(schema, inspection.formulas)
+    # Somebody may have thought for an hour: what was looked at must still be so.
+    source.check_unchanged()
+    desk.check_unchanged()
     reservation = _reserve(desk, ledger, seen, terms, publisher.place)
     release, draws = reservation.release, reservation.draws
     try:
@@ -182,7 +189,7 @@ def _release(
         ).signed(desk.key)
         estimated = _estimated(prepared.estimated, scales, certificate, seen)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
-        publisher.publish(certificate, journal)
+        publisher.publish(certificate, journal | {_SEAL: desk.key.sign(_sealed(journal))})
         ledger.settle(release, output.sha256, estimated)
         draws.erase()
         draws.close()
@@ -225,15 +232,18 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
     bound = bound_of(prepared, terms, people)
     if seen.goes_on is not None:
         draws = Draws.reopen(desk.drafts, seen.goes_on, bound)
-        if draws is not None:
-            row = ledger.release(seen.goes_on)
-            desk.log("goes on", release=row.release)
-            head = Head(ledger.head().ledger_id, row.entry, ledger.entries[row.entry - 1].hash)
-            return Reservation(row.release, head, draws)
-        raise ValueError(
-            f"release {seen.goes_on[:12]}, which this run would have finished, is being made by another run: "
-            "wait for it"
-        )
+        if draws is None:
+            raise ValueError(
+                f"release {seen.goes_on[:12]}, which this run would have finished, is being made by another "
+                "run: wait for it"
+            )
+        try:
+            head = ledger.go_on(seen.goes_on, prepared.policy, prepared.policy_version)
+        except BaseException:
+            draws.close()
+            raise
+        desk.log("goes on", release=seen.goes_on)
+        return Reservation(seen.goes_on, head, draws)
     release = uuid.uuid4().hex
     draws = Draws.create(desk.drafts, release, bound)
     request = prepared.request
@@ -245,7 +255,7 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
         "kind": request.release, "scores": list(request.scores), "public": list(prepared.public),
         "left_out": list(prepared.left_out_releases), "output": place, "bound": bound,
         "request": request.sha256, "asked_by": request.asked_by, "program": request.program,
-        "why": request.why, "signer": prepared.signer,
+        "why": request.why, "signer": prepared.signer, "engine": prepared.engine,
         "planned": (line := planned(request, prepared.policy, ledger.history)),
     }  # fmt: skip
 
@@ -254,9 +264,9 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
             raise ValueError("another run has just made a release of the plan: look again, with --check")
 
     try:
-        ledger.record_policy(prepared.policy, prepared.policy_version)
-        limit = prepared.policy.limit.value()
-        head = ledger.reserve(release, terms.charge, limit, people, title, still_planned)
+        head = ledger.reserve(
+            release, terms.charge, prepared.policy, prepared.policy_version, people, title, still_planned
+        )
     except BaseException as error:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn
         # nothing, and its draws say so: the next run frees it.
@@ -306,6 +316,12 @@ def _settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None
             f"an earlier run, of another desk ({journal.get('desk')}), published release "
             f"{journal.get('release')} here and could not tell its ledger: run it again at that desk first"
         )
+    seal = journal.pop(_SEAL, "")
+    if not is_signed(desk.key.public, seal, _sealed(journal)):
+        raise ValueError(
+            "an earlier run's journal beside the output is not signed by this desk: somebody else wrote it; "
+            "look at the hidden folder beside the output, and move it away"
+        )
     try:
         ledger.settle(journal["release"], journal["sha256"], journal["scales"])
     except (ValueError, OSError) as error:
@@ -314,6 +330,11 @@ def _settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None
             f"neither can this one ({error}): bring the desk's ledger back first"
         ) from error
     erase(desk.drafts / str(journal["release"]))
+
+
+def _sealed(journal: dict[str, Any]) -> bytes:
+    """What is signed of a journal: it lies in the output's folder, where others may write."""
+    return f"targetdp journal {canonical(journal)}".encode()
 
 
 def _estimated(

@@ -150,9 +150,10 @@ def _load_or_create(path: Path, make: Callable[[], bytes]) -> tuple[bytes, bool]
 
 def _load(path: Path) -> bytes:
     """The content of a key file that nobody but its owner can read."""
-    # O_NONBLOCK: a pipe under that name must be refused, not waited for.
+    # O_NONBLOCK: a pipe under that name must be refused, not waited for. A file object would
+    # refuse a folder itself, and not say which.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         # Of the open file, not of its name: nobody can exchange it in between.
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
@@ -162,7 +163,9 @@ def _load(path: Path) -> bytes:
                 f"{path} has permission {stat.S_IMODE(mode):04o}, so others than its owner can get at it: "
                 f"if it was never shared, run chmod 600 '{path}'; otherwise use a new key"
             )
-        content = file.read(_LONGEST_FILE + 1)
+        content = os.read(descriptor, _LONGEST_FILE + 1)
+    finally:
+        os.close(descriptor)
     if len(content) > _LONGEST_FILE:
         raise ValueError(f"{path} is longer than any key ({_LONGEST_FILE} bytes): name the key's own file")
     return content

@@ -142,6 +142,8 @@ class Look:
         asked = [f"asked for by {request.asked_by}" if request.asked_by else "asked for at this desk"]
         asked += [f"for {request.program}"] if request.program else []
         asked += [f"because “{request.why}”"] if request.why else []
+        if p.signer is None and request.asked_by:
+            asked.append("not signed")
         if p.signer is not None:
             asked.append(f"signed by {p.policy.requests.name_of(p.signer) or 'a key without a name here'}")
         lines = [

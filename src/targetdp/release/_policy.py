@@ -86,6 +86,7 @@ class ScalesPolicy(StrictModel):
     share: Annotated[Number, Field(gt=0, lt=1)] = Field(
         default=0.1, description="of the ε of the release that estimates private scales"
     )
+    sha256: str | None = Field(default=None, description="of scales.toml: the desk fills it in")
     bounds: dict[str, tuple[Number, Number]] = Field(
         default_factory=dict, description="lowest and highest possible value of each column, for private ones"
     )
@@ -249,10 +250,16 @@ def loosened(before: Policy, after: Policy) -> list[str]:
         found.append("people are identified in another way, so that the ledger may not know them again")
     if more := sorted(set(after.columns.release) - set(before.columns.release)):
         found.append(f"{', '.join(more)} may be released")
-    if more := sorted(set(after.columns.public) - set(before.columns.public)):
-        found.append(f"{', '.join(more)} goes out as it is")
-    if before.scales.source != after.scales.source or before.scales.bounds != after.scales.bounds:
+    if more := [name for name, why in after.columns.public.items() if before.columns.public.get(name) != why]:
+        found.append(f"{', '.join(more)} goes out as it is, or for another reason")
+    if before.scales.model_dump(exclude={"share"}) != after.scales.model_dump(exclude={"share"}):
         found.append("columns are scaled in another way")
+    if before.gaps != after.gaps:
+        found.append("missing values are filled in another way")
+    if before.name != after.name:
+        found.append(f"certificates will name the desk {after.name}")
+    if after.requests.tell and not before.requests.tell:
+        found.append("officials are told what would be accepted")
     if before.plan and before.plan != after.plan:
         found.append("the plan of releases is another one")
     if before.requests.accept == "signed" and before.requests != after.requests:

@@ -325,4 +325,5 @@ def _left_out(request: Request, ledger: Ledger, problems: list[Problem]) -> tupl
 
 def _some(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    shown = ("".join(c if c.isprintable() else "?" for c in name) for name in names[:_MOST_NAMED])
+    return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")

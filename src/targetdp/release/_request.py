@@ -317,7 +317,7 @@ def describe_request(request: Request) -> list[str]:
     lines += [f"{name}: {value}" for name, value in said if value is not None]
     signer = request.signer
     lines.append("not signed" if signer is None else f"signed with key {fingerprint_of(signer)}")
-    return [*lines, f"SHA-256 {request.sha256}"]
+    return [*map(_one_line, lines), f"SHA-256 {request.sha256}"]
 
 
 def scores_must_be_plain(scores: tuple[str, ...]) -> tuple[str, ...]:

@@ -213,6 +213,6 @@ def _read(path: Path) -> dict[str, Any] | None:
     """A record in JSON; None if it cannot be read as one."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from targetdp._core import check
 from targetdp.guarantee import Guarantee, sequential
@@ -48,7 +49,12 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
     law, own = mechanism.law(d), mechanism.guarantee
     _must_keep(law, own)
     guarantee = own if scales is None else sequential(scales.spent, own)
-    if guarantee.epsilon > asked.epsilon or guarantee.delta > asked.delta or guarantee.B < asked.B:
+    if guarantee.delta > asked.delta:
+        raise ValueError(
+            f"delta = {asked.delta:g} is less than {name} noise can keep: ask for {guarantee.delta:.2g} or "
+            "more"
+        )
+    if guarantee.epsilon > asked.epsilon or guarantee.B < asked.B:
         raise RuntimeError(f"{guarantee} is weaker than {asked}, which was asked for: please report this")
     return ReleaseTerms(
         name=name, law=law, guarantee=guarantee, conditions=conditions_of(facts_of(prepared)),
@@ -77,9 +83,10 @@ def share_of_scales(prepared: Prepared) -> str:
 def _rest(asked: Guarantee, spent: Guarantee) -> Guarantee:
     """What is left for the noise when the scales are paid for; the sum never exceeds what was asked for."""
     epsilon, delta = asked.epsilon - spent.epsilon, asked.delta - spent.delta
-    while spent.epsilon + epsilon > asked.epsilon:
+    # In exact arithmetic: floats would take a sum for smaller than it is.
+    while Fraction(spent.epsilon) + Fraction(epsilon) > Fraction(asked.epsilon):
         epsilon = math.nextafter(epsilon, 0)
-    while spent.delta + delta > asked.delta:
+    while Fraction(spent.delta) + Fraction(delta) > Fraction(asked.delta):
         delta = math.nextafter(delta, 0)
     return Guarantee(asked.B, epsilon, delta)
 

@@ -157,8 +157,8 @@ def kept_column(column: Any, name: str, kind: pa.DataType) -> pa.Array:
         kept = column if column.type == kind else column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ValueError(
-            f"public column {name!r} is {column.type} in one part of the table and {kind} in another, and not "
-            f"every value fits ({error}): give all parts one type"
+            f"public column {name!r} is {column.type} in one part of the table and {kind} in another, and "
+            f"not every value fits ({error}): give all parts one type"
         ) from error
     _must_be_unicode(kept, f"public column {name!r}")
     return kept

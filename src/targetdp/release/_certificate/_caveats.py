@@ -51,8 +51,8 @@ _LEARNED = (
 _LEFT_OUT = "People of {releases} were left out: nothing of their rows was looked at here."
 _TUNED = {
     None: "How B was chosen is not stated: a choice made by looking at these people's data is a disclosure.",
-    "public": "B was chosen on public data.",
-    "synthetic": "B was chosen on synthetic data.",
+    "public": "B was chosen on public data, as whoever asked says.",
+    "synthetic": "B was chosen on synthetic data, as whoever asked says.",
     "this-data": (
         "B was chosen by looking at results on these people's data: that choice is a disclosure that the "
         "guarantee does not cover."

@@ -44,12 +44,16 @@ def _head(c: Certificate) -> list[str]:
 def _asked(c: Certificate) -> list[str]:
     """Who asked for it, in her own words."""
     said = [
-        f"{what}: {value}"
+        f"{what} “{value}”"
         for what, value in (("Asked for by", c.request.asked_by), ("for the program", c.request.program))
         if value is not None
     ]
     why = [] if c.request.why is None else ["", f"> {c.request.why}", "", "(the words of whoever asked)"]
-    return [*([", ".join(said) + "."] if said else []), *why, ""] if said or why else []
+    return (
+        [*([", ".join(said) + " (the words of whoever asked)."] if said else []), *why, ""]
+        if said or why
+        else []
+    )
 
 
 def _columns(c: Certificate) -> str:

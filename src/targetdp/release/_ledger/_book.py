@@ -12,7 +12,7 @@ from targetdp._core import Words, check
 from targetdp.guarantee import Guarantee
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey, fingerprint_of
-from targetdp.release._ledger._chain import Chain, LedgerDamaged
+from targetdp.release._ledger._chain import Chain, LedgerDamaged, Pen
 from targetdp.release._ledger._entries import LONGEST_REASON, Head
 from targetdp.release._ledger._people import forget_people, read_people, write_people
 from targetdp.release._ledger._spending import History, LimitExceeded, ReleaseRow, Spending, measure
@@ -70,21 +70,18 @@ class Ledger:
 
     # Policy
 
-    def record_policy(self, policy: Policy, version: int) -> None:
+    def _record_policy(self, pen: Pen, policy: Policy, version: int) -> None:
         """Put a policy on record as a version, unless it is there; refuse it if another one came between."""
-        if self.history.policy == policy and self.history.policy_version == version:
+        before = self.history.policy
+        if before == policy and self.history.policy_version == version:
             return
-        with self._chain.writing() as pen:
-            before = self.history.policy
-            if before == policy and self.history.policy_version == version:
-                return
-            if self.history.policy_version + 1 != version:
-                raise ValueError(
-                    "the policy was changed while this release was prepared: run again, under the new one"
-                )
-            after = policy.model_dump(mode="json")
-            changed = {} if before is None else changes(before.model_dump(mode="json"), after)
-            pen.append("policy", "", {"policy": after, "changed": changed})
+        if self.history.policy_version + 1 != version:
+            raise ValueError(
+                "the policy was changed while this release was prepared: run again, under the new one"
+            )
+        after = policy.model_dump(mode="json")
+        changed = {} if before is None else changes(before.model_dump(mode="json"), after)
+        pen.append("policy", "", {"policy": after, "changed": changed})
 
     # Releases
 
@@ -108,7 +105,8 @@ class Ledger:
         self,
         release: str,
         charge: Charge,
-        limit: Guarantee,
+        policy: Policy,
+        version: int,
         people: Words,
         title: Mapping[str, Any],
         look: Callable[[History], object] = lambda _: None,
@@ -118,7 +116,8 @@ class Ledger:
         Args:
             release: Its id.
             charge: What it costs.
-            limit: What everybody may spend.
+            policy: The policy that it is made under, which has the limit; it goes on record with it.
+            version: Which version of the policy that is; another one that came between is refused.
             people: Who is in it: sorted tags.
             title: What the record says besides: public facts such as guarantee, rows, columns.
             look: Is shown the history in that same transaction, and raises if something speaks against the
@@ -131,11 +130,21 @@ class Ledger:
         body = {"charge": charge.record(), "people": sha256, "title": dict(title)}
         with self._chain.writing() as pen:
             look(self.history)
-            spending = self.measure(limit, people, charge)
+            spending = self.measure(policy.limit.value(), people, charge)
             if not spending.fits:
                 forget_people(self._people, release)
                 raise LimitExceeded(spending)
+            self._record_policy(pen, policy, version)
             return pen.append("reserved", release, body)
+
+    def go_on(self, release: str, policy: Policy, version: int) -> Head:
+        """The entry of a reservation that a run is about to finish, unless it is free or settled by now."""
+        with self._chain.writing() as pen:
+            row = self.release(release)
+            if row.state != "reserved":
+                raise ValueError(f"release {release[:12]} is {row.state} by now: run again")
+            self._record_policy(pen, policy, version)
+            return pen.reading.head(row.entry)
 
     def settle(self, release: str, sha256: str, scales: Mapping[str, Any] | None = None) -> Head:
         """Put on record that a reserved release was published. Again with the same hash, nothing changes.

@@ -81,7 +81,7 @@ class Reading:
         """The id that entry 1 holds, or nothing if there is no such entry."""
         try:
             return str(json.loads(self.entries[0].body)["ledger"])
-        except (IndexError, KeyError, TypeError, ValueError):
+        except (IndexError, KeyError, TypeError, ValueError, RecursionError):
             return ""
 
     @property
@@ -116,7 +116,7 @@ class Reading:
             fields = json.loads(self.mark)
             head = Head(str(fields["ledger"]), int(fields["number"]), str(fields["hash"]))
             signature = fields["signature"]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
             return [f"{name} is malformed"]
         if not is_signed(self.key, signature, head.message()):
             return [f"{name} is not signed by the key of entry 1"]

@@ -53,6 +53,8 @@ class History:
 
     policy: Policy | None = None
     policy_version: int = 0
+    reasons: set[str] = field(default_factory=set)
+    """Of all policies that were ever on record: a reason serves once."""
     releases: dict[str, ReleaseRow] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
@@ -65,7 +67,7 @@ class History:
                 continue  # the chain's own check speaks of it
             try:
                 _tell(history, entry, json.loads(entry.body))
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
                 history.problems.append(f"entry {entry.number} ({entry.kind}) makes no sense: {error}")
         return history
 
@@ -102,6 +104,8 @@ def _tell(history: History, entry: Entry, body: dict[str, Any]) -> None:
     elif entry.kind == "policy":
         history.policy = Policy.model_validate(body["policy"])
         history.policy_version += 1
+        if history.policy.reason is not None:
+            history.reasons.add(history.policy.reason)
     elif entry.kind == "reserved":
         if row is not None:
             raise ValueError(f"release {entry.release!r} was reserved before")
@@ -164,7 +168,8 @@ class Spending:
     remaining: float
     limit: Guarantee
     known: dict[str, int] = field(default_factory=dict)
-    most: tuple[Charge, ...] = field(default=(), repr=False)
+    groups: tuple[tuple[Charge, ...], ...] = field(default=(), repr=False)
+    """What people have spent before, by groups of whom none has spent all that another has."""
 
     @property
     def fits(self) -> bool:
@@ -172,8 +177,9 @@ class Spending:
         return self.total <= self.limit.epsilon
 
     def with_charge(self, charge: Charge) -> bool:
-        """Whether another charge would fit, for the people who have spent most."""
-        return _epsilon((*self.most, charge), self.limit) <= self.limit.epsilon
+        """Whether another charge would fit, for all of them."""
+        grown = [Counter([*group, charge]) for group in self.groups]
+        return _worst(grown, self.limit)[0] <= self.limit.epsilon
 
 
 class LimitExceeded(ValueError):  # noqa: N818 (it is what happened, and reads as such)
@@ -210,7 +216,7 @@ def measure(
     rows = history.counted
     tags = [people_of(row) for row in rows]
     groups = list(groups_of(people, tags)) if rows else [(frozenset[int](), len(people))]
-    spent, most = _worst([Counter(rows[p].charge for p in group) for group, _ in groups], limit)
+    spent, kept = _worst([Counter(rows[p].charge for p in group) for group, _ in groups], limit)
     requested = 0.0 if asked is None else _epsilon((asked,), limit)
     total = spent
     if asked is not None:
@@ -222,11 +228,13 @@ def measure(
         for place, row in enumerate(rows)
         if (count := sum(size for group, size in groups if place in group))
     }
-    return Spending(requested, spent, total, max(0.0, limit.epsilon - spent), limit, known, most)
+    return Spending(requested, spent, total, max(0.0, limit.epsilon - spent), limit, known, kept)
 
 
-def _worst(groups: Iterable[Counter[Charge]], limit: Guarantee) -> tuple[float, tuple[Charge, ...]]:
-    """The ε of the group that lost most, and what it lost it by."""
+def _worst(
+    groups: Iterable[Counter[Charge]], limit: Guarantee
+) -> tuple[float, tuple[tuple[Charge, ...], ...]]:
+    """The ε of the group that lost most, and what all groups have lost that count."""
     # A composition takes a second: a group whose releases another group has, too, cannot be the worst.
     kept: list[Counter[Charge]] = []
     for group in sorted(groups, key=Counter.total, reverse=True):
@@ -237,8 +245,8 @@ def _worst(groups: Iterable[Counter[Charge]], limit: Guarantee) -> tuple[float, 
         for group in kept[MOST_GROUPS - 1 :]:
             union |= group
         kept = [*kept[: MOST_GROUPS - 1], union]
-    costs = [(_epsilon(_in_order(group), limit), _in_order(group)) for group in kept]
-    return max(costs, key=lambda cost: cost[0], default=(0.0, ()))
+    composed = tuple(map(_in_order, kept))
+    return max((_epsilon(group, limit) for group in composed), default=0.0), composed
 
 
 def _in_order(charges: Counter[Charge]) -> tuple[Charge, ...]:

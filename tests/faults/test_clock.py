@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.faults import count, some, times
-from support.release import certificate_of, place_with, release
+from support.release import certificate_of, place_with, release, request_of
 from support.staged import room_for
 from targetdp.release import Desk, Refused, certificate_path, verify_in_ledger, verify_release
 
@@ -45,11 +45,11 @@ def move(monkeypatch: pytest.MonkeyPatch) -> Callable[[timedelta, timedelta], No
 @pytest.mark.parametrize("jump", some(list(JUMPS), times("clock")))
 def test_the_clock_is_moved(tmp_path: Path, move: Callable[[timedelta, timedelta], None], jump: str) -> None:
     folder = place_with(tmp_path / "place", 50, limit=room_for(3))
-    asked = {"mechanism": "gaussian", "delta": 1e-5}
+    asked = request_of(mechanism="gaussian", delta=1e-5)
     by, spent = JUMPS[jump], []
     for name, jumps in zip(OUTPUTS, ((0 * by, 0 * by), (by, by), (0 * by, by)), strict=True):
         move(*jumps)
-        release(folder, name, **asked)
+        release(folder, name, request=asked)
         desk = Desk.open(folder / "desk")
         with desk.ledger() as ledger:
             spent.append(ledger.standing(desk.policy.limit.value()).spent)
@@ -67,7 +67,7 @@ def test_the_clock_is_moved(tmp_path: Path, move: Callable[[timedelta, timedelta
     for written in (certificates[1].time, *times_on_record[1:]):
         assert abs(datetime.fromisoformat(written) - now - by) < timedelta(minutes=10), "it was moved"
     with pytest.raises(Refused, match="the limit would be passed"):
-        release(folder, "d.parquet", **asked)
+        release(folder, "d.parquet", request=asked)
     assert not (folder / "d.parquet").exists()
     assert not certificate_path(folder / "d.parquet").exists()
     count("clock", jump)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from support.faults import FAULTS, WHOLE, count, some, times
+from support.release import hidden
 from support.staged import (
     RUN,
     clean_up,
@@ -54,10 +55,13 @@ def disturbed(zygote: Zygote, kept: Path, folder: Path, harm: Harm) -> tuple[End
     assert ended.code != 3 or "Nothing was published" in said, ended.words
     if begun and not newer:
         assert f"Noise was drawn: release {min(begun)[:12]} stays charged" in said
-    assert clean_up(zygote, folder) == visible
+    again = zygote.run(folder, *RUN)
+    assert (again.code, release_that_is_there(folder)) == (2, visible), "without --force, nothing is replaced"
+    assert hidden(folder) == []
     if not newer:
         assert zygote.run(folder, *RUN, "--force").code == 0, "there is room: nothing was charged in vain"
         assert not begun or begun == {release_that_is_there(folder)}, "the same noise goes out"
+    clean_up(zygote, folder)
     known = states(folder)
     assert [state for state in known.values() if state != "voided"] == ["published"] * 2
     assert older in known

@@ -8,9 +8,9 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from glob import escape as escape_pattern
@@ -23,15 +23,15 @@ from targetdp._files import append_line, sync_folder, write_new
 from targetdp.normalization import ColumnScales, read_scales
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
-from targetdp.release._keys import SigningKey, config_folder, secret_key
+from targetdp.release._keys import SigningKey, config_folder, mark_of, secret_key
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._spending import History
 from targetdp.release._policy import Policy, loosened, read_policy
 
 FOLDER = "desk"
 """What a desk's folder is called, unless its owner says otherwise."""
-_MARK = "desk.json"
-_FORMAT = "targetdp desk 1"
+_MARK, _FORMAT = "desk.json", "targetdp desk 1"
+_SECRETS = ("tags.key", "pseudonyms.key")
 _DRAFT = ".new"
 """How the name of a folder ends that a desk is made in."""
 NETWORK = frozenset(
@@ -54,6 +54,7 @@ class Desk:
     Args:
         path: Its folder, for its owner alone.
         id: Drawn at random when it was made; certificates carry it.
+        marks: What shows that its secret keys are still those that it was made with.
 
     Example:
         >>> import tempfile
@@ -70,6 +71,7 @@ class Desk:
 
     path: Path
     id: str
+    marks: Mapping[str, str] = field(repr=False, hash=False)
 
     # Making and finding one
 
@@ -107,16 +109,15 @@ class Desk:
                 write_new(draft / "scales.toml", scales.read_bytes(), private=True)
             (draft / "keys").mkdir(mode=0o700)
             key = SigningKey.open(draft / "keys" / "signing.pem")
-            for name in ("tags.key", "pseudonyms.key"):
-                secret_key(draft / "keys" / name, create=True)
+            marks = {name: mark_of(secret_key(draft / "keys" / name, create=True)) for name in _SECRETS}
             Ledger(draft / "ledger.db", key, create=True).close()
             own = secrets.token_hex(16)
-            record = {"format": _FORMAT, "id": own, "made": _now(), "library": __version__}
+            record = {"format": _FORMAT, "id": own, "made": _now(), "library": __version__, "keys": marks}
             write_new(draft / _MARK, json.dumps(record, indent=2) + "\n", private=True)
             sync_folder(draft)
             draft.rename(place)
             sync_folder(place.parent)
-        desk = cls(place, own)
+        desk = cls(place, own, marks)
         desk._remember()
         desk.log("made")
         return desk
@@ -145,11 +146,10 @@ class Desk:
             )
         try:
             record = json.loads((place / _MARK).read_text(encoding="utf-8"))
-            made, own = record["format"], str(record["id"])
+            made, own, marks = record["format"], str(record["id"]), dict(record.get("keys", {}))
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ValueError(
-                f"{place / _MARK} cannot be read ({error}): bring it back from a backup"
-            ) from error
+            said = f"{place / _MARK} cannot be read ({error}): bring it back from a backup"
+            raise ValueError(said) from error
         if made != _FORMAT:
             raise ValueError(f"desk {place} was made by another version of targetdp ({made}): use that one")
         mode = stat.S_IMODE(place.stat().st_mode)
@@ -159,7 +159,7 @@ class Desk:
                 f"did, run chmod 700 '{place}'"
             )
         must_be_local(place)
-        desk = cls(place, own)
+        desk = cls(place, own, marks)
         desk._must_be_the_only_one()
         return desk
 
@@ -202,13 +202,16 @@ class Desk:
     def names(self) -> Names:
         """How its people are named."""
         policy = self.policy.id
-        hidden = secret_key(self.path / "keys" / "pseudonyms.key") if policy.pseudonyms else None
-        return Names(policy.column, policy.spelling, secret_key(self.path / "keys" / "tags.key"), hidden)
+        hidden = self.pseudonym_key if policy.pseudonyms else None
+        return Names(policy.column, policy.spelling, self._secret("tags.key"), hidden)
 
     @property
     def pseudonym_key(self) -> bytes:
         """The key of its pseudonyms."""
-        return secret_key(self.path / "keys" / "pseudonyms.key")
+        return self._secret("pseudonyms.key")
+
+    def _secret(self, name: str) -> bytes:
+        return secret_key(self.path / "keys" / name, mark=str(self.marks.get(name)))
 
     def public_scales(self, features: tuple[str, ...]) -> ColumnScales:
         """The scales that its owner has called public."""
@@ -274,9 +277,8 @@ class Desk:
 
     def _repr_html_(self) -> str:
         limit = self.policy.limit.value()
-        return (
-            f"<p>desk <b>{escape(self.name)}</b> ({escape(str(self.path))}), limit {escape(str(limit))}</p>"
-        )
+        place = escape(str(self.path))
+        return f"<p>desk <b>{escape(self.name)}</b> ({place}), limit {escape(str(limit))}</p>"
 
 
 def find_desk(start: Path) -> Path | None:
@@ -341,8 +343,7 @@ def _must_be_a_policy(draft: Path, path: Path) -> None:
 def known_desks() -> Iterator[tuple[str, Path]]:
     """The desks that the user's list names: id and folder."""
     with suppress(OSError):
-        told = (config_folder() / "desks.jsonl").read_text(encoding="utf-8", errors="replace")
-        for line in told.splitlines():  # of one that is damaged, whatever can be read
+        for line in (config_folder() / "desks.jsonl").read_text("utf-8", "replace").splitlines():
             with suppress(ValueError, KeyError, TypeError, RecursionError):
                 record = json.loads(line)
                 yield str(record["id"]), Path(str(record["path"]))

@@ -109,6 +109,44 @@ def test_a_damaged_list_of_people(zygote: Zygote, tmp_path: Path, kept: Path) ->
         count("mutations: people", "refused")
 
 
+@pytest.mark.parametrize("name", ["tags.key", "pseudonyms.key", "signing.pem"])
+def test_a_key_that_is_another_one_is_refused(zygote: Zygote, tmp_path: Path, name: str) -> None:
+    """By other tags nobody would be known again, and all would have a whole budget."""
+    rng, folder = random.Random(f"keys {name}"), place(tmp_path / "place", 40, pseudonyms=True)
+    assert zygote.run(folder, *RUN).code == 0
+    before = read_back(folder / "out.parquet")["name"]
+    kept = shutil.copytree(folder, tmp_path / "kept")
+    for number in range(times("mutations: keys") // 3):
+        put_back(folder, kept)
+        forget(folder)
+        file, entries = folder / "desk" / "keys" / name, ledger_bytes(folder)
+        whole = file.read_bytes()
+        file.write_bytes(_another_digit(whole) if number == 0 else mutated(whole, rng))
+        ended = zygote.run(folder, *RUN)
+        assert "Traceback" not in ended.words
+        if ended.code == 0:  # such as a space more
+            assert number > 0
+            assert release_that_is_there(folder) is not None
+            assert read_back(folder / "out.parquet")["name"] == before
+            with Desk.open(folder / "desk").ledger() as ledger:
+                assert ledger.people_of(one := ledger.history.counted[0]).size == 40
+                assert {row.people for row in ledger.history.counted} == {one.people}, "the same people"
+        else:
+            assert ended.code == 2, ended.words
+            assert name in ended.err or "signed by the key" in ended.err
+            assert not (folder / "out.parquet").exists()
+            assert ledger_bytes(folder) == entries
+            file.write_bytes(whole)
+            assert zygote.run(folder, *RUN).code == 0, "it was the damage"
+        count("mutations: keys", "the same key" if ended.code == 0 else "refused")
+
+
+def _another_digit(key: bytes) -> bytes:
+    """A key file that is as good as any, in hex or in PEM."""
+    place = 40
+    return key[:place] + (b"7" if key[place : place + 1] != b"7" else b"8") + key[place + 1 :]
+
+
 def ledger_bytes(folder: Path) -> bytes:
     return (folder / "desk" / "ledger.db").read_bytes()
 

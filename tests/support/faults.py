@@ -116,6 +116,10 @@ FAULTS = {
         "bits, bytes and ends of a list of people", "`ledger verify`, `privatize`",
         "refused; nothing that was spent is forgotten", 4, 60,
     ),
+    "mutations: keys": Fault(
+        "bits, bytes and ends of a desk's keys", "`privatize`",
+        "refused, or the same key as before the damage: nobody gets another name or a new budget", 6, 60,
+    ),
     "mutations: draws": Fault(
         "bits, bytes and ends of what a killed run has left of its draws", "the next `privatize`",
         "the same noise at no further cost, or no noise of that release again: it stays charged", 6, 80,

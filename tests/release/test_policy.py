@@ -167,7 +167,6 @@ STRICTER: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {}, {"plan": [{"release": "rows", "B": 0.25, "epsilon": 1, "delta": 1e-6}]},
     ),
     "the name": ({}, {"name": "other"}),
-    "gaps": ({}, {"gaps": {"all": 0}}),
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from support.ledgers import WIDE, gaussian, people
 from support.release import (
     BOUNDS,
     FEATURES,
@@ -304,6 +305,21 @@ def test_people_of_a_release_that_is_not_there_cannot_be_left_out(tmp_path: Path
     folder = place_with(tmp_path)
     with pytest.raises(Refused, match="no release of this desk begins so"):
         release(folder, leave_out=(named,))
+
+
+def test_people_of_a_release_that_is_not_published_cannot_be_left_out(tmp_path: Path) -> None:
+    """Nobody may have seen it: whoever was in it would be told by being left out."""
+    folder = place_with(tmp_path)
+    desk = Desk.open(folder / "desk")
+    with desk.ledger() as ledger:
+        ledger.reserve("ab" * 16, gaussian(), WIDE, people(1, 2, 3), {})
+        ledger.reserve("cd" * 16, gaussian(), WIDE, people(1, 2, 3), {})
+        ledger.free("cd" * 16, "nothing was drawn")
+    for name in ("ab", "cd"):
+        with pytest.raises(
+            Refused, match=f"release {name * 6} is not published: its people can be left out once"
+        ):
+            release(folder, leave_out=(name * 16,))
 
 
 def test_all_people_left_out_leave_nothing(tmp_path: Path) -> None:

@@ -125,6 +125,20 @@ def test_private_scales_are_paid_for_inside_the_epsilon(desk: Desk, share: float
     assert own.delta(left_epsilon * (1 + 1e-12)) <= left_delta * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "share"), [(0.3, 0.1), (7.7, 0.3), (0.9, 1 / 3), (5.3, 0.07), (2.894700909975852, 0.2296)]
+)
+def test_what_rounding_would_add_is_taken_off(desk: Desk, epsilon: float, share: float) -> None:
+    """ε − s + s is above ε for some of these numbers, as floating-point arithmetic has it."""
+    spent = share * epsilon
+    rest = _rest(Guarantee(0.25, epsilon, 0.1), Guarantee(2, spent, 0.1 * share))
+    assert spent + rest.epsilon <= epsilon
+    assert 0.1 * share + rest.delta <= 0.1
+    if share < 0.5:
+        made = terms(desk, 1_000_000, {"scales": "private", "share": share}, epsilon=epsilon)
+        assert made.guarantee.epsilon <= epsilon
+
+
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.floats(1e-3, 100), st.floats(0.001, 0.999), st.floats(1e-20, 0.5), st.floats(0, 1e-21))
 def test_the_sum_is_never_above_what_was_asked_for(

@@ -64,7 +64,7 @@ def release(source: Any, output: str, policy: dict[str, Any] | None = None, **as
     if not Path("desk").exists():
         make_desk(Path.cwd(), features=features, **(policy or {}))
     elif policy is not None:
-        new_policy(Path("desk"), features=features, reason="another test", **policy)
+        new_policy(Path("desk"), features=features, reason=f"for {output}", **policy)
     request = request_of(**{"mechanism": "gaussian"} | asked)
     Path("request.toml").write_text(request.text(), encoding="utf-8")
     ran = cli("privatize", source, output, "--request", "request.toml", "--yes")

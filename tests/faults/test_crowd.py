@@ -59,7 +59,9 @@ def test_some_of_ten_are_killed(zygote: Zygote, tmp_path: Path) -> None:
         harms = [Harm(die_at=rng.randrange(100)) for _ in range(deaths)] + [Harm()] * (10 - deaths)
         done = zygote.harmed(folder, runs, harms)
         assert not any("Traceback" in ended.words for ended in done)
-        assert all(ended.code == 0 for ended in done if not ended.killed), [ended.err for ended in done]
+        # All ask for the same: who finds that one of the dead has begun it goes on with it, one at a time.
+        wait = "is being made by another run: wait for it"
+        assert all(e.code == 0 or (e.code == 2 and wait in words(e.err)) for e in done if not e.killed)
         known = states(folder)
         outputs = [folder / f"out-{i}.parquet" for i in range(10)]
         published = [path for path in outputs if path.exists()]

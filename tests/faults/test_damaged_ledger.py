@@ -12,13 +12,11 @@ from support.faults import count, mutated, some, times
 from support.release import cli
 from support.staged import RUN, clean_up, drawn, place, put_back, room_for, states
 from support.zygote import Zygote
-from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise
 from targetdp.release import Desk, secret_key
 from targetdp.release._certificate._charge import Charge
 
 CHARGE = Charge(law=GaussianNoise(B=0.25, epsilon=1.0, delta=1e-5).law(3), scales=None)
-WIDE = Guarantee(0.25, 100.0, 0.5)
 TITLE = {"guarantee": {"B": 0.25, "epsilon": 1.0, "delta": 1e-5}}
 
 
@@ -27,9 +25,9 @@ def folder(tmp_path: Path, zygote: Zygote) -> Path:
     """A desk whose ledger has releases in every state; ``kept`` beside it is a copy."""
     made = place(tmp_path / "place", 40)
     assert zygote.run(made, *RUN).code == 0
+    for name in ("killed", "freed"):
+        assert reserve(made, name)
     with Desk.open(made / "desk").ledger() as ledger:
-        for name in ("killed", "freed"):
-            ledger.reserve(name, CHARGE, WIDE, np.arange(3, dtype=np.uint64), TITLE)
         ledger.free("freed", "nothing was drawn")
     shutil.copytree(made, tmp_path / "kept")
     return made
@@ -58,7 +56,7 @@ def test_a_damaged_ledger_or_mark(folder: Path, monkeypatch: pytest.MonkeyPatch)
         else:
             assert shown.err.startswith("error: ")
         assert cli("status", *desk).code == shown.code
-        taken = reserve(folder)
+        taken = reserve(folder, "after")
         if taken:
             assert shown.code == 0
             assert states(folder) == before | {"after": "reserved"}
@@ -67,11 +65,12 @@ def test_a_damaged_ledger_or_mark(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert outcomes & {(2, False), (3, False)}
 
 
-def reserve(folder: Path) -> bool:
+def reserve(folder: Path, release: str) -> bool:
     """Whether a release could be reserved."""
     try:
-        with Desk.open(folder / "desk").ledger() as ledger:
-            ledger.reserve("after", CHARGE, WIDE, np.arange(3, dtype=np.uint64), TITLE)
+        desk = Desk.open(folder / "desk")
+        with desk.ledger() as ledger:
+            ledger.reserve(release, CHARGE, desk.policy, 1, np.arange(3, dtype=np.uint64), TITLE)
     except (ValueError, OSError):
         return False
     return True

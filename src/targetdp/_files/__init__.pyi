@@ -1,6 +1,7 @@
+from targetdp._files._atomic import DRAFT as DRAFT
 from targetdp._files._atomic import append_line as append_line
 from targetdp._files._atomic import create_new as create_new
-from targetdp._files._atomic import locked_folder as locked_folder
+from targetdp._files._atomic import draft_folder as draft_folder
 from targetdp._files._atomic import must_be_free as must_be_free
 from targetdp._files._atomic import remove_drafts as remove_drafts
 from targetdp._files._atomic import sync_folder as sync_folder

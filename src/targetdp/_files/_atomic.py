@@ -14,8 +14,11 @@ import shutil
 import string
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 
+DRAFT = ".new"
+"""How the names of drafts end."""
 _TOKEN = 12
 """Hex digits in the name of a draft."""
 _LONGEST_NAME, _LONGEST_STEM = 255, 200
@@ -218,23 +221,39 @@ def append_line(path: Path, line: str) -> None:
 
 
 @contextmanager
-def locked_folder(folder: Path) -> Iterator[None]:
-    """Within, no other process has the folder.
+def draft_folder(place: Path) -> Iterator[Path]:
+    """A hidden folder to make a folder in, for its owner alone; the caller renames it when it is whole.
 
     Args:
-        folder: It must exist; a link is not followed.
+        place: The folder that it will be.
 
     Returns:
-        A context manager.
-
-    Raises:
-        OSError: Another process has it, or it is not there.
+        A context manager that gives the hidden folder. What is left of it when the block ends is removed, and
+        so is what killed runs have left.
 
     Example:
         >>> import tempfile
-        >>> with locked_folder(Path(tempfile.mkdtemp())):
-        ...     pass
+        >>> place = Path(tempfile.mkdtemp()) / "desk"
+        >>> with draft_folder(place) as draft:
+        ...     _ = draft.rename(place)
+        >>> [path.name for path in place.parent.iterdir()]
+        ['desk']
     """
+    for left in place.parent.glob(f".{escape(place.name)}.*{DRAFT}"):
+        with suppress(OSError), _at_work(left):
+            shutil.rmtree(left)
+    draft = place.with_name(f".{place.name}.{secrets.token_hex(_TOKEN // 2)}{DRAFT}")
+    draft.mkdir(mode=0o700)
+    try:
+        with _at_work(draft):
+            yield draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def _at_work(folder: Path) -> Iterator[None]:
+    """Within, no other process has the folder; an OSError if one has."""
     handle = os.open(folder, os.O_RDONLY | _CLOSED)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

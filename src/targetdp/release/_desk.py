@@ -4,22 +4,21 @@ import hashlib
 import json
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from glob import escape as escape_pattern
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from targetdp._core import __version__
 from targetdp._files import (
+    DRAFT,
     append_line,
-    locked_folder,
+    draft_folder,
     must_be_local,
     must_hold_locks,
     sync_folder,
@@ -36,8 +35,7 @@ from targetdp.release._policy import Policy, loosened, read_policy
 FOLDER = "desk"
 """What a desk's folder is called, unless its owner says otherwise."""
 _MARK, _FORMAT = "desk.json", "targetdp desk 1"
-_SECRETS, _DRAFT = ("tags.key", "pseudonyms.key"), ".new"
-"""A desk's own keys; how the name of a folder ends that a desk is made in."""
+_SECRETS = ("tags.key", "pseudonyms.key")
 
 
 class NoDeskError(ValueError):
@@ -98,7 +96,7 @@ class Desk:
         if not place.parent.is_dir():
             raise ValueError(f"{place.parent} does not exist: create it first")
         must_be_local(place.parent)
-        with _draft_of(place) as draft:
+        with draft_folder(place) as draft:
             must_hold_locks(draft)
             write_new(draft / "policy.toml", policy, private=True)
             _must_be_a_policy(draft / "policy.toml", place / "policy.toml")
@@ -315,24 +313,9 @@ def _is_desk(place: Path) -> bool:
 def _beside(place: Path) -> Path | None:
     """A desk in the same folder, whatever it is called."""
     with suppress(OSError):
-        beside = (one for one in sorted(place.parent.iterdir()) if one.suffix != _DRAFT)
+        beside = (one for one in sorted(place.parent.iterdir()) if one.suffix != DRAFT)
         return next((one for one in beside if _is_desk(one)), None)
     return None
-
-
-@contextmanager
-def _draft_of(place: Path) -> Iterator[Path]:
-    """A hidden folder to make a desk in. What is left of it then, or of a killed run's, is removed."""
-    for left in place.parent.glob(f".{escape_pattern(place.name)}.*{_DRAFT}"):
-        with suppress(OSError), locked_folder(left):
-            shutil.rmtree(left)
-    draft = place.with_name(f".{place.name}.{secrets.token_hex(6)}{_DRAFT}")
-    draft.mkdir(mode=0o700)
-    try:
-        with locked_folder(draft):
-            yield draft
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _must_be_a_policy(draft: Path, path: Path) -> None:

@@ -57,7 +57,7 @@ def test_what_is_public_stands_out_with_the_holder_s_reason() -> None:
 
 def test_words_of_whoever_asked_are_quoted_as_such() -> None:
     text = page(made(asked_by="Ministry of Aid", program="Novissi", why="**safe** for everybody"))
-    assert "Asked for by: Ministry of Aid, for the program: Novissi." in text
+    assert "Asked for by “Ministry of Aid”, for the program “Novissi” (the words of whoever asked)." in text
     assert "\n> **safe** for everybody\n\n(the words of whoever asked)\n" in text
     assert "Asked for by" not in page(made())
     alone = page(made(why="because"))

@@ -62,7 +62,8 @@ def nothing_is_left_of_the_dead(folder: Path) -> None:
     drafts = [name for name in hidden(folder / "desk") if not name.startswith(".ledger.db.head.")]
     assert drafts == []
     known, secrets = states(folder), folder / "desk" / "drafts"
-    for release in (path.parent.name for path in secrets.glob("*/secret")):
+    # Zeros are none: a disk that was broken for a moment kept the file from being removed.
+    for release in (path.parent.name for path in secrets.glob("*/secret") if any(path.read_bytes())):
         assert known[release] == "reserved", "with its secret the noise could be taken off"
 
 

@@ -31,11 +31,9 @@ from targetdp.release._policy import Policy, loosened, read_policy
 
 FOLDER = "desk"
 """What a desk's folder is called, unless its owner says otherwise."""
-_MARK = "desk.json"
-_FORMAT = "targetdp desk 1"
-_SECRETS = ("tags.key", "pseudonyms.key")
-_DRAFT = ".new"
-"""How the name of a folder ends that a desk is made in."""
+_MARK, _FORMAT = "desk.json", "targetdp desk 1"
+_SECRETS, _DRAFT = ("tags.key", "pseudonyms.key"), ".new"
+"""A desk's own keys; how the name of a folder ends that a desk is made in."""
 NETWORK = frozenset(
     """
     nfs nfs4 cifs smb2 smb3 smbfs afs ncpfs ceph glusterfs lustre beegfs gpfs ocfs2 davfs davfs2 vboxsf
@@ -293,10 +291,8 @@ class Desk:
         append_line(self.path / "log.jsonl", json.dumps(line, ensure_ascii=False))
 
     def _repr_html_(self) -> str:
-        limit = self.policy.limit.value()
-        return (
-            f"<p>desk <b>{escape(self.name)}</b> ({escape(str(self.path))}), limit {escape(str(limit))}</p>"
-        )
+        name, path, limit = map(escape, (self.name, str(self.path), str(self.policy.limit.value())))
+        return f"<p>desk <b>{name}</b> ({path}), limit {limit}</p>"
 
 
 def find_desk(start: Path) -> Path | None:

@@ -265,8 +265,9 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
 
     try:
         head = ledger.reserve(
-            release, terms.charge, prepared.policy, prepared.policy_version, people, title, still_planned
-        )
+            release, terms.charge, prepared.policy.limit.value(), people, title, still_planned,
+            (prepared.policy, prepared.policy_version),
+        )  # fmt: skip
     except BaseException as error:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn
         # nothing, and its draws say so: the next run frees it.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from targetdp._files import explain, read_toml, toml_key, toml_value
@@ -85,7 +86,7 @@ def make_desk(
         what = "no column is different in every row" if column is None else f"there is no column {column!r}"
         raise ValueError(f"{what}: name the one that identifies a person with --id; {profile.shown}")
     ids = _some_ids(table, column)
-    hidden = looks_like_phone_numbers(ids) or bool(_PHONE.search(column))
+    hidden = looks_like_phone_numbers(ids) or bool(_PHONE.search(column)) or _look_like_names(ids)
     others = [one for one in profile.columns if one.name != column]
     unusable = {
         one.name: one.problem
@@ -116,6 +117,11 @@ def make_desk(
         *(f"ids: {sentence}" for sentence in spelling_problems(ids)),
     )
     return NewDesk(desk, profile, column, released, gaps, hidden, notes, scales is None)
+
+
+def _look_like_names(ids: pa.StringArray) -> bool:
+    """Whether most ids are several words, as people's own names are."""
+    return 2 * (pc.sum(pc.match_substring(ids, " ")).as_py() or 0) > len(ids)
 
 
 def _some_ids(table: Path, column: str) -> pa.StringArray:
@@ -153,9 +159,9 @@ def _policy_text(
     unusable: dict[str, str],
 ) -> str:
     pseudonyms = (
-        "pseudonyms = true    # ids look like phone numbers: keyed hashes go out in their place"
+        "pseudonyms = true    # ids look like phone numbers or names: keyed hashes go out in their place"
         if hidden
-        else "pseudonyms = false   # ids do not look like phone numbers: they go out as they are"
+        else "pseudonyms = false   # ids do not look like phone numbers or names: they go out as they are"
     )
     return "\n".join(
         [

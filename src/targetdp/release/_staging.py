@@ -114,6 +114,11 @@ class Staging:
                 # The ledger knows, or there is nothing that it should know: put everything back.
                 # Otherwise leave the journal, so that the next run tells the ledger.
                 self._recover(lambda _: None)
+        except OSError:
+            if error is None:
+                raise
+            # The first error, and what was noted of the release, must not be lost by a second one.
+            error.add_note(f"{self.folder} could not be tidied up: the next run to {self.output} does that")
         finally:
             with suppress(OSError):
                 self._lock_path.unlink()

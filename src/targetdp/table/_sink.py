@@ -200,12 +200,12 @@ class Sink:
         name = f"part-{len(self._files):05d}.{self._kind}"
         self._file = HashedFile(self._path / name if self._parts else self._path, private=self._private)
         if self._kind == "parquet":
-            # Noise leaves the last bytes of numbers 0: side by side, they take no room and next to no time.
-            numbers = [field.name for field in self._schema if field.type == pa.float64()]
+            # Noise is hardly compressible, and to try takes longer than all the rest of writing. (Another
+            # encoding makes numbers smaller, too, but older versions of Spark cannot read it.)
+            codecs = {f.name: "none" if f.type == pa.float64() else "snappy" for f in self._schema}
             self._writer = pq.ParquetWriter(
-                pa.PythonFile(self._file, mode="w"), self._schema, compression="snappy",
+                pa.PythonFile(self._file, mode="w"), self._schema, compression=codecs,
                 use_dictionary=False, store_schema=False,
-                column_encoding=dict.fromkeys(numbers, "BYTE_STREAM_SPLIT") or None,
             )  # fmt: skip
         else:
             self._writer = pacsv.CSVWriter(pa.PythonFile(self._file, mode="w"), self._schema)

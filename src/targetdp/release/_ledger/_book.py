@@ -70,8 +70,12 @@ class Ledger:
 
     # Policy
 
-    def _record_policy(self, pen: Pen, policy: Policy, version: int) -> None:
+    def record_policy(self, policy: Policy, version: int) -> None:
         """Put a policy on record as a version, unless it is there; refuse it if another one came between."""
+        with self._chain.writing() as pen:
+            self._record_policy(pen, policy, version)
+
+    def _record_policy(self, pen: Pen, policy: Policy, version: int) -> None:
         before = self.history.policy
         if before == policy and self.history.policy_version == version:
             return
@@ -105,23 +109,24 @@ class Ledger:
         self,
         release: str,
         charge: Charge,
-        policy: Policy,
-        version: int,
+        limit: Guarantee,
         people: Words,
         title: Mapping[str, Any],
         look: Callable[[History], object] = lambda _: None,
+        policy: tuple[Policy, int] | None = None,
     ) -> Head:
         """Check a release and count it as spent, in one transaction. Draw only after this returned.
 
         Args:
             release: Its id.
             charge: What it costs.
-            policy: The policy that it is made under, which has the limit; it goes on record with it.
-            version: Which version of the policy that is; another one that came between is refused.
+            limit: What everybody may spend.
             people: Who is in it: sorted tags.
             title: What the record says besides: public facts such as guarantee, rows, columns.
             look: Is shown the history in that same transaction, and raises if something speaks against the
                 release: nobody can come between.
+            policy: The policy that it is made under, and which version that is: it goes on record with the
+                charge, and is refused if another one came between.
         """
         check.instance("charge", charge, Charge)
         if release in self.history.releases:
@@ -130,21 +135,21 @@ class Ledger:
         body = {"charge": charge.record(), "people": sha256, "title": dict(title)}
         with self._chain.writing() as pen:
             look(self.history)
-            spending = self.measure(policy.limit.value(), people, charge)
+            spending = self.measure(limit, people, charge)
             if not spending.fits:
                 forget_people(self._people, release)
                 raise LimitExceeded(spending)
-            self._record_policy(pen, policy, version)
+            if policy is not None:
+                self._record_policy(pen, *policy)
             return pen.append("reserved", release, body)
 
     def go_on(self, release: str, policy: Policy, version: int) -> Head:
         """The entry of a reservation that a run is about to finish, unless it is free or settled by now."""
-        with self._chain.writing() as pen:
-            row = self.release(release)
-            if row.state != "reserved":
-                raise ValueError(f"release {release[:12]} is {row.state} by now: run again")
-            self._record_policy(pen, policy, version)
-            return pen.reading.head(row.entry)
+        self.record_policy(policy, version)
+        row = self.release(release)
+        if row.state != "reserved":
+            raise ValueError(f"release {release[:12]} is {row.state} by now: run again")
+        return self._chain.reading.head(row.entry)
 
     def settle(self, release: str, sha256: str, scales: Mapping[str, Any] | None = None) -> Head:
         """Put on record that a reserved release was published. Again with the same hash, nothing changes.

@@ -15,6 +15,7 @@ import pytest
 from support.release import (
     cli,
     command,
+    look,
     make_desk,
     new_policy,
     nothing_changes,
@@ -28,9 +29,11 @@ from support.release import (
     write_parquet,
     write_scales,
 )
+from targetdp._files import must_be_local, must_hold_locks
+from targetdp._files._local_disk import NETWORK
 from targetdp.release import Desk, Ledger, NoDeskError, Refused, known_desks, privatize
 from targetdp.release import _desk as desk_module
-from targetdp.release._desk import NETWORK, find_desk, must_be_local, must_hold_locks
+from targetdp.release._desk import find_desk
 
 
 @pytest.fixture(autouse=True)
@@ -260,8 +263,12 @@ def test_a_copy_is_refused(tmp_path: Path) -> None:
     assert Desk.open(folder / "desk").id, "the one that was there first goes on"
     # One that is gone is nobody's rival: the desk has moved.
     shutil.rmtree(folder)
-    assert Desk.open(tmp_path / "copy" / "desk").id
+    moved = Desk.open(tmp_path / "copy" / "desk")
+    assert not moved.was_known
+    assert "you have never used this desk before" in " ".join(look(tmp_path / "copy").warnings)
+    release(tmp_path / "copy")
     assert [path for _, path in known_desks()] == [folder / "desk", tmp_path / "copy" / "desk"]
+    assert Desk.open(moved.path).was_known
 
 
 def test_another_name_for_the_same_folder_is_no_copy(tmp_path: Path) -> None:
@@ -275,7 +282,7 @@ def test_a_list_that_cannot_be_read_or_written_stops_nobody(tmp_path: Path, own_
     own_list.write_text('no json\n[1]\n{"id": 3}\n{"path": "x"}\n')
     assert [path for _, path in known_desks()] == []
     assert Desk.open(desk.path) == desk
-    assert [path for _, path in known_desks()] == [desk.path]
+    assert not Desk.open(desk.path).was_known
     own_list.unlink()
     own_list.mkdir()
     assert Desk.open(desk.path) == desk

@@ -7,6 +7,8 @@ from targetdp._files._atomic import sync_folder as sync_folder
 from targetdp._files._atomic import whole_file as whole_file
 from targetdp._files._atomic import write_new as write_new
 from targetdp._files._atomic import write_whole as write_whole
+from targetdp._files._local_disk import must_be_local as must_be_local
+from targetdp._files._local_disk import must_hold_locks as must_hold_locks
 from targetdp._files._toml import MOST_PROBLEMS as MOST_PROBLEMS
 from targetdp._files._toml import StrictModel as StrictModel
 from targetdp._files._toml import canonical as canonical

@@ -1,17 +1,14 @@
 """The desk: the folder with the data holder's policy, ledger, keys and log. Without one, no release."""
 
-import fcntl
 import hashlib
 import json
 import os
 import secrets
 import shutil
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from glob import escape as escape_pattern
@@ -20,7 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from targetdp._core import __version__
-from targetdp._files import append_line, locked_folder, sync_folder, write_new
+from targetdp._files import (
+    append_line,
+    locked_folder,
+    must_be_local,
+    must_hold_locks,
+    sync_folder,
+    write_new,
+)
 from targetdp.normalization import ColumnScales, read_scales
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
@@ -34,13 +38,6 @@ FOLDER = "desk"
 _MARK, _FORMAT = "desk.json", "targetdp desk 1"
 _SECRETS, _DRAFT = ("tags.key", "pseudonyms.key"), ".new"
 """A desk's own keys; how the name of a folder ends that a desk is made in."""
-NETWORK = frozenset(
-    """
-    nfs nfs4 cifs smb2 smb3 smbfs afs ncpfs ceph glusterfs lustre beegfs gpfs ocfs2 davfs davfs2 vboxsf
-    fuse.vmhgfs-fuse fuse.sshfs fuse.s3fs fuse.gcsfuse fuse.rclone fuse.glusterfs fuse.davfs2 fuse.blobfuse
-    """.split()  # noqa: SIM905 (a list is easier to read so)
-)
-"""File systems on which several machines may write: locks of one need not hold for another."""
 
 
 class NoDeskError(ValueError):
@@ -54,6 +51,7 @@ class Desk:
     Args:
         path: Its folder, for its owner alone.
         id: Drawn at random when it was made; certificates carry it.
+        was_known: Whether the user's list of desks had it before it was opened.
 
     Example:
         >>> import tempfile
@@ -70,6 +68,7 @@ class Desk:
 
     path: Path
     id: str
+    was_known: bool = field(default=True, compare=False)
 
     # Making and finding one
 
@@ -117,7 +116,7 @@ class Desk:
             draft.rename(place)
             sync_folder(place.parent)
         desk = cls(place, own)
-        desk._remember()
+        desk.remember()
         desk.log("made")
         return desk
 
@@ -144,6 +143,10 @@ class Desk:
                 "one; --desk or TARGETDP_DESK names one" + (f". Desks of yours:{known}" if known else "")
             )
         own = str(_record(place)["id"])
+        if place.stat().st_uid != os.getuid():
+            raise ValueError(
+                f"desk {place} belongs to another user: its owner releases from it, and nobody else"
+            )
         mode = stat.S_IMODE(place.stat().st_mode)
         if mode & 0o077:
             raise ValueError(
@@ -151,12 +154,10 @@ class Desk:
                 f"did, run chmod 700 '{place}'"
             )
         must_be_local(place)
-        desk = cls(place, own)
-        desk._must_be_the_only_one()
-        return desk
+        return cls(place, own, cls(place, own)._is_in_the_list())
 
-    def _must_be_the_only_one(self) -> None:
-        """Refuse a copy: two desks with one id would each keep a budget for the same people."""
+    def _is_in_the_list(self) -> bool:
+        """Whether the user's list has it. A copy is refused: each would keep a budget for the same people."""
         listed = [other for known, other in known_desks() if known == self.id]
         for other in listed:
             if other.resolve() != self.path.resolve() and _id_of(other) == self.id:
@@ -164,10 +165,9 @@ class Desk:
                     f"desk {self.path} is a copy of {other}, or the other way round: each would keep a "
                     "budget of its own for the same people; remove the one that is behind"
                 )
-        if self.path.resolve() not in [other.resolve() for other in listed]:
-            self._remember()
+        return self.path.resolve() in [other.resolve() for other in listed]
 
-    def _remember(self) -> None:
+    def remember(self) -> None:
         """Name this desk in the user's list."""
         folder = config_folder()
         with suppress(OSError):  # a list that cannot be written helps nobody, and stops nobody
@@ -369,47 +369,6 @@ def _id_of(place: Path) -> str | None:
     with suppress(ValueError):
         return str(_record(place)["id"])
     return None
-
-
-def must_be_local(folder: Path) -> None:
-    """Refuse a folder of a network, where locks of one machine need not hold for another."""
-    kind = _file_system(folder)
-    if kind in NETWORK:
-        raise ValueError(
-            f"{folder} is on a network ({kind}), where two machines could spend the same budget at once: put "
-            "the desk on a disk of one machine"
-        )
-
-
-def must_hold_locks(folder: Path) -> None:
-    """Refuse a folder where another process gets a lock that this one has."""
-    path = folder / f".lock.{secrets.token_hex(6)}"
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        trial = "import fcntl, sys; fcntl.flock(open(sys.argv[1], 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
-        other = subprocess.run(  # noqa: S603
-            [sys.executable, "-c", trial, str(path)], check=False, capture_output=True, timeout=60
-        )
-        if other.returncode == 0:
-            raise ValueError(f"{folder} is on a file system without locks: put the desk on another disk")
-    finally:
-        os.close(handle)
-        path.unlink(missing_ok=True)
-
-
-def _file_system(folder: Path) -> str | None:
-    """The type of the file system that a folder is on, where the system tells it."""
-    found: tuple[int, str | None] = (-1, None)
-    with suppress(OSError):
-        here = folder.resolve()
-        for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
-            _, point, kind, *_ = line.split(" ")
-            # Spaces are written \\040, and unicode_escape takes every other byte for a letter of its own.
-            mounted = Path(os.fsdecode(point.encode().decode("unicode_escape").encode("latin-1")))
-            if mounted in (here, *here.parents) and len(mounted.parts) >= found[0]:
-                found = (len(mounted.parts), kind)
-    return found[1]
 
 
 def _now() -> str:

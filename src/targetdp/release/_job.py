@@ -193,6 +193,8 @@ def _release(
         ledger.settle(release, output.sha256, estimated)
         draws.erase()
         draws.close()
+        if not desk.was_known:
+            desk.remember()
         desk.log("released", release=release, request=prepared.request.sha256, output=publisher.place)
     except BaseException as error:
         if publisher.published:

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from targetdp._files import write_whole
-from targetdp.noise import derived_key, fresh_keys
+from targetdp.noise import fresh_keys
 
 _SECRET_BYTES = 32
 _LONGEST_FILE = 16_384
@@ -109,10 +109,10 @@ def config_folder() -> Path:
     return (Path(config) if config else Path.home() / ".config") / "targetdp"
 
 
-def secret_key(path: str | Path, *, create: bool = False, mark: str | None = None) -> bytes:
+def secret_key(path: str | Path, *, create: bool = False) -> bytes:
     """The 32 secret bytes (hex in a file) that pseudonyms or tags of people are made with.
 
-    Guarantees: the same file gives the same pseudonyms; with a ``mark``, only the key that it is of.
+    Guarantees: the same file gives the same pseudonyms.
     Does not guarantee: anything once the file is known. Ids come from a short list, so whoever has the key
     can try them all.
     """
@@ -126,17 +126,7 @@ def secret_key(path: str | Path, *, create: bool = False, mark: str | None = Non
         raise ValueError(f"{place} is no secret key: it must hold {2 * _SECRET_BYTES} hex digits") from error
     if len(key) != _SECRET_BYTES:
         raise ValueError(f"{place} holds {len(key)} bytes: a secret key has {_SECRET_BYTES}")
-    if mark is not None and mark != mark_of(key):
-        raise ValueError(
-            f"{place} is not the key that the desk was made with: by another one nobody would be known "
-            "again, nor what they have spent; bring the right one back from your backup"
-        )
     return key
-
-
-def mark_of(key: bytes) -> str:
-    """What shows that a secret key is the same, and nothing else of it."""
-    return derived_key(key, "mark").hex()
 
 
 def _new_signing_key() -> bytes:

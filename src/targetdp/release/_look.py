@@ -57,6 +57,8 @@ class Look:
     spending: Spending | None
     problems: tuple[Problem, ...]
     goes_on: str | None = None
+    asked_before: str | None = None
+    """The newest release that answered the same request."""
 
     @property
     def clipped(self) -> float | None:
@@ -91,6 +93,10 @@ class Look:
 
     def _warnings(self) -> Iterator[str]:
         p, terms = self.prepared, self.terms
+        if not p.desk.was_known:
+            yield f"you have never used this desk before: {p.desk.path}; is it yours, and not a copy?"
+        if self.asked_before:
+            yield f"this very request was answered before (release {self.asked_before[:12]}): it costs again"
         if p.public:
             yield f"passed on as they are, NOT protected: {', '.join(p.public)}"
         if not p.policy.id.pseudonyms:
@@ -278,7 +284,12 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
                 )
     if goes_on is None:
         problems += beyond_the_plan(prepared.request, prepared.policy, ledger.history)
-    return Look(prepared, inspection, terms, spending, tuple(problems), goes_on)
+    asked = [
+        row.release for row in ledger.history.counted
+        if row.title.get("request") == prepared.request.sha256 and row.release != goes_on
+    ]  # fmt: skip
+    before = asked[-1] if asked and prepared.request.asked_by else None
+    return Look(prepared, inspection, terms, spending, tuple(problems), goes_on, before)
 
 
 def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:

@@ -107,7 +107,8 @@ def test_columns_that_the_scales_do_not_know_are_left_out(tmp_path: Path) -> Non
         ("name", [f"1{i:07d}" for i in range(60)], False),
         ("name", [f"+228 90 {i:06d}" for i in range(60)], True),
         ("msisdn", [f"s{i}" for i in range(60)], True),
-        ("name", [f"person {i}" for i in range(60)], False),
+        ("name", [f"person{i}" for i in range(60)], False),
+        ("name", [f"Afi Mensah {i}" for i in range(60)], True),
     ],
 )
 def test_ids_that_look_like_phone_numbers_go_out_as_pseudonyms(

@@ -1,19 +1,16 @@
 """What tests of ledgers share: people as tags, charges, a ledger with a short history."""
 
 import hashlib
-import tomllib
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from support.release import policy_text
 from targetdp._core import Words
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise
-from targetdp.release import Charge, Head, Ledger, Policy, SigningKey
+from targetdp.release import Charge, Head, Ledger, SigningKey
 
 LIMIT = Guarantee(0.25, 8.0, 1e-5)
 WIDE = Guarantee(0.25, 1e6, 0.9)
@@ -33,13 +30,6 @@ def people(*numbers: int | Iterable[int]) -> Words:
 EVERYBODY = people(range(10))
 
 
-@cache
-def policy_of(limit: Guarantee) -> Policy:
-    """A policy with a limit."""
-    text = policy_text(limit=(limit.B, limit.epsilon, limit.delta))
-    return Policy.model_validate(tomllib.loads(text))
-
-
 def reserve(
     ledger: Ledger,
     release: str,
@@ -48,14 +38,11 @@ def reserve(
     limit: Guarantee = WIDE,
     **title: Any,
 ) -> Head:
-    policy = policy_of(limit)
-    history = ledger.history
-    version = history.policy_version + (history.policy != policy)
-    return ledger.reserve(release, charge or gaussian(), policy, version, who, title)
+    return ledger.reserve(release, charge or gaussian(), limit, who, title)
 
 
 def with_history(path: Path, key: SigningKey) -> Ledger:
-    """Seven entries: opened, policy, a published release, a voided one, a reserved one of some people."""
+    """Six entries: opened, a published release, a voided one, a reserved one of some people."""
     ledger = Ledger(path, key, create=True)
     reserve(ledger, "r1", rows=10)
     ledger.settle("r1", SHA)

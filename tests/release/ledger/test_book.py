@@ -11,18 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.ledgers import (
-    EVERYBODY,
-    LIMIT,
-    SHA,
-    WIDE,
-    gaussian,
-    mark,
-    people,
-    policy_of,
-    reserve,
-    with_history,
-)
+from support.ledgers import EVERYBODY, LIMIT, SHA, WIDE, gaussian, mark, people, reserve, with_history
 from support.release import policy_text
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import SphericalLaplace
@@ -67,7 +56,7 @@ def test_it_tells_each_release_in_one_row(ledger: Ledger, path: Path) -> None:
     assert (first.release, first.state, first.sha256, first.title) == ("r1", "published", SHA, {"rows": 10})
     assert (second.state, second.counts) == ("voided", False)
     assert second.reason == "the disk was full, nothing was drawn"
-    assert (third.state, third.settled, third.counts, third.entry) == ("reserved", None, True, 7)
+    assert (third.state, third.settled, third.counts, third.entry) == ("reserved", None, True, 6)
     assert third.charge == gaussian(0.5)
     assert ledger.release("r3") == third
     assert [row.release for row in ledger.history.counted] == ["r1", "r3"]
@@ -90,6 +79,7 @@ def test_others_can_read_it_without_a_key_and_change_nothing(ledger: Ledger, pat
             lambda: reader.settle("r3", SHA),
             lambda: reader.free("r3", "why not"),
             lambda: reader.resume("why not"),
+            lambda: reader.record_policy(policy(path.parent), 1),
         ):
             with pytest.raises(ValueError, match="opened for reading"):
                 write()
@@ -114,8 +104,8 @@ def test_two_ledgers_are_never_alike(tmp_path: Path, key: SigningKey) -> None:
 
 def test_reserve_returns_the_head(empty: Ledger) -> None:
     head = reserve(empty, "r1")
-    assert head == empty.head() == Head(head.ledger_id, 3, head.hash), "behind its policy"
-    assert empty.settle("r1", SHA).number == 4
+    assert head == empty.head() == Head(head.ledger_id, 2, head.hash)
+    assert empty.settle("r1", SHA).number == 3
 
 
 def test_who_looks_at_the_history_before_a_release_is_reserved_may_refuse_it(
@@ -134,7 +124,7 @@ def test_who_looks_at_the_history_before_a_release_is_reserved_may_refuse_it(
 
     before = ledger.head()
     with pytest.raises(ValueError, match="somebody may be in both"):
-        ledger.reserve("r4", gaussian(), policy_of(WIDE), 1, EVERYBODY, {}, look)
+        ledger.reserve("r4", gaussian(), WIDE, EVERYBODY, {}, look)
     assert seen == ["r1", "r2", "r3"]
     assert ledger.head() == before
 
@@ -167,34 +157,20 @@ def policy(folder: Path, **given: Any) -> Policy:
     return read_policy(folder / "policy.toml")
 
 
-def under(ledger: Ledger, release: str, rules: Policy, version: int) -> Head:
-    return ledger.reserve(release, gaussian(0.1), rules, version, EVERYBODY, {})
-
-
 def test_policies_are_on_record_once_with_what_changed(empty: Ledger, tmp_path: Path) -> None:
     first, second = policy(tmp_path), policy(tmp_path, limit=(0.25, 9.0, 0.5), reason="fewer")
     assert (empty.history.policy, empty.history.policy_version) == (None, 0)
-    for release in ("r1", "r2"):
-        under(empty, release, first, 1)
-    assert (empty.history.policy, empty.history.policy_version) == (first, 1)
-    assert [entry.kind for entry in empty.entries] == ["opened", "policy", "reserved", "reserved"]
-    under(empty, "r3", second, 2)
+    for _ in range(2):
+        empty.record_policy(first, 1)
+    assert (empty.history.policy, empty.history.policy_version, len(empty.entries)) == (first, 1, 2)
+    empty.record_policy(second, 2)
     assert (empty.history.policy, empty.history.policy_version) == (second, 2)
-    assert empty.history.reasons == {"fewer"}
-    assert json.loads(empty.entries[-2].body)["changed"] == {
+    assert json.loads(empty.entries[-1].body)["changed"] == {
         "limit.epsilon": [100.0, 9.0], "reason": [None, "fewer"],
     }  # fmt: skip
     with pytest.raises(ValueError, match="the policy was changed while this release was prepared"):
-        under(empty, "r4", first, 2)
-    assert "r4" not in empty.history.releases
+        empty.record_policy(first, 2)
     assert empty.verify() == []
-
-
-def test_a_policy_and_its_release_come_together_or_not_at_all(empty: Ledger, tmp_path: Path) -> None:
-    strict = policy(tmp_path, limit=(0.25, 0.01, 1e-6))
-    with pytest.raises(LimitExceeded):
-        under(empty, "r1", strict, 1)
-    assert (empty.history.policy, len(empty.entries)) == (None, 1)
 
 
 def test_a_policy_of_another_process_that_came_between_is_noticed(
@@ -203,21 +179,41 @@ def test_a_policy_of_another_process_that_came_between_is_noticed(
     first, second = policy(tmp_path), policy(tmp_path, limit=(0.25, 9.0, 0.5))
     assert empty.history.policy is None
     with Ledger(path, key) as other:
-        under(other, "theirs", second, 1)
+        other.record_policy(second, 1)
     with pytest.raises(ValueError, match="the policy was changed"):
-        under(empty, "ours", first, 1)
+        empty.record_policy(first, 1)
 
 
-def test_a_run_goes_on_only_with_what_is_still_reserved(ledger: Ledger) -> None:
-    rules = policy_of(WIDE)
+def test_a_policy_and_its_release_come_together_or_not_at_all(empty: Ledger, tmp_path: Path) -> None:
+    rules = policy(tmp_path)
+    with pytest.raises(LimitExceeded):
+        empty.reserve("r1", gaussian(50.0), LIMIT, EVERYBODY, {}, policy=(rules, 1))
+    assert (empty.history.policy, len(empty.entries)) == (None, 1)
+    empty.reserve("r1", gaussian(1.0), LIMIT, EVERYBODY, {}, policy=(rules, 1))
+    assert [entry.kind for entry in empty.entries] == ["opened", "policy", "reserved"]
+    with pytest.raises(ValueError, match="the policy was changed while this release was prepared"):
+        empty.reserve("r2", gaussian(1.0), LIMIT, EVERYBODY, {}, policy=(policy(tmp_path, reason="x"), 7))
+    assert list(empty.history.releases) == ["r1"]
+    assert empty.verify() == []
+
+
+def test_a_run_goes_on_only_with_what_is_still_reserved(ledger: Ledger, tmp_path: Path) -> None:
+    rules = policy(tmp_path)
+    ledger.record_policy(rules, 1)
     before = ledger.head()
-    assert ledger.go_on("r3", rules, 1).number == 7
+    assert ledger.go_on("r3", rules, 1).number == ledger.release("r3").entry
     assert ledger.head() == before, "nothing is charged"
     for name, state in (("r1", "published"), ("r2", "voided")):
         with pytest.raises(ValueError, match=f"release {name} is {state} by now: run again"):
             ledger.go_on(name, rules, 1)
     with pytest.raises(ValueError, match="the policy was changed"):
-        ledger.go_on("r3", policy_of(LIMIT), 1)
+        ledger.go_on("r3", policy(tmp_path, reason="another"), 1)
+
+
+def test_a_reason_is_remembered_for_good(empty: Ledger, tmp_path: Path) -> None:
+    for version, reason in enumerate(["a pilot", None, "a survey"], start=1):
+        empty.record_policy(policy(tmp_path, reason=reason), version)
+    assert empty.history.reasons == {"a pilot", "a survey"}
 
 
 # The budget
@@ -303,7 +299,7 @@ def test_the_second_measurement_under_the_lock_is_the_first_unless_something_cam
 
 def test_settling(ledger: Ledger) -> None:
     before = ledger.head()
-    assert ledger.settle("r1", SHA).number == 4
+    assert ledger.settle("r1", SHA).number == 3
     assert ledger.head() == before
     with pytest.raises(ValueError, match="another output is another release"):
         ledger.settle("r1", "0" * 64)
@@ -378,14 +374,14 @@ def test_bad_reasons_are_refused(bad: str, ledger: Ledger) -> None:
     for call in (lambda: ledger.free("r3", bad), lambda: ledger.resume(bad)):
         with pytest.raises(ValueError, match="printable characters"):
             call()
-    assert ledger.head().number == 7
+    assert ledger.head().number == 6
 
 
 def test_other_bad_arguments_are_refused(ledger: Ledger, path: Path, key: SigningKey) -> None:
     anything: Any = ledger
     for call in (
-        lambda: anything.reserve("r9", None, policy_of(WIDE), 1, EVERYBODY, {}),
-        lambda: anything.reserve("r9", Guarantee(0.25, 1.0), policy_of(WIDE), 1, EVERYBODY, {}),
+        lambda: anything.reserve("r9", None, WIDE, EVERYBODY, {}),
+        lambda: anything.reserve("r9", Guarantee(0.25, 1.0), WIDE, EVERYBODY, {}),
         lambda: anything.verify([3]),
         lambda: Ledger(path, "key.pem"),  # type: ignore[arg-type]
     ):
@@ -396,12 +392,12 @@ def test_other_bad_arguments_are_refused(ledger: Ledger, path: Path, key: Signin
             anything.settle("r3", sha)
     for title in ({"share": math.nan}, {"rows": object()}):
         with pytest.raises(ValueError, match="cannot be recorded"):
-            ledger.reserve("r9", gaussian(), policy_of(WIDE), 1, EVERYBODY, title)
+            ledger.reserve("r9", gaussian(), WIDE, EVERYBODY, title)
     with pytest.raises(ValueError, match="32 bytes in base64"):
         ledger.verify(public_key="nobody")
     with pytest.raises(ValueError, match="needs the data holder's signing key"):
         Ledger(path.with_name("new.db"), None, create=True)
-    assert ledger.head().number == 7
+    assert ledger.head().number == 6
 
 
 def test_what_is_not_a_ledger_is_refused_and_left_alone(tmp_path: Path, key: SigningKey) -> None:

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 
 from support.faults import count, times
-from support.ledgers import EVERYBODY, LIMIT, SHA, gaussian, mark, policy_of, reserve, with_history
-from targetdp.guarantee import Guarantee
+from support.ledgers import EVERYBODY, LIMIT, SHA, gaussian, mark, reserve, with_history
 from targetdp.release import Entry, Head, Ledger, LedgerDamaged, SigningKey
 from targetdp.release._ledger import _chain as chain_module
 
@@ -35,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ledger(path: Path, key: SigningKey) -> Ledger:
-    """Seven entries."""
+    """Six entries."""
     return with_history(path, key)
 
 
@@ -106,8 +105,8 @@ def test_mistakes_are_refused_by_the_file_itself(ledger: Ledger, path: Path) -> 
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("UPDATE entries SET body = replace(body, '10', '11') WHERE number = 3", "entry 3 was edited"),
-        ("UPDATE entries SET time = '2020-01-01T00:00:00+00:00' WHERE number = 2", "entry 2 was edited"),
+        ("UPDATE entries SET body = replace(body, '10', '11') WHERE number = 2", "entry 2 was edited"),
+        ("UPDATE entries SET time = '2020-01-01T00:00:00+00:00' WHERE number = 3", "entry 3 was edited"),
         ("UPDATE entries SET release = 'others' WHERE number = 5", "entry 5 was edited"),
         ("UPDATE entries SET kind = 'voided' WHERE number = 4", "entry 4 was edited"),
         ("UPDATE entries SET body = x'00' WHERE number = 4", "entry 4 is malformed"),
@@ -115,10 +114,10 @@ def test_mistakes_are_refused_by_the_file_itself(ledger: Ledger, path: Path) -> 
         ("UPDATE entries SET key = 'AAAA' WHERE number = 4", "entry 4 names another key"),
         ("DELETE FROM entries WHERE number = 3", "between entries 2 and 4 some are missing"),
         ("DELETE FROM entries WHERE number = 1", "between entries 0 and 2 some are missing"),
-        ("DELETE FROM entries WHERE number = 7", "the tail was cut"),
+        ("DELETE FROM entries WHERE number = 6", "the tail was cut"),
         ("DELETE FROM entries WHERE number > 1", "the tail was cut"),
         ("DELETE FROM entries", "all of them were removed"),
-        ("UPDATE entries SET number = 8 WHERE number = 7", "between entries 6 and 8 some are missing"),
+        ("UPDATE entries SET number = 7 WHERE number = 6", "between entries 5 and 7 some are missing"),
     ],
 )
 def test_tampering_is_found_and_stops_everything(
@@ -151,10 +150,10 @@ def test_reordered_entries_are_found(ledger: Ledger, path: Path) -> None:
 
 
 def test_a_chain_that_was_hashed_again_without_the_key_is_found(ledger: Ledger, path: Path) -> None:
-    edit(path, "UPDATE entries SET body = replace(body, '10', '11') WHERE number = 3")
+    edit(path, "UPDATE entries SET body = replace(body, '10', '11') WHERE number = 2")
     rehash(path)
     found = problems(path)
-    assert any("entry 3 is not signed by the key" in line for line in found)
+    assert any("entry 2 is not signed by the key" in line for line in found)
     assert not any("edited" in line for line in found)
 
 
@@ -162,7 +161,7 @@ def test_a_chain_that_was_signed_with_another_key_is_found(
     ledger: Ledger, path: Path, key: SigningKey, tmp_path: Path
 ) -> None:
     head = ledger.head()
-    edit(path, "UPDATE entries SET body = replace(body, '10', '11') WHERE number = 3")
+    edit(path, "UPDATE entries SET body = replace(body, '10', '11') WHERE number = 2")
     rehash(path, sign=SigningKey.open(tmp_path / "thief.pem"))
     mark(path).unlink()
     with Ledger(path) as reader:
@@ -176,9 +175,9 @@ def test_one_entry_by_another_key_is_found(ledger: Ledger, path: Path, tmp_path:
     thief = SigningKey.open(tmp_path / "thief.pem")
     last = entries(path)[-1]
     signature = thief.sign(f"targetdp ledger entry {last.hash}".encode())
-    edit(path, f"UPDATE entries SET signature = '{signature}' WHERE number = 7")  # noqa: S608
-    assert "entry 7 is not signed by the key of entry 1" in problems(path)
-    edit_again = f"UPDATE entries SET key = '{thief.public}' WHERE number = 7"  # noqa: S608
+    edit(path, f"UPDATE entries SET signature = '{signature}' WHERE number = 6")  # noqa: S608
+    assert "entry 6 is not signed by the key of entry 1" in problems(path)
+    edit_again = f"UPDATE entries SET key = '{thief.public}' WHERE number = 6"  # noqa: S608
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(edit_again)
         connection.commit()
@@ -224,7 +223,7 @@ def test_a_cut_tail_is_found_by_a_certificate_when_the_mark_was_put_back_too(
         shutil.copy(copy, file)
     assert problems(path) == []  # as the docstring says
     (problem,) = problems(path, head)
-    assert "the tail was cut: a certificate (entry 4) has seen entry 4, the last is 3" in problem
+    assert "the tail was cut: a certificate (entry 3) has seen entry 3, the last is 2" in problem
     with Ledger(path, key) as ledger:
         reserve(ledger, "r3")
     (problem,) = problems(path, head)
@@ -243,11 +242,11 @@ def test_a_mark_that_lags_is_no_tampering_and_one_that_is_ahead_is(path: Path, k
     assert problems(path) == []
     with Ledger(path, key) as ledger:
         ledger.settle("r1", SHA)
-    assert json.loads(mark(path).read_bytes())["number"] == 5
-    edit(path, "DELETE FROM entries WHERE number >= 4")
+    assert json.loads(mark(path).read_bytes())["number"] == 4
+    edit(path, "DELETE FROM entries WHERE number >= 3")
     mark(path).write_bytes(newer)
     (problem,) = problems(path)
-    assert "the tail was cut: ledger.db.head has seen entry 4, the last is 3" in problem
+    assert "the tail was cut: ledger.db.head has seen entry 3, the last is 2" in problem
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -257,7 +256,7 @@ def test_a_crash_between_an_entry_and_its_mark_is_no_tampering(
     ledger = Ledger(path, key, create=True)
     if not first:
         reserve(ledger, "r0")
-    number, appended = ledger.head().number, 2 if first else 1  # the first brings its policy
+    number = ledger.head().number
 
     write = chain_module.Chain._write_mark
 
@@ -271,11 +270,11 @@ def test_a_crash_between_an_entry_and_its_mark_is_no_tampering(
         with pytest.raises(KeyboardInterrupt):
             reserve(ledger, "r1")
     ledger.refresh()
-    assert ledger.head().number == number + appended
+    assert ledger.head().number == number + 1
     assert json.loads(mark(path).read_text())["number"] == number
     assert problems(path) == []
     ledger.settle("r1", SHA)
-    assert json.loads(mark(path).read_text())["number"] == number + appended + 1
+    assert json.loads(mark(path).read_text())["number"] == number + 2
 
 
 @pytest.mark.parametrize(
@@ -284,7 +283,7 @@ def test_a_crash_between_an_entry_and_its_mark_is_no_tampering(
         (lambda m: b"", "malformed"),
         (lambda m: b"[1]", "malformed"),
         (lambda m: b"\xff", "malformed"),
-        (lambda m: m.replace(b'"number":7', b'"number":6'), "not signed"),
+        (lambda m: m.replace(b'"number":6', b'"number":5'), "not signed"),
         (lambda m: m.replace(b'"signature":"', b'"signature":"A'), "not signed"),
     ],
 )
@@ -374,34 +373,23 @@ from pathlib import Path
 from targetdp.guarantee import Guarantee
 import numpy as np
 from targetdp.mechanisms import GaussianNoise
-from targetdp.release import Charge, Ledger, LimitExceeded, Policy, SigningKey
+from targetdp.release import Charge, Ledger, LimitExceeded, SigningKey
 from targetdp.release._ledger._people import common
 from targetdp.release._ledger._spending import _epsilon
 
 path, key_path, folder = map(Path, sys.argv[1:])
 charge = Charge(law=GaussianNoise(B=0.25, epsilon=float(os.environ["EPSILON"]), delta=1e-5).law(3))
 limit = Guarantee(0.25, float(os.environ["LIMIT"]), 1e-5)
-policy = Policy.model_validate_json(os.environ["POLICY"])
 people = np.arange(10, dtype=np.uint64)
 common(people, people)  # what is compiled is loaded once
 _epsilon((charge, charge), limit)
-
-def reserve(ledger, name):
-    try:
-        version = ledger.history.policy_version + (ledger.history.policy != policy)
-        ledger.reserve(name, charge, policy, version, people, {})
-    except ValueError as error:  # another process was the first to put the policy on record
-        if "was changed while" not in str(error):
-            raise
-        ledger.refresh()
-        ledger.reserve(name, charge, policy, 1, people, {})
 
 def race(name):
     while not (folder / "go").exists():
         pass
     try:
         with Ledger(path, SigningKey.open(key_path), create=True) as ledger:
-            reserve(ledger, name)
+            ledger.reserve(name, charge, limit, people, {})
         (folder / name).write_text("won")
     except LimitExceeded:
         (folder / name).write_text("refused")
@@ -412,7 +400,7 @@ def work(name):
     ledger = Ledger(path, SigningKey.open(key_path), create=True)
     for turn in range(10**6):
         release = f"{name}.{turn}"
-        reserve(ledger, release)
+        ledger.reserve(release, charge, limit, people, {})
         with (folder / "reserved").open("a") as log:
             log.write(release + "\\n")
         ledger.settle(release, "0" * 64)
@@ -438,7 +426,6 @@ class Zygote:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=os.environ
             | {"EPSILON": str(epsilon), "LIMIT": str(limit)}
-            | {"POLICY": policy_of(Guarantee(0.25, limit, 1e-5)).model_dump_json()}
             | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
         )  # fmt: skip
 
@@ -484,7 +471,7 @@ def test_of_several_processes_one_gets_the_last_of_the_budget(
     path: Path, key: SigningKey, folder: Path, hatch: Callable[[float, float], Zygote]
 ) -> None:
     with Ledger(path, key, create=True) as ledger:
-        reserve(ledger, "before", gaussian(6.0), limit=Guarantee(0.25, 10.0, 1e-5))
+        reserve(ledger, "before", gaussian(6.0), limit=LIMIT)
     zygote = hatch(6.0, 10.0)
     names = [f"racer{i}" for i in range(6)]
     for name in names:
@@ -495,7 +482,7 @@ def test_of_several_processes_one_gets_the_last_of_the_budget(
     with Ledger(path) as ledger:
         assert len(ledger.history.releases) == 2
         assert ledger.verify() == []
-    assert json.loads(mark(path).read_text())["number"] == 4
+    assert json.loads(mark(path).read_text())["number"] == 3
     assert len(list((path.parent / "people").iterdir())) == 2
 
 
@@ -512,7 +499,7 @@ def test_several_processes_may_open_a_new_ledger_at_once(
     with Ledger(path) as ledger:
         assert ledger.verify() == []
         assert sorted(ledger.history.releases) == names
-    assert json.loads(mark(path).read_text())["number"] == 7
+    assert json.loads(mark(path).read_text())["number"] == 6
 
 
 def test_killed_at_any_moment_it_opens_and_verifies(

@@ -390,6 +390,8 @@ LOOSER: dict[str, tuple[dict[str, Any], str]] = {
     "public": ({"public": {"region": "it is printed"}}, "region goes out as it is"),
     "columns": ({"features": ("calls", "texts", "topups", "more")}, "more may be released"),
     "scales": ({"scales": "private"}, "columns are scaled in another way"),
+    "gaps": ({"gaps": {"all": 0}}, "missing values are filled in another way"),
+    "name": ({"name": "other"}, "certificates will name the desk other"),
     "keys": ({"requests": {"accept": "any"}, "keys": {}}, "other requests are answered"),
 }
 BEFORE: dict[str, Any] = {"limit": (0.25, 8.0, 0.5), "most": (4.0, 0.5), "pseudonyms": True}
@@ -438,6 +440,51 @@ def test_a_stricter_policy_needs_no_reason_and_goes_on_record_too(tmp_path: Path
         assert ledger.history.policy_version == 2
         body = json.loads([one for one in ledger.entries if one.kind == "policy"][-1].body)
     assert body["changed"]["limit.epsilon"] == [100.0, 50.0]
+
+
+def test_a_reason_serves_once(tmp_path: Path) -> None:
+    """One that was given before, and taken back since, is not given anew."""
+    folder = place_with(tmp_path, limit=(0.25, 50.0, 0.5))
+    for name, limit, reason in (
+        ("a", 50.0, None), ("b", 60.0, "a pilot"), ("c", 50.0, "it is over"),
+    ):  # fmt: skip
+        new_policy(folder / "desk", limit=(0.25, limit, 0.5), reason=reason)
+        release(folder, f"{name}.parquet")
+    new_policy(folder / "desk", limit=(0.25, 60.0, 0.5), reason="a pilot")
+    with pytest.raises(Refused, match="allows more than the policy on record"):
+        release(folder, "d.parquet")
+    new_policy(folder / "desk", limit=(0.25, 60.0, 0.5), reason="a second pilot")
+    release(folder, "d.parquet")
+
+
+def test_other_public_scales_are_another_policy(tmp_path: Path) -> None:
+    folder = place_with(tmp_path)
+    first = release(folder, "a.parquet").certificate.desk
+    scales = folder / "desk" / "scales.toml"
+    scales.write_text(scales.read_text().replace("8.0", "9.0"))
+    with pytest.raises(Refused, match="columns are scaled in another way"):
+        release(folder, "b.parquet")
+    new_policy(folder / "desk", reason="a newer census")
+    second = release(folder, "b.parquet").certificate.desk
+    assert (first.policy, second.policy) == (1, 2)
+    assert first.policy_sha256 != second.policy_sha256
+
+
+@pytest.mark.parametrize("file", ["policy.toml", "scales.toml"])
+def test_a_policy_that_is_changed_while_somebody_thinks_is_not_what_was_agreed_to(
+    tmp_path: Path, file: str
+) -> None:
+    folder = place_with(tmp_path)
+
+    def meanwhile(_: object) -> None:
+        path = folder / "desk" / file
+        path.write_text(path.read_text().replace("0.25", "0.3").replace("8.0", "9.0"))
+
+    with pytest.raises(ValueError, match="was changed meanwhile: run again, under the new one"):
+        privatize(folder / "in.parquet", folder / "out.parquet", desk=folder / "desk", request=request_of(),
+                  confirm=meanwhile)  # fmt: skip
+    with Desk.open(folder / "desk").ledger() as ledger:
+        assert ledger.history.releases == {}
 
 
 def test_the_log_says_what_happened(tmp_path: Path) -> None:

@@ -450,7 +450,7 @@ def test_other_people_or_another_policy_are_another_release(tmp_path: Path) -> N
     write_parquet(folder / "in.parquet", table_of().slice(1))
     assert release(folder, "a.parquet").certificate.release != identity
     write_parquet(folder / "in.parquet", table_of())
-    new_policy(folder / "desk", gaps={"all": 0}, reason="tables with gaps come now")
+    new_policy(folder / "desk", most=(50.0, 0.5))
     assert release(folder, "b.parquet").certificate.release != identity
     assert rows(folder)[0].state == "reserved"
 

@@ -1,5 +1,6 @@
 """The release job: files and tables in memory, rows and scores; one order, everything once."""
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -49,7 +50,7 @@ from targetdp.release._ledger import _book as book_module
 from targetdp.release._ledger import _entries as entries_module
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Reading
-from targetdp.release._staging import page_path
+from targetdp.release._staging import _digest, page_path
 
 WEIGHTS = {"calls": 1.0, "texts": 2.0, "topups": -1.0}
 TWO = {"calls": [1.0, 1.0], "texts": [-1.0, 1.0], "topups": [0.0, -2.0]}
@@ -554,6 +555,32 @@ def test_what_another_desk_left_is_not_settled_here(tmp_path: Path) -> None:
     stranger = make_desk(elsewhere)
     with pytest.raises(ValueError, match="an earlier run, of another desk"):
         release(folder, desk=stranger, force=True)
+    with pytest.raises(ValueError, match="exists"):
+        release(folder)
+
+
+def test_a_journal_that_the_desk_has_not_signed_tells_its_ledger_nothing(tmp_path: Path) -> None:
+    """It lies in the output's folder, where others may write: they could publish in the desk's name."""
+    folder = place_with(tmp_path)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ledger, "settle", full)
+        with pytest.raises(PublishedButUnsettledError):
+            release(folder)
+    place = folder / ".out.parquet.targetdp" / "journal.json"
+    journal = json.loads(place.read_text())
+    del journal["check"]
+    for change in ({"sha256": "0" * 64}, {"scales": {"calls": {"center": 0, "scale": 1, "bounds": [0, 1]}}}):
+        forged = journal | change
+        place.write_text(json.dumps(forged | {"check": _digest(forged)}))
+        with pytest.raises(ValueError, match="is not signed by this desk: somebody else wrote it"):
+            release(folder)
+    with Desk.open(folder / "desk").ledger() as ledger:
+        assert [row.state for row in ledger.history.releases.values()] == ["reserved"]
+    place.write_text(json.dumps(journal | {"check": _digest(journal)}))
     with pytest.raises(ValueError, match="exists"):
         release(folder)
 

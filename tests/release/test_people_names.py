@@ -111,6 +111,7 @@ def test_names_do_not_show_their_keys_and_travel_to_workers() -> None:
         (Spelling(case="lower"), ["AbC", "É"], ["abc", "é"]),
         (Spelling(case="upper"), ["AbC", "é"], ["ABC", "É"]),
         (Spelling(leading_zeros="drop"), ["007", "7", "70"], ["7", "7", "70"]),
+        (Spelling(), ["e\u0301", "\u00e9"], ["\u00e9", "\u00e9"]),
         (
             PHONES,
             ["+228 90 12 34 56", "0022890123456", "90123456", "090123456", "22890123456", "228-90.12(34)/56"],

@@ -166,7 +166,8 @@ STRICTER: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a plan where there was none": (
         {}, {"plan": [{"release": "rows", "B": 0.25, "epsilon": 1, "delta": 1e-6}]},
     ),
-    "the name": ({}, {"name": "other"}),
+    "the share of scales": ({"scales": "private"}, {"scales": "private", "share": 0.5}),
+    "telling nothing": ({}, {"requests": {"tell": False}}),
 }  # fmt: skip
 
 

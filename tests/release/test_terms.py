@@ -189,6 +189,13 @@ def test_scales_that_would_drown_in_noise_are_refused(desk: Desk) -> None:
         terms(desk, 20, {"scales": "private"}, epsilon=0.1)
 
 
+def test_a_delta_that_the_noise_cannot_keep_is_refused_with_one_that_it_can(desk: Desk) -> None:
+    with pytest.raises(
+        ValueError, match=r"delta = 1e-300 is less than .* noise can keep: ask for .* or more"
+    ):
+        terms(desk, delta=1e-300, mechanism="spherical-laplace")
+
+
 # Conditions
 
 

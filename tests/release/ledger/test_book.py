@@ -184,6 +184,38 @@ def test_a_policy_of_another_process_that_came_between_is_noticed(
         empty.record_policy(first, 1)
 
 
+def test_a_policy_and_its_release_come_together_or_not_at_all(empty: Ledger, tmp_path: Path) -> None:
+    rules = policy(tmp_path)
+    with pytest.raises(LimitExceeded):
+        empty.reserve("r1", gaussian(50.0), LIMIT, EVERYBODY, {}, policy=(rules, 1))
+    assert (empty.history.policy, len(empty.entries)) == (None, 1)
+    empty.reserve("r1", gaussian(1.0), LIMIT, EVERYBODY, {}, policy=(rules, 1))
+    assert [entry.kind for entry in empty.entries] == ["opened", "policy", "reserved"]
+    with pytest.raises(ValueError, match="the policy was changed while this release was prepared"):
+        empty.reserve("r2", gaussian(1.0), LIMIT, EVERYBODY, {}, policy=(policy(tmp_path, reason="x"), 7))
+    assert list(empty.history.releases) == ["r1"]
+    assert empty.verify() == []
+
+
+def test_a_run_goes_on_only_with_what_is_still_reserved(ledger: Ledger, tmp_path: Path) -> None:
+    rules = policy(tmp_path)
+    ledger.record_policy(rules, 1)
+    before = ledger.head()
+    assert ledger.go_on("r3", rules, 1).number == ledger.release("r3").entry
+    assert ledger.head() == before, "nothing is charged"
+    for name, state in (("r1", "published"), ("r2", "voided")):
+        with pytest.raises(ValueError, match=f"release {name} is {state} by now: run again"):
+            ledger.go_on(name, rules, 1)
+    with pytest.raises(ValueError, match="the policy was changed"):
+        ledger.go_on("r3", policy(tmp_path, reason="another"), 1)
+
+
+def test_a_reason_is_remembered_for_good(empty: Ledger, tmp_path: Path) -> None:
+    for version, reason in enumerate(["a pilot", None, "a survey"], start=1):
+        empty.record_policy(policy(tmp_path, reason=reason), version)
+    assert empty.history.reasons == {"a pilot", "a survey"}
+
+
 # The budget
 
 

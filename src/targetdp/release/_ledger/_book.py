@@ -210,9 +210,9 @@ class Ledger:
         and by the head in any certificate of what was cut or came later. A people index that is missing or
         was altered is found.
         Does not guarantee: that a ledger and its mark that were *both* put back to an older state are found
-        when no later certificate is at hand; nor a cut of the one entry that a killed process had no time
-        to mark. Whoever has the signing key can write a new ledger: only certificates and ``public_key``,
-        kept elsewhere, speak against it.
+        when no later certificate is at hand; nor a cut of what a killed process had no time to mark.
+        Whoever has the signing key can write a new ledger: only certificates and ``public_key``, kept
+        elsewhere, speak against it.
         Edges: all entries must be signed by the key of the first; changes of keys are not supported. A
         process that was killed leaves nothing that is reported.
         """

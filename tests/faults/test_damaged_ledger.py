@@ -70,7 +70,8 @@ def reserve(folder: Path, release: str) -> bool:
     try:
         desk = Desk.open(folder / "desk")
         with desk.ledger() as ledger:
-            ledger.reserve(release, CHARGE, desk.policy, 1, np.arange(3, dtype=np.uint64), TITLE)
+            people = np.arange(3, dtype=np.uint64)
+            ledger.reserve(release, CHARGE, desk.policy.limit.value(), people, TITLE)
     except (ValueError, OSError):
         return False
     return True

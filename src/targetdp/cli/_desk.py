@@ -31,12 +31,20 @@ def init(
     others = [place for _, place in known_desks() if place.exists()]
     made = make_desk(table, desk, id_column=id_column, name=name, scales=scales)
     policy = made.desk.path / "policy.toml"
+    if others:
+        warn(
+            (
+                "you have other desks: what they release about the same people does not add up here "
+                f"({', '.join(map(str, others[:4]))})",
+            )
+        )
     if as_json:
         emit(
             {
                 "desk": str(made.desk.path), "id": made.desk.id, "name": made.desk.name, "id_column": made.id,
                 "pseudonyms": made.pseudonyms, "released": list(made.released), "notes": list(made.notes),
                 "to_do": list(made.to_do), "public_key": made.desk.key.public,
+                "other_desks": [str(place) for place in others],
             }
         )  # fmt: skip
         return
@@ -50,13 +58,6 @@ def init(
         tell(f"  {note}")
     if len(made.notes) > _SHOWN:
         tell(f"  and {len(made.notes) - _SHOWN:,} more: targetdp columns {table}")
-    if others:
-        warn(
-            (
-                "you have other desks: what they release about the same people does not add up here "
-                f"({', '.join(map(str, others[:4]))})",
-            )
-        )
     if made.to_do:
         tell(f"next: edit {policy}")
         for step in made.to_do:
@@ -72,6 +73,11 @@ def status(
     from targetdp.release import Desk
 
     opened = Desk.open(desk)
+    if not opened.was_known:
+        warn(
+            (f"you have never used this desk before: {opened.path}; from now on it is in your list of desks",)
+        )
+        opened.remember()
     with opened.ledger() as ledger:
         limit, history = opened.policy.limit.value(), ledger.history
         standing = ledger.standing(limit)

@@ -391,7 +391,6 @@ LOOSER: dict[str, tuple[dict[str, Any], str]] = {
     "columns": ({"features": ("calls", "texts", "topups", "more")}, "more may be released"),
     "scales": ({"scales": "private"}, "columns are scaled in another way"),
     "gaps": ({"gaps": {"all": 0}}, "missing values are filled in another way"),
-    "name": ({"name": "other"}, "certificates will name the desk other"),
     "keys": ({"requests": {"accept": "any"}, "keys": {}}, "other requests are answered"),
 }
 BEFORE: dict[str, Any] = {"limit": (0.25, 8.0, 0.5), "most": (4.0, 0.5), "pseudonyms": True}

@@ -199,6 +199,9 @@ def test_an_id_is_different_in_every_row_and_named_like_one() -> None:
     )
     assert guess_id(table(whole("amount"), whole("farmer_id"))) == "farmer_id"
     assert guess_id(table(whole("amount"), text("label"))) == "label"
+    assert guess_id(table(text("note"), whole("Phone number"))) == "Phone number"
+    assert guess_id(table(text("note"), whole("Farmer-ID"))) == "Farmer-ID"
+    assert guess_id(table(whole("amount"), whole("Their mobile phone"))) == "Their mobile phone"
     assert guess_id(table(whole("amount"), text("region", 2))) is None, "an amount may always differ"
     assert guess_id(table(Column("id", "text", 10, 0, type_name="date"))) is None
 

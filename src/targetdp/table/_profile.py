@@ -1,5 +1,6 @@
 """A profile of a table: what each column looks like, and why it cannot be released as it is."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,8 @@ _IDS = (
     "caller_id", "user_id", "user", "customer_id", "client_id", "hhid", "household_id", "household", "uid",
 )  # fmt: skip
 """Usual names of ids, the likeliest first."""
+_PHONE = re.compile("phone|msisdn|mobile|gsm", re.IGNORECASE)
+"""Whoever has a column of telephone numbers, each once, identifies people by it."""
 
 _DATE = r"^\s*(?:[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}|[0-9]{1,2}[/.][0-9]{1,2}[/.](?:[0-9]{2}){1,2})"
 _NAMES = {"number": "number", "whole": "whole number", "yes-or-no": "yes-or-no", "text": "text"}
@@ -149,7 +152,7 @@ class TableProfile:
 
 
 def first_named(names: Sequence[str], columns: Sequence[Column]) -> str | None:
-    """The first column that has one of some usual names, whatever their case.
+    """The first column that has one of some usual names, whatever their case; a space is an underscore.
 
     Args:
         names: Usual names in lower case, the likeliest first.
@@ -162,8 +165,13 @@ def first_named(names: Sequence[str], columns: Sequence[Column]) -> str | None:
         >>> first_named(["weight", "w"], [Column("W", "number", 9, 0)])
         'W'
     """
-    by_name = {column.name.lower(): column.name for column in reversed(columns)}
+    by_name = {_plain(column.name): column.name for column in reversed(columns)}
     return next((by_name[name] for name in names if name in by_name), None)
+
+
+def _plain(name: str) -> str:
+    """A column's name as usual names are written: Phone number is phone_number."""
+    return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
 
 
 def guess_id(profile: TableProfile) -> str | None:
@@ -186,7 +194,8 @@ def guess_id(profile: TableProfile) -> str | None:
         if column.different == profile.rows and column.type_name in {"whole number", "text", NUMBERS_AS_TEXT}
     ]  # fmt: skip
     named = first_named(_IDS, unique)
-    likely = [c for c in unique if c.name.lower().endswith("_id")] + [c for c in unique if c.kind == "text"]
+    likely = [c for c in unique if _plain(c.name).endswith("_id") or _PHONE.search(c.name)]
+    likely += [c for c in unique if c.kind == "text"]
     return named or next((column.name for column in likely), None)
 
 

@@ -75,7 +75,8 @@ def test_a_check_says_everything(folder: Path) -> None:
         "under their ids", "what is promised: (B = 0.25, ε = 4,", "noise: ", " on a row (rows have length at",
         "for you only:", "of rows are longer than 1 and will be clipped", "budget of those who have spent",
         "ε = 0 before", "after, limit 100", "largest ε that fits, at this B and δ:", "on these conditions: -",
-        "warning: ids go out in clear", "will be clipped, so that only their", "(targetdp scales … --fit 0.9 on public data)",
+        "warning: ids go out in clear", "will be clipped, so that only their",
+        "(targetdp scales … --fit 0.9 on public data)",
         "nothing keeps this release from being made; nothing was charged, drawn or published",
     ):  # fmt: skip
         assert part in said, (part, said)

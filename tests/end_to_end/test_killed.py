@@ -295,9 +295,9 @@ def test_a_desk_is_made_whole_or_not_at_all(zygote: Zygote, tmp_path: Path) -> N
         assert again.code == (2 if made else 0), again.words
         assert not made or "there is a desk already" in again.err
         desk = Desk.open(folder / "desk")
-        assert desk.id in {own for own, _ in known_desks()}
         assert desk.policy.id.column == "name"
         assert zygote.run(folder, "privatize", "in.parquet", "out.parquet", *ASKED).code == 0
+        assert desk.id in {own for own, _ in known_desks()}, "whoever releases from it knows it"
         assert release_that_is_there(folder) is not None
         assert hidden(folder) == []
         outcomes.add(made)

@@ -122,7 +122,8 @@ def test_a_ledger_takes_an_entry_or_stays_as_it_was(zygote: Zygote, folder: Path
             assert set(ledger.verify()) <= set(lost)
         assert ended.code in {0, 3}, ended.words
         assert ended.code != 0 or taken
-        assert zygote.run(folder, *resume).code == (2 if ended.code == 0 else 0)
+        # An entry may be on record though its run failed, with its mark or without.
+        assert zygote.run(folder, *resume).code in ({0, 2} if taken else {0})
         with Desk.open(folder / "desk").ledger() as ledger:
             assert ledger.verify() == []
         codes.add(ended.code)

@@ -121,10 +121,6 @@ FAULTS = {
         "bits, bytes and ends of `desk.json`, policy, scales and keys", "the next `privatize`",
         "refused and nothing charged, or a release under what policy and scales now say", 15, 150,
     ),
-    "mutations: keys": Fault(
-        "bits, bytes and ends of a desk's keys", "`privatize`",
-        "refused, or the same key as before the damage: nobody gets another name or a new budget", 6, 60,
-    ),
     "mutations: draws": Fault(
         "bits, bytes and ends of the draws of a killed run", "the same command again",
         "finished, refused, or charged anew; what noise was drawn for is never free", 8, 80,

@@ -60,7 +60,7 @@ FAULTS = {
     ),
     "kills at calls: init": Fault(
         "SIGKILL at every call that touches the disk", "`init`",
-        "there is no desk, or a whole one; the next run makes one, or says that there is one", 30, 50,
+        "there is no desk, or a whole one; the next run makes one, or says that there is one", 30, 40,
     ),
     "kills at calls: tradeoff": Fault(
         "SIGKILL at every call that touches the disk", "`tradeoff`",

@@ -209,7 +209,7 @@ def test_conditions_are_those_of_a_release_and_not_of_the_sweep(
     assert stated in conditions
     assert "only given these scales" not in conditions
     assert "same column scales" not in conditions
-    assert "B was chosen on public data." in conditions
+    assert "B was chosen on public data, as whoever asked says." in conditions
 
 
 def test_parts_are_those_of_the_sweep_only() -> None:

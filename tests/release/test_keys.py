@@ -104,12 +104,19 @@ def test_a_key_that_others_can_reach_is_refused(mode: int, tmp_path: Path) -> No
         secret_key(pseudonyms)
 
 
+def pem_of_no_length() -> bytes:
+    """A well-formed PKCS8 file of an Ed25519 key of no bytes: OpenSSL itself stumbles over it."""
+    der = bytes.fromhex("300e020100300506032b657004020400")
+    return b"-----BEGIN PRIVATE KEY-----\n" + base64.b64encode(der) + b"\n-----END PRIVATE KEY-----\n"
+
+
 def test_what_is_no_signing_key_is_refused_and_left_alone(tmp_path: Path) -> None:
     key = Ed25519PrivateKey.generate()
     for content, message in (
         (b"", "not an Ed25519 signing key"),
         (b"name,calls\na,1\n", "not an Ed25519 signing key"),
         (pem(key)[:60], "not an Ed25519 signing key"),
+        (pem_of_no_length(), "its key is damaged"),
         (pem(key, BestAvailableEncryption(b"secret")), "without password"),
         (pem(generate_private_key(SECP256R1())), "another kind of key"),
         (b"x" * 100_000, "longer than any key"),

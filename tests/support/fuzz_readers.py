@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from support.release import FEATURES
+from support.release import FEATURES, policy_text
 from targetdp.normalization import read_scales
 from targetdp.programs import read_program_file
 from targetdp.release import (
@@ -47,8 +47,10 @@ def _read_mark(path: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         made = ledger.parent / "made"
         made.mkdir()
+        (made / "policy.toml").write_text(policy_text(), encoding="utf-8")
         # Without releases: composing them would compile kernels, which instrumented code cannot.
-        Ledger(made / ledger.name, SigningKey.open(made / "signing.pem"), create=True).close()
+        with Ledger(made / ledger.name, SigningKey.open(made / "signing.pem"), create=True) as new:
+            new.record_policy(read_policy(made / "policy.toml"), 1)
         (made / ledger.name).rename(ledger)
     _read_ledger(ledger)
 

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -53,9 +53,11 @@ class SigningKey:
         remedy = "name a key that targetdp made, or a path where it may make one"
         try:
             private = load_pem_private_key(content, password=None)
-        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        except (ValueError, TypeError, UnsupportedAlgorithm, InternalError) as error:
+            # InternalError has a page about OpenSSL and no cause: the key in the file has the wrong length.
+            why = "its key is damaged" if isinstance(error, InternalError) else str(error)
             raise ValueError(
-                f"{place} is not an Ed25519 signing key without password ({error}): {remedy}"
+                f"{place} is not an Ed25519 signing key without password ({why}): {remedy}"
             ) from error
         if not isinstance(private, Ed25519PrivateKey):
             raise ValueError(  # noqa: TRY004 (the file is wrong, not the argument's type)

@@ -113,9 +113,9 @@ def pem_of_no_length() -> bytes:
 def test_what_is_no_signing_key_is_refused_and_left_alone(tmp_path: Path) -> None:
     key = Ed25519PrivateKey.generate()
     for content, message in (
-        (b"", "no Ed25519 signing key"),
-        (b"name,calls\na,1\n", "no Ed25519 signing key"),
-        (pem(key)[:60], "no Ed25519 signing key"),
+        (b"", "no Ed25519 key"),
+        (b"name,calls\na,1\n", "no Ed25519 key"),
+        (pem(key)[:60], "no Ed25519 key"),
         (pem_of_no_length(), "its key is damaged"),
         (pem(key, BestAvailableEncryption(b"secret")), "without password"),
         (pem(generate_private_key(SECP256R1())), "another kind of key"),

@@ -56,9 +56,7 @@ class SigningKey:
         except (ValueError, TypeError, UnsupportedAlgorithm, InternalError) as error:
             # InternalError has a page about OpenSSL and no cause: the key in the file has the wrong length.
             why = "its key is damaged" if isinstance(error, InternalError) else error
-            raise ValueError(
-                f"{place} is no Ed25519 signing key without password ({why}): {remedy}"
-            ) from error
+            raise ValueError(f"{place} is no Ed25519 key without password ({why}): {remedy}") from error
         if not isinstance(private, Ed25519PrivateKey):
             raise ValueError(  # noqa: TRY004 (the file is wrong, not the argument's type)
                 f"{place} holds another kind of key than Ed25519: {remedy}"

@@ -80,6 +80,12 @@ def own_signing_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def own_list_of_desks(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test is a user of her own: the same people at another test's desk are not known to hers."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+
+
 @pytest.fixture(autouse=True, scope="module")
 def curves_are_remembered(request: pytest.FixtureRequest) -> Iterator[None]:
     """In all tests but those of the accounting itself."""

@@ -1,19 +1,27 @@
 """What tests of ledgers share: people as tags, charges, a ledger with a short history."""
 
 import hashlib
+import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from support.release import policy_text
 from targetdp._core import Words
-from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise
-from targetdp.release import Charge, Head, Ledger, SigningKey
+from targetdp.release import Charge, Head, Ledger, Limit, Policy, SigningKey
 
-LIMIT = Guarantee(0.25, 8.0, 1e-5)
-WIDE = Guarantee(0.25, 1e6, 0.9)
+
+def limit_of(B: float, epsilon: float, delta: float, **more: Any) -> Limit:
+    """The limit of a desk that says so."""
+    policy = tomllib.loads(policy_text(limit={"B": B, "epsilon": epsilon, "delta": delta, **more}))
+    return Limit.of(Policy.model_validate(policy))
+
+
+LIMIT = limit_of(0.25, 8.0, 1e-5)
+WIDE = limit_of(0.25, 1e6, 0.9)
 SHA = hashlib.sha256(b"released").hexdigest()
 
 
@@ -35,7 +43,7 @@ def reserve(
     release: str,
     charge: Charge | None = None,
     who: Words = EVERYBODY,
-    limit: Guarantee = WIDE,
+    limit: Limit = WIDE,
     **title: Any,
 ) -> Head:
     return ledger.reserve(release, charge or gaussian(), limit, who, title)

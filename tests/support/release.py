@@ -101,7 +101,7 @@ def policy_text(
     scales: str = "public",
     bounds: Mapping[str, Sequence[float]] | None = None,
     share: float | None = None,
-    limit: Sequence[float] = LIMIT,
+    limit: Sequence[float] | Mapping[str, Any] = LIMIT,
     most: Sequence[float] = (100.0, 0.5),
     plan: Sequence[Mapping[str, Any]] = (),
     requests: Mapping[str, Any] | None = None,
@@ -118,7 +118,9 @@ def policy_text(
         "gaps": gaps or {},
         "scales": {"source": scales, "reason": "a census" if scales == "public" else None, "share": share},
         "scales.bounds": within if scales == "private" else {},
-        "limit": dict(zip(("B", "epsilon", "delta"), limit, strict=True)),
+        "limit": limit
+        if isinstance(limit, Mapping)
+        else dict(zip(("B", "epsilon", "delta"), limit, strict=True)),
         "release": dict(zip(("epsilon", "delta"), most, strict=True)),
         "requests": requests or {},
         "requests.keys": keys or {},

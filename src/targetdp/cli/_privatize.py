@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from targetdp._core import declared
-from targetdp.cli._console import Bar, DeskFolder, PublishedError, emit, tell, warn
+from targetdp.cli._console import Bar, DeskFolder, NewPeople, PublishedError, emit, tell, warn
 
 if TYPE_CHECKING:
     EngineName = str
@@ -32,6 +32,7 @@ def privatize(
     yes: Annotated[bool, typer.Option("--yes", help="ask nothing")] = False,
     force: Annotated[bool, typer.Option("--force", help="replace an output that is a release")] = False,
     engine: Annotated[EngineName | None, typer.Option(help="where the work is done")] = None,
+    new_people: NewPeople = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress and no summary")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
 ) -> None:
@@ -64,7 +65,9 @@ def privatize(
     shown = _Shown(quiet=quiet, as_json=as_json, yes=yes)
     if check or output is None:
         with Bar(quiet=quiet or as_json) as bar:
-            seen = check_release(source, desk=opened, request=asked, engine=engine, progress=bar)
+            seen = check_release(
+                source, desk=opened, request=asked, engine=engine, new_people=new_people, progress=bar
+            )
         shown.look(seen)
         if seen.problems:
             raise Refused(seen)
@@ -77,8 +80,8 @@ def privatize(
         with Bar(quiet=quiet or as_json) as bar:
             shown.bar = bar
             done = release(
-                source, output, desk=opened, request=asked, engine=engine, confirm=shown.confirm,
-                force=force, progress=bar,
+                source, output, desk=opened, request=asked, engine=engine, new_people=new_people,
+                confirm=shown.confirm, force=force, progress=bar,
             )  # fmt: skip
     except PublishedButUnsettledError as error:
         raise PublishedError(str(error)) from error

@@ -10,9 +10,10 @@ from targetdp.release._certificate._verify import read_certificate as read_certi
 from targetdp.release._certificate._verify import verify as verify
 from targetdp.release._certificate._verify import verify_in_ledger as verify_in_ledger
 from targetdp.release._certificate._verify import verify_release as verify_release
+from targetdp.release._certificate._witnesses import witness as witness
+from targetdp.release._certificate._witnesses import witnesses as witnesses
 from targetdp.release._desk import Desk as Desk
 from targetdp.release._desk import NoDeskError as NoDeskError
-from targetdp.release._desk import known_desks as known_desks
 from targetdp.release._ids import Spelling as Spelling
 from targetdp.release._ids import pseudonyms as pseudonyms
 from targetdp.release._job import Released as Released
@@ -22,12 +23,17 @@ from targetdp.release._keys import SigningKey as SigningKey
 from targetdp.release._keys import default_key_path as default_key_path
 from targetdp.release._keys import secret_key as secret_key
 from targetdp.release._ledger._book import Ledger as Ledger
+from targetdp.release._ledger._book import Witness as Witness
 from targetdp.release._ledger._chain import LedgerDamaged as LedgerDamaged
 from targetdp.release._ledger._entries import Entry as Entry
 from targetdp.release._ledger._entries import Head as Head
+from targetdp.release._ledger._elsewhere import known_desks as known_desks
+from targetdp.release._ledger._history import ReleaseRow as ReleaseRow
+from targetdp.release._ledger._limit import Limit as Limit
 from targetdp.release._ledger._spending import LimitExceeded as LimitExceeded
-from targetdp.release._ledger._spending import ReleaseRow as ReleaseRow
 from targetdp.release._ledger._spending import Spending as Spending
+from targetdp.release._ledger._spending import Standing as Standing
+from targetdp.release._ledger._spending import percent as percent
 from targetdp.release._look import LARGE_DELTA as LARGE_DELTA
 from targetdp.release._look import Look as Look
 from targetdp.release._look import Refused as Refused
@@ -41,4 +47,5 @@ from targetdp.release._request import make_request as make_request
 from targetdp.release._request import read_request as read_request
 from targetdp.release._staging import certificate_path as certificate_path
 from targetdp.release._proposal import make_desk as make_desk
+from targetdp.release._translate import tags_in as tags_in
 from targetdp.release._translate import translate_ids as translate_ids

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from targetdp._core import __version__
+from targetdp._core import Words, __version__
 from targetdp._files import (
     DRAFT,
     append_line,
@@ -27,9 +27,17 @@ from targetdp._files import (
 from targetdp.normalization import ColumnScales, read_scales
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
-from targetdp.release._keys import SigningKey, config_folder, secret_key
-from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._spending import History
+from targetdp.release._keys import SigningKey, secret_key
+from targetdp.release._ledger._book import Ledger, Witness
+from targetdp.release._ledger._elsewhere import (
+    DeskElsewhere,
+    known_desks,
+    known_elsewhere,
+    noted_head,
+    remember_desk,
+    shared_tag_key,
+)
+from targetdp.release._ledger._history import History
 from targetdp.release._policy import Policy, loosened, read_policy
 
 FOLDER = "desk"
@@ -104,6 +112,8 @@ class Desk:
                 write_new(draft / "scales.toml", scales.read_bytes(), private=True)
             (draft / "keys").mkdir(mode=0o700)
             key = SigningKey.open(draft / "keys" / "signing.pem")
+            if (shared := shared_tag_key()) is not None:
+                write_new(draft / "keys" / "tags.key", f"{shared.hex()}\n", private=True)
             keys = {name: secret_key(draft / "keys" / name, create=True) for name in _SECRETS}
             marks = {name: hashlib.sha256(one).hexdigest() for name, one in keys.items()}
             Ledger(draft / "ledger.db", key, create=True).close()
@@ -167,10 +177,7 @@ class Desk:
 
     def remember(self) -> None:
         """Name this desk in the user's list."""
-        folder = config_folder()
-        with suppress(OSError):  # a list that cannot be written helps nobody, and stops nobody
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            append_line(folder / "desks.jsonl", json.dumps({"id": self.id, "path": str(self.path)}))
+        remember_desk(self.id, self.path)
 
     # What is in it
 
@@ -247,7 +254,14 @@ class Desk:
                 f"desk {self.path} has no ledger: without it nobody knows what was spent; bring it back from "
                 "a backup"
             )
-        return Ledger(path, self.key)
+        noted = noted_head(self.id)
+        seen = (Witness("your own list of desks", noted),) if noted else ()
+        return Ledger(path, self.key, witnesses=seen)
+
+    def known_elsewhere(self, people: Words) -> list[DeskElsewhere]:
+        """Other desks of the user that have released something about some people, or cannot be asked."""
+        found = known_elsewhere(self.id, self._secret("tags.key"), people)
+        return [other for other in found if other.known or other.problem]
 
     def loosened_without_reason(self, history: History) -> tuple[str, ...]:
         """In which ways the policy allows more than the one on record, unless it says why."""
@@ -282,6 +296,15 @@ class Desk:
     def is_at_work(self, release: str) -> bool:
         """Whether a process is making a release right now."""
         return is_at_work(self.drafts, release)
+
+    def logged(self) -> Iterator[dict[str, Any]]:
+        """What the desk's log says, line by line; lines that are damaged are left out."""
+        with suppress(OSError):
+            for line in (self.path / "log.jsonl").read_text(encoding="utf-8", errors="replace").splitlines():
+                with suppress(ValueError, RecursionError):
+                    found = json.loads(line)
+                    if isinstance(found, dict) and {"time", "event"} <= found.keys():
+                        yield found
 
     def log(self, event: str, **facts: Any) -> None:
         """Add a line to the desk's log."""
@@ -324,16 +347,6 @@ def _must_be_a_policy(draft: Path, path: Path) -> None:
         read_policy(draft)
     except ValueError as error:
         raise ValueError(str(error).replace(str(draft), str(path))) from error
-
-
-def known_desks() -> Iterator[tuple[str, Path]]:
-    """The desks that the user's list names: id and folder."""
-    with suppress(OSError):
-        told = (config_folder() / "desks.jsonl").read_text(encoding="utf-8", errors="replace")
-        for line in told.splitlines():  # of one that is damaged, whatever can be read
-            with suppress(ValueError, KeyError, TypeError, RecursionError):
-                record = json.loads(line)
-                yield str(record["id"]), Path(str(record["path"]))
 
 
 def _record(place: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._certificate import Certificate, LedgerMark, make_certificate
 from targetdp.release._certificate._contents import arrow_of
 from targetdp.release._certificate._page import page_html
+from targetdp.release._certificate._witnesses import witnesses
 from targetdp.release._desk import Desk
 from targetdp.release._draws import Draws, TableChangedError, erase
 from targetdp.release._engine._base import (
@@ -29,8 +30,9 @@ from targetdp.release._engine._base import (
 from targetdp.release._engine._local import LocalEngine, TableInMemory
 from targetdp.release._keys import is_signed
 from targetdp.release._ledger._book import Ledger
+from targetdp.release._ledger._elsewhere import note_head
 from targetdp.release._ledger._entries import Head
-from targetdp.release._ledger._spending import History
+from targetdp.release._ledger._history import History
 from targetdp.release._look import Look, Refused, bound_of, look
 from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
 from targetdp.release._prepare import Prepared, Recipe, planned, prepare
@@ -65,7 +67,7 @@ class Released:
 
 def check_release(
     table: Any, *, desk: Desk | str | Path | None = None, request: Request, engine: str | None = None,
-    progress: Progress | None = None,
+    new_people: str | None = None, progress: Progress | None = None,
 ) -> Look:  # fmt: skip
     """Look at everything that a release would be, and at all that keeps it from being made. Nothing changes.
 
@@ -74,6 +76,7 @@ def check_release(
         desk: As for `privatize`.
         request: What is asked for.
         engine: As for `privatize`.
+        new_people: As for `privatize`.
         progress: Is told how far reading is.
 
     Returns:
@@ -86,7 +89,8 @@ def check_release(
     check.instance("request", request, Request)
     opened = _opened(desk)
     with opened.ledger() as ledger:
-        return _look(opened, ledger, request, open_table(table, engine), progress or Silent())
+        ledger.must_be_newest(witnesses(opened, ledger))
+        return _look(opened, ledger, request, open_table(table, engine), new_people, progress or Silent())
 
 
 def privatize(
@@ -96,6 +100,7 @@ def privatize(
     desk: Desk | str | Path | None = None,
     request: Request,
     engine: str | None = None,
+    new_people: str | None = None,
     confirm: Confirm | None = None,
     force: bool = False,
     progress: Progress | None = None,
@@ -110,6 +115,8 @@ def privatize(
         desk: The data holder's desk, or its folder; by default it is found as git finds its folder.
         request: What is asked for.
         engine: ``"local"`` or ``"spark"``; by default that of the table.
+        new_people: Why people whom the ledger does not know, or another desk does, are other people: it goes
+            on record.
         confirm: Is shown a `Look` before anything is charged, and raises to stop.
         force: Whether an output that is a release is replaced.
         progress: Is told how far the work is.
@@ -138,8 +145,10 @@ def privatize(
     source = open_table(table, engine)
     with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:
         publisher.begin(lambda journal: _settle_earlier(opened, ledger, journal))
+        near = () if publisher.path is None else (publisher.path.parent,)
+        ledger.must_be_newest(witnesses(opened, ledger, *near))
         opened.free_what_was_not_drawn(ledger)
-        seen = _look(opened, ledger, request, source, progress)
+        seen = _look(opened, ledger, request, source, new_people, progress)
         if seen.problems:
             opened.log("refused", request=request.sha256, why=[p.what for p in seen.problems])
             raise Refused(seen)
@@ -153,9 +162,11 @@ def _opened(desk: Desk | str | Path | None) -> Desk:
     return Desk.open(desk.path if isinstance(desk, Desk) else desk)
 
 
-def _look(desk: Desk, ledger: Ledger, request: Request, source: Engine, progress: Progress) -> Look:
+def _look(
+    desk: Desk, ledger: Ledger, request: Request, source: Engine, new_people: str | None, progress: Progress
+) -> Look:
     """Everything that is known before anything is drawn."""
-    prepared = prepare(desk, ledger, request, source.columns, source.place, source.name)
+    prepared = prepare(desk, ledger, request, source.columns, source.place, source.name, new_people)
     if prepared.names.column not in source.columns or not prepared.features:
         return Look(prepared, NOTHING_INSPECTED, None, None, prepared.problems)
     inspection = source.inspect(prepared.recipe(), progress)
@@ -190,7 +201,7 @@ def _release(
         estimated = _estimated(prepared.estimated, scales, certificate, seen)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
         publisher.publish(certificate, journal | {_SEAL: desk.key.sign(_sealed(journal))})
-        ledger.settle(release, output.sha256, estimated)
+        note_head(desk.id, ledger.settle(release, output.sha256, estimated))
         draws.erase()
         draws.close()
         if not desk.was_known:
@@ -231,6 +242,8 @@ class Reservation:
 def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place: str) -> Reservation:
     """Charge the release, or go on with one that an earlier run has charged and not finished."""
     prepared, people = seen.prepared, seen.inspection.people
+    if prepared.limit is None:
+        raise RuntimeError("a release without a limit: please report this")
     bound = bound_of(prepared, terms, people)
     if seen.goes_on is not None:
         draws = Draws.reopen(desk.drafts, seen.goes_on, bound)
@@ -258,17 +271,17 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
         "left_out": list(prepared.left_out_releases), "output": place, "bound": bound,
         "request": request.sha256, "asked_by": request.asked_by, "program": request.program,
         "why": request.why, "signer": prepared.signer, "engine": prepared.engine,
-        "planned": (line := planned(request, prepared.policy, ledger.history)),
+        "new_people": prepared.new_people,
     }  # fmt: skip
 
     def still_planned(history: History) -> None:
-        if planned(request, prepared.policy, history) != line:
+        if planned(prepared, history) != seen.planned:
             raise ValueError("another run has just made a release of the plan: look again, with --check")
 
     try:
         head = ledger.reserve(
-            release, terms.charge, prepared.policy.limit.value(), people, title, still_planned,
-            (prepared.policy, prepared.policy_version),
+            release, terms.charge, prepared.limit, people, title, space=prepared.space(release),
+            planned=seen.planned, look=still_planned, policy=(prepared.policy, prepared.policy_version),
         )  # fmt: skip
     except BaseException as error:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn

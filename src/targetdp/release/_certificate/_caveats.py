@@ -23,11 +23,6 @@ ALWAYS = (
     "AES-256 is not broken, the operating system's generator is sound, nobody read the process's memory, and "
     "the time that the release took was not measured.",
 )
-LEDGER = (
-    "Other releases about these people add up with this one: the data holder's ledger keeps, for each "
-    "person, what all of them cost. Its sum holds for settings that were not chosen by looking at earlier "
-    "releases."
-)
 _GAPS = "Missing values were replaced by constants that were declared, not learned: {constants}."
 _PUBLIC = (
     "Columns that the data holder has declared public were passed on as they were and are NOT protected: "
@@ -74,6 +69,8 @@ class Facts:
     scores: tuple[str, ...] = ()
     learned_from: str | None = None
     left_out: tuple[str, ...] = ()
+    stated: tuple[Guarantee, Guarantee] | None = None
+    """What holds of all releases of the desk together, near and at distance 2."""
 
 
 def conditions_of(facts: Facts) -> tuple[str, ...]:
@@ -91,7 +88,19 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
         (facts.engine == "spark", _SPARK),
     )
     said = [text for holds, text in said_if if holds]
-    return (*CONDITIONS[facts.scales], *ALWAYS, *said, _TUNED[facts.tuned_on], LEDGER)
+    together = () if facts.stated is None else (statement(*facts.stated),)
+    return (*CONDITIONS[facts.scales], *ALWAYS, *said, _TUNED[facts.tuned_on], *together)
+
+
+def statement(near: Guarantee, classic: Guarantee) -> str:
+    """What a desk promises of all its releases together: everywhere in these words."""
+    return (
+        f"No two rows within distance {near.B:g} of each other in every release's own space are told apart "
+        f"beyond (ε = {up(near.epsilon, 6)}, δ = {up(near.delta)}) by all releases of this desk together, "
+        f"and no two rows at all (they are at distance 2 at most) beyond (ε = {up(classic.epsilon, 6)}, "
+        f"δ = {up(classic.delta)}). A release's own space is its columns, scaled and clipped: each further "
+        f"set of columns leaves fewer pairs of rows that are within {near.B:g} in all of them."
+    )
 
 
 def format_guarantee(guarantee: Guarantee) -> str:

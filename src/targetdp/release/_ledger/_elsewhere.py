@@ -1,0 +1,104 @@
+"""What is known of a ledger outside its own folder, so that an older copy, or a second ledger, is found.
+
+The user's configuration has a list of her desks, and the newest entry that was seen of each one's ledger.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from targetdp._core import Words
+from targetdp._files import append_line, write_whole
+from targetdp.release._keys import config_folder, secret_key
+from targetdp.release._ledger._book import Ledger
+from targetdp.release._ledger._entries import Head
+from targetdp.release._ledger._people import Sums
+
+_ONE = np.ones(1)
+
+
+class DeskElsewhere(NamedTuple):
+    """Another desk of the user: how many people of a table its releases know, or why nobody can tell."""
+
+    path: Path
+    known: int
+    problem: str | None = None
+
+
+# The user's desks
+
+
+def known_desks() -> Iterator[tuple[str, Path]]:
+    """The desks that the user's list names: id and folder."""
+    with suppress(OSError):
+        told = (config_folder() / "desks.jsonl").read_text(encoding="utf-8", errors="replace")
+        for line in told.splitlines():  # of one that is damaged, whatever can be read
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
+                record = json.loads(line)
+                yield str(record["id"]), Path(str(record["path"]))
+
+
+def remember_desk(own: str, path: Path) -> None:
+    """Name a desk in the user's list."""
+    with suppress(OSError):  # a list that cannot be written helps nobody, and stops nobody
+        config_folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+        append_line(config_folder() / "desks.jsonl", json.dumps({"id": own, "path": str(path)}))
+
+
+def desks_elsewhere(own: str) -> list[Path]:
+    """The folders of the user's other desks that are still there, each once."""
+    found = {path.resolve(): path for other, path in known_desks() if other != own and path.is_dir()}
+    return list(found.values())
+
+
+def shared_tag_key() -> bytes | None:
+    """The key for tags that the user's desks have in common: that of the first that can be read."""
+    for path in desks_elsewhere(""):
+        with suppress(OSError, ValueError):
+            return secret_key(path / "keys" / "tags.key")
+    return None
+
+
+def known_elsewhere(own: str, tag_key: bytes, people: Words) -> Iterator[DeskElsewhere]:
+    """Which other desks of the user have released something about some people, told by their tags.
+
+    Desks of one user have the same key for tags, so that they can be compared.
+    """
+    for path in desks_elsewhere(own):
+        try:
+            if secret_key(path / "keys" / "tags.key") != tag_key:
+                yield DeskElsewhere(path, 0, "its tags have another key")
+                continue
+            with Ledger(path / "ledger.db") as ledger:
+                sums = Sums(people, 1)
+                for row in ledger.history.counted:
+                    if row.people:
+                        sums.add(ledger.people_of(row), _ONE)
+            yield DeskElsewhere(path, int((sums.amounts[:, 0] > 0).sum()))
+        except (OSError, ValueError) as error:
+            yield DeskElsewhere(path, 0, str(error))
+
+
+# Where a ledger stood
+
+
+def note_head(own: str, head: Head) -> None:
+    """Keep the newest entry of a desk's ledger outside the desk."""
+    record = {"ledger": head.ledger_id, "number": head.number, "hash": head.hash}
+    with suppress(OSError):
+        folder = config_folder() / "heads"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(folder / f"{own}.json", json.dumps(record).encode(), private=True)
+
+
+def noted_head(own: str) -> Head | None:
+    """The newest entry of a desk's ledger that this user has seen."""
+    try:
+        record: dict[str, Any] = json.loads((config_folder() / "heads" / f"{own}.json").read_bytes())
+        return Head(str(record["ledger"]), int(record["number"]), str(record["hash"]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None  # without one, certificates are left

@@ -282,15 +282,16 @@ def planned(prepared: Prepared, history: History) -> int | None:
 
 
 def lines_for(prepared: Prepared) -> list[int]:
-    """The lines of the plan that a request is, used up or not. A δ that it leaves out is the line's."""
-    request, count = prepared.request, len(prepared.released)
-    return [
+    """The lines of the plan that a request is, used up or not. A δ that it leaves out is the first line's."""
+    request, count, plan = prepared.request, len(prepared.released), prepared.policy.plan
+    found = [
         place
-        for place, line in enumerate(prepared.policy.plan)
+        for place, line in enumerate(plan)
         if (line.release, line.columns, line.B, line.epsilon, line.mechanism)
         == (request.release, count, request.B, request.epsilon, request.mechanism)
         and request.delta in {None, line.delta}
     ]
+    return [place for place in found if plan[place].delta == plan[found[0]].delta]
 
 
 def left_of_plan(prepared: Prepared, history: History) -> list[tuple[PlannedRelease, int]]:

@@ -60,7 +60,8 @@ def test_without_delta_it_is_that_of_the_plan_s_own_line(desk: Desk) -> None:
     line = {"release": "rows", "columns": 3, "B": 0.25, "epsilon": 4.0, "delta": 1e-6}
     plan = [
         line, line | {"epsilon": 8.0, "delta": 1e-8}, line | {"B": 0.5, "delta": 1e-10},
-        line | {"release": "scores", "columns": 1, "delta": 1e-9, "mechanism": "gaussian"}, line | {"columns": 2, "delta": 1e-7},
+        line | {"release": "scores", "columns": 1, "delta": 1e-9, "mechanism": "gaussian"},
+        line | {"columns": 2, "delta": 1e-7},
     ]  # fmt: skip
     policy = {"plan": plan}
     assert terms(desk, policy=policy).guarantee.delta == 1e-6

@@ -186,7 +186,9 @@ def prepare(
         gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},
         known_scales=known, scales_of=sources, unscaled=unscaled, left_out=left_out, left_out_releases=rows,
         limit=limit, stated=None if limit is None else all_of(history.limits(limit)),
-        new_people=new_people and check.text("new_people", new_people, longest=LONGEST_REASON),
+        new_people=None
+        if new_people is None
+        else check.text("new_people", new_people, longest=LONGEST_REASON),
         problems=tuple(problems),
     )  # fmt: skip
 

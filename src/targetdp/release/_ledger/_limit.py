@@ -108,8 +108,15 @@ class Limit:
 
     def is_planned(self, line: int, charge: Charge) -> bool:
         """Whether a release is what a line of the plan says, so that it is paid for already."""
-        planned = Charge(law_of_line(self.plan[line]))
-        return all(charge.losses(r) == planned.losses(r) for r in (self.stated.B, CLASSIC))
+        planned, noise, linear = (
+            Charge(law_of_line(self.plan[line])), Charge(charge.law.added, charge.scales), charge.law.linear,
+        )  # fmt: skip
+        return all(
+            noise.losses(r) == planned.losses(r)
+            # Scores are no farther apart than their rows, whose loss the plan has.
+            and (linear is None or linear.distance_after(r) <= r)
+            for r in (self.stated.B, CLASSIC)
+        )
 
 
 @lru_cache(maxsize=64)

@@ -181,7 +181,7 @@ def test_a_changed_plan_needs_a_reason_and_the_old_one_s_releases_count(tmp_path
     new_policy(folder / "desk", limit=limit, reason="no plan holds for ever")
     with_both = spent(folder)
     assert with_both > 0
-    release(folder, "c.parquet")
+    release(folder, "c.parquet", delta=LINE["delta"])
     assert spent(folder) == pytest.approx(1.5 * with_both)
 
 

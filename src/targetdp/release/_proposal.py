@@ -143,7 +143,8 @@ def _elsewhere(table: Path, column: str, new_people: str | None) -> tuple[DeskEl
     key = shared_tag_key()
     if key is None:
         return tuple(DeskElsewhere(path, 0, "its keys cannot be read") for path in desks_elsewhere(""))
-    found = tuple(known_elsewhere("", key, tags_in(Names(column, Spelling(), key, None), table, column)))
+    people = tags_in(Names(column, Spelling(), key, None), table, column)
+    found = tuple(known_elsewhere("", key, Spelling(), people))
     known = [other for other in found if other.known]
     if known and new_people is None:
         raise ValueError(

@@ -155,7 +155,7 @@ def test_a_policy_is_known_by_what_it_says_not_by_how(tmp_path: Path) -> None:
 
 
 def test_changes_are_told_by_place(tmp_path: Path) -> None:
-    one, two = made(tmp_path), made(tmp_path, limit=(0.25, 50, 0.5), gaps={"calls": 1}, reason="why")
+    one, two = made(tmp_path), made(tmp_path, limit=(0.25, 50, 0.1), gaps={"calls": 1}, reason="why")
     found = changes(one.model_dump(mode="json"), two.model_dump(mode="json"))
     assert found == {
         "limit.epsilon": [100.0, 50.0], "gaps.calls": [None, 1.0], "reason": [None, "why"],

@@ -234,7 +234,7 @@ def test_each_choice_is_a_condition_that_is_stated(
 
 
 def test_what_always_holds_is_always_said(desk: Desk) -> None:
-    together = statement(Guarantee(0.25, 100.0, 0.5), Limit.of(desk.policy).classic)
+    together = statement(Guarantee(0.25, 100.0, 0.1), Limit.of(desk.policy).classic)
     for made in (terms(desk), terms(desk, policy={"scales": "private", "pseudonyms": True})):
         assert {*ALWAYS, together} < set(made.conditions)
     assert any("How B was chosen is not stated" in condition for condition in terms(desk).conditions)

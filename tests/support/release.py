@@ -41,7 +41,7 @@ BOUNDS = ((-30.0, 50.0), (-30.0, 40.0), (-15.0, 17.0))
 NAMED = ("--id", "name", "--features", ",".join(FEATURES))
 ASKED = ("--B", "0.25", "--epsilon", "4", "--yes")
 """What `targetdp privatize` is asked for where there is no request's file, without a question."""
-LIMIT = (0.25, 100.0, 0.5)
+LIMIT = (0.25, 100.0, 0.1)
 """B, ε and δ of a wide limit: many small releases fit."""
 COMMAND = (sys.executable, "-c", "from targetdp.cli import main; main()")
 

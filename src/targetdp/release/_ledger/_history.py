@@ -54,7 +54,7 @@ class ReleaseRow:
     reason: str | None = None
     withdrawn: str | None = None
     stated: Stated | None = None
-    """Of a lost release: what its certificate says of all releases together."""
+    """Of a lost release under a policy that was lost, too: what its certificate says of all together."""
 
     @property
     def counts(self) -> bool:
@@ -163,7 +163,7 @@ def _resumed(history: History, entry: Entry, body: dict[str, Any]) -> None:
     _reason(body)
     history.left_behind |= {(int(number), str(digest)) for number, digest in body["left_behind"]}
     for lost in body["lost"]:
-        row = history.releases.setdefault(str(lost["release"]), _lost(lost, entry))
+        row = history.releases.setdefault(str(lost["release"]), _lost(history, lost, entry))
         history.space = dict(row.space) | history.space
 
 
@@ -209,13 +209,16 @@ _TELL: dict[str, Callable[[History, Entry, dict[str, Any]], None]] = {
 }  # fmt: skip
 
 
-def _lost(lost: dict[str, Any], entry: Entry) -> ReleaseRow:
+def _lost(history: History, lost: dict[str, Any], entry: Entry) -> ReleaseRow:
     """A release that only its certificate tells of: nobody knows who is in it."""
+    known = [policy.sha256 for policy in history.policies]
+    policy = known.index(lost["policy"]) + 1 if lost["policy"] in known else 0
+    near, classic = (Guarantee(**one) for one in lost["stated"])
     return ReleaseRow(
         release=str(lost["release"]), state="lost", charge=charge_of(lost["charge"]), people="",
         title=lost["title"], reserved=entry.time, entry=entry.number, number=entry.number, everybody=True,
         space={str(column): str(scales) for column, scales in lost["space"].items()},
-        stated=(Guarantee(**lost["stated"][0]), Guarantee(**lost["stated"][1])),
+        policy=policy, stated=None if policy else (near, classic),
     )  # fmt: skip
 
 

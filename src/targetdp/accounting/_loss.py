@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logsumexp, ndtri
+from scipy.special import log_expit, logsumexp, ndtri_exp
 
 from targetdp._core import check
 from targetdp.guarantee import Guarantee
@@ -17,6 +17,8 @@ from targetdp.guarantee import Guarantee
 
 _CELLS = 1_000
 """Into how many the range of a loss is cut for a Rényi divergence: it is too large by less than 1%."""
+_TINY = 1e-290
+"""The cells of a smaller loss have no width in floats: it stands for its divergence itself."""
 
 NEGLIGIBLE = 2.0**-64
 """Probability of an event that a mean loss may leave out: more than any sampler here needs (2⁻⁸³)."""
@@ -75,7 +77,11 @@ class PrivacyLoss(ABC):
         where the two kinds of error are equal, and there are straight lines on the upper one.
         """
         largest = self.largest()
-        return math.inf if math.isinf(largest) else -2 * float(ndtri(expit(-largest))) * (1 + 2.0**-40)
+        if largest < 2.0**-10:  # it bends downwards; near 1/2 the inverse of Φ has too few digits
+            return largest * math.sqrt(math.pi / 2) * (1 + 2.0**-40)
+        return (
+            math.inf if math.isinf(largest) else -2 * float(ndtri_exp(log_expit(-largest))) * (1 + 2.0**-40)
+        )
 
     def renyi(self, order: float) -> float:
         """The Rényi divergence of an order above 1, the worse of both directions, never below the truth.
@@ -84,7 +90,7 @@ class PrivacyLoss(ABC):
         δ falls, so that on each of many cells its value at the left end is an upper bound.
         """
         order, largest = check.number("order", order, above=1), self.largest()
-        if math.isinf(largest) or largest == 0:
+        if math.isinf(largest) or largest < _TINY:
             return largest
         ends = np.linspace(0.0, largest, _CELLS + 1)
         left, right, width = ends[:-1], ends[1:], largest / _CELLS

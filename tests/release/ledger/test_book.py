@@ -444,11 +444,11 @@ def test_a_ledger_of_the_former_version_is_refused_in_a_sentence(path: Path, key
         connection.execute("CREATE TABLE entries (number INTEGER, population TEXT)")
         connection.commit()
     before = path.read_bytes()
-    for given in ({}, {"create": True}):
+    for create in (False, True):
         with pytest.raises(
             ValueError, match="is a ledger of an older targetdp, which kept budgets by declared"
         ):
-            Ledger(path, key, **given)
+            Ledger(path, key, create=create)
     assert path.read_bytes() == before
 
 

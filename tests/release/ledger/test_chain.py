@@ -335,7 +335,8 @@ def test_an_emptied_file_is_not_taken_for_a_new_ledger(ledger: Ledger, path: Pat
 def test_events_that_make_no_sense_are_found_even_if_signed(key: SigningKey, tmp_path: Path) -> None:
     """A wrong program with the right key: the chain is sound, the story is not."""
     reserved = {"charge": gaussian().record(), "people": "0" * 64, "space": {}, "title": {}}
-    published = {"sha256": SHA, "scales": None}
+    published: dict[str, Any] = {"sha256": SHA, "scales": None}
+    why: dict[str, Any] = {"reason": "why"}
     stories: list[tuple[list[tuple[str, str, dict[str, Any]]], str]] = [
         ([("published", "r", published)], "was never reserved"),
         ([("voided", "r", {"reason": "why"})], "was never reserved"),
@@ -359,8 +360,7 @@ def test_events_that_make_no_sense_are_found_even_if_signed(key: SigningKey, tmp
         ([("withdrawn", "r", {"reason": "why"})], "is not published"),
         ([("reserved", "r", reserved), ("withdrawn", "r", {"reason": "why"})], "is not published"),
         (
-            [("reserved", "r", reserved), ("published", "r", published)]
-            + [("withdrawn", "r", {"reason": "why"})] * 2,
+            [("reserved", "r", reserved), ("published", "r", published), *[("withdrawn", "r", why)] * 2],
             "was withdrawn before",
         ),
         ([("erased", "", {"reason": "why", "people": {"r": SHA}})], "makes no sense"),

@@ -30,12 +30,10 @@ def test_it_is_kept_and_read_back(tmp_path: Path) -> None:
 
 def test_a_list_that_somebody_was_erased_from_lies_beside_the_one_before(tmp_path: Path) -> None:
     folder = tmp_path / "people"
-    before, after = (
-        write_people(folder, "r1", who, erased=len(who) < 3) for who in (people(1, 2, 3), people(1, 3))
-    )
-    one, other = (
-        people_path(folder, "r1", sha, erased=erased) for sha, erased in ((before, False), (after, True))
-    )
+    before = write_people(folder, "r1", people(1, 2, 3))
+    after = write_people(folder, "r1", people(1, 3), erased=True)
+    one = people_path(folder, "r1", before, erased=False)
+    other = people_path(folder, "r1", after, erased=True)
     assert read_people(one, "r1", before).tolist() == [1, 2, 3]
     assert read_people(other, "r1", after).tolist() == [1, 3]
     assert stat.S_IMODE(other.stat().st_mode) == 0o600

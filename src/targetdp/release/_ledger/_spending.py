@@ -170,7 +170,6 @@ def costs_of(history: History, limit: Limit, space: Mapping[str, str]) -> list[t
 
 def _pure(charge: Charge, limit: Limit) -> float:
     """ε of a release that has no δ to speak of."""
-    cost = PrivacyFilter("pure", limit.stated.epsilon, limit.stated.delta).cost(
-        *charge.losses(limit.stated.B)
-    )
+    stated = limit.stated
+    cost = PrivacyFilter("pure", stated.epsilon, stated.delta).cost(*charge.losses(stated.B))
     return cost.amount if cost.tail <= _NO_DELTA else math.inf

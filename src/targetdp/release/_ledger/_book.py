@@ -89,11 +89,15 @@ class Ledger:
         return self._known[1]
 
     def _told(self, history: History, witnesses: Iterable[Witness]) -> list[str]:
-        """What witnesses say against the ledger, but for what its owner has gone on without."""
+        """What witnesses say against the ledger, but for what its owner has gone on without.
+
+        A release that nobody knew of then is not left behind with the entry: it was never charged.
+        """
         return [
             problem
             for one in witnesses
             if (one.head.number, one.head.hash) not in history.left_behind
+            or one.release not in {None, *history.releases}
             for problem in self._chain.reading.head_problems(one.head, one.name)
         ]
 
@@ -264,11 +268,12 @@ class Ledger:
                     hashes[row.release] = write_people(self._people, row.release, left, erased=True)
             if erased:
                 pen.append("erased", "", {"reason": said, "people": hashes})
-        self._remove_old_lists()
+        with self._chain.writing():  # another erasure may have begun, and written its lists
+            self._remove_old_lists()
         return erased
 
     def _remove_old_lists(self) -> None:
-        """Remove lists of people that an erasure has replaced, also one that was killed."""
+        """Remove lists of people that an erasure has replaced, also one that was killed; under the lock."""
         for row in self.history.releases.values():
             if row.people:
                 forget_people(self._people, row.release, but=self._list(row))

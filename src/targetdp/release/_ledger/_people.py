@@ -34,7 +34,8 @@ def write_people(folder: Path, release: str, tags: Words, *, erased: bool = Fals
 
 def forget_people(folder: Path, release: str, but: Path | None = None) -> None:
     """Remove the lists of a release that are not on record."""
-    for path in folder.glob(f"{release}*.tags"):
+    # Not every file that begins so: another release's id may.
+    for path in (people_path(folder, release, "", erased=False), *folder.glob(f"{release}-*.tags")):
         if path != but:
             path.unlink(missing_ok=True)
 

@@ -18,6 +18,8 @@ PeopleOf = Callable[[ReleaseRow], Words]
 NOBODY = np.empty(0, dtype=np.uint64)
 _AMOUNTS = FAR + 1
 """How many parts of a cost are added up for each person; the others are tiny, and added up for all."""
+_NO_DELTA = 2.0**-64
+"""More than the tail of any sampler; what is stated with a larger δ is not pure."""
 
 
 @dataclass(frozen=True)
@@ -133,12 +135,11 @@ def measure(
 
 def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
     """Where everybody stands who is in a release that counts."""
-    # Beside the amounts, the sum of pure ε.
-    pure, width = PrivacyFilter("pure", limit.stated.epsilon, limit.stated.delta), _AMOUNTS + 1
+    width = _AMOUNTS + 1  # beside the amounts, the sum of pure ε
     sums, everybody, aside = Sums(NOBODY, width), np.zeros(width), np.zeros(limit.parts - _AMOUNTS)
     for row, cost in costs_of(history, limit, {}):
         aside += cost[_AMOUNTS:]
-        amounts = np.append(cost[:_AMOUNTS], pure.cost(*row.charge.losses(limit.stated.B)).amount)
+        amounts = np.append(cost[:_AMOUNTS], _pure(row.charge, limit))
         who = people_of(row) if row.people else NOBODY
         if sums.known(who) < len(who):
             sums = sums.united_with(who)
@@ -150,10 +151,9 @@ def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
     most = sums.most() if len(sums.tags) else everybody
     spending = Spending(limit, np.concatenate([most[:_AMOUNTS], aside]), np.zeros(limit.parts))
     amounts, counts = np.unique(sums.amounts[:, NEAR], return_counts=True)
-    levels = tuple(
-        (amount / limit.budget[NEAR] if amount else 0.0, count)
-        for amount, count in zip(amounts.tolist()[::-1], counts.tolist()[::-1], strict=True)
-    )
+    with np.errstate(divide="ignore"):  # of a budget of nothing
+        shares = np.where(amounts > 0, amounts / limit.budget[NEAR], 0.0)
+    levels = tuple(zip(shares.tolist()[::-1], counts.tolist()[::-1], strict=True))
     return Standing(spending, levels, float(most[-1]) if math.isfinite(most[-1]) else None)
 
 
@@ -165,3 +165,10 @@ def costs_of(history: History, limit: Limit, space: Mapping[str, str]) -> list[t
         paid = limit.plan and row.title.get("plan") == limit.plan_id and not moved
         found.append((row, np.zeros(limit.parts) if paid else limit.cost(row.charge, moved=moved)))
     return found
+
+
+def _pure(charge: Charge, limit: Limit) -> float:
+    """ε of a release that has no δ to speak of."""
+    stated = limit.stated
+    cost = PrivacyFilter("pure", stated.epsilon, stated.delta).cost(*charge.losses(stated.B))
+    return cost.amount if cost.tail <= _NO_DELTA else math.inf

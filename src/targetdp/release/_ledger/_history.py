@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from targetdp.guarantee import Guarantee
 from targetdp.release._certificate._caveats import statement
 from targetdp.release._certificate._charge import Charge, charge_of
 from targetdp.release._ledger._entries import OPENED, Entry
@@ -131,6 +132,11 @@ class History:
         made_under = sorted({row.policy for row in self.counted if row.policy})
         each = [*(Limit.of(self.policies[version - 1]) for version in made_under), now]
         return tuple(limit for place, limit in enumerate(each) if limit not in each[:place])
+
+    def together(self, now: Limit) -> tuple[Guarantee, Guarantee]:
+        """What holds of all releases together, at the limit's distance and at distance 2."""
+        near, classic, _ = all_of(self.limits(now))
+        return near, classic
 
     def statement(self, now: Limit) -> str:
         """What may be said of all releases together."""

@@ -10,7 +10,7 @@ from targetdp._core import Floats, Words
 from targetdp.accounting import PrivacyFilter
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._ledger._history import History, ReleaseRow
-from targetdp.release._ledger._limit import FAR, NEAR, Limit
+from targetdp.release._ledger._limit import CLASSIC, FAR, NEAR, Limit
 from targetdp.release._ledger._people import Sums
 
 PeopleOf = Callable[[ReleaseRow], Words]
@@ -65,12 +65,14 @@ class Standing:
 
     ``levels`` are shares of the budget at the limit's distance and how many people have spent that much,
     the most first. ``pure`` is the largest sum of ε of anybody all of whose releases are pure, which is a
-    guarantee by itself; None where somebody's are not.
+    guarantee by itself; None where somebody's are not, or releases are planned. ``anybody`` is the share
+    that counts as spent by people who are in no list.
     """
 
     spending: Spending
     levels: tuple[tuple[float, int], ...]
     pure: float | None
+    anybody: float = 0.0
 
 
 class LimitExceeded(ValueError):  # noqa: N818 (it is what happened, and reads as such)
@@ -138,7 +140,8 @@ def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
     sums, everybody, aside = Sums(NOBODY, width), np.zeros(width), np.zeros(limit.parts - _AMOUNTS)
     for row, cost in costs_of(history, limit, {}):
         aside += cost[_AMOUNTS:]
-        amounts = np.append(cost[:_AMOUNTS], pure.cost(*row.charge.losses(limit.stated.B)).amount)
+        distance = CLASSIC if history.moved(row, {}) else limit.stated.B
+        amounts = np.append(cost[:_AMOUNTS], pure.cost(*row.charge.losses(distance)).amount)
         who = people_of(row) if row.people else NOBODY
         if sums.known(who) < len(who):
             sums = sums.united_with(who)
@@ -154,7 +157,10 @@ def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
         (amount / limit.budget[NEAR] if amount else 0.0, count)
         for amount, count in zip(amounts.tolist()[::-1], counts.tolist()[::-1], strict=True)
     )
-    return Standing(spending, levels, float(most[-1]) if math.isfinite(most[-1]) else None)
+    # What a plan has paid for is not among these sums.
+    is_sum = not limit.plan and math.isfinite(most[-1])
+    anybody = limit.share(np.concatenate([everybody[:_AMOUNTS], np.zeros(len(aside))]))
+    return Standing(spending, levels, float(most[-1]) if is_sum else None, anybody)
 
 
 def costs_of(history: History, limit: Limit, space: Mapping[str, str]) -> list[tuple[ReleaseRow, Floats]]:

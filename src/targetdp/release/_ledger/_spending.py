@@ -164,9 +164,13 @@ def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
 
 
 def costs_of(history: History, limit: Limit, space: Mapping[str, str]) -> list[tuple[ReleaseRow, Floats]]:
-    """What each release counts that is not paid for by the plan."""
+    """What each release counts; nothing where the plan has paid for it."""
     return [
-        (row, limit.cost(row.charge, moved=history.moved(row, space)))
+        (
+            row,
+            np.zeros(limit.parts)
+            if limit.plan and row.title.get("plan") == limit.plan_id
+            else limit.cost(row.charge, moved=history.moved(row, space)),
+        )
         for row in history.counted
-        if not (limit.plan and row.title.get("plan") == limit.plan_id)
     ]

@@ -117,7 +117,7 @@ def test_a_log_that_was_edited_by_hand_is_shown_as_far_as_it_can_be_read(folder:
         file.writelines(f"{json.dumps(line)}\n" for line in odd)
         file.write("no JSON\n")
     assert len(logged()) == 3
-    assert "much" in cli("ledger", "log").out
+    assert '"epsilon": "much"' in cli("ledger", "log").out
 
 
 # export

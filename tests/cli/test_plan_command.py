@@ -27,8 +27,8 @@ def test_a_year_is_proposed_in_lines_to_paste() -> None:
     (line,) = lines["plan"]
     assert (line["release"], line["columns"], line["times"]) == ("scores", 2, 12)
     for part in (
-        "12 equal releases of 2 scores within (ε = 4, δ = 1e-06) at B = 0.25", "the plan", 'filter = "pure"',
-        'filter = "gaussian"', 'filter = "renyi"', "ε of all at distance 2",
+        "12 equal releases of 2 scores within (ε = 4, δ = 1e-06) at B = 0.25", "the plan", "pure filter",
+        "gaussian filter", "renyi filter", "ε of all at distance 2",
     ):  # fmt: skip
         assert part in words(ran.out)
     record = cli("plan", "--releases", "12", *LIMIT, "--scores", "2", "--json").json

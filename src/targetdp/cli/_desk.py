@@ -130,7 +130,8 @@ def status(
         emit(record)
         return
     plan = plan_words(limit, list(history.releases.values()))
-    spent = f"{percent(standing.spending.spent)} of the limit, by those who have spent most"
+    rest = "what the plan leaves of the limit" if plan else "the limit"
+    spent = f"{percent(standing.spending.spent)} of {rest}, by those who have spent most"
     if standing.pure is not None and history.counted:
         spent += f" ({pure_words(standing.pure, limit.stated.B)})"
     shown = Table(title=f"Desk {opened.name}", title_justify="left", show_header=False)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -14,12 +15,11 @@ from targetdp.cli._ledger_words import (
     SILENT,
     details_of,
     levels_for_people,
-    note_of,
+    notes_of,
     plan_words,
     pure_words,
     release_words,
     state_of,
-    time_of,
     what_of,
 )
 
@@ -49,22 +49,16 @@ def show(
     for level, people in levels_for_people(standing.levels):
         budget.add_row(*cells(level, f"{people:,}"))
     releases = Table(title="Releases", title_justify="left")
-    releases.add_column("release", no_wrap=True)
-    releases.add_column("time (UTC)", no_wrap=True)
-    releases.add_column("state", no_wrap=True)
-    releases.add_column("people", justify="right", no_wrap=True)
-    releases.add_column("what", overflow="fold", min_width=26)
-    releases.add_column("note", overflow="fold")
+    for heading in ("release", "date (UTC)", "state", "people"):
+        releases.add_column(heading, no_wrap=True, justify="right" if heading == "people" else "left")
+    releases.add_column("what", overflow="fold")
     for row in rows:
-        releases.add_row(
-            *cells(
-                row.release[:12], time_of(row.reserved), state_of(row), f"{row.title.get('rows', 0):,}",
-                release_words(row.title), note_of(row),
-            )
-        )  # fmt: skip
+        what = "\n".join([release_words(row.title), *notes_of(row)])
+        people = f"{row.title.get('rows', 0):,}"
+        releases.add_row(*cells(row.release[:12], row.reserved[:10], state_of(row), people, what))
     console, said = out(), []
     if planned := plan_words(limit, rows):
-        said.append(f"Plan: {planned}, and is not part of what is spent here.")
+        said.append(f"Plan: {planned}, and not part of what is spent above.")
     if standing.anybody:
         said.append(f"Whoever is in none of the lists of people begins at {percent(standing.anybody)}.")
     if standing.pure is not None and rows:
@@ -79,7 +73,7 @@ def show(
 @app.command()
 def log(
     desk: DeskFolder = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON lines instead of a table")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON lines instead of words")] = False,
 ) -> None:
     """Everything that happened at the desk, refusals too: when, what, which request, and why."""
     from targetdp.release import Desk
@@ -98,14 +92,14 @@ def log(
             record = {"time": time, "what": what, "release": release, **body}
             emit(json.dumps(record, ensure_ascii=False))
         return
-    shown = Table(title=f"Desk {opened.name}", title_justify="left")
-    for heading in ("time (UTC)", "what", "release"):
-        shown.add_column(heading, no_wrap=True)
-    shown.add_column("details", overflow="fold")
+    # No table: details need the whole width.
+    console = out()
+    console.print(Text(f"Desk {opened.name}; times are UTC"), highlight=False)
     for time, what, release, body in told:
-        details = "\n".join(details_of(what, body, titles, release))
-        shown.add_row(*cells(time_of(time), what_of(what), release[:12] or "–", details))
-    out().print(shown, highlight=False)
+        head = f"{time[:16].replace('T', ' ')}  {what_of(what)}{f' {release[:12]}' if release else ''}"
+        console.print(Text(head), highlight=False)
+        for line in details_of(what, body, titles, release):
+            console.print(Padding(Text(line, overflow="fold"), (0, 0, 0, 4), expand=False), highlight=False)
 
 
 @app.command()

@@ -6,16 +6,11 @@ from typing import Any
 
 from targetdp._core import exact, up
 
-_MOST_LEVELS, _LONGEST = 12, 160
+_MOST_LEVELS, _LONGEST = 12, 200
 _WHAT = {"opened": "ledger opened", "reserved": "charged", "voided": "freed", "erased": "people erased"}
 """Kinds of entries that go by another name among people."""
 SILENT = {"made", "released", "goes on"}
 """Lines of the desk's log that only say again what the ledger does."""
-
-
-def time_of(text: str) -> str:
-    """A time to the minute."""
-    return text[:16].replace("T", " ")
 
 
 def what_of(kind: str) -> str:
@@ -54,7 +49,9 @@ def plan_words(limit: Any, rows: Sequence[Any]) -> str | None:
     if not limit.plan:
         return None
     made = sum(row.counts and row.title.get("plan") == limit.plan_id for row in rows)
-    return f"{made} of {sum(line.times for line in limit.plan)} releases made; all were charged at once"
+    return (
+        f"{made} of {sum(line.times for line in limit.plan)} releases made; all of them are charged already"
+    )
 
 
 def state_of(row: Any) -> str:
@@ -71,8 +68,8 @@ def release_words(title: Mapping[str, Any]) -> str:
     return ", ".join([*said, str(title["mechanism"])] if title.get("mechanism") else said)
 
 
-def note_of(row: Any) -> str:
-    """What else there is to know about a release."""
+def notes_of(row: Any) -> list[str]:
+    """What else there is to know about a release, line by line."""
     title = row.title
     public, left_out = title.get("public") or (), title.get("left_out") or ()
     notes = (
@@ -83,11 +80,11 @@ def note_of(row: Any) -> str:
         (public, f"not protected: {', '.join(public)}"),
         (title.get("new_people"), f"new people: {title.get('new_people')}"),
         (row.everybody, "counts for everybody"),
-        (row.reason, row.reason),
-        (row.withdrawn, row.withdrawn),
+        (row.reason, f"freed because: {row.reason}"),
+        (row.withdrawn, f"withdrawn because: {row.withdrawn}"),
         (row.state == "reserved", "counts as spent"),
     )
-    return "; ".join(short(text) for holds, text in notes if holds) or "–"
+    return [short(text) for holds, text in notes if holds]
 
 
 def details_of(kind: str, body: Mapping[str, Any], titles: Mapping[str, Any], release: str) -> list[str]:
@@ -101,7 +98,7 @@ def details_of(kind: str, body: Mapping[str, Any], titles: Mapping[str, Any], re
     except (AttributeError, KeyError, TypeError, ValueError):  # the log is a file that anything may stand in
         said = [json.dumps(body, ensure_ascii=False)]
     reason = body.get("reason")
-    return [short(line) for line in [*said, *([str(reason)] if reason else [])]] or ["–"]
+    return [short(line) for line in [*said, *([f"because: {reason}"] if reason else [])]]
 
 
 def _policy(body: Mapping[str, Any], _: Mapping[str, Any]) -> list[str]:

@@ -84,14 +84,14 @@ def _say_proposed(made: Any, *, as_json: bool) -> None:
         "two rows, and is rounded up.",
         title_justify="left", caption_justify="left", min_width=78,
     )  # fmt: skip
-    shown.add_column("counted by")
+    shown.add_column("counted by", no_wrap=True)
     for heading in ("ε of each", "noise", "deviation per column", "ε of all at distance 2"):
-        shown.add_column(heading, justify="left" if heading == "noise" else "right")
+        shown.add_column(heading, justify="left" if heading == "noise" else "right", overflow="fold")
     for one in made.ways:
-        way = "the plan" if one.way == "plan" else f'filter = "{one.way}"'
+        way = "the plan" if one.way == "plan" else f"{one.way} filter"
         shown.add_row(way, exact(one.epsilon), one.family, f"{one.noise_sd:.4f}", up(one.classic, 4))
     out().print(shown)
-    tell("nothing is left for other releases: for some, plan with a smaller --epsilon than the limit's")
+    tell("with a plan, a desk releases nothing else")
     if line.mechanism != "least-noise":
         tell(f'a request of the plan says mechanism = "{line.mechanism}"')
 

@@ -90,7 +90,7 @@ def test_a_desk_releases_what_was_planned_and_nothing_else(
     run = ("--B", "0.25", "--epsilon", lines["plan"][0]["epsilon"], "--yes")
     for number in (1, 2):
         status = cli("status").out
-        assert f"{number - 1} of 2 releases made; all were charged at once" in status
+        assert f"{number - 1} of 2 releases made; all of them are charged already" in status
         ran = cli("privatize", "in.parquet", f"{number}.parquet", *run)
         assert ran.code == 0, ran.err
         assert certificate_of(Path(f"{number}.parquet")).guarantee.delta == lines["plan"][0]["delta"]

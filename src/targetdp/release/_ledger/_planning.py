@@ -99,7 +99,7 @@ def propose_plan(
 
     Guarantees: `Limit.of` accepts a policy with the proposed limit and plan, and with the next larger ε of
     three digits it does not.
-    Does not guarantee: that anything is left of the limit for other releases.
+    Edges: as long as a policy has a plan, nothing else is released.
 
     Example:
         >>> made = propose_plan(B=0.25, epsilon=10, delta=1e-6, releases=12, columns=1, kind="scores")

@@ -83,6 +83,19 @@ def test_a_running_total_is_told_of_pure_releases_only(folder: Path) -> None:
     assert "the sum of pure releases" not in cli("status").out
 
 
+def test_after_a_change_of_scales_earlier_releases_count_at_distance_2(folder: Path) -> None:
+    assert cli(*RUN).code == 0
+    before = cli("ledger", "show", "--json").json
+    scales = folder / "desk" / "scales.toml"
+    scales.write_text(scales.read_text().replace("center = 10.0", "center = 11.0"))
+    new_policy(folder / "desk", reason="the columns were centered wrongly", pseudonyms=True)
+    assert cli(*MORE).code == 0
+    after = cli("ledger", "show", "--json").json
+    assert after["pure_epsilon"] == pytest.approx((8 + 1) * before["pure_epsilon"], rel=0.01)
+    assert after["spent_of_the_limit"] > 5 * before["spent_of_the_limit"]
+    assert "because: the columns were centered wrongly" in cli("ledger", "log").out
+
+
 # log
 
 

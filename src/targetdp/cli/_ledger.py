@@ -54,8 +54,8 @@ def show(
     releases.add_column("what", overflow="fold")
     for row in rows:
         what = "\n".join([release_words(row.title), *notes_of(row)])
-        people = f"{row.title.get('rows', 0):,}"
-        releases.add_row(*cells(row.release[:12], row.reserved[:10], state_of(row), people, what))
+        count = f"{row.title.get('rows', 0):,}"
+        releases.add_row(*cells(row.release[:12], row.reserved[:10], state_of(row), count, what))
     console, said = out(), []
     if planned := plan_words(limit, rows):
         said.append(f"Plan: {planned}, and not part of what is spent above.")

@@ -19,7 +19,7 @@ from targetdp.cli._console import (
     tell,
     warn,
 )
-from targetdp.cli._ledger_words import limit_words, plan_words, pure_words
+from targetdp.cli._ledger_words import limit_words, plan_words, pure_words, together_record
 
 _SHOWN = 40
 
@@ -92,7 +92,7 @@ def status(
     with opened.ledger() as ledger:
         limit, history = Limit.of(opened.policy), ledger.history
         standing, statement = ledger.standing(limit), history.statement(limit)
-        near, classic = history.together(limit)
+        together = history.together(limit)
         unsettled = [row for row in history.releases.values() if row.state == "reserved"]
         published = [row for row in history.releases.values() if row.state == "published"]
         loosened = opened.loosened_without_reason(history)
@@ -121,7 +121,7 @@ def status(
     record = {
         "desk": str(opened.path), "name": opened.name, "id": opened.id,
         "limit": asdict(limit.stated), "classic": asdict(limit.classic),
-        "together": {"near": asdict(near), "classic": asdict(classic)}, "statement": statement,
+        "together": together_record(together), "statement": statement,
         "spent_of_the_limit": standing.spending.spent, "pure_epsilon": standing.pure,
         "released": len(published),
         "unsettled": [row.release for row in unsettled], "next": steps, "public_key": opened.key.public,
@@ -139,7 +139,7 @@ def status(
     shown.add_column(overflow="fold")
     for heading, value in (
         ("folder", str(opened.path)),
-        ("limit for each person", limit_words(near, classic)),
+        ("limit for each person", limit_words(together)),
         *([("plan", plan)] if plan else []),
         ("spent", spent),
         ("releases", f"{len(published)} published, {len(unsettled)} unsettled"),

@@ -20,6 +20,7 @@ from targetdp.cli._ledger_words import (
     pure_words,
     release_words,
     state_of,
+    together_record,
     what_of,
 )
 
@@ -219,11 +220,11 @@ def erase(
 
 
 def _record(rows: Any, standing: Any, together: Any, statement: str) -> dict[str, Any]:
-    limit, (near, classic) = standing.spending.limit, together
+    limit = standing.spending.limit
     return {
         "limit": asdict(limit.stated),
         "classic": asdict(limit.classic),
-        "together": {"near": asdict(near), "classic": asdict(classic)},
+        "together": together_record(together),
         "statement": statement,
         "spent_of_the_limit": standing.spending.spent,
         "spent_by_who_is_in_no_list": standing.anybody,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from targetdp._core import exact, up
@@ -31,12 +32,20 @@ def levels_for_people(levels: Sequence[tuple[float, int]]) -> list[tuple[str, in
     return [(f"{10 * one}% to {10 * one + 10}%", tenths[one]) for one in sorted(tenths, reverse=True)]
 
 
-def limit_words(near: Any, classic: Any) -> str:
+def limit_words(together: Any) -> str:
     """What is promised of all releases together, in a line."""
+    if together is None:
+        return "nothing is promised"
+    near, classic = together
     return (
         f"ε = {up(near.epsilon, 6)} within distance {exact(near.B)}, ε = {up(classic.epsilon, 6)} at "
         f"distance 2, δ = {up(near.delta)}"
     )
+
+
+def together_record(together: Any) -> dict[str, Any] | None:
+    """The same as plain data."""
+    return None if together is None else dict(zip(("near", "classic"), map(asdict, together), strict=True))
 
 
 def pure_words(epsilon: float, B: float) -> str:

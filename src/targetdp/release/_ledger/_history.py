@@ -9,7 +9,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.release._certificate._caveats import statement
 from targetdp.release._certificate._charge import Charge, charge_of
 from targetdp.release._ledger._entries import OPENED, Entry
-from targetdp.release._ledger._limit import Limit, all_of
+from targetdp.release._ledger._limit import Limit, Stated, all_of
 from targetdp.release._policy import Policy
 
 State = Literal["reserved", "published", "voided", "lost"]
@@ -53,6 +53,8 @@ class ReleaseRow:
     scales: Mapping[str, Any] | None = None
     reason: str | None = None
     withdrawn: str | None = None
+    stated: Stated | None = None
+    """Of a lost release: what its certificate says of all releases together."""
 
     @property
     def counts(self) -> bool:
@@ -127,20 +129,30 @@ class History:
         now = self.space | dict(space)
         return any(now.get(column) != scales for column, scales in row.space.items())
 
-    def limits(self, now: Limit) -> tuple[Limit, ...]:
-        """Every limit that a release was made under, and the one that is in force now."""
-        made_under = sorted({row.policy for row in self.counted if row.policy})
-        each = [*(Limit.of(self.policies[version - 1]) for version in made_under), now]
-        return tuple(limit for place, limit in enumerate(each) if limit not in each[:place])
+    def stated(self, now: Limit) -> tuple[Guarantee, Guarantee, int]:
+        """What holds of all releases together, by every limit that one was made under and the one of now.
 
-    def together(self, now: Limit) -> tuple[Guarantee, Guarantee]:
-        """What holds of all releases together, at the limit's distance and at distance 2."""
-        near, classic, _ = all_of(self.limits(now))
+        A ValueError if nothing does.
+        """
+        made_under = sorted({row.policy for row in self.counted if row.policy})
+        limits = list(dict.fromkeys([*(Limit.of(self.policies[one - 1]) for one in made_under), now]))
+        lost = [row.stated for row in self.counted if row.stated is not None]
+        return all_of([*((one.stated, one.classic) for one in limits), *dict.fromkeys(lost)])
+
+    def together(self, now: Limit) -> Stated | None:
+        """The same in numbers; None if nothing holds."""
+        try:
+            near, classic, _ = self.stated(now)
+        except ValueError:
+            return None
         return near, classic
 
     def statement(self, now: Limit) -> str:
         """What may be said of all releases together."""
-        return statement(*all_of(self.limits(now)))
+        try:
+            return statement(*self.stated(now))
+        except ValueError as error:
+            return str(error)
 
 
 def _tell(history: History, entry: Entry, body: dict[str, Any]) -> None:
@@ -211,6 +223,7 @@ def _lost(lost: dict[str, Any], entry: Entry) -> ReleaseRow:
         release=str(lost["release"]), state="lost", charge=charge_of(lost["charge"]), people="",
         title=lost["title"], reserved=entry.time, entry=entry.number, number=entry.number, everybody=True,
         space={str(column): str(scales) for column, scales in lost["space"].items()},
+        stated=(Guarantee(**lost["stated"][0]), Guarantee(**lost["stated"][1])),
     )  # fmt: skip
 
 

@@ -149,7 +149,10 @@ def privatize(
         opened.free_what_was_not_drawn(ledger)
         seen = _look(opened, ledger, request, source, new_people, progress)
         if seen.problems:
-            opened.log("refused", request=request.sha256, why=[p.what for p in seen.problems])
+            opened.log(
+                "refused", request=request.sha256, kind=request.release, B=request.B, epsilon=request.epsilon,
+                asked_by=request.asked_by, why=[p.what for p in seen.problems],
+            )  # fmt: skip
             raise Refused(seen)
         if confirm is not None:
             confirm(seen)

@@ -43,7 +43,8 @@ class LedgerDamaged(ValueError):  # noqa: N818 (it is what happened, and reads a
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         super().__init__(
             f"the ledger {path} is damaged: {problems[0]}{more}; "
-            "`targetdp ledger verify` lists what was found; restore it from a copy"
+            "`targetdp ledger verify` lists what was found; bring back its newest copy, or, where that is "
+            "lost, go on with `targetdp ledger resume`, on record"
         )
 
 

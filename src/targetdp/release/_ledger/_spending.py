@@ -10,7 +10,7 @@ from targetdp._core import Floats, Words
 from targetdp.accounting import PrivacyFilter
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._ledger._history import History, ReleaseRow
-from targetdp.release._ledger._limit import FAR, NEAR, Limit
+from targetdp.release._ledger._limit import CLASSIC, FAR, NEAR, Limit
 from targetdp.release._ledger._people import Sums
 
 PeopleOf = Callable[[ReleaseRow], Words]
@@ -67,12 +67,14 @@ class Standing:
 
     ``levels`` are shares of the budget at the limit's distance and how many people have spent that much,
     the most first. ``pure`` is the largest sum of ε of anybody all of whose releases are pure, which is a
-    guarantee by itself; None where somebody's are not.
+    guarantee by itself; None where somebody's are not, or releases are planned. ``anybody`` is the share
+    that counts as spent by people who are in no list.
     """
 
     spending: Spending
     levels: tuple[tuple[float, int], ...]
     pure: float | None
+    anybody: float = 0.0
 
 
 class LimitExceeded(ValueError):  # noqa: N818 (it is what happened, and reads as such)
@@ -139,7 +141,8 @@ def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
     sums, everybody, aside = Sums(NOBODY, width), np.zeros(width), np.zeros(limit.parts - _AMOUNTS)
     for row, cost in costs_of(history, limit, {}):
         aside += cost[_AMOUNTS:]
-        amounts = np.append(cost[:_AMOUNTS], _pure(row.charge, limit))
+        distance = CLASSIC if history.moved(row, {}) else limit.stated.B
+        amounts = np.append(cost[:_AMOUNTS], _pure(row.charge, limit, distance))
         who = people_of(row) if row.people else NOBODY
         if sums.known(who) < len(who):
             sums = sums.united_with(who)
@@ -154,7 +157,8 @@ def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
     with np.errstate(divide="ignore"):  # of a budget of nothing
         shares = np.where(amounts > 0, amounts / limit.budget[NEAR], 0.0)
     levels = tuple(zip(shares.tolist()[::-1], counts.tolist()[::-1], strict=True))
-    return Standing(spending, levels, float(most[-1]) if math.isfinite(most[-1]) else None)
+    anybody = limit.share(np.concatenate([everybody[:_AMOUNTS], np.zeros(len(aside))]))
+    return Standing(spending, levels, float(most[-1]) if math.isfinite(most[-1]) else None, anybody)
 
 
 def costs_of(history: History, limit: Limit, space: Mapping[str, str]) -> list[tuple[ReleaseRow, Floats]]:
@@ -167,8 +171,8 @@ def costs_of(history: History, limit: Limit, space: Mapping[str, str]) -> list[t
     return found
 
 
-def _pure(charge: Charge, limit: Limit) -> float:
+def _pure(charge: Charge, limit: Limit, distance: float) -> float:
     """ε of a release that has no δ to speak of."""
     stated = limit.stated
-    cost = PrivacyFilter("pure", stated.epsilon, stated.delta).cost(*charge.losses(stated.B))
+    cost = PrivacyFilter("pure", stated.epsilon, stated.delta).cost(*charge.losses(distance))
     return cost.amount if cost.tail <= _NO_DELTA else math.inf

@@ -15,6 +15,7 @@ from support.staged import (
     clean_up,
     drawn,
     forget,
+    keep,
     nothing_is_left_of_the_dead,
     place,
     put_back,
@@ -40,7 +41,7 @@ def test_it_survives_a_kill_at_every_call_that_touches_the_disk(
     if force:
         assert zygote.run(folder, *RUN).code == 0
         older = release_that_is_there(folder)
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     whole = zygote.run(folder, *run)
     assert whole.code == 0, whole.words
     assert whole.calls > 60, "the run was watched"
@@ -76,7 +77,7 @@ def test_it_survives_a_kill_at_every_call_that_touches_the_disk(
 def test_a_run_that_is_gone_on_with_repeats_its_noise(zygote: Zygote, tmp_path: Path) -> None:
     """Also with private scales, which are drawn first; on other rows it is refused, and its secret erased."""
     folder = place(tmp_path / "place", 100, limit=room_for(1), scales="private")
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     calls = zygote.run(folder, *RUN).calls
     seen = 0
     for die_at in some(range(calls // 3, calls), 12):
@@ -86,7 +87,7 @@ def test_a_run_that_is_gone_on_with_repeats_its_noise(zygote: Zygote, tmp_path: 
         if not begun or (folder / "out.parquet").exists():
             continue
         seen += 1
-        killed = shutil.copytree(folder, tmp_path / f"killed-{die_at}")
+        killed = keep(folder, tmp_path / f"killed-{die_at}")
         tables, scales = [], []
         for _ in range(2):
             put_back(folder, killed)
@@ -103,7 +104,7 @@ def test_a_run_that_is_gone_on_with_repeats_its_noise(zygote: Zygote, tmp_path: 
 
 def test_draws_are_never_used_for_other_rows(zygote: Zygote, tmp_path: Path) -> None:
     folder = place(tmp_path / "place", 100, limit=room_for(2))
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     calls = zygote.run(folder, *RUN).calls
     for die_at in range(calls * 2 // 3, 0, -1):
         put_back(folder, kept)
@@ -162,7 +163,7 @@ def test_directories_survive_kills_around_publication(zygote: Zygote, tmp_path: 
     run = tuple("out" if a == "out.parquet" else a for a in RUN)
     whole = zygote.run(folder, *run)
     assert whole.code == 0, whole.words
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     before = certificate_of(folder / "out").release
     calls = zygote.run(folder, *run, "--force").calls
     for die_at in some(range(calls // 2, calls), 15):
@@ -190,7 +191,7 @@ def test_a_release_that_was_published_and_not_settled_is_another_one_elsewhere(
 ) -> None:
     """Its noise may not go out twice under two hashes, of which the ledger would know one."""
     folder = place(tmp_path / "place", 100)
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     calls = zygote.run(folder, *RUN).calls
     for die_at in range(calls // 2, calls):
         put_back(folder, kept)
@@ -210,7 +211,7 @@ def test_a_release_that_was_published_and_not_settled_is_another_one_elsewhere(
 def test_a_release_that_was_begun_may_be_finished_under_another_name(zygote: Zygote, tmp_path: Path) -> None:
     """Where the first place was full, say; nothing is left there for anybody to go on with."""
     folder = place(tmp_path / "place", 100, limit=room_for(1))
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     calls = zygote.run(folder, *RUN).calls
     for die_at in range(calls * 2 // 3, 0, -1):
         put_back(folder, kept)
@@ -230,7 +231,7 @@ def test_interrupted_at_any_call_it_tidies_up_and_tells_the_truth(
 ) -> None:
     """What nothing was drawn for is free, in the same run; what noise was drawn for is finished later."""
     folder = place(tmp_path / "place", 100, limit=room_for(1))
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     whole = zygote.run(folder, *RUN)
     code, word = (143, "terminated") if by is signal.SIGTERM else (130, "interrupted")
     endings = set()
@@ -282,7 +283,7 @@ def test_an_interrupt_cleans_up_and_says_so(
 def test_a_desk_is_made_whole_or_not_at_all(zygote: Zygote, tmp_path: Path) -> None:
     folder = place(tmp_path / "place", 60)
     shutil.rmtree(folder / "desk")
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     init = ("init", "in.parquet", "--scales", "scales.toml")
     whole = zygote.run(folder, *init)
     assert whole.code == 0, whole.words
@@ -319,7 +320,7 @@ def test_a_policy_is_changed_for_all_or_for_none(zygote: Zygote, tmp_path: Path)
     refused = zygote.run(folder, *RUN)
     assert (refused.code, "say why, at the top of the file" in refused.err) == (2, True)
     policy.write_text('reason = "a second survey"\n' + wider)
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     calls = zygote.run(folder, *RUN).calls
     seen = set()
     for die_at in some(range(calls), 12):

@@ -292,7 +292,8 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
             line = planned(prepared, history) if goes_on is None else None
             # What is planned, or an earlier run has reserved, is charged already.
             charge = terms.charge if goes_on is None and line is None else None
-            spending = ledger.measure(prepared.limit, inspection.people, charge, prepared.space(""))
+            space = prepared.space(goes_on or "")
+            spending = ledger.measure(prepared.limit, inspection.people, charge, space)
             if not spending.fits:
                 remedy = "ask for a smaller ε, or leave out people who are in earlier releases"
                 problems.append(

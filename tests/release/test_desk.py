@@ -66,12 +66,12 @@ def test_a_desk_has_everything_and_is_for_its_owner_alone(tmp_path: Path, own_li
     assert "people" in desk._repr_html_()
 
 
-def test_two_desks_are_never_alike(tmp_path: Path) -> None:
+def test_two_desks_are_never_alike_but_for_the_tags_by_which_one_user_compares_them(tmp_path: Path) -> None:
     one, two = (make_desk(place_in(tmp_path / name)) for name in ("a", "b"))
     assert one.id != two.id
     assert one.key.public != two.key.public
     assert one.pseudonym_key != two.pseudonym_key
-    assert one.names().tag_key != two.names().tag_key
+    assert one.names().tag_key == two.names().tag_key
 
 
 def place_in(folder: Path) -> Path:
@@ -430,7 +430,7 @@ def test_allowing_more_needs_a_new_reason_that_goes_on_record(tmp_path: Path, wh
 def test_a_stricter_policy_needs_no_reason_and_goes_on_record_too(tmp_path: Path) -> None:
     folder = place_with(tmp_path)
     release(folder, "one.parquet")
-    new_policy(folder / "desk", limit=(0.25, 50.0, 0.1), most=(4.0, 0.1), pseudonyms=True)
+    new_policy(folder / "desk", most=(4.0, 0.1), pseudonyms=True)
     done = release(folder, "two.parquet")
     assert done.certificate.desk.policy == 2
     assert done.certificate.desk.policy_sha256 == Desk.open(folder / "desk").policy.sha256
@@ -438,7 +438,20 @@ def test_a_stricter_policy_needs_no_reason_and_goes_on_record_too(tmp_path: Path
     with Desk.open(folder / "desk").ledger() as ledger:
         assert ledger.history.policy_version == 2
         body = json.loads([one for one in ledger.entries if one.kind == "policy"][-1].body)
-    assert body["changed"]["limit.epsilon"] == [100.0, 50.0]
+    assert body["changed"]["release.epsilon"] == [100.0, 4.0]
+
+
+def test_another_limit_needs_a_reason_also_a_smaller_one_for_both_count(tmp_path: Path) -> None:
+    folder = place_with(tmp_path)
+    first = release(folder, "one.parquet").certificate
+    assert (first.together.near.epsilon, first.together.near.delta) == (100.0, 0.5)
+    new_policy(folder / "desk", limit=(0.25, 50.0, 0.1))
+    with pytest.raises(Refused, match=r"the limit was .* and becomes .*, and δ of both is stated"):
+        release(folder, "two.parquet")
+    new_policy(folder / "desk", limit=(0.25, 50.0, 0.1), reason="a stricter law")
+    together = release(folder, "two.parquet").certificate.together.near
+    assert together.epsilon == 100.0
+    assert together.delta == pytest.approx(0.6)
 
 
 def test_a_reason_serves_once(tmp_path: Path) -> None:

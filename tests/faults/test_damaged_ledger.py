@@ -12,7 +12,7 @@ from support.release import cli
 from support.staged import RUN, clean_up, drawn, keep, place, put_back, room_for, states
 from support.zygote import Zygote
 from targetdp.mechanisms import GaussianNoise
-from targetdp.release import Desk, secret_key
+from targetdp.release import Desk, Limit, secret_key
 from targetdp.release._certificate._charge import Charge
 
 CHARGE = Charge(law=GaussianNoise(B=0.25, epsilon=1.0, delta=1e-5).law(3), scales=None)
@@ -70,7 +70,7 @@ def reserve(folder: Path, release: str) -> bool:
         desk = Desk.open(folder / "desk")
         with desk.ledger() as ledger:
             people = np.arange(3, dtype=np.uint64)
-            ledger.reserve(release, CHARGE, desk.policy.limit.value(), people, TITLE)
+            ledger.reserve(release, CHARGE, Limit.of(desk.policy), people, TITLE)
     except (ValueError, OSError):
         return False
     return True

@@ -1,5 +1,4 @@
 from targetdp.accounting._composition import compose as compose
-from targetdp.accounting._filters import FilterCost as FilterCost
 from targetdp.accounting._filters import FilterKind as FilterKind
 from targetdp.accounting._filters import PrivacyFilter as PrivacyFilter
 from targetdp.accounting._gaussian import GaussianLoss as GaussianLoss

@@ -35,6 +35,7 @@ from targetdp.release._ledger._elsewhere import (
     known_elsewhere,
     noted_head,
     remember_desk,
+    second_mark,
     shared_tag_key,
 )
 from targetdp.release._ledger._history import History
@@ -254,9 +255,9 @@ class Desk:
                 f"desk {self.path} has no ledger: without it nobody knows what was spent; bring it back from "
                 "a backup"
             )
-        noted = noted_head(self.id)
-        seen = (Witness("your own list of desks", noted),) if noted else ()
-        return Ledger(path, self.key, witnesses=seen)
+        noted = noted_head(self.id, self.key.public)
+        seen = () if noted is None else (Witness("your own list of desks", noted),)
+        return Ledger(path, self.key, witnesses=seen, second_mark=second_mark(self.id))
 
     def known_elsewhere(self, people: Words) -> list[DeskElsewhere]:
         """Other desks of the user that have released something about some people, or cannot be asked."""

@@ -30,7 +30,6 @@ from targetdp.release._engine._base import (
 from targetdp.release._engine._local import LocalEngine, TableInMemory
 from targetdp.release._keys import is_signed
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._elsewhere import note_head
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
 from targetdp.release._look import Look, Refused, bound_of, look
@@ -201,7 +200,7 @@ def _release(
         estimated = _estimated(prepared.estimated, scales, certificate, seen)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
         publisher.publish(certificate, journal | {_SEAL: desk.key.sign(_sealed(journal))})
-        note_head(desk.id, ledger.settle(release, output.sha256, estimated))
+        ledger.settle(release, output.sha256, estimated)
         draws.erase()
         draws.close()
         if not desk.was_known:

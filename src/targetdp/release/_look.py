@@ -232,6 +232,8 @@ class Look:
         if not self.prepared.policy.requests.tell or all(p.whose != "official" for p in self.problems):
             return ""
         policy, parts = self.prepared.policy, []
+        if policy.plan:
+            return "you may tell who asked: this desk releases what it has planned, and nothing else"
         parts.append(f"columns among {', '.join(policy.columns.release[:20])}")
         most = policy.release.epsilon if self.spending is None else self.largest_epsilon
         if most is None:

@@ -14,7 +14,7 @@ from targetdp.normalization import Bounds, ColumnScales
 from targetdp.release._desk import Desk
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._history import History
+from targetdp.release._ledger._history import History, private_space, public_space
 from targetdp.release._ledger._limit import Limit, all_of
 from targetdp.release._policy import LONGEST_REASON, PlannedRelease, Policy
 from targetdp.release._request import Request, scores_must_differ
@@ -90,8 +90,8 @@ class Prepared:
     left_out_releases: tuple[str, ...]
     limit: Limit | None
     """None where the policy's own plan does not fit it: a problem."""
-    stated: tuple[Guarantee, Guarantee] | None
-    """What holds of all releases together, at the limit's distance and at distance 2."""
+    stated: tuple[Guarantee, Guarantee, int] | None
+    """What holds of all releases together, at the limit's distance and at distance 2; by how many limits."""
     new_people: str | None
     """Why people whom the ledger does not know, or other desks do, are nobody it should know."""
     problems: tuple[Problem, ...]
@@ -118,10 +118,10 @@ class Prepared:
         """For each feature, which scales it has in a release: where they change, distances do."""
         declared = self.policy.scales.source == "public"
         known = {
-            name: f"public {center!r} {scale!r}" if declared else f"private {self.scales_of[name]}"
+            name: public_space(center, scale) if declared else private_space(self.scales_of[name])
             for name, (center, scale) in self.known_scales.items()
         }
-        return known | dict.fromkeys(self.estimated, f"private {release}")
+        return known | dict.fromkeys(self.estimated, private_space(release))
 
     def recipe(self) -> Recipe:
         """What an engine needs of it."""
@@ -282,15 +282,16 @@ def planned(prepared: Prepared, history: History) -> int | None:
 
 
 def lines_for(prepared: Prepared) -> list[int]:
-    """The lines of the plan that a request is, used up or not. A δ that it leaves out is the line's."""
-    request, count = prepared.request, len(prepared.released)
-    return [
+    """The lines of the plan that a request is, used up or not. A δ that it leaves out is the first line's."""
+    request, count, plan = prepared.request, len(prepared.released), prepared.policy.plan
+    found = [
         place
-        for place, line in enumerate(prepared.policy.plan)
+        for place, line in enumerate(plan)
         if (line.release, line.columns, line.B, line.epsilon, line.mechanism)
         == (request.release, count, request.B, request.epsilon, request.mechanism)
         and request.delta in {None, line.delta}
     ]
+    return [place for place in found if plan[place].delta == plan[found[0]].delta]
 
 
 def left_of_plan(prepared: Prepared, history: History) -> list[tuple[PlannedRelease, int]]:

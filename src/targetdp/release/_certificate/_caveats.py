@@ -69,8 +69,8 @@ class Facts:
     scores: tuple[str, ...] = ()
     learned_from: str | None = None
     left_out: tuple[str, ...] = ()
-    stated: tuple[Guarantee, Guarantee] | None = None
-    """What holds of all releases of the desk together, near and at distance 2."""
+    stated: tuple[Guarantee, Guarantee, int] | None = None
+    """What holds of all releases of the desk together, near and at distance 2; by how many limits."""
 
 
 def conditions_of(facts: Facts) -> tuple[str, ...]:
@@ -92,14 +92,17 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
     return (*CONDITIONS[facts.scales], *ALWAYS, *said, _TUNED[facts.tuned_on], *together)
 
 
-def statement(near: Guarantee, classic: Guarantee) -> str:
+def statement(near: Guarantee, classic: Guarantee, limits: int = 1) -> str:
     """What a desk promises of all its releases together: everywhere in these words."""
+    changed = f" {limits} limits were in force, whose δ add up: each was set without looking at releases."
     return (
         f"No two rows within distance {near.B:g} of each other in every release's own space are told apart "
         f"beyond (ε = {up(near.epsilon, 6)}, δ = {up(near.delta)}) by all releases of this desk together, "
         f"and no two rows at all (they are at distance 2 at most) beyond (ε = {up(classic.epsilon, 6)}, "
         f"δ = {up(classic.delta)}). A release's own space is its columns, scaled and clipped: each further "
         f"set of columns leaves fewer pairs of rows that are within {near.B:g} in all of them."
+        + changed
+        * (limits > 1)
     )
 
 

@@ -128,6 +128,7 @@ class Together(CertificatePart):
 
     near: Stated
     classic: Stated
+    limits: Annotated[int, Field(ge=1)] = Field(description="how many were in force; their δ add up")
 
 
 class DeskRecord(CertificatePart):
@@ -208,7 +209,7 @@ class Certificate(CertificatePart):
             scales=self.scales.source, public=tuple(self.public), features=len(self.features),
             gaps=self.gaps, pseudonyms=self.pseudonyms, tuned_on=self.tuned_on, engine=self.engine,
             scores=self.scores, learned_from=self.learned_from, left_out=self.left_out,
-            stated=(self.together.near.value(), self.together.classic.value()),
+            stated=(self.together.near.value(), self.together.classic.value(), self.together.limits),
         )  # fmt: skip
 
     def charge(self) -> Charge:
@@ -248,7 +249,7 @@ def make_certificate(
     if prepared.stated is None:
         raise RuntimeError("a release without a limit: please report this")
     law, g, request, facts = terms.law, terms.guarantee, prepared.request, facts_of(prepared)
-    near, far = prepared.stated
+    near, far, limits = prepared.stated
     both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
     values = zip(prepared.features, both, strict=True)
     return Certificate(
@@ -291,7 +292,7 @@ def make_certificate(
         engine=facts.engine,
         output=output,
         ledger=mark,
-        together=Together(near=stated(near), classic=stated(far)),
+        together=Together(near=stated(near), classic=stated(far), limits=limits),
     )  # fmt: skip
 
 

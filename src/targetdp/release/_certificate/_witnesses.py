@@ -9,6 +9,7 @@ from targetdp.release._certificate._verify import read_certificate
 from targetdp.release._desk import Desk
 from targetdp.release._keys import is_signed
 from targetdp.release._ledger._book import Ledger, Witness
+from targetdp.release._ledger._history import private_space, public_space
 
 _MOST = 1_000
 """In one folder: nobody has more releases there, and others may have put many files."""
@@ -32,8 +33,18 @@ def witness(path: Path, certificate: Certificate) -> Witness:
         "kind": "scores" if certificate.scores else "rows", "mechanism": certificate.mechanism.name,
         "output": str(path).removesuffix(SUFFIX),
     }  # fmt: skip
-    charge = certificate.charge().record()
-    return Witness(f"the certificate {path}", certificate.ledger.head(), certificate.release, charge, title)
+    return Witness(
+        f"the certificate {path}", certificate.ledger.head(), certificate.release,
+        certificate.charge().record(), _space(certificate), title,
+    )  # fmt: skip
+
+
+def _space(c: Certificate) -> dict[str, str]:
+    """Which scales its columns had, as far as a certificate tells; what it does not tell was another's."""
+    if c.scales.source == "declared":
+        return {name: public_space(one.center, one.scale) for name, one in c.scales.values.items()}
+    earlier = c.scales.releases[0] if len(c.scales.releases) == 1 else "?"
+    return {name: private_space(c.release if name in c.scales.estimated else earlier) for name in c.features}
 
 
 def _signed_in(folders: Iterable[Path], desk: Desk) -> Iterator[tuple[Path, Certificate]]:

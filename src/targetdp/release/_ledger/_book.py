@@ -25,13 +25,14 @@ from targetdp.release._policy import Policy, changes
 class Witness:
     """Somebody who has seen an entry of a ledger: a certificate, or the user's own list.
 
-    A certificate also tells of its release: ``charge`` and ``title``, as the ledger would have them.
+    A certificate also tells of its release: ``charge``, ``space`` and ``title``, as the ledger has them.
     """
 
     name: str
     head: Head
     release: str | None = None
     charge: Mapping[str, Any] = field(default_factory=dict)
+    space: Mapping[str, str] = field(default_factory=dict)
     title: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -49,13 +50,13 @@ class Ledger:
 
     def __init__(
         self, path: str | Path, key: SigningKey | None = None, *, create: bool = False,
-        witnesses: Sequence[Witness] = (),
+        witnesses: Sequence[Witness] = (), second_mark: Path | None = None,
     ) -> None:  # fmt: skip
         if key is not None:
             check.instance("key", key, SigningKey)
         self.path, self._witnesses = Path(path), tuple(witnesses)
         self._people = self.path.parent / "people"
-        self._chain = Chain(self.path, key, create=create)
+        self._chain = Chain(self.path, key, create=create, second_mark=second_mark)
         self._known: tuple[int, History] | None = None
         self._measured: tuple[tuple[Any, ...], Words, Spending] | None = None
 
@@ -342,7 +343,12 @@ class Ledger:
                 "found": found,
                 "left_behind": [[one.head.number, one.head.hash] for one in against],
                 "lost": [
-                    {"release": name, "charge": dict(one.charge), "title": dict(one.title)}
+                    {
+                        "release": name,
+                        "charge": dict(one.charge),
+                        "space": dict(one.space),
+                        "title": dict(one.title),
+                    }
                     for name, one in lost.items()
                 ],
             }

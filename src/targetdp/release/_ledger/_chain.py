@@ -5,7 +5,7 @@ import secrets
 import sqlite3
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,8 +89,11 @@ class Chain:
     file that can be copied.
     """
 
-    def __init__(self, path: str | Path, key: SigningKey | None, *, create: bool = False) -> None:
-        self.path, self._key = Path(path), key
+    def __init__(
+        self, path: str | Path, key: SigningKey | None, *, create: bool = False,
+        second_mark: Path | None = None,
+    ) -> None:  # fmt: skip
+        self.path, self._key, self._second_mark = Path(path), key, second_mark
         if self.path.is_dir() or (create and not self.path.absolute().parent.is_dir()):
             raise ValueError(f"{self.path} cannot be a ledger: give a file's path in a folder that exists")
         if not create and not self.path.exists():
@@ -262,6 +265,10 @@ class Chain:
         # Whoever may read the ledger may read its mark.
         mode = stat.S_IMODE(self.path.stat().st_mode)
         write_whole(place, canonical(fields) + "\n", mode=mode)
+        if self._second_mark is not None:
+            with suppress(OSError):  # what cannot be kept elsewhere helps nobody, and stops nobody
+                self._second_mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                write_whole(self._second_mark, canonical(fields) + "\n", private=True)
 
 
 def replace_mark(reading: Reading, mark: str | None) -> Reading:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from targetdp._core import Words
-from targetdp._files import append_line, write_whole
-from targetdp.release._keys import config_folder, secret_key
+from targetdp._files import append_line
+from targetdp.release._keys import config_folder, is_signed, secret_key
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._people import Sums
@@ -86,19 +86,16 @@ def known_elsewhere(own: str, tag_key: bytes, people: Words) -> Iterator[DeskEls
 # Where a ledger stood
 
 
-def note_head(own: str, head: Head) -> None:
-    """Keep the newest entry of a desk's ledger outside the desk."""
-    record = {"ledger": head.ledger_id, "number": head.number, "hash": head.hash}
-    with suppress(OSError):
-        folder = config_folder() / "heads"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(folder / f"{own}.json", json.dumps(record).encode(), private=True)
+def second_mark(own: str) -> Path:
+    """Where the newest entry of a desk's ledger is kept outside the desk, as its mark is kept inside."""
+    return config_folder() / "heads" / f"{own}.head"
 
 
-def noted_head(own: str) -> Head | None:
-    """The newest entry of a desk's ledger that this user has seen."""
+def noted_head(own: str, key: str) -> Head | None:
+    """The newest entry of a desk's ledger that this user has seen, signed by the desk."""
     try:
-        record: dict[str, Any] = json.loads((config_folder() / "heads" / f"{own}.json").read_bytes())
-        return Head(str(record["ledger"]), int(record["number"]), str(record["hash"]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        record: dict[str, Any] = json.loads(second_mark(own).read_bytes())
+        head = Head(str(record["ledger"]), int(record["number"]), str(record["hash"]))
+        return head if is_signed(key, record["signature"], head.message()) else None
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None  # without one, certificates are left

@@ -14,6 +14,16 @@ from targetdp.release._policy import Policy
 State = Literal["reserved", "published", "voided", "lost"]
 
 
+def public_space(center: float, scale: float) -> str:
+    """Which scales a column has: declared ones are told by their values."""
+    return f"public {center!r} {scale!r}"
+
+
+def private_space(release: str) -> str:
+    """Which scales a column has: estimated ones are told by the release that has estimated them."""
+    return f"private {release}"
+
+
 @dataclass(frozen=True)
 class ReleaseRow:
     """One release as the ledger knows it.
@@ -114,7 +124,7 @@ class History:
     def moved(self, row: ReleaseRow, space: Mapping[str, str]) -> bool:
         """Whether a column of a release has other scales by now, or will have in a new release."""
         now = self.space | dict(space)
-        return any(now[column] != scales for column, scales in row.space.items())
+        return any(now.get(column) != scales for column, scales in row.space.items())
 
     def limits(self, now: Limit) -> tuple[Limit, ...]:
         """Every limit that a release was made under, and the one that is in force now."""
@@ -143,7 +153,8 @@ def _resumed(history: History, entry: Entry, body: dict[str, Any]) -> None:
     _reason(body)
     history.left_behind |= {(int(number), str(digest)) for number, digest in body["left_behind"]}
     for lost in body["lost"]:
-        history.releases.setdefault(str(lost["release"]), _lost(lost, entry))
+        row = history.releases.setdefault(str(lost["release"]), _lost(lost, entry))
+        history.space = dict(row.space) | history.space
 
 
 def _policy(history: History, _: Entry, body: dict[str, Any]) -> None:
@@ -193,6 +204,7 @@ def _lost(lost: dict[str, Any], entry: Entry) -> ReleaseRow:
     return ReleaseRow(
         release=str(lost["release"]), state="lost", charge=charge_of(lost["charge"]), people="",
         title=lost["title"], reserved=entry.time, entry=entry.number, number=entry.number, everybody=True,
+        space={str(column): str(scales) for column, scales in lost["space"].items()},
     )  # fmt: skip
 
 

@@ -133,14 +133,16 @@ def _together(plan: tuple[PlannedRelease, ...], distance: float, delta: float) -
         return math.inf
 
 
-def all_of(limits: Iterable[Limit]) -> tuple[Guarantee, Guarantee]:
-    """What holds at the limit's distance, and at distance 2, when each of these was in force for a time.
+def all_of(limits: Iterable[Limit]) -> tuple[Guarantee, Guarantee, int]:
+    """What holds at the limit's distance, and at distance 2, and how many limits have made it.
 
-    As long as one was in force, everything until then was within it; so P(S) ≤ e^ε·Q(S) + Σδ, with the
-    largest ε, by the parts of S in which the limit was changed once, twice, and so on. The smallest B counts.
+    Each of them was in force for a time. Cut a set S of outcomes by the limit that a person's last release
+    was made under: within each part, all her releases are within that limit. So P(S) ≤ e^ε·Q(S) + Σδ, with
+    the largest ε, for rows that are within the smallest B. It takes that the numbers of a limit were not
+    chosen by looking at releases.
     """
     each = tuple(limits)
     delta = min(math.nextafter(math.fsum(one.stated.delta for one in each), 1.0), 1 - 2.0**-53)
     delta = each[0].stated.delta if len(each) == 1 else delta
     near = Guarantee(min(one.stated.B for one in each), max(one.stated.epsilon for one in each), delta)
-    return near, Guarantee(CLASSIC, max(one.classic.epsilon for one in each), delta)
+    return near, Guarantee(CLASSIC, max(one.classic.epsilon for one in each), delta), len(each)

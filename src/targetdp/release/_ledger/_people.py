@@ -5,6 +5,7 @@ that either was in: more is spent then, never less.
 """
 
 import hashlib
+import re
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +34,13 @@ def write_people(folder: Path, release: str, tags: Words, *, erased: bool = Fals
 
 
 def forget_people(folder: Path, release: str, but: Path | None = None) -> None:
-    """Remove the lists of a release that are not on record."""
-    for path in folder.glob(f"{release}*.tags"):
-        if path != but:
+    """Remove the lists of a release that are not on record, and what killed runs have left of any.
+
+    The caller makes sure that nobody is writing one.
+    """
+    own = re.compile(rf"\.?{re.escape(release)}(-[0-9a-f]{{16}})?\.tags(\.[0-9a-f]+\.new)?")
+    for path in list(folder.iterdir()) if folder.is_dir() else ():
+        if own.fullmatch(path.name) and path != but:
             path.unlink(missing_ok=True)
 
 

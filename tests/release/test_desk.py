@@ -449,9 +449,10 @@ def test_another_limit_needs_a_reason_also_a_smaller_one_for_both_count(tmp_path
     with pytest.raises(Refused, match=r"the limit was .* and becomes .*, and δ of both is stated"):
         release(folder, "two.parquet")
     new_policy(folder / "desk", limit=(0.25, 50.0, 0.1), reason="a stricter law")
-    together = release(folder, "two.parquet").certificate.together.near
-    assert together.epsilon == 100.0
-    assert together.delta == pytest.approx(0.6)
+    together = release(folder, "two.parquet").certificate.together
+    assert (together.near.epsilon, together.limits) == (100.0, 2)
+    assert together.near.delta == pytest.approx(0.6)
+    assert together.near.delta >= 0.6
 
 
 def test_a_reason_serves_once(tmp_path: Path) -> None:

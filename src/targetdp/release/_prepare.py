@@ -15,7 +15,7 @@ from targetdp.release._desk import Desk
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._history import History, private_space, public_space
-from targetdp.release._ledger._limit import Limit, all_of
+from targetdp.release._ledger._limit import Limit
 from targetdp.release._policy import LONGEST_REASON, PlannedRelease, Policy
 from targetdp.release._request import Request, scores_must_differ
 
@@ -185,10 +185,23 @@ def prepare(
         weights=request.weights_for(allowed) if request.weights is not None else None,
         gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},
         known_scales=known, scales_of=sources, unscaled=unscaled, left_out=left_out, left_out_releases=rows,
-        limit=limit, stated=None if limit is None else all_of(history.limits(limit)),
-        new_people=new_people and check.text("new_people", new_people, longest=LONGEST_REASON),
+        limit=limit, stated=None if limit is None else _stated(history, limit, problems),
+        new_people=None
+        if new_people is None
+        else check.text("new_people", new_people, longest=LONGEST_REASON),
         problems=tuple(problems),
     )  # fmt: skip
+
+
+def _stated(
+    history: History, limit: Limit, problems: list[Problem]
+) -> tuple[Guarantee, Guarantee, int] | None:
+    """What holds of all releases together; that nothing does is a problem."""
+    try:
+        return history.stated(limit)
+    except ValueError as error:
+        problems.append(Problem(str(error), "no further release can be made at this desk"))
+        return None
 
 
 def _limit(policy: Policy, problems: list[Problem]) -> Limit | None:

@@ -13,7 +13,7 @@ from targetdp.release._certificate._caveats import ALWAYS, statement
 NEAR, CLASSIC = Guarantee(0.25, 8.0, 1e-6), Guarantee(2.0, 40.0, 1e-6)
 PLAIN = Facts(
     scales="declared", public=(), features=3, gaps={}, pseudonyms=False, tuned_on=None, engine="local",
-    stated=(NEAR, CLASSIC),
+    stated=(NEAR, CLASSIC, 1),
 )  # fmt: skip
 
 
@@ -60,6 +60,9 @@ def test_what_holds_of_all_releases_is_said_in_the_same_words_everywhere() -> No
     )
     closer = statement(Guarantee(0.25, 8.0000001, 1.0001e-6), CLASSIC)
     assert "(ε = 8.00001, δ = 1.01e-06)" in closer, "nothing is rounded down"
+    changed = statement(NEAR, CLASSIC, 2)
+    assert changed.startswith(statement(NEAR, CLASSIC))
+    assert " 2 limits were in force, whose δ add up: each was set without looking at releases." in changed
 
 
 def test_an_unknown_fact_is_an_error_and_not_silence() -> None:

@@ -212,6 +212,7 @@ EDITS: dict[str, Callable[[Plain], Any]] = {
     "all releases are less at distance 2": lambda c: with_statement(c, classic={"epsilon": 5.0}),
     "all releases with δ of less": lambda c: with_statement(c, near={"epsilon": 3.95, "delta": 1e-9}),
     "all releases nearby only": lambda c: with_statement(c, classic={"B": 1.0}),
+    "more limits than are told": lambda c: c["together"].update(limits=2),
     "all releases in other words": lambda c: c["conditions"].__setitem__(-1, "All is well."),
     "rows": lambda c: c.update(rows=81),
     "features": lambda c: c.update(features=["texts", "calls", "topups"]),
@@ -266,7 +267,7 @@ def with_statement(c: Plain, **changed: Plain) -> None:
     for name, fields in changed.items():
         c["together"][name].update(fields)
     near, far = (Guarantee(**c["together"][name]) for name in ("near", "classic"))
-    c["conditions"][-1] = statement(near, far)
+    c["conditions"][-1] = statement(near, far, c["together"]["limits"])
 
 
 @pytest.mark.parametrize("what", EDITS)

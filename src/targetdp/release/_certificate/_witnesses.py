@@ -36,6 +36,7 @@ def witness(path: Path, certificate: Certificate) -> Witness:
     return Witness(
         f"the certificate {path}", certificate.ledger.head(), certificate.release,
         certificate.charge().record(), _space(certificate), title,
+        [one.model_dump() for one in (certificate.together.near, certificate.together.classic)],
     )  # fmt: skip
 
 

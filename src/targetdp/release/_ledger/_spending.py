@@ -158,9 +158,10 @@ def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
 
 
 def costs_of(history: History, limit: Limit, space: Mapping[str, str]) -> list[tuple[ReleaseRow, Floats]]:
-    """What each release counts that is not paid for by the plan."""
-    return [
-        (row, limit.cost(row.charge, moved=history.moved(row, space)))
-        for row in history.counted
-        if not (limit.plan and row.title.get("plan") == limit.plan_id)
-    ]
+    """What each release counts: nothing if the plan has paid for it, unless its scales are others by now."""
+    found = []
+    for row in history.counted:
+        moved = history.moved(row, space)
+        paid = limit.plan and row.title.get("plan") == limit.plan_id and not moved
+        found.append((row, np.zeros(limit.parts) if paid else limit.cost(row.charge, moved=moved)))
+    return found

@@ -193,7 +193,7 @@ def load_kernels() -> None:
     rows, _ = rows_in_ball(np.ones((3, 4)), declared_scales(np.zeros(3), np.ones(3)))
     GaussianNoise(B=0.25, epsilon=4.0, delta=0.1).privatize(rows)
     SphericalLaplace(B=0.25, epsilon=4.0).privatize(rows)
-    Sums(np.arange(3, dtype=np.uint64), 1).add(np.arange(3, dtype=np.uint64), np.ones(1))
+    Sums(np.arange(3, dtype=np.uint64), 1).add(np.arange(2, dtype=np.uint64), np.ones(1))
     spill = Spill(None, pa.array(["b"]), 3)
     spill.add(pa.array(["a", "b", "c", "d"]), rows, {})
     for bucket in range(spill.buckets):

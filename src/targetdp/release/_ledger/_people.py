@@ -65,25 +65,36 @@ class Sums:
 
     def __init__(self, tags: Words, amounts: int) -> None:
         self.tags = tags
-        self.amounts = np.zeros((len(tags), amounts))
+        self._each, self._all = np.zeros((amounts, len(tags))), np.zeros(amounts)
+
+    @property
+    def amounts(self) -> Floats:
+        """What each person has spent, a row each."""
+        return np.asarray(self._each.T + self._all)
 
     def add(self, others: Words, amounts: Floats) -> int:
         """Charge those who are among the others; how many they are."""
-        return int(_add(self.tags, others, self.amounts, amounts))
+        if self._are(others):  # table after table of the same people: the usual case
+            self._all += amounts
+            return len(others)
+        return int(_add(self.tags, others, self._each, amounts))
 
     def known(self, others: Words) -> int:
         """How many of the others are here."""
-        return self.add(others, np.zeros(0))
+        return len(others) if self._are(others) else int(_add(self.tags, others, self._each, np.zeros(0)))
+
+    def _are(self, others: Words) -> bool:
+        return len(self.tags) > 0 and np.array_equal(self.tags, others)
 
     def united_with(self, others: Words) -> "Sums":
         """The same for everybody who is here or there; who is new has spent nothing."""
-        wide = Sums(np.union1d(self.tags, others), self.amounts.shape[1])
-        wide.amounts[np.searchsorted(wide.tags, self.tags)] = self.amounts
+        wide = Sums(np.union1d(self.tags, others), len(self._all))
+        wide._each[:, np.searchsorted(wide.tags, self.tags)] = self.amounts.T
         return wide
 
     def most(self) -> Floats:
         """The most that anybody has spent, of each amount."""
-        return np.asarray(self.amounts.max(axis=0, initial=0.0))
+        return np.asarray(self._each.max(axis=1, initial=0.0) + self._all)
 
 
 @kernel
@@ -98,5 +109,5 @@ def _add(tags: Words, others: Words, sums: Floats, amounts: Floats) -> int:
         if others[place] == tags[i]:
             found += 1
             for j in range(len(amounts)):
-                sums[i, j] += amounts[j]
+                sums[j, i] += amounts[j]
     return found

@@ -212,6 +212,7 @@ def erase(
 
     opened = Desk.open(desk)
     with opened.ledger() as ledger:
+        opened.free_what_was_not_drawn(ledger)  # with lists that killed runs have left
         erased = ledger.erase(tags_in(opened.names(), people, column), reason)
     if not erased:
         tell("none of them is in any release: nothing was changed")

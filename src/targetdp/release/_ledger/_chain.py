@@ -269,6 +269,7 @@ class Chain:
         if self._second_mark is not None:
             with suppress(OSError):  # what cannot be kept elsewhere helps nobody, and stops nobody
                 self._second_mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                remove_drafts(self._second_mark.parent, self._second_mark.name)
                 write_whole(self._second_mark, canonical(fields) + "\n", private=True)
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,18 @@ from targetdp.mechanisms import GaussianNoise
 from targetdp.release import Charge, Head, Ledger, Limit, Policy, SigningKey
 
 
+def policy_of(
+    B: float, epsilon: float, delta: float, *, plan: Sequence[Mapping[str, Any]] = (),
+    reason: str | None = None, **more: Any,
+) -> Policy:  # fmt: skip
+    """A policy with such a limit."""
+    limit = {"B": B, "epsilon": epsilon, "delta": delta, **more}
+    return Policy.model_validate(tomllib.loads(policy_text(limit=limit, plan=plan, reason=reason)))
+
+
 def limit_of(B: float, epsilon: float, delta: float, **more: Any) -> Limit:
     """The limit of a desk that says so."""
-    policy = tomllib.loads(policy_text(limit={"B": B, "epsilon": epsilon, "delta": delta, **more}))
-    return Limit.of(Policy.model_validate(policy))
+    return Limit.of(policy_of(B, epsilon, delta, **more))
 
 
 LIMIT = limit_of(0.25, 8.0, 1e-5)

@@ -28,6 +28,7 @@ from targetdp.accounting._gaussian import GaussianLoss, largest_mu
 from targetdp.accounting._loss import Imperfection, PrivacyLoss, last_true
 
 FilterKind = Literal["pure", "gaussian", "renyi"]
+"""What a filter adds up: ε, μ² or Rényi divergences."""
 
 _CONVERTED = 0.75
 """Of ε, what the default order leaves for Rényi divergences; the rest is for δ."""
@@ -138,8 +139,12 @@ class PrivacyFilter:
             mu = math.sqrt(self.budget.amount) * times
             return PrivacyFilter("gaussian", room * GaussianLoss(mu).epsilon(delta), self.delta)
         rate = self.budget.amount / (self.order or math.inf) * times**2
+        # The order that makes ε smallest for normal noise. Randomized response of ε has a divergence of
+        # (ln cosh((α−½)ε) − ln cosh(ε/2))/(α − 1); ln cosh √x is concave, so that k·ε at an order of at least
+        # ½ + (α−½)/k takes no more of that budget than ε takes of this one. Below it might.
         order = 1 + math.sqrt(-math.log(delta) / max(rate, 1e-9))
-        order = min(max(order, _LOWEST_ORDER), _HIGHEST_ORDER)
+        order = max(order, 0.5 + ((self.order or 0.0) - 0.5) / times, _LOWEST_ORDER)
+        order = min(order, _HIGHEST_ORDER)
         epsilon = rate * order - _divergence(0.0, delta, order)
         return PrivacyFilter("renyi", room * max(self.epsilon, epsilon), self.delta, order)
 

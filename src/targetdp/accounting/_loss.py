@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logsumexp, ndtri
+from scipy.special import log_expit, logsumexp, ndtri_exp
 
 from targetdp._core import Floats, check
 from targetdp.guarantee import Guarantee
@@ -23,6 +23,8 @@ _NODES, _WEIGHTS = (
 )
 """On a cell of length 1."""
 _FLOAT_ERROR = 2.0**-30
+_TINY, _STEEP = 1e-290, 2.0**14
+"""A smaller loss has no cells of some width, and α times a larger one too many: it stands for itself."""
 
 NEGLIGIBLE = 2.0**-64
 """Probability of an event that a mean loss may leave out: more than any sampler here needs (2⁻⁸³)."""
@@ -85,7 +87,11 @@ class PrivacyLoss(ABC):
         where the two kinds of error are equal, and there are straight lines on the upper one.
         """
         largest = self.largest()
-        return math.inf if math.isinf(largest) else -2 * float(ndtri(expit(-largest))) * (1 + 2.0**-40)
+        if largest < 2.0**-10:  # it bends downwards; near 1/2 the inverse of Φ has too few digits
+            return largest * math.sqrt(math.pi / 2) * (1 + 2.0**-40)
+        return (
+            math.inf if math.isinf(largest) else -2 * float(ndtri_exp(log_expit(-largest))) * (1 + 2.0**-40)
+        )
 
     def renyi(self, order: float) -> float:
         """The Rényi divergence of an order above 1, the worse of both directions, never below the truth.
@@ -95,7 +101,7 @@ class PrivacyLoss(ABC):
         integrated is smooth in each cell, and positive.
         """
         order, largest = check.number("order", order, above=1), self.largest()
-        if math.isinf(largest) or largest == 0:
+        if largest < _TINY or order * largest > _STEEP:
             return largest
         cells = max(_CELLS, math.ceil(order * largest / 4))
         ends = np.linspace(0.0, largest, cells + 1)

@@ -261,7 +261,8 @@ class Desk:
 
     def known_elsewhere(self, people: Words) -> list[DeskElsewhere]:
         """Other desks of the user that have released something about some people, or cannot be asked."""
-        found = known_elsewhere(self.id, self._secret("tags.key"), people)
+        spelling = self.policy.id.spelling
+        found = known_elsewhere(self.id, self._secret("tags.key"), spelling, people)
         return [other for other in found if other.known or other.problem]
 
     def loosened_without_reason(self, history: History) -> tuple[str, ...]:
@@ -272,7 +273,7 @@ class Desk:
         return tuple(loosened(before, now))
 
     def free_what_was_not_drawn(self, ledger: Ledger) -> tuple[str, ...]:
-        """Free reservations of killed runs that never drew noise, and erase draws that nobody needs.
+        """Free reservations of killed runs that never drew noise; erase draws and lists that nobody needs.
 
         Returns:
             The releases that were freed.
@@ -291,6 +292,8 @@ class Desk:
                         continue
                     ledger.free(release, "a run ended before any noise was drawn")
                     freed.append(release)
+                if row is None:
+                    ledger.forget(release)
                 erase(self.drafts / release)
         return tuple(freed)
 

@@ -25,7 +25,8 @@ from targetdp.release._policy import Policy, changes
 class Witness:
     """Somebody who has seen an entry of a ledger: a certificate, or the user's own list.
 
-    A certificate also tells of its release: ``charge``, ``space`` and ``title``, as the ledger has them.
+    A certificate also tells of its release: ``charge``, ``space`` and ``title``, as the ledger has them,
+    the SHA-256 of its ``policy``, and what it has ``stated`` of all releases, near and at distance 2.
     """
 
     name: str
@@ -34,6 +35,8 @@ class Witness:
     charge: Mapping[str, Any] = field(default_factory=dict)
     space: Mapping[str, str] = field(default_factory=dict)
     title: Mapping[str, Any] = field(default_factory=dict)
+    policy: str = ""
+    stated: Sequence[Mapping[str, float]] = ()
 
 
 class Ledger:
@@ -86,11 +89,15 @@ class Ledger:
         return self._known[1]
 
     def _told(self, history: History, witnesses: Iterable[Witness]) -> list[str]:
-        """What witnesses say against the ledger, but for what its owner has gone on without."""
+        """What witnesses say against the ledger, but for what its owner has gone on without.
+
+        A release that nobody knew of then is not left behind with the entry: it was never charged.
+        """
         return [
             problem
             for one in witnesses
             if (one.head.number, one.head.hash) not in history.left_behind
+            or one.release not in {None, *history.releases}
             for problem in self._chain.reading.head_problems(one.head, one.name)
         ]
 
@@ -185,14 +192,26 @@ class Ledger:
         named = dict(title) | {"planned": planned, "plan": None if planned is None else limit.plan_id}
         body = {"charge": charge.record(), "people": sha256, "space": dict(space or {}), "title": named}
         with self._chain.writing() as pen:
-            look(self.history)
-            spending = self.measure(limit, people, charge if planned is None else None, space)
-            if not spending.fits:
+            try:
+                look(self.history)
+                self._must_fit(self.measure(limit, people, charge if planned is None else None, space))
+                if policy is not None:
+                    self._record_policy(pen, *policy)
+            except BaseException:
                 forget_people(self._people, release)
-                raise LimitExceeded(spending)
-            if policy is not None:
-                self._record_policy(pen, *policy)
+                raise
             return pen.append("reserved", release, body)
+
+    @staticmethod
+    def _must_fit(spending: Spending) -> None:
+        if not spending.fits:
+            raise LimitExceeded(spending)
+
+    def forget(self, release: str) -> None:
+        """Remove who would have been in a release that was not reserved: nobody needs to know."""
+        if release in self.history.releases:
+            raise ValueError(f"release {release!r} is in the ledger: who is in it must be known")
+        forget_people(self._people, release)
 
     def go_on(self, release: str, policy: Policy, version: int) -> Head:
         """The entry of a reservation that a run is about to finish, unless it is free or settled by now."""
@@ -261,11 +280,12 @@ class Ledger:
                     hashes[row.release] = write_people(self._people, row.release, left, erased=True)
             if erased:
                 pen.append("erased", "", {"reason": said, "people": hashes})
-        self._remove_old_lists()
+        with self._chain.writing():  # another erasure may have begun, and written its lists
+            self._remove_old_lists()
         return erased
 
     def _remove_old_lists(self) -> None:
-        """Remove lists of people that an erasure has replaced, also one that was killed."""
+        """Remove lists of people that an erasure has replaced, also one that was killed; under the lock."""
         for row in self.history.releases.values():
             if row.people:
                 forget_people(self._people, row.release, but=self._list(row))
@@ -348,6 +368,8 @@ class Ledger:
                         "charge": dict(one.charge),
                         "space": dict(one.space),
                         "title": dict(one.title),
+                        "policy": one.policy,
+                        "stated": [dict(part) for part in one.stated],
                     }
                     for name, one in lost.items()
                 ],

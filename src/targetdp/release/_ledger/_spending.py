@@ -1,7 +1,7 @@
 """What the releases of a ledger cost each person, held against the limit."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,14 +10,17 @@ from targetdp._core import Floats, Words
 from targetdp.accounting import PrivacyFilter
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._ledger._history import History, ReleaseRow
-from targetdp.release._ledger._limit import FAR, NEAR, Limit
+from targetdp.release._ledger._limit import CLASSIC, FAR, NEAR, Limit
 from targetdp.release._ledger._people import Sums
+from targetdp.table import overlapped
 
 PeopleOf = Callable[[ReleaseRow], Words]
 """Who is in a release of the ledger: sorted tags."""
 NOBODY = np.empty(0, dtype=np.uint64)
 _AMOUNTS = FAR + 1
 """How many parts of a cost are added up for each person; the others are tiny, and added up for all."""
+_NO_DELTA = 2.0**-64
+"""More than the tail of any sampler; what is stated with a larger δ is not pure."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +68,14 @@ class Standing:
 
     ``levels`` are shares of the budget at the limit's distance and how many people have spent that much,
     the most first. ``pure`` is the largest sum of ε of anybody all of whose releases are pure, which is a
-    guarantee by itself; None where somebody's are not.
+    guarantee by itself; None where somebody's are not, or releases are planned. ``anybody`` is the share
+    that counts as spent by people who are in no list.
     """
 
     spending: Spending
     levels: tuple[tuple[float, int], ...]
     pure: float | None
+    anybody: float = 0.0
 
 
 class LimitExceeded(ValueError):  # noqa: N818 (it is what happened, and reads as such)
@@ -119,8 +124,7 @@ def measure(
     """
     sums, everybody, aside = Sums(people, _AMOUNTS), np.zeros(_AMOUNTS), np.zeros(limit.parts - _AMOUNTS)
     known = {}
-    for row, cost in costs_of(history, limit, space or {}):
-        who = people_of(row) if row.people else NOBODY
+    for row, cost, who in _with_people(costs_of(history, limit, space or {}), people_of):
         if found := sums.known(who) if row.everybody else sums.add(who, cost[:_AMOUNTS]):
             known[row.release] = found
         if row.everybody:
@@ -133,34 +137,52 @@ def measure(
 
 def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
     """Where everybody stands who is in a release that counts."""
-    # Beside the amounts, the sum of pure ε.
-    pure, width = PrivacyFilter("pure", limit.stated.epsilon, limit.stated.delta), _AMOUNTS + 1
+    width = _AMOUNTS + 1  # beside the amounts, the sum of pure ε
     sums, everybody, aside = Sums(NOBODY, width), np.zeros(width), np.zeros(limit.parts - _AMOUNTS)
-    for row, cost in costs_of(history, limit, {}):
+    for row, cost, who in _with_people(costs_of(history, limit, {}), people_of):
         aside += cost[_AMOUNTS:]
-        amounts = np.append(cost[:_AMOUNTS], pure.cost(*row.charge.losses(limit.stated.B)).amount)
-        who = people_of(row) if row.people else NOBODY
+        distance = CLASSIC if history.moved(row, {}) else limit.stated.B
+        amounts = np.append(cost[:_AMOUNTS], _pure(row.charge, limit, distance))
         if sums.known(who) < len(who):
             sums = sums.united_with(who)
         if row.everybody:
             everybody += amounts
         else:
             sums.add(who, amounts)
-    sums.amounts += everybody
-    most = sums.most() if len(sums.tags) else everybody
+    most = sums.most() + everybody
     spending = Spending(limit, np.concatenate([most[:_AMOUNTS], aside]), np.zeros(limit.parts))
-    amounts, counts = np.unique(sums.amounts[:, NEAR], return_counts=True)
-    levels = tuple(
-        (amount / limit.budget[NEAR] if amount else 0.0, count)
-        for amount, count in zip(amounts.tolist()[::-1], counts.tolist()[::-1], strict=True)
-    )
-    return Standing(spending, levels, float(most[-1]) if math.isfinite(most[-1]) else None)
+    amounts, counts = np.unique(sums.amounts[:, NEAR] + everybody[NEAR], return_counts=True)
+    with np.errstate(divide="ignore"):  # of a budget of nothing
+        shares = np.where(amounts > 0, amounts / limit.budget[NEAR], 0.0)
+    levels = tuple(zip(shares.tolist()[::-1], counts.tolist()[::-1], strict=True))
+    anybody = limit.share(np.concatenate([everybody[:_AMOUNTS], np.zeros(len(aside))]))
+    return Standing(spending, levels, float(most[-1]) if math.isfinite(most[-1]) else None, anybody)
+
+
+def _with_people(
+    costs: Sequence[tuple[ReleaseRow, Floats]], people_of: PeopleOf
+) -> Iterator[tuple[ReleaseRow, Floats, Words]]:
+    """Releases with their people; the next lists are read, and checked, while the last is added up."""
+
+    def who(cost: tuple[ReleaseRow, Floats]) -> Words:
+        return people_of(cost[0]) if cost[0].people else NOBODY
+
+    lists = overlapped(who, costs)
+    yield from ((row, cost, tags) for (row, cost), tags in zip(costs, lists, strict=True))
 
 
 def costs_of(history: History, limit: Limit, space: Mapping[str, str]) -> list[tuple[ReleaseRow, Floats]]:
-    """What each release counts that is not paid for by the plan."""
-    return [
-        (row, limit.cost(row.charge, moved=history.moved(row, space)))
-        for row in history.counted
-        if not (limit.plan and row.title.get("plan") == limit.plan_id)
-    ]
+    """What each release counts: nothing if the plan has paid for it, unless its scales are others by now."""
+    found = []
+    for row in history.counted:
+        moved = history.moved(row, space)
+        paid = limit.plan and row.title.get("plan") == limit.plan_id and not moved
+        found.append((row, np.zeros(limit.parts) if paid else limit.cost(row.charge, moved=moved)))
+    return found
+
+
+def _pure(charge: Charge, limit: Limit, distance: float) -> float:
+    """ε of a release that has no δ to speak of."""
+    stated = limit.stated
+    cost = PrivacyFilter("pure", stated.epsilon, stated.delta).cost(*charge.losses(distance))
+    return cost.amount if cost.tail <= _NO_DELTA else math.inf

@@ -183,13 +183,13 @@ def load_kernels() -> None:
 
     from targetdp import GaussianNoise, SphericalLaplace, declared_scales
     from targetdp.normalization import rows_in_ball
-    from targetdp.release._ledger._people import common
+    from targetdp.release._ledger._people import Sums
     from targetdp.table import Spill
 
     rows, _ = rows_in_ball(np.ones((3, 4)), declared_scales(np.zeros(3), np.ones(3)))
     GaussianNoise(B=0.25, epsilon=4.0, delta=0.1).privatize(rows)
     SphericalLaplace(B=0.25, epsilon=4.0).privatize(rows)
-    common(np.arange(3, dtype=np.uint64), np.arange(3, dtype=np.uint64))
+    Sums(np.arange(3, dtype=np.uint64), 1).add(np.arange(3, dtype=np.uint64), np.ones(1))
     spill = Spill(None, pa.array(["b"]), 3)
     spill.add(pa.array(["a", "b", "c", "d"]), rows, {})
     for bucket in range(spill.buckets):

@@ -261,7 +261,8 @@ class Desk:
 
     def known_elsewhere(self, people: Words) -> list[DeskElsewhere]:
         """Other desks of the user that have released something about some people, or cannot be asked."""
-        found = known_elsewhere(self.id, self._secret("tags.key"), people)
+        spelling = self.policy.id.spelling
+        found = known_elsewhere(self.id, self._secret("tags.key"), spelling, people)
         return [other for other in found if other.known or other.problem]
 
     def loosened_without_reason(self, history: History) -> tuple[str, ...]:

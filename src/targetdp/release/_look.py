@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from html import escape
@@ -294,7 +294,8 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
             line = planned(prepared, history) if goes_on is None else None
             # What is planned, or an earlier run has reserved, is charged already.
             charge = terms.charge if goes_on is None and line is None else None
-            spending = ledger.measure(prepared.limit, inspection.people, charge, prepared.space(""))
+            space = prepared.space(goes_on or "")
+            spending = ledger.measure(prepared.limit, inspection.people, charge, space)
             if not spending.fits:
                 remedy = "ask for a smaller ε, or leave out people who are in earlier releases"
                 problems.append(
@@ -303,7 +304,8 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
     if goes_on is None:
         problems += beyond_the_plan(prepared, history)
         if spending is not None and prepared.new_people is None:
-            problems += _new_people(inspection, spending, elsewhere, history)
+            left_out = dict.fromkeys(prepared.left_out_releases, inspection.left_out)
+            problems += _new_people(inspection.rows, spending.known, left_out, elsewhere, history)
     asked = [
         row.release for row in history.counted
         if row.title.get("request") == prepared.request.sha256 and row.release != goes_on
@@ -315,17 +317,17 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
 
 
 def _new_people(
-    inspection: Inspection, spending: Spending, elsewhere: Sequence[DeskElsewhere], history: History
-) -> Iterator[Problem]:
+    rows: int, known: Mapping[str, int], left_out: Mapping[str, int], elsewhere: Sequence[DeskElsewhere],
+    history: History,
+) -> Iterator[Problem]:  # fmt: skip
     """Whether people should be known and are not, or are known where they should not be."""
     remedy = "if they are other people, say why, on record: --new-people REASON"
-    rows = inspection.rows + inspection.left_out
+    rows += max(left_out.values(), default=0)
     sizes = {row.release: row.title.get("rows", 0) for row in history.counted if row.people}
+    shared = {release: known.get(release, 0) + left_out.get(release, 0) for release in sizes}
     # Of whichever is smaller, so that a sample and the table that it is from know each other.
-    if sizes and not inspection.left_out and not any(
-        2 * spending.known.get(release, 0) >= min(rows, size) for release, size in sizes.items()
-    ):  # fmt: skip
-        most = max(spending.known.values(), default=0)
+    if sizes and not any(2 * shared[release] >= min(rows, size) for release, size in sizes.items()):
+        most = max(shared.values())
         yield Problem(
             f"no earlier release shares half of these {rows:,} people (the most is {most:,}): ids with "
             "another spelling or salt would look so, and everybody's budget would begin anew",

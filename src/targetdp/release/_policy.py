@@ -291,7 +291,7 @@ def loosened(before: Policy, after: Policy) -> list[str]:
         found.append("missing values are filled in another way")
     if after.requests.tell and not before.requests.tell:
         found.append("officials are told what would be accepted")
-    if before.plan and before.plan != after.plan:
+    if before.plan != after.plan:
         found.append("the plan of releases is another one")
     if before.requests.accept == "signed" and before.requests != after.requests:
         found.append("other requests are answered")

@@ -15,7 +15,7 @@ from targetdp.release._desk import Desk
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._history import History, private_space, public_space
-from targetdp.release._ledger._limit import Limit, all_of
+from targetdp.release._ledger._limit import Limit
 from targetdp.release._policy import LONGEST_REASON, PlannedRelease, Policy
 from targetdp.release._request import Request, scores_must_differ
 
@@ -185,10 +185,23 @@ def prepare(
         weights=request.weights_for(allowed) if request.weights is not None else None,
         gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},
         known_scales=known, scales_of=sources, unscaled=unscaled, left_out=left_out, left_out_releases=rows,
-        limit=limit, stated=None if limit is None else all_of(history.limits(limit)),
-        new_people=new_people and check.text("new_people", new_people, longest=LONGEST_REASON),
+        limit=limit, stated=None if limit is None else _stated(history, limit, problems),
+        new_people=None
+        if new_people is None
+        else check.text("new_people", new_people, longest=LONGEST_REASON),
         problems=tuple(problems),
     )  # fmt: skip
+
+
+def _stated(
+    history: History, limit: Limit, problems: list[Problem]
+) -> tuple[Guarantee, Guarantee, int] | None:
+    """What holds of all releases together; that nothing does is a problem."""
+    try:
+        return history.stated(limit)
+    except ValueError as error:
+        problems.append(Problem(str(error), "no further release can be made at this desk"))
+        return None
 
 
 def _limit(policy: Policy, problems: list[Problem]) -> Limit | None:
@@ -282,15 +295,16 @@ def planned(prepared: Prepared, history: History) -> int | None:
 
 
 def lines_for(prepared: Prepared) -> list[int]:
-    """The lines of the plan that a request is, used up or not. A δ that it leaves out is the line's."""
-    request, count = prepared.request, len(prepared.released)
-    return [
+    """The lines of the plan that a request is, used up or not. A δ that it leaves out is the first line's."""
+    request, count, plan = prepared.request, len(prepared.released), prepared.policy.plan
+    found = [
         place
-        for place, line in enumerate(prepared.policy.plan)
+        for place, line in enumerate(plan)
         if (line.release, line.columns, line.B, line.epsilon, line.mechanism)
         == (request.release, count, request.B, request.epsilon, request.mechanism)
         and request.delta in {None, line.delta}
     ]
+    return [place for place in found if plan[place].delta == plan[found[0]].delta]
 
 
 def left_of_plan(prepared: Prepared, history: History) -> list[tuple[PlannedRelease, int]]:

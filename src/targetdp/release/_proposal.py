@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
+from targetdp._core import check
 from targetdp._files import explain, read_toml, toml_key, toml_value
 from targetdp.normalization import ScalesFile
 from targetdp.release._desk import FOLDER, Desk
@@ -18,7 +19,7 @@ from targetdp.release._ledger._elsewhere import (
     known_elsewhere,
     shared_tag_key,
 )
-from targetdp.release._policy import LONGEST_NAME
+from targetdp.release._policy import LONGEST_NAME, LONGEST_REASON
 from targetdp.release._translate import tags_in
 from targetdp.table import (
     TableProfile,
@@ -91,6 +92,8 @@ def make_desk(
     Returns:
         The desk, and what is left to decide.
     """
+    if new_people is not None:
+        check.text("new_people", new_people, longest=LONGEST_REASON)
     profile = profile_table(table)
     column = id_column or guess_id(profile)
     if column is None or column not in profile.names():
@@ -140,7 +143,8 @@ def _elsewhere(table: Path, column: str, new_people: str | None) -> tuple[DeskEl
     key = shared_tag_key()
     if key is None:
         return tuple(DeskElsewhere(path, 0, "its keys cannot be read") for path in desks_elsewhere(""))
-    found = tuple(known_elsewhere("", key, tags_in(Names(column, Spelling(), key, None), table, column)))
+    people = tags_in(Names(column, Spelling(), key, None), table, column)
+    found = tuple(known_elsewhere("", key, Spelling(), people))
     known = [other for other in found if other.known]
     if known and new_people is None:
         raise ValueError(

@@ -392,9 +392,10 @@ def test_private_scales_agree_with_the_local_engine(spark: Any, tmp_path: Path) 
     for name, one in made.items():
         (tmp_path / name).mkdir()
         desk = desk_in(tmp_path / name, scales="private", share=0.5)
-        seen = check_release(one, desk=desk, request=request_of(**given))
+        told: Any = {"desk": desk, "request": request_of(**given), "new_people": "both are compared"}
+        seen = check_release(one, **told)
         assert (seen.clipped, seen.problems) == (None, ())
-        done = privatize(one, tmp_path / name / "out.parquet", desk=desk, request=request_of(**given))
+        done = privatize(one, tmp_path / name / "out.parquet", **told)
         assert done.certificate.scales.source == "private"
         assert done.certificate.guarantee.epsilon <= 20.0
         assert holds(tmp_path / name / "out.parquet")
@@ -403,8 +404,8 @@ def test_private_scales_agree_with_the_local_engine(spark: Any, tmp_path: Path) 
     gap = values_of(outputs[0]) - values_of(outputs[1])
     assert np.abs(gap.mean(axis=0)).max() < 6 * gap.std() / np.sqrt(len(gap)) + 0.01
     # And they are reused.
-    again = privatize(made["spark"], tmp_path / "spark" / "again.parquet", desk=tmp_path / "spark" / "desk",
-                      request=request_of(**given))  # fmt: skip
+    again = privatize(made["spark"], tmp_path / "spark" / "again.parquet",
+                      **(told | {"desk": tmp_path / "spark" / "desk"}))  # fmt: skip
     assert again.certificate.scales.source == "earlier"
 
 

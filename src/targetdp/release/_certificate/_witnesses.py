@@ -35,7 +35,8 @@ def witness(path: Path, certificate: Certificate) -> Witness:
     }  # fmt: skip
     return Witness(
         f"the certificate {path}", certificate.ledger.head(), certificate.release,
-        certificate.charge().record(), _space(certificate), title,
+        certificate.charge().record(), _space(certificate), title, certificate.desk.policy_sha256,
+        [one.model_dump() for one in (certificate.together.near, certificate.together.classic)],
     )  # fmt: skip
 
 

@@ -25,7 +25,8 @@ from targetdp.release._policy import Policy, changes
 class Witness:
     """Somebody who has seen an entry of a ledger: a certificate, or the user's own list.
 
-    A certificate also tells of its release: ``charge``, ``space`` and ``title``, as the ledger has them.
+    A certificate also tells of its release: ``charge``, ``space`` and ``title``, as the ledger has them,
+    the SHA-256 of its ``policy``, and what it has ``stated`` of all releases, near and at distance 2.
     """
 
     name: str
@@ -34,6 +35,8 @@ class Witness:
     charge: Mapping[str, Any] = field(default_factory=dict)
     space: Mapping[str, str] = field(default_factory=dict)
     title: Mapping[str, Any] = field(default_factory=dict)
+    policy: str = ""
+    stated: Sequence[Mapping[str, float]] = ()
 
 
 class Ledger:
@@ -353,6 +356,8 @@ class Ledger:
                         "charge": dict(one.charge),
                         "space": dict(one.space),
                         "title": dict(one.title),
+                        "policy": one.policy,
+                        "stated": [dict(part) for part in one.stated],
                     }
                     for name, one in lost.items()
                 ],

@@ -13,10 +13,12 @@ import numpy as np
 
 from targetdp._core import Words
 from targetdp._files import append_line
+from targetdp.release._ids import Spelling
 from targetdp.release._keys import config_folder, is_signed, secret_key
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._people import Sums
+from targetdp.release._policy import read_policy
 
 _ONE = np.ones(1)
 
@@ -63,7 +65,7 @@ def shared_tag_key() -> bytes | None:
     return None
 
 
-def known_elsewhere(own: str, tag_key: bytes, people: Words) -> Iterator[DeskElsewhere]:
+def known_elsewhere(own: str, tag_key: bytes, spelling: Spelling, people: Words) -> Iterator[DeskElsewhere]:
     """Which other desks of the user have released something about some people, told by their tags.
 
     Desks of one user have the same key for tags, so that they can be compared.
@@ -78,7 +80,10 @@ def known_elsewhere(own: str, tag_key: bytes, people: Words) -> Iterator[DeskEls
                 for row in ledger.history.counted:
                     if row.people:
                         sums.add(ledger.people_of(row), _ONE)
-            yield DeskElsewhere(path, int((sums.amounts[:, 0] > 0).sum()))
+            same = read_policy(path / "policy.toml").id.spelling == spelling
+            yield DeskElsewhere(
+                path, int((sums.amounts[:, 0] > 0).sum()), None if same else "it spells ids in another way"
+            )
         except (OSError, ValueError) as error:
             yield DeskElsewhere(path, 0, str(error))
 

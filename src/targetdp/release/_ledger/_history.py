@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from targetdp.guarantee import Guarantee
 from targetdp.release._certificate._caveats import statement
 from targetdp.release._certificate._charge import Charge, charge_of
 from targetdp.release._ledger._entries import OPENED, Entry
-from targetdp.release._ledger._limit import Limit, all_of
+from targetdp.release._ledger._limit import Limit, Stated, all_of
 from targetdp.release._policy import Policy
 
 State = Literal["reserved", "published", "voided", "lost"]
@@ -52,6 +53,8 @@ class ReleaseRow:
     scales: Mapping[str, Any] | None = None
     reason: str | None = None
     withdrawn: str | None = None
+    stated: Stated | None = None
+    """Of a lost release under a policy that was lost, too: what its certificate says of all together."""
 
     @property
     def counts(self) -> bool:
@@ -126,15 +129,22 @@ class History:
         now = self.space | dict(space)
         return any(now.get(column) != scales for column, scales in row.space.items())
 
-    def limits(self, now: Limit) -> tuple[Limit, ...]:
-        """Every limit that a release was made under, and the one that is in force now."""
+    def stated(self, now: Limit) -> tuple[Guarantee, Guarantee, int]:
+        """What holds of all releases together, by every limit that one was made under and the one of now.
+
+        A ValueError if nothing does.
+        """
         made_under = sorted({row.policy for row in self.counted if row.policy})
-        each = [*(Limit.of(self.policies[version - 1]) for version in made_under), now]
-        return tuple(limit for place, limit in enumerate(each) if limit not in each[:place])
+        limits = list(dict.fromkeys([*(Limit.of(self.policies[one - 1]) for one in made_under), now]))
+        lost = [row.stated for row in self.counted if row.stated is not None]
+        return all_of([*((one.stated, one.classic) for one in limits), *dict.fromkeys(lost)])
 
     def statement(self, now: Limit) -> str:
         """What may be said of all releases together."""
-        return statement(*all_of(self.limits(now)))
+        try:
+            return statement(*self.stated(now))
+        except ValueError as error:
+            return str(error)
 
 
 def _tell(history: History, entry: Entry, body: dict[str, Any]) -> None:
@@ -153,7 +163,7 @@ def _resumed(history: History, entry: Entry, body: dict[str, Any]) -> None:
     _reason(body)
     history.left_behind |= {(int(number), str(digest)) for number, digest in body["left_behind"]}
     for lost in body["lost"]:
-        row = history.releases.setdefault(str(lost["release"]), _lost(lost, entry))
+        row = history.releases.setdefault(str(lost["release"]), _lost(history, lost, entry))
         history.space = dict(row.space) | history.space
 
 
@@ -199,12 +209,16 @@ _TELL: dict[str, Callable[[History, Entry, dict[str, Any]], None]] = {
 }  # fmt: skip
 
 
-def _lost(lost: dict[str, Any], entry: Entry) -> ReleaseRow:
+def _lost(history: History, lost: dict[str, Any], entry: Entry) -> ReleaseRow:
     """A release that only its certificate tells of: nobody knows who is in it."""
+    known = [policy.sha256 for policy in history.policies]
+    policy = known.index(lost["policy"]) + 1 if lost["policy"] in known else 0
+    near, classic = (Guarantee(**one) for one in lost["stated"])
     return ReleaseRow(
         release=str(lost["release"]), state="lost", charge=charge_of(lost["charge"]), people="",
         title=lost["title"], reserved=entry.time, entry=entry.number, number=entry.number, everybody=True,
         space={str(column): str(scales) for column, scales in lost["space"].items()},
+        policy=policy, stated=None if policy else (near, classic),
     )  # fmt: skip
 
 

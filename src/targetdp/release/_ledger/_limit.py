@@ -108,8 +108,15 @@ class Limit:
 
     def is_planned(self, line: int, charge: Charge) -> bool:
         """Whether a release is what a line of the plan says, so that it is paid for already."""
-        planned = Charge(law_of_line(self.plan[line]))
-        return all(charge.losses(r) == planned.losses(r) for r in (self.stated.B, CLASSIC))
+        planned, noise, linear = (
+            Charge(law_of_line(self.plan[line])), Charge(charge.law.added, charge.scales), charge.law.linear,
+        )  # fmt: skip
+        return all(
+            noise.losses(r) == planned.losses(r)
+            # Scores are no farther apart than their rows, whose loss the plan has.
+            and (linear is None or linear.distance_after(r) <= r)
+            for r in (self.stated.B, CLASSIC)
+        )
 
 
 @lru_cache(maxsize=64)
@@ -133,7 +140,11 @@ def _together(plan: tuple[PlannedRelease, ...], distance: float, delta: float) -
         return math.inf
 
 
-def all_of(limits: Iterable[Limit]) -> tuple[Guarantee, Guarantee, int]:
+Stated = tuple[Guarantee, Guarantee]
+"""A limit in numbers: at its distance, and at distance 2."""
+
+
+def all_of(limits: Iterable[Stated]) -> tuple[Guarantee, Guarantee, int]:
     """What holds at the limit's distance, and at distance 2, and how many limits have made it.
 
     Each of them was in force for a time. Cut a set S of outcomes by the limit that a person's last release
@@ -142,7 +153,12 @@ def all_of(limits: Iterable[Limit]) -> tuple[Guarantee, Guarantee, int]:
     chosen by looking at releases.
     """
     each = tuple(limits)
-    delta = min(math.nextafter(math.fsum(one.stated.delta for one in each), 1.0), 1 - 2.0**-53)
-    delta = each[0].stated.delta if len(each) == 1 else delta
-    near = Guarantee(min(one.stated.B for one in each), max(one.stated.epsilon for one in each), delta)
-    return near, Guarantee(CLASSIC, max(one.classic.epsilon for one in each), delta), len(each)
+    delta = each[0][0].delta
+    if len(each) > 1:
+        delta = math.nextafter(math.fsum(near.delta for near, _ in each), math.inf)
+    if delta >= 1:
+        raise ValueError(
+            f"the δ of the {len(each)} limits that were in force add up to 1: nothing is promised"
+        )
+    near = Guarantee(min(near.B for near, _ in each), max(near.epsilon for near, _ in each), delta)
+    return near, Guarantee(CLASSIC, max(far.epsilon for _, far in each), delta), len(each)

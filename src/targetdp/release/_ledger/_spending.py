@@ -158,14 +158,13 @@ def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
 
 
 def costs_of(history: History, limit: Limit, space: Mapping[str, str]) -> list[tuple[ReleaseRow, Floats]]:
-    """What each release counts: nothing if the plan has paid for it."""
-
-    def cost(row: ReleaseRow) -> Floats:
-        if limit.plan and row.title.get("plan") == limit.plan_id:
-            return np.zeros(limit.parts)
-        return limit.cost(row.charge, moved=history.moved(row, space))
-
-    return [(row, cost(row)) for row in history.counted]
+    """What each release counts: nothing if the plan has paid for it, unless its scales are others by now."""
+    found = []
+    for row in history.counted:
+        moved = history.moved(row, space)
+        paid = limit.plan and row.title.get("plan") == limit.plan_id and not moved
+        found.append((row, np.zeros(limit.parts) if paid else limit.cost(row.charge, moved=moved)))
+    return found
 
 
 def _pure(charge: Charge, limit: Limit) -> float:

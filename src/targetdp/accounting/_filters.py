@@ -28,6 +28,7 @@ from targetdp.accounting._gaussian import GaussianLoss, largest_mu
 from targetdp.accounting._loss import Imperfection, PrivacyLoss, last_true
 
 FilterKind = Literal["pure", "gaussian", "renyi"]
+"""What a filter adds up: ε, μ² or Rényi divergences."""
 
 _CONVERTED = 0.75
 """Of ε, what the default order leaves for Rényi divergences; the rest is for δ."""

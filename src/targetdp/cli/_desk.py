@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from targetdp.cli._console import (
     DeskFolder,
@@ -18,7 +19,7 @@ from targetdp.cli._console import (
     tell,
     warn,
 )
-from targetdp.cli._ledger import pure_words
+from targetdp.cli._ledger_words import limit_words, plan_words, pure_words, together_record
 
 _SHOWN = 40
 
@@ -91,6 +92,7 @@ def status(
     with opened.ledger() as ledger:
         limit, history = Limit.of(opened.policy), ledger.history
         standing, statement = ledger.standing(limit), history.statement(limit)
+        together = history.together(limit)
         unsettled = [row for row in history.releases.values() if row.state == "reserved"]
         published = [row for row in history.releases.values() if row.state == "published"]
         loosened = opened.loosened_without_reason(history)
@@ -118,7 +120,8 @@ def status(
         steps.append("nothing was released yet: targetdp privatize TABLE OUTPUT --check looks first")
     record = {
         "desk": str(opened.path), "name": opened.name, "id": opened.id,
-        "limit": asdict(limit.stated), "classic": asdict(limit.classic), "statement": statement,
+        "limit": asdict(limit.stated), "classic": asdict(limit.classic),
+        "together": together_record(together), "statement": statement,
         "spent_of_the_limit": standing.spending.spent, "pure_epsilon": standing.pure,
         "released": len(published),
         "unsettled": [row.release for row in unsettled], "next": steps, "public_key": opened.key.public,
@@ -126,20 +129,26 @@ def status(
     if as_json:
         emit(record)
         return
-    spent = f"{percent(standing.spending.spent)} of it"
-    spent += "" if standing.pure is None else f" ({pure_words(standing.pure)})"
+    plan = plan_words(limit, list(history.releases.values()))
+    rest = "what the plan leaves of the limit" if plan else "the limit"
+    spent = f"{percent(standing.spending.spent)} of {rest}, by those who have spent most"
+    if standing.pure is not None and history.counted:
+        spent += f" ({pure_words(standing.pure, limit.stated.B)})"
     shown = Table(title=f"Desk {opened.name}", title_justify="left", show_header=False)
-    shown.add_column()
+    shown.add_column(no_wrap=True)
     shown.add_column(overflow="fold")
     for heading, value in (
         ("folder", str(opened.path)),
-        ("limit for each person", statement),
-        ("spent by who spent most", spent),
+        ("limit for each person", limit_words(together)),
+        *([("plan", plan)] if plan else []),
+        ("spent", spent),
         ("releases", f"{len(published)} published, {len(unsettled)} unsettled"),
         ("signs with key", opened.key.fingerprint),
     ):
         shown.add_row(*cells(heading, value))
-    out().print(shown, highlight=False)
+    console = out()
+    console.print(shown, highlight=False)
+    console.print(Text(statement), highlight=False)
     for step in steps:
         tell(f"next: {step}")
 

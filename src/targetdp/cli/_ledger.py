@@ -6,14 +6,26 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 
-from targetdp._core import exact, up
 from targetdp.cli._console import DeskFolder, cells, emit, out, save_new, tell
+from targetdp.cli._ledger_words import (
+    SILENT,
+    details_of,
+    levels_for_people,
+    notes_of,
+    plan_words,
+    pure_words,
+    release_words,
+    state_of,
+    together_record,
+    what_of,
+)
 
 app = typer.Typer(help="What was released, what it cost whom, and what is left.", no_args_is_help=True)
 Reason = Annotated[str, typer.Option(help="why, for the record")]
-_SHOWN, _LONGEST = 12, 60
 
 
 @app.command()
@@ -22,41 +34,47 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
     """What was released, and how many people have spent how much of the limit."""
-    from targetdp.release import Desk, Limit
+    from targetdp.release import Desk, Limit, percent
 
     opened = Desk.open(desk)
     limit = Limit.of(opened.policy)
     with opened.ledger() as ledger:
-        rows = list(ledger.history.releases.values())
-        standing, statement = ledger.standing(limit), ledger.history.statement(limit)
+        rows, history = list(ledger.history.releases.values()), ledger.history
+        standing, statement = ledger.standing(limit), history.statement(limit)
     if as_json:
-        emit(_record(rows, standing, statement))
+        emit(_record(rows, standing, history.together(limit), statement))
         return
-    caption = statement + ("" if standing.pure is None else f" {pure_words(standing.pure)}")
-    budget = Table(title=f"Desk {opened.name}", title_justify="left", caption=caption, caption_justify="left")
+    budget = Table(title=f"Desk {opened.name}", title_justify="left")
     budget.add_column("spent of the limit", justify="right")
     budget.add_column("people", justify="right")
     for level, people in levels_for_people(standing.levels):
         budget.add_row(*cells(level, f"{people:,}"))
     releases = Table(title="Releases", title_justify="left")
-    for heading in ("release", "time", "state", "kind", "guarantee", "noise", "rows", "asked by", "note"):
-        releases.add_column(heading, overflow="fold")
+    for heading in ("release", "date (UTC)", "state", "people"):
+        releases.add_column(heading, no_wrap=True, justify="right" if heading == "people" else "left")
+    releases.add_column("what", overflow="fold")
     for row in rows:
-        releases.add_row(
-            *cells(
-                row.release[:12], row.reserved[:16].replace("T", " "), _state(row),
-                str(row.title.get("kind", "–")), _guarantee(row.title["guarantee"]),
-                str(row.title.get("mechanism", "–")), f"{row.title.get('rows', 0):,}",
-                str(row.title.get("asked_by") or "–"), _note(row),
-            )
-        )  # fmt: skip
-    out().print(budget, releases, highlight=False)
+        what = "\n".join([release_words(row.title), *notes_of(row)])
+        count = f"{row.title.get('rows', 0):,}"
+        releases.add_row(*cells(row.release[:12], row.reserved[:10], state_of(row), count, what))
+    console, said = out(), []
+    if planned := plan_words(limit, rows):
+        said.append(f"Plan: {planned}, and not part of what is spent above.")
+    if standing.anybody:
+        said.append(f"Whoever is in none of the lists of people begins at {percent(standing.anybody)}.")
+    if standing.pure is not None and rows:
+        said.append(f"Of those who have spent most: {pure_words(standing.pure, limit.stated.B)}.")
+    console.print(budget if rows else Text("nothing was released yet"), highlight=False)
+    for line in (*said, statement):
+        console.print(Text(line), highlight=False)
+    if rows:
+        console.print("", releases, highlight=False)
 
 
 @app.command()
 def log(
     desk: DeskFolder = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON lines instead of a table")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON lines instead of words")] = False,
 ) -> None:
     """Everything that happened at the desk, refusals too: when, what, which request, and why."""
     from targetdp.release import Desk
@@ -64,25 +82,25 @@ def log(
     opened = Desk.open(desk)
     with opened.ledger() as ledger:
         told = [(entry.time, entry.kind, entry.release, json.loads(entry.body)) for entry in ledger.entries]
-    # Releases are in the ledger: the log's own lines about them would say it twice.
+        titles = {name: row.title for name, row in ledger.history.releases.items()}
     told += [
-        (line.pop("time"), line.pop("event"), line.pop("release", ""), line)
-        for line in opened.logged() if line.get("event") not in {"released", "goes on"}
+        (str(line.pop("time")), str(line.pop("event")), str(line.pop("release", "")), line)
+        for line in opened.logged() if str(line["event"]) not in SILENT
     ]  # fmt: skip
     told.sort(key=lambda one: one[0])
     if as_json:
         for time, what, release, body in told:
-            out().print(
-                json.dumps({"time": time, "what": what, "release": release, **body}, ensure_ascii=False),
-                markup=False, highlight=False, soft_wrap=True,
-            )  # fmt: skip
+            record = {"time": time, "what": what, "release": release, **body}
+            emit(json.dumps(record, ensure_ascii=False))
         return
-    shown = Table(title=f"Desk {opened.name}", title_justify="left")
-    for heading in ("time", "what", "release", "details"):
-        shown.add_column(heading, overflow="fold")
+    # No table: details need the whole width.
+    console = out()
+    console.print(Text(f"Desk {opened.name}; times are UTC"), highlight=False)
     for time, what, release, body in told:
-        shown.add_row(*cells(time[:16].replace("T", " "), what, str(release)[:12] or "–", _details(body)))
-    out().print(shown, highlight=False)
+        head = f"{time[:16].replace('T', ' ')}  {what_of(what)}{f' {release[:12]}' if release else ''}"
+        console.print(Text(head), highlight=False)
+        for line in details_of(what, body, titles, release):
+            console.print(Padding(Text(line, overflow="fold"), (0, 0, 0, 4), expand=False), highlight=False)
 
 
 @app.command()
@@ -101,7 +119,8 @@ def export(
             for entry in ledger.entries
         ]
     save_new("OUTPUT", output, "\n".join(lines) + "\n", force=force, private=True)
-    tell(f"{len(lines)} entries → {output}; it says what was released, and not about whom")
+    count = len(lines)
+    tell(f"{count} entr{'y' if count == 1 else 'ies'} → {output}; what was released, and not about whom")
 
 
 @app.command()
@@ -193,6 +212,7 @@ def erase(
 
     opened = Desk.open(desk)
     with opened.ledger() as ledger:
+        opened.free_what_was_not_drawn(ledger)  # with lists that killed runs have left
         erased = ledger.erase(tags_in(opened.names(), people, column), reason)
     if not erased:
         tell("none of them is in any release: nothing was changed")
@@ -200,78 +220,15 @@ def erase(
         tell(f"{count:,} people are off the list of release {release[:12]}, which counts for all from now on")
 
 
-def levels_for_people(levels: Any) -> list[tuple[str, int]]:
-    """How many people have spent how much, the most first; many levels become ranges of tenths."""
-    from targetdp.release import percent
-
-    if len(levels) <= _SHOWN:
-        return [(percent(share), people) for share, people in levels]
-    tenths: dict[int, int] = {}
-    for share, people in levels:
-        tenths[min(10, int(share * 10))] = tenths.get(min(10, int(share * 10)), 0) + people
-    return [(f"{10 * one}% to {10 * one + 10}%", tenths[one]) for one in sorted(tenths, reverse=True)]
-
-
-def pure_words(epsilon: float) -> str:
-    """A running total, which only pure releases have."""
-    return f"So far it is ε = {up(epsilon, 4)} at most, the sum of pure releases."
-
-
-def _state(row: Any) -> str:
-    if row.withdrawn is not None:
-        return "withdrawn"
-    return {"reserved": "unsettled", "published": "published", "voided": "freed", "lost": "lost"}[row.state]
-
-
-def _guarantee(record: dict[str, float]) -> str:
-    return f"B={exact(record['B'])} ε={up(record['epsilon'], 6)} δ={up(record['delta'], 2)}"
-
-
-def _note(row: Any) -> str:
-    public, left_out = row.title.get("public") or (), row.title.get("left_out") or ()
-    notes = (
-        (left_out, f"without the people of {', '.join(r[:12] for r in left_out)}"),
-        (row.scales is not None, "estimated the scales"),
-        (row.title.get("plan"), "planned"),
-        (public, f"not protected: {', '.join(public)}"),
-        (row.title.get("new_people"), f"new people: {row.title.get('new_people')}"),
-        (row.everybody, "counts for everybody"),
-        (row.reason, row.reason),
-        (row.withdrawn, row.withdrawn),
-        (row.state == "reserved", "counts as spent"),
-    )
-    return "; ".join(text for holds, text in notes if holds) or "–"
-
-
-def _details(body: dict[str, Any]) -> str:
-    """An entry in a line: what a person would ask first."""
-    title, why = body.get("title") or {}, body.get("why")
-    request = title.get("request") or body.get("request")
-    said = (
-        (title, f"{title.get('kind')} of {title.get('rows', 0):,} people"),
-        (title.get("guarantee"), _guarantee(title.get("guarantee") or {"B": 1, "epsilon": 1, "delta": 0})),
-        (title.get("asked_by"), f"asked by {title.get('asked_by')}"),
-        (request, f"request {str(request)[:12]}"),
-        *((True, f"{at}: {_short(a)} → {_short(b)}") for at, (a, b) in (body.get("changed") or {}).items()),
-        (why, "; ".join(why) if isinstance(why, list) else str(why)),
-        (body.get("found"), "; ".join(body.get("found") or ())),
-        (body.get("reason"), str(body.get("reason"))),
-    )  # fmt: skip
-    return "; ".join(text for holds, text in said if holds) or "–"
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-
-
-def _record(rows: Any, standing: Any, statement: str) -> dict[str, Any]:
+def _record(rows: Any, standing: Any, together: Any, statement: str) -> dict[str, Any]:
     limit = standing.spending.limit
     return {
         "limit": asdict(limit.stated),
         "classic": asdict(limit.classic),
+        "together": together_record(together),
         "statement": statement,
         "spent_of_the_limit": standing.spending.spent,
+        "spent_by_who_is_in_no_list": standing.anybody,
         "pure_epsilon": standing.pure,
         "people": [{"spent_of_the_limit": share, "people": people} for share, people in standing.levels],
         "releases": [

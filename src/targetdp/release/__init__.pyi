@@ -30,6 +30,9 @@ from targetdp.release._ledger._entries import Head as Head
 from targetdp.release._ledger._elsewhere import known_desks as known_desks
 from targetdp.release._ledger._history import ReleaseRow as ReleaseRow
 from targetdp.release._ledger._limit import Limit as Limit
+from targetdp.release._ledger._planning import EqualReleases as EqualReleases
+from targetdp.release._ledger._planning import ProposedPlan as ProposedPlan
+from targetdp.release._ledger._planning import propose_plan as propose_plan
 from targetdp.release._ledger._spending import LimitExceeded as LimitExceeded
 from targetdp.release._ledger._spending import Spending as Spending
 from targetdp.release._ledger._spending import Standing as Standing

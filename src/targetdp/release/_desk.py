@@ -273,7 +273,7 @@ class Desk:
         return tuple(loosened(before, now))
 
     def free_what_was_not_drawn(self, ledger: Ledger) -> tuple[str, ...]:
-        """Free reservations of killed runs that never drew noise, and erase draws that nobody needs.
+        """Free reservations of killed runs that never drew noise; erase draws and lists that nobody needs.
 
         Returns:
             The releases that were freed.
@@ -292,6 +292,8 @@ class Desk:
                         continue
                     ledger.free(release, "a run ended before any noise was drawn")
                     freed.append(release)
+                if row is None:
+                    ledger.forget(release)
                 erase(self.drafts / release)
         return tuple(freed)
 

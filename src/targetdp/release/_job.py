@@ -149,7 +149,10 @@ def privatize(
         opened.free_what_was_not_drawn(ledger)
         seen = _look(opened, ledger, request, source, new_people, progress)
         if seen.problems:
-            opened.log("refused", request=request.sha256, why=[p.what for p in seen.problems])
+            opened.log(
+                "refused", request=request.sha256, kind=request.release, B=request.B, epsilon=request.epsilon,
+                asked_by=request.asked_by, why=[p.what for p in seen.problems],
+            )  # fmt: skip
             raise Refused(seen)
         if confirm is not None:
             confirm(seen)
@@ -185,6 +188,8 @@ def _release(
     # Somebody may have thought for an hour: what was looked at must still be so.
     source.check_unchanged()
     desk.check_unchanged()
+    if not desk.was_known:  # before anything goes out: other desks must know whom this one knows
+        desk.remember()
     reservation = _reserve(desk, ledger, seen, terms, publisher.place)
     release, draws = reservation.release, reservation.draws
     try:
@@ -203,8 +208,6 @@ def _release(
         ledger.settle(release, output.sha256, estimated)
         draws.erase()
         draws.close()
-        if not desk.was_known:
-            desk.remember()
         desk.log("released", release=release, request=prepared.request.sha256, output=publisher.place)
     except BaseException as error:
         if publisher.published:
@@ -290,6 +293,8 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
             if release in ledger.history.releases:
                 ledger.free(release, "the run ended before any noise was drawn")
                 error.add_note(_FREED)
+            else:
+                ledger.forget(release)
             draws.erase()
         draws.close()
         raise

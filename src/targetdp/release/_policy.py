@@ -58,6 +58,7 @@ Number = Annotated[float, BeforeValidator(_number)]
 Distance = Annotated[Number, Field(gt=0, le=2)]
 Epsilon = Annotated[Number, Field(gt=0)]
 Delta = Annotated[Number, Field(gt=0, lt=1)]
+ReleaseKind = Literal["rows", "scores"]
 MECHANISMS = (LEAST_NOISE, *mechanism_names())
 Mechanism = Annotated[
     str,
@@ -143,7 +144,7 @@ class ReleasePolicy(StrictModel):
 class PlannedRelease(StrictModel):
     """A kind of release that is planned, and how many times: exactly so, since all are charged at once."""
 
-    release: Literal["rows", "scores"]
+    release: ReleaseKind
     columns: Annotated[int, Field(ge=1, strict=True)] = Field(
         description="how many columns, or scores, it has: the noise depends on it"
     )

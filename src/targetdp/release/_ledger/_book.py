@@ -192,14 +192,26 @@ class Ledger:
         named = dict(title) | {"planned": planned, "plan": None if planned is None else limit.plan_id}
         body = {"charge": charge.record(), "people": sha256, "space": dict(space or {}), "title": named}
         with self._chain.writing() as pen:
-            look(self.history)
-            spending = self.measure(limit, people, charge if planned is None else None, space)
-            if not spending.fits:
+            try:
+                look(self.history)
+                self._must_fit(self.measure(limit, people, charge if planned is None else None, space))
+                if policy is not None:
+                    self._record_policy(pen, *policy)
+            except BaseException:
                 forget_people(self._people, release)
-                raise LimitExceeded(spending)
-            if policy is not None:
-                self._record_policy(pen, *policy)
+                raise
             return pen.append("reserved", release, body)
+
+    @staticmethod
+    def _must_fit(spending: Spending) -> None:
+        if not spending.fits:
+            raise LimitExceeded(spending)
+
+    def forget(self, release: str) -> None:
+        """Remove who would have been in a release that was not reserved: nobody needs to know."""
+        if release in self.history.releases:
+            raise ValueError(f"release {release!r} is in the ledger: who is in it must be known")
+        forget_people(self._people, release)
 
     def go_on(self, release: str, policy: Policy, version: int) -> Head:
         """The entry of a reservation that a run is about to finish, unless it is free or settled by now."""

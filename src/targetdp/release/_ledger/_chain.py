@@ -43,7 +43,8 @@ class LedgerDamaged(ValueError):  # noqa: N818 (it is what happened, and reads a
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         super().__init__(
             f"the ledger {path} is damaged: {problems[0]}{more}; "
-            "`targetdp ledger verify` lists what was found; restore it from a copy"
+            "`targetdp ledger verify` lists what was found; bring back its newest copy, or, where that is "
+            "lost, go on with `targetdp ledger resume`, on record"
         )
 
 
@@ -268,6 +269,7 @@ class Chain:
         if self._second_mark is not None:
             with suppress(OSError):  # what cannot be kept elsewhere helps nobody, and stops nobody
                 self._second_mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                remove_drafts(self._second_mark.parent, self._second_mark.name)
                 write_whole(self._second_mark, canonical(fields) + "\n", private=True)
 
 

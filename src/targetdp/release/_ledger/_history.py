@@ -139,6 +139,14 @@ class History:
         lost = [row.stated for row in self.counted if row.stated is not None]
         return all_of([*((one.stated, one.classic) for one in limits), *dict.fromkeys(lost)])
 
+    def together(self, now: Limit) -> Stated | None:
+        """The same in numbers; None if nothing holds."""
+        try:
+            near, classic, _ = self.stated(now)
+        except ValueError:
+            return None
+        return near, classic
+
     def statement(self, now: Limit) -> str:
         """What may be said of all releases together."""
         try:

@@ -14,7 +14,7 @@ from targetdp.accounting import PrivacyFilter, compose
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, NoiseLaw, least_noise, noise_mechanisms
 from targetdp.release._certificate._charge import Charge
-from targetdp.release._policy import PlannedRelease, Policy
+from targetdp.release._policy import LimitPolicy, PlannedRelease, Policy
 
 CLASSIC = 2.0
 """Two rows of the unit ball are never farther apart: what holds there holds for any two."""
@@ -45,7 +45,11 @@ class Limit:
     @classmethod
     def of(cls, policy: Policy) -> "Limit":
         """The limit of a policy; a ValueError if its plan does not fit it."""
-        own, plan = policy.limit, policy.plan
+        return cls.within(policy.limit, policy.plan)
+
+    @classmethod
+    def within(cls, own: LimitPolicy, plan: tuple[PlannedRelease, ...]) -> "Limit":
+        """The same of a limit and a plan."""
         share = _PLANNED if plan else 0.0
         rest = own.delta * (1 - share)
         taken, taken_far = (_together(plan, r, own.delta * share) for r in (own.B, CLASSIC))

@@ -5,6 +5,7 @@ that either was in: more is spent then, never less.
 """
 
 import hashlib
+import re
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +34,13 @@ def write_people(folder: Path, release: str, tags: Words, *, erased: bool = Fals
 
 
 def forget_people(folder: Path, release: str, but: Path | None = None) -> None:
-    """Remove the lists of a release that are not on record."""
-    # Not every file that begins so: another release's id may.
-    for path in (people_path(folder, release, "", erased=False), *folder.glob(f"{release}-*.tags")):
-        if path != but:
+    """Remove the lists of a release that are not on record, and what killed runs have left of any.
+
+    The caller makes sure that nobody is writing one.
+    """
+    own = re.compile(rf"\.?{re.escape(release)}(-[0-9a-f]{{16}})?\.tags(\.[0-9a-f]+\.new)?")
+    for path in list(folder.iterdir()) if folder.is_dir() else ():
+        if own.fullmatch(path.name) and path != but:
             path.unlink(missing_ok=True)
 
 
@@ -61,25 +65,36 @@ class Sums:
 
     def __init__(self, tags: Words, amounts: int) -> None:
         self.tags = tags
-        self.amounts = np.zeros((len(tags), amounts))
+        self._each, self._all = np.zeros((amounts, len(tags))), np.zeros(amounts)
+
+    @property
+    def amounts(self) -> Floats:
+        """What each person has spent, a row each."""
+        return np.asarray(self._each.T + self._all)
 
     def add(self, others: Words, amounts: Floats) -> int:
         """Charge those who are among the others; how many they are."""
-        return int(_add(self.tags, others, self.amounts, amounts))
+        if self._are(others):  # table after table of the same people: the usual case
+            self._all += amounts
+            return len(others)
+        return int(_add(self.tags, others, self._each, amounts))
 
     def known(self, others: Words) -> int:
         """How many of the others are here."""
-        return self.add(others, np.zeros(0))
+        return len(others) if self._are(others) else int(_add(self.tags, others, self._each, np.zeros(0)))
+
+    def _are(self, others: Words) -> bool:
+        return len(self.tags) > 0 and np.array_equal(self.tags, others)
 
     def united_with(self, others: Words) -> "Sums":
         """The same for everybody who is here or there; who is new has spent nothing."""
-        wide = Sums(np.union1d(self.tags, others), self.amounts.shape[1])
-        wide.amounts[np.searchsorted(wide.tags, self.tags)] = self.amounts
+        wide = Sums(np.union1d(self.tags, others), len(self._all))
+        wide._each[:, np.searchsorted(wide.tags, self.tags)] = self.amounts.T
         return wide
 
     def most(self) -> Floats:
         """The most that anybody has spent, of each amount."""
-        return np.asarray(self.amounts.max(axis=0, initial=0.0))
+        return np.asarray(self._each.max(axis=1, initial=0.0) + self._all)
 
 
 @kernel
@@ -94,5 +109,5 @@ def _add(tags: Words, others: Words, sums: Floats, amounts: Floats) -> int:
         if others[place] == tags[i]:
             found += 1
             for j in range(len(amounts)):
-                sums[i, j] += amounts[j]
+                sums[j, i] += amounts[j]
     return found

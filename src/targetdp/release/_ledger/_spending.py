@@ -1,7 +1,7 @@
 """What the releases of a ledger cost each person, held against the limit."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,8 +10,9 @@ from targetdp._core import Floats, Words
 from targetdp.accounting import PrivacyFilter
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._ledger._history import History, ReleaseRow
-from targetdp.release._ledger._limit import FAR, NEAR, Limit
+from targetdp.release._ledger._limit import CLASSIC, FAR, NEAR, Limit
 from targetdp.release._ledger._people import Sums
+from targetdp.table import overlapped
 
 PeopleOf = Callable[[ReleaseRow], Words]
 """Who is in a release of the ledger: sorted tags."""
@@ -67,12 +68,14 @@ class Standing:
 
     ``levels`` are shares of the budget at the limit's distance and how many people have spent that much,
     the most first. ``pure`` is the largest sum of ε of anybody all of whose releases are pure, which is a
-    guarantee by itself; None where somebody's are not.
+    guarantee by itself; None where somebody's are not, or releases are planned. ``anybody`` is the share
+    that counts as spent by people who are in no list.
     """
 
     spending: Spending
     levels: tuple[tuple[float, int], ...]
     pure: float | None
+    anybody: float = 0.0
 
 
 class LimitExceeded(ValueError):  # noqa: N818 (it is what happened, and reads as such)
@@ -121,8 +124,7 @@ def measure(
     """
     sums, everybody, aside = Sums(people, _AMOUNTS), np.zeros(_AMOUNTS), np.zeros(limit.parts - _AMOUNTS)
     known = {}
-    for row, cost in costs_of(history, limit, space or {}):
-        who = people_of(row) if row.people else NOBODY
+    for row, cost, who in _with_people(costs_of(history, limit, space or {}), people_of):
         if found := sums.known(who) if row.everybody else sums.add(who, cost[:_AMOUNTS]):
             known[row.release] = found
         if row.everybody:
@@ -137,24 +139,36 @@ def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
     """Where everybody stands who is in a release that counts."""
     width = _AMOUNTS + 1  # beside the amounts, the sum of pure ε
     sums, everybody, aside = Sums(NOBODY, width), np.zeros(width), np.zeros(limit.parts - _AMOUNTS)
-    for row, cost in costs_of(history, limit, {}):
+    for row, cost, who in _with_people(costs_of(history, limit, {}), people_of):
         aside += cost[_AMOUNTS:]
-        amounts = np.append(cost[:_AMOUNTS], _pure(row.charge, limit))
-        who = people_of(row) if row.people else NOBODY
+        distance = CLASSIC if history.moved(row, {}) else limit.stated.B
+        amounts = np.append(cost[:_AMOUNTS], _pure(row.charge, limit, distance))
         if sums.known(who) < len(who):
             sums = sums.united_with(who)
         if row.everybody:
             everybody += amounts
         else:
             sums.add(who, amounts)
-    sums.amounts += everybody
-    most = sums.most() if len(sums.tags) else everybody
+    most = sums.most() + everybody
     spending = Spending(limit, np.concatenate([most[:_AMOUNTS], aside]), np.zeros(limit.parts))
-    amounts, counts = np.unique(sums.amounts[:, NEAR], return_counts=True)
+    amounts, counts = np.unique(sums.amounts[:, NEAR] + everybody[NEAR], return_counts=True)
     with np.errstate(divide="ignore"):  # of a budget of nothing
         shares = np.where(amounts > 0, amounts / limit.budget[NEAR], 0.0)
     levels = tuple(zip(shares.tolist()[::-1], counts.tolist()[::-1], strict=True))
-    return Standing(spending, levels, float(most[-1]) if math.isfinite(most[-1]) else None)
+    anybody = limit.share(np.concatenate([everybody[:_AMOUNTS], np.zeros(len(aside))]))
+    return Standing(spending, levels, float(most[-1]) if math.isfinite(most[-1]) else None, anybody)
+
+
+def _with_people(
+    costs: Sequence[tuple[ReleaseRow, Floats]], people_of: PeopleOf
+) -> Iterator[tuple[ReleaseRow, Floats, Words]]:
+    """Releases with their people; the next lists are read, and checked, while the last is added up."""
+
+    def who(cost: tuple[ReleaseRow, Floats]) -> Words:
+        return people_of(cost[0]) if cost[0].people else NOBODY
+
+    lists = overlapped(who, costs)
+    yield from ((row, cost, tags) for (row, cost), tags in zip(costs, lists, strict=True))
 
 
 def costs_of(history: History, limit: Limit, space: Mapping[str, str]) -> list[tuple[ReleaseRow, Floats]]:
@@ -167,8 +181,8 @@ def costs_of(history: History, limit: Limit, space: Mapping[str, str]) -> list[t
     return found
 
 
-def _pure(charge: Charge, limit: Limit) -> float:
+def _pure(charge: Charge, limit: Limit, distance: float) -> float:
     """ε of a release that has no δ to speak of."""
     stated = limit.stated
-    cost = PrivacyFilter("pure", stated.epsilon, stated.delta).cost(*charge.losses(stated.B))
+    cost = PrivacyFilter("pure", stated.epsilon, stated.delta).cost(*charge.losses(distance))
     return cost.amount if cost.tail <= _NO_DELTA else math.inf

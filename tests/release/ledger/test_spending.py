@@ -109,8 +109,11 @@ class Twin:
     releases: dict[str, Remembered] = field(default_factory=dict)
     space: dict[str, str] = field(default_factory=dict)
 
+    def moved(self, one: Remembered, space: Mapping[str, str]) -> bool:
+        return any({**self.space, **space}.get(column) != token for column, token in one.space.items())
+
     def cost(self, one: Remembered, limit: Limit, space: Mapping[str, str]) -> tuple[float, float]:
-        moved = any({**self.space, **space}.get(column) != token for column, token in one.space.items())
+        moved = self.moved(one, space)
         if one.planned and limit.plan and not moved:
             return 0.0, 0.0
         near = amount(one.charge, 2.0 if moved else 0.25, limit, near=True)
@@ -132,7 +135,7 @@ class Twin:
 
     def pure(self, person: int) -> float:
         hers = [one for one in self.releases.values() if one.counts and (one.everybody or person in one.who)]
-        return sum(amount(one.charge, 0.25, PURE, near=True) for one in hers)
+        return sum(amount(one.charge, 2.0 if self.moved(one, {}) else 0.25, PURE, near=True) for one in hers)
 
 
 CHARGES = [gaussian(0.3), gaussian(1.0), gaussian(0.5, 0.1), laplace(0.2), laplace(0.7), laplace(0.4, 0.5)]
@@ -208,6 +211,7 @@ def test_it_is_what_a_slow_twin_says(seed: int, tmp_path: Path) -> None:
             everybody = ledger.standing(limit)
             persons = {person for one in twin.releases.values() if one.counts for person in one.who}
             worst = twin.most(persons, limit, {})
+            assert close(everybody.anybody, max(np.array(twin.spent(-1, limit, {})) / limit.budget[:2]))
             assert close(everybody.spending.used[0], worst[0])
             assert close(everybody.spending.used[1], worst[1])
             levels = sorted((twin.spent(p, limit, {})[0] / limit.budget[0] for p in persons), reverse=True)

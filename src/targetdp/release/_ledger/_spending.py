@@ -68,7 +68,7 @@ class Standing:
 
     ``levels`` are shares of the budget at the limit's distance and how many people have spent that much,
     the most first. ``pure`` is the largest sum of ε of anybody all of whose releases are pure, which is a
-    guarantee by itself; None where somebody's are not, or releases are planned. ``anybody`` is the share
+    guarantee by itself, planned ones among them; None where somebody's are not. ``anybody`` is the share
     that counts as spent by people who are in no list.
     """
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from support.ledgers import EVERYBODY, SHA, gaussian, limit_of, people
+from support.ledgers import EVERYBODY, SHA, certificate_of, gaussian, limit_of, people
 from targetdp._core import Words
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import (
@@ -32,7 +32,6 @@ from targetdp.release import (
     ReleaseRow,
     SigningKey,
     Spending,
-    Witness,
 )
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._spending import measure, percent, standing
@@ -111,9 +110,9 @@ class Twin:
     space: dict[str, str] = field(default_factory=dict)
 
     def cost(self, one: Remembered, limit: Limit, space: Mapping[str, str]) -> tuple[float, float]:
-        if one.planned and limit.plan:
-            return 0.0, 0.0
         moved = any({**self.space, **space}.get(column) != token for column, token in one.space.items())
+        if one.planned and limit.plan and not moved:
+            return 0.0, 0.0
         near = amount(one.charge, 2.0 if moved else 0.25, limit, near=True)
         return near, amount(one.charge, 2.0, limit, near=False)
 
@@ -162,7 +161,7 @@ def random_history(ledger: Ledger, rng: np.random.Generator) -> Twin:
             continue
         if what == "lost":
             head = Head(ledger.head().ledger_id, ledger.head().number + 50, "f" * 63 + f"{turn:x}")
-            ledger.resume("from a backup", [Witness("a certificate", head, name, charge.record(), space, {})])
+            ledger.resume("from a backup", [certificate_of(head, name, charge, space)])
             twin.releases[name] = Remembered(charge, set(), space, everybody=True)
             twin.space = {**space, **twin.space}
             continue

@@ -216,6 +216,7 @@ def test_the_ledger_is_verified_by_certificates_and_key(folder: Path) -> None:
 
 
 def test_a_ledger_that_was_put_back_is_found_and_gone_on_with(folder: Path) -> None:
+    new_policy(folder / "desk", limit=(0.25, 100.0, 0.02), pseudonyms=True)
     assert cli(*RUN).code == 0
     older = {name: Path("desk", name).read_bytes() for name in ("ledger.db", "ledger.db.head")}
     assert cli("privatize", "in.parquet", "later.parquet", *ASKED).code == 0

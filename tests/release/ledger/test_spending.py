@@ -109,15 +109,16 @@ class Twin:
     releases: dict[str, Remembered] = field(default_factory=dict)
     space: dict[str, str] = field(default_factory=dict)
 
-    def moved(self, one: Remembered, space: Mapping[str, str]) -> bool:
-        return any({**self.space, **space}.get(column) != token for column, token in one.space.items())
-
     def cost(self, one: Remembered, limit: Limit, space: Mapping[str, str]) -> tuple[float, float]:
-        moved = self.moved(one, space)
-        if one.planned and limit.plan and not moved:
+        if one.planned and limit.plan and self.distance(one, space) < 2:
             return 0.0, 0.0
-        near = amount(one.charge, 2.0 if moved else 0.25, limit, near=True)
+        near = amount(one.charge, self.distance(one, space), limit, near=True)
         return near, amount(one.charge, 2.0, limit, near=False)
+
+    def distance(self, one: Remembered, space: Mapping[str, str]) -> float:
+        """How far apart rows may have been there that are within 0.25 now."""
+        moved = any({**self.space, **space}.get(column) != token for column, token in one.space.items())
+        return 2.0 if moved else 0.25
 
     def spent(self, person: int, limit: Limit, space: Mapping[str, str]) -> tuple[float, float]:
         hers = [one for one in self.releases.values() if one.counts and (one.everybody or person in one.who)]
@@ -135,7 +136,7 @@ class Twin:
 
     def pure(self, person: int) -> float:
         hers = [one for one in self.releases.values() if one.counts and (one.everybody or person in one.who)]
-        return sum(amount(one.charge, 2.0 if self.moved(one, {}) else 0.25, PURE, near=True) for one in hers)
+        return sum(amount(one.charge, self.distance(one, {}), PURE, near=True) for one in hers)
 
 
 CHARGES = [gaussian(0.3), gaussian(1.0), gaussian(0.5, 0.1), laplace(0.2), laplace(0.7), laplace(0.4, 0.5)]

@@ -356,11 +356,12 @@ def _unfinished(
     prepared: Prepared, terms: ReleaseTerms, engine: Engine, inspection: Inspection, history: History
 ) -> str | None:
     """The release that an earlier run began and did not finish, and whose draws this one would repeat."""
-    if not engine.can_repeat:
+    reserved = [row for row in history.releases.values() if row.state == "reserved"]
+    if not reserved or not engine.can_repeat:
         return None
     bound, desk = bound_of(prepared, terms, inspection.people), prepared.desk
-    for row in history.releases.values():
-        same = row.state == "reserved" and row.title.get("bound") == bound
+    for row in reserved:
+        same = row.title.get("bound") == bound
         # What is published, and only its ledger was not told, is done: another output is another release.
         done = same and belongs(certificate_path(Path(row.title["output"])), row.release)
         if same and not done and can_go_on(desk.drafts, row.release, bound):

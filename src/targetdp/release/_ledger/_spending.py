@@ -163,11 +163,7 @@ def _with_people(
     costs: Sequence[tuple[ReleaseRow, Floats]], people_of: PeopleOf
 ) -> Iterator[tuple[ReleaseRow, Floats, Words]]:
     """Releases with their people; the next lists are read, and checked, while the last is added up."""
-
-    def who(cost: tuple[ReleaseRow, Floats]) -> Words:
-        return people_of(cost[0]) if cost[0].people else NOBODY
-
-    lists = overlapped(who, costs)
+    lists = overlapped(lambda one: people_of(one[0]) if one[0].people else NOBODY, costs)
     yield from ((row, cost, tags) for (row, cost), tags in zip(costs, lists, strict=True))
 
 

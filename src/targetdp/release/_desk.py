@@ -113,12 +113,12 @@ class Desk:
                 write_new(draft / "scales.toml", scales.read_bytes(), private=True)
             (draft / "keys").mkdir(mode=0o700)
             key = SigningKey.open(draft / "keys" / "signing.pem")
-            if (shared := shared_tag_key()) is not None:
-                write_new(draft / "keys" / "tags.key", f"{shared.hex()}\n", private=True)
+            with suppress(OSError):  # where the user can keep nothing, the desk has a key of its own
+                write_new(draft / "keys" / "tags.key", f"{shared_tag_key().hex()}\n", private=True)
             keys = {name: secret_key(draft / "keys" / name, create=True) for name in _SECRETS}
             marks = {name: hashlib.sha256(one).hexdigest() for name, one in keys.items()}
-            Ledger(draft / "ledger.db", key, create=True).close()
             own = secrets.token_hex(16)
+            Ledger(draft / "ledger.db", key, create=True, desk=own).close()
             record = {"format": _FORMAT, "id": own, "made": _now(), "library": __version__, "keys": marks}
             write_new(draft / _MARK, json.dumps(record, indent=2) + "\n", private=True)
             sync_folder(draft)
@@ -257,7 +257,13 @@ class Desk:
             )
         noted = noted_head(self.id, self.key.public)
         seen = () if noted is None else (Witness("your own list of desks", noted),)
-        return Ledger(path, self.key, witnesses=seen, second_mark=second_mark(self.id))
+        ledger = Ledger(path, self.key, witnesses=seen, second_mark=second_mark(self.id))
+        if ledger.desk != self.id:
+            ledger.close()
+            raise ValueError(
+                f"{self.path / _MARK} names another desk than its ledger: bring it back from a backup"
+            )
+        return ledger
 
     def known_elsewhere(self, people: Words) -> list[DeskElsewhere]:
         """Other desks of the user that have released something about some people, or cannot be asked."""

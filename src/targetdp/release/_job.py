@@ -145,7 +145,10 @@ def privatize(
     with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:
         publisher.begin(lambda journal: _settle_earlier(opened, ledger, journal))
         near = () if publisher.path is None else (publisher.path.parent,)
-        ledger.must_be_newest(witnesses(opened, ledger, *near))
+        told = witnesses(opened, ledger, *near)
+        ledger.must_be_newest(told)
+        for settled in ledger.settle_what_is_published(told):
+            erase(opened.drafts / settled)
         opened.free_what_was_not_drawn(ledger)
         seen = _look(opened, ledger, request, source, new_people, progress)
         if seen.problems:

@@ -102,7 +102,7 @@ class Look:
         p, terms = self.prepared, self.terms
         if not p.desk.was_known:
             yield f"you have never used this desk before: {p.desk.path}; is it yours, and not a copy?"
-        unknown = [other for other in self.elsewhere if other.problem is not None]
+        unknown = [other for other in self.elsewhere if other.gone or (other.problem and p.new_people)]
         yield from (
             f"whether desk {one.path} knows these people cannot be told: {one.problem}" for one in unknown
         )
@@ -325,9 +325,10 @@ def _new_people(
     rows += max(left_out.values(), default=0)
     sizes = {row.release: row.title.get("rows", 0) for row in history.counted if row.people}
     shared = {release: known.get(release, 0) + left_out.get(release, 0) for release in sizes}
-    # Of whichever is smaller, so that a sample and the table that it is from know each other.
-    if sizes and not any(2 * shared[release] >= min(rows, size) for release, size in sizes.items()):
-        most = max(shared.values())
+    # A sample is known from its table, and a table by having most of the largest release: a few people who
+    # are always the same vouch for nobody else.
+    most, largest = max(shared.values(), default=0), max(sizes, key=sizes.__getitem__, default="")
+    if sizes and 2 * most < rows and 2 * shared[largest] < sizes[largest]:
         yield Problem(
             f"no earlier release shares half of these {rows:,} people (the most is {most:,}): ids with "
             "another spelling or salt would look so, and everybody's budget would begin anew",
@@ -339,6 +340,10 @@ def _new_people(
                 f"{other.known:,} of these people are in releases of another desk of yours, {other.path}: "
                 "what both release does not add up",
                 f"use that desk (--desk); {remedy}",
+            )
+        elif other.problem is not None and not other.gone:
+            yield Problem(
+                f"whether desk {other.path} knows these people cannot be told: {other.problem}", remedy
             )
 
 

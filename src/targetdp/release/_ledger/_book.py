@@ -1,5 +1,6 @@
 """The ledger: what was released about whom, what that costs, and what may still be released."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ class Witness:
     charge: Mapping[str, Any] = field(default_factory=dict)
     space: Mapping[str, str] = field(default_factory=dict)
     title: Mapping[str, Any] = field(default_factory=dict)
+    sha256: str = ""
+    scales: Mapping[str, Any] | None = None
     policy: str = ""
     stated: Sequence[Mapping[str, float]] = ()
 
@@ -53,13 +56,13 @@ class Ledger:
 
     def __init__(
         self, path: str | Path, key: SigningKey | None = None, *, create: bool = False,
-        witnesses: Sequence[Witness] = (), second_mark: Path | None = None,
+        witnesses: Sequence[Witness] = (), second_mark: Path | None = None, desk: str = "",
     ) -> None:  # fmt: skip
         if key is not None:
             check.instance("key", key, SigningKey)
         self.path, self._witnesses = Path(path), tuple(witnesses)
         self._people = self.path.parent / "people"
-        self._chain = Chain(self.path, key, create=create, second_mark=second_mark)
+        self._chain = Chain(self.path, key, create=create, second_mark=second_mark, desk=desk)
         self._known: tuple[int, History] | None = None
         self._measured: tuple[tuple[Any, ...], Words, Spending] | None = None
 
@@ -88,23 +91,51 @@ class Ledger:
             self._known = (len(reading.entries), history)
         return self._known[1]
 
-    def _told(self, history: History, witnesses: Iterable[Witness]) -> list[str]:
+    def _told(self, history: History, witnesses: Sequence[Witness]) -> list[str]:
         """What witnesses say against the ledger, but for what its owner has gone on without.
 
         A release that nobody knew of then is not left behind with the entry: it was never charged.
         """
-        return [
+        found = [
             problem
             for one in witnesses
             if (one.head.number, one.head.hash) not in history.left_behind
             or one.release not in {None, *history.releases}
             for problem in self._chain.reading.head_problems(one.head, one.name)
         ]
+        for one in witnesses:
+            row = history.releases.get(one.release or "")
+            if row is not None and not row.counts:
+                found.append(f"release {row.release[:12]} is freed, and {one.name} says that it is published")
+            elif row is not None and row.charge.record() != one.charge:
+                found.append(f"release {row.release[:12]} is charged otherwise than {one.name} says")
+        return found
+
+    def settle_what_is_published(self, witnesses: Iterable[Witness]) -> list[str]:
+        """Settle releases of which only their certificates tell that they are published; which they are.
+
+        Nothing is freed, or finished with the same draws, that somebody has seen.
+        """
+        found = []
+        for one in witnesses:
+            row = self.history.releases.get(one.release or "")
+            if row is not None and row.state == "reserved":
+                self.settle(row.release, one.sha256, one.scales)
+                found.append(row.release)
+        return found
 
     def must_be_newest(self, witnesses: Sequence[Witness]) -> None:
         """A `LedgerDamaged` if a witness has seen an entry that is not there: an older copy was put back."""
         if problems := self._told(self.history, witnesses):
             raise LedgerDamaged(self.path, problems)
+
+    @property
+    def desk(self) -> str | None:
+        """The desk that the ledger was made for, as its signed first entry says."""
+        try:
+            return str(json.loads(self._chain.reading.entries[0].body)["desk"])
+        except (IndexError, ValueError, KeyError, TypeError, RecursionError):
+            return None
 
     def releases_on_record(self) -> list[ReleaseRow]:
         """All releases that can be read, also of a ledger that is damaged."""
@@ -357,7 +388,8 @@ class Ledger:
             found = pen.reading.mark_problems() + self._told(history, against)
             if not found:
                 raise ValueError("nothing speaks against the ledger: there is nothing to resume from")
-            lost = {one.release: one for one in against if one.release not in {None, *history.releases}}
+            counted = {row.release for row in history.counted}
+            lost = {one.release: one for one in against if one.release not in {None, *counted}}
             body = {
                 "reason": said,
                 "found": found,

@@ -29,6 +29,7 @@ class DeskElsewhere(NamedTuple):
     path: Path
     known: int
     problem: str | None = None
+    gone: bool = False
 
 
 # The user's desks
@@ -52,17 +53,13 @@ def remember_desk(own: str, path: Path) -> None:
 
 
 def desks_elsewhere(own: str) -> list[Path]:
-    """The folders of the user's other desks that are still there, each once."""
-    found = {path.resolve(): path for other, path in known_desks() if other != own and path.is_dir()}
-    return list(found.values())
+    """The folders of the user's other desks, each once."""
+    return list(dict.fromkeys(path for other, path in known_desks() if other != own))
 
 
-def shared_tag_key() -> bytes | None:
-    """The key for tags that the user's desks have in common: that of the first that can be read."""
-    for path in desks_elsewhere(""):
-        with suppress(OSError, ValueError):
-            return secret_key(path / "keys" / "tags.key")
-    return None
+def shared_tag_key() -> bytes:
+    """The key for tags that the user's desks have in common, made with the first of them."""
+    return secret_key(config_folder() / "tags.key", create=True)
 
 
 def known_elsewhere(own: str, tag_key: bytes, spelling: Spelling, people: Words) -> Iterator[DeskElsewhere]:
@@ -72,6 +69,10 @@ def known_elsewhere(own: str, tag_key: bytes, spelling: Spelling, people: Words)
     """
     for path in desks_elsewhere(own):
         try:
+            if not path.is_dir():
+                remedy = f"if you removed it, take its line out of {config_folder() / 'desks.jsonl'}"
+                yield DeskElsewhere(path, 0, f"it is no longer there; {remedy}", gone=True)
+                continue
             if secret_key(path / "keys" / "tags.key") != tag_key:
                 yield DeskElsewhere(path, 0, "its tags have another key")
                 continue

@@ -65,8 +65,9 @@ def certificate_of(
     """What the certificate of a release tells a ledger."""
     stated = [asdict(limit.stated), asdict(limit.classic)]
     return Witness(
-        f"the certificate {release}", head, release, charge.record(), space or {}, title, policy, stated
-    )
+        f"the certificate {release}", head, release, charge.record(), space or {}, title, SHA, None, policy,
+        stated,
+    )  # fmt: skip
 
 
 def with_history(path: Path, key: SigningKey) -> Ledger:

@@ -18,7 +18,7 @@ from targetdp.release._certificate._weights_words import in_words, singled_out
 from targetdp.release._draws import can_go_on
 from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._elsewhere import DeskElsewhere
+from targetdp.release._ledger._elsewhere import DeskElsewhere, second_mark
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._spending import Spending, over_limit, percent
 from targetdp.release._prepare import Prepared, Problem, beyond_the_plan, left_of_plan, planned
@@ -102,6 +102,8 @@ class Look:
         p, terms = self.prepared, self.terms
         if not p.desk.was_known:
             yield f"you have never used this desk before: {p.desk.path}; is it yours, and not a copy?"
+        elif self.history.counted and not second_mark(p.desk.id).is_file():
+            yield "your configuration has no mark of this ledger: only certificates would tell an older copy"
         unknown = [other for other in self.elsewhere if other.gone or (other.problem and p.new_people)]
         yield from (
             f"whether desk {one.path} knows these people cannot be told: {one.problem}" for one in unknown

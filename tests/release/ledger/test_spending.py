@@ -220,7 +220,7 @@ def test_it_is_what_a_slow_twin_says(seed: int, tmp_path: Path) -> None:
             assert len(told) == len(levels)
             assert all(close(one, other) for one, other in zip(told, levels, strict=True))
             pure = max((twin.pure(person) for person in persons or {-1}), default=0.0)
-            assert (everybody.pure is None) == math.isinf(pure)
+            assert (everybody.pure is None) == (math.isinf(pure) or bool(ledger.history.left_behind))
             assert everybody.pure is None or close(everybody.pure, pure)
 
 

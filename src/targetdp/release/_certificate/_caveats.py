@@ -112,9 +112,10 @@ def statement(near: Guarantee, classic: Guarantee, limits: int = 1, forgot: bool
     return (
         f"No two rows within distance {exact(near.B)} of each other in every release's own space are told "
         f"apart beyond (ε = {up(near.epsilon, 6)}, δ = {up(near.delta)}) by all releases of this desk "
-        f"together, and no two rows at all (they are at distance 2 at most) beyond (ε = {up(classic.epsilon, 6)}, "
-        f"δ = {up(classic.delta)}). A release's own space is its columns, scaled and clipped: each further "
-        f"set of columns leaves fewer pairs of rows that are within {exact(near.B)} in all of them."
+        "together, and no two rows at all (they are at distance 2 at most) beyond "
+        f"(ε = {up(classic.epsilon, 6)}, δ = {up(classic.delta)}). A release's own space is its columns, "
+        "scaled and clipped: each further set of columns leaves fewer pairs of rows that are within "
+        f"{exact(near.B)} in all of them."
         f"{changed if limits > 1 else ''}{lost if forgot else ''}"
     )
 

@@ -68,10 +68,10 @@ def _promise(c: Certificate) -> list[str]:
     return [
         "## The guarantee",
         "",
-        f"**(B = {exact(g.B)}, ε = {up(g.epsilon, 6)}, δ = {up(g.delta)})-targeted differential privacy**, on "
-        "the conditions below. Whatever is computed from the released table, its probability would change by at "
-        f"most a factor e^{up(g.epsilon, 6)}, plus {up(g.delta)}, had one person's row been any other row "
-        f"within distance {exact(g.B)} of it.",
+        f"**(B = {exact(g.B)}, ε = {up(g.epsilon, 6)}, δ = {up(g.delta)})-targeted differential privacy**, "
+        "on the conditions below. Whatever is computed from the released table, its probability would change "
+        f"by at most a factor e^{up(g.epsilon, 6)}, plus {up(g.delta)}, had one person's row been any other "
+        f"row within distance {exact(g.B)} of it.",
         "",
         "People who are farther apart may be told apart: that is what targeting needs. As classic "
         f"differential privacy (any two rows), {_classic(c)}.",

@@ -23,7 +23,7 @@ from targetdp.release._keys import SigningKey as SigningKey
 from targetdp.release._keys import default_key_path as default_key_path
 from targetdp.release._keys import secret_key as secret_key
 from targetdp.release._ledger._book import Ledger as Ledger
-from targetdp.release._ledger._book import Witness as Witness
+from targetdp.release._ledger._entries import Witness as Witness
 from targetdp.release._ledger._chain import LedgerDamaged as LedgerDamaged
 from targetdp.release._ledger._entries import Entry as Entry
 from targetdp.release._ledger._entries import Head as Head

@@ -28,7 +28,7 @@ from targetdp.normalization import ColumnScales, read_scales
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
 from targetdp.release._keys import SigningKey, secret_key
-from targetdp.release._ledger._book import Ledger, Witness
+from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import (
     DeskElsewhere,
     known_desks,
@@ -38,6 +38,7 @@ from targetdp.release._ledger._elsewhere import (
     second_mark,
     shared_tag_key,
 )
+from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import History
 from targetdp.release._policy import Policy, loosened, read_policy
 

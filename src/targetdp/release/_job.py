@@ -32,11 +32,11 @@ from targetdp.release._keys import is_signed
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
-from targetdp.release._look import Look, Refused, bound_of, look
+from targetdp.release._look import Look, Refused, look
 from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
 from targetdp.release._prepare import Prepared, Recipe, planned, prepare
 from targetdp.release._request import Request
-from targetdp.release._terms import ReleaseTerms
+from targetdp.release._terms import ReleaseTerms, bound_of
 from targetdp.table import Source, open_source
 
 _SEAL = "seal"

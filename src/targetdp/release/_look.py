@@ -1,6 +1,5 @@
 """A look before a release: what would go out, at what price, and everything that keeps it from going out."""
 
-import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,8 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from targetdp._core import Words, __version__, down, up
-from targetdp._files import canonical
+from targetdp._core import down, up
 from targetdp.mechanisms import DROWNED
 from targetdp.release._certificate._caveats import format_guarantee
 from targetdp.release._certificate._certificate import noise_length
@@ -23,7 +21,7 @@ from targetdp.release._ledger._history import History
 from targetdp.release._ledger._spending import Spending, over_limit, percent
 from targetdp.release._prepare import Prepared, Problem, beyond_the_plan, left_of_plan, planned
 from targetdp.release._staging import belongs, certificate_path
-from targetdp.release._terms import ReleaseTerms, make_terms, share_of_scales
+from targetdp.release._terms import ReleaseTerms, bound_of, make_terms, share_of_scales
 
 MANY_CLIPPED = 0.5
 """Share of rows that are clipped from which on the scales look wrong."""
@@ -347,16 +345,6 @@ def _new_people(
             yield Problem(
                 f"whether desk {other.path} knows these people cannot be told: {other.problem}", remedy
             )
-
-
-def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:
-    """A hash of what must be the same for a re-run to repeat draws; rows are seen to as they come."""
-    everything = {
-        "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
-        "charge": terms.charge.record(), "scales": prepared.known_scales, "library": __version__,
-        "people": hashlib.sha256(people.data).hexdigest(),
-    }  # fmt: skip
-    return hashlib.sha256(canonical(everything).encode()).hexdigest()
 
 
 def _unfinished(

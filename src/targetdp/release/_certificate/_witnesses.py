@@ -9,7 +9,8 @@ from targetdp.release._certificate._certificate import SUFFIX, Certificate
 from targetdp.release._certificate._verify import read_certificate
 from targetdp.release._desk import Desk
 from targetdp.release._keys import is_signed
-from targetdp.release._ledger._book import Ledger, Witness
+from targetdp.release._ledger._book import Ledger
+from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import private_space, public_space
 
 _MOST, _LONGEST = 10_000, 1 << 22

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,32 +13,12 @@ from targetdp._core import Words, check
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey, fingerprint_of
 from targetdp.release._ledger._chain import Chain, LedgerDamaged, Pen
-from targetdp.release._ledger._entries import LONGEST_REASON, Head
+from targetdp.release._ledger._entries import LONGEST_REASON, Head, Witness
 from targetdp.release._ledger._history import History, ReleaseRow
 from targetdp.release._ledger._limit import Limit
 from targetdp.release._ledger._people import forget_people, people_path, read_people, write_people
 from targetdp.release._ledger._spending import LimitExceeded, Spending, Standing, measure, standing
 from targetdp.release._policy import Policy, changes
-
-
-@dataclass(frozen=True)
-class Witness:
-    """Somebody who has seen an entry of a ledger: a certificate, or the user's own list.
-
-    A certificate also tells of its release: ``charge``, ``space`` and ``title``, as the ledger has them,
-    the SHA-256 of its ``policy``, and what it has ``stated`` of all releases, near and at distance 2.
-    """
-
-    name: str
-    head: Head
-    release: str | None = None
-    charge: Mapping[str, Any] = field(default_factory=dict)
-    space: Mapping[str, str] = field(default_factory=dict)
-    title: Mapping[str, Any] = field(default_factory=dict)
-    sha256: str = ""
-    scales: Mapping[str, Any] | None = None
-    policy: str = ""
-    stated: Sequence[Mapping[str, float]] = ()
 
 
 class Ledger:

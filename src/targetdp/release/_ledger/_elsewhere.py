@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from targetdp._core import Words
-from targetdp._files import append_line
+from targetdp._files import append_line, write_whole
 from targetdp.release._ids import Spelling
 from targetdp.release._keys import config_folder, is_signed, secret_key
 from targetdp.release._ledger._book import Ledger
@@ -58,8 +58,13 @@ def desks_elsewhere(own: str) -> list[Path]:
 
 
 def shared_tag_key() -> bytes:
-    """The key for tags that the user's desks have in common, made with the first of them."""
-    return secret_key(config_folder() / "tags.key", create=True)
+    """The key for tags that the user's desks have in common: that of the first of them."""
+    own = config_folder() / "tags.key"
+    for path in desks_elsewhere("") if not own.exists() else ():
+        with suppress(OSError, ValueError):  # it may come from another machine
+            write_whole(own, f"{secret_key(path / 'keys' / own.name).hex()}\n", private=True, replace=False)
+            break
+    return secret_key(own, create=True)
 
 
 def known_elsewhere(own: str, tag_key: bytes, spelling: Spelling, people: Words) -> Iterator[DeskElsewhere]:

@@ -170,12 +170,12 @@ class Desk:
         """Whether the user's list has it. A copy is refused: each would keep a budget for the same people."""
         listed = [other for known, other in known_desks() if known == self.id]
         for other in listed:
-            if other.resolve() != self.path.resolve() and _id_of(other) == self.id:
+            if not _is_same(other, self.path) and _id_of(other) == self.id:
                 raise ValueError(
                     f"desk {self.path} is a copy of {other}, or the other way round: each would keep a "
                     "budget of its own for the same people; remove the one that is behind"
                 )
-        return self.path.resolve() in [other.resolve() for other in listed]
+        return any(_is_same(other, self.path) for other in listed)
 
     def remember(self) -> None:
         """Name this desk in the user's list."""
@@ -370,6 +370,10 @@ def _record(place: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{place / _MARK} cannot be read ({error}): bring it back from a backup") from error
     raise ValueError(f"desk {place} was made by another version of targetdp ({made}): use that one")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)  # of a link to itself, too
 
 
 def _id_of(place: Path) -> str | None:

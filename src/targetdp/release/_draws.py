@@ -215,8 +215,12 @@ def is_at_work(drafts: Path, release: str) -> bool:
 
 
 def _secret(folder: Path) -> tuple[bytes, str] | None:
-    """The secret in a folder of draws, and what it is bound to; None if there is none, whole."""
+    """The secret in a folder of draws, and what it is bound to; None if there is none, whole.
+
+    Without the list of what noise was drawn for, it must not be drawn with again: other rows might get it.
+    """
     try:
+        (folder / _DRAWN).stat()
         key, bound = (folder / _SECRET).read_text(encoding="utf-8").split()
         secret = bytes.fromhex(key)
     except (OSError, ValueError):

@@ -16,7 +16,7 @@ from targetdp.release._certificate._weights_words import in_words, singled_out
 from targetdp.release._draws import can_go_on
 from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._elsewhere import DeskElsewhere, second_mark
+from targetdp.release._ledger._elsewhere import DeskElsewhere
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._spending import Spending, over_limit, percent
 from targetdp.release._prepare import Prepared, Problem, beyond_the_plan, left_of_plan, planned
@@ -64,6 +64,8 @@ class Look:
     elsewhere: tuple[DeskElsewhere, ...] = ()
     """Other desks of the data holder that know some of these people, or cannot be asked."""
     history: History = field(default_factory=History, repr=False)
+    watched: bool = True
+    """Whether the data holder's configuration had a mark of the ledger, before the release."""
 
     @property
     def clipped(self) -> float | None:
@@ -100,7 +102,7 @@ class Look:
         p, terms = self.prepared, self.terms
         if not p.desk.was_known:
             yield f"you have never used this desk before: {p.desk.path}; is it yours, and not a copy?"
-        elif self.history.counted and not second_mark(p.desk.id).is_file():
+        elif self.history.counted and not self.watched:
             yield "your configuration has no mark of this ledger: only certificates would tell an older copy"
         unknown = [other for other in self.elsewhere if other.gone or (other.problem and p.new_people)]
         yield from (
@@ -312,8 +314,9 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
     ]  # fmt: skip
     before = asked[-1] if asked and prepared.request.asked_by else None
     return Look(
-        prepared, inspection, terms, spending, tuple(problems), goes_on, before, line, elsewhere, history
-    )
+        prepared, inspection, terms, spending, tuple(problems), goes_on, before, line, elsewhere, history,
+        ledger.is_watched,
+    )  # fmt: skip
 
 
 def _new_people(

@@ -96,7 +96,7 @@ class AllReleases(NamedTuple):
     """What holds of all releases of a desk together.
 
     ``near`` is at the limit's distance, ``classic`` at distance 2. ``limits`` have been in force, and
-    ``forgot`` says that entries of the ledger were lost.
+    ``forgot`` says that entries of the ledger were lost, or may have been.
     """
 
     near: Guarantee
@@ -108,7 +108,10 @@ class AllReleases(NamedTuple):
 def statement(near: Guarantee, classic: Guarantee, limits: int = 1, forgot: bool = False) -> str:
     """What a desk promises of all its releases together: everywhere in these words."""
     changed = f" {limits} limits were in force, whose δ add up: each was set without looking at releases."
-    lost = " Entries of its ledger were lost: releases that left no certificate are NOT among these."
+    lost = (
+        " Entries of its ledger were lost, or may have been: releases that left no certificate are NOT among "
+        "these."
+    )
     return (
         f"No two rows within distance {exact(near.B)} of each other in every release's own space are told "
         f"apart beyond (ε = {up(near.epsilon, 6)}, δ = {up(near.delta)}) by all releases of this desk "

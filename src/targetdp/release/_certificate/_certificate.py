@@ -129,7 +129,7 @@ class Together(CertificatePart):
     near: Stated
     classic: Stated
     limits: Annotated[int, Field(ge=1)] = Field(description="how many were in force; their δ add up")
-    forgot: bool = Field(description="whether entries of the ledger were lost")
+    forgot: bool = Field(description="whether entries of the ledger were lost, or may have been")
 
     def value(self) -> AllReleases:
         """The same with guarantees."""

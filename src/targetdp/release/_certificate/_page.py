@@ -112,7 +112,7 @@ def _scores(c: Certificate) -> list[str]:
 def _distances(c: Certificate) -> list[str]:
     rows = [
         (
-            f"{at.distance:g}" + (" (B)" if at.distance == c.guarantee.B else ""),
+            exact(at.distance) + (" (B)" if at.distance == c.guarantee.B else ""),
             "none" if at.epsilon is None else up(at.epsilon, 4),
             percent_up(at.best_guess),
         )

@@ -116,6 +116,11 @@ class Ledger:
         except (IndexError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether it was opened with the word of somebody outside its folder."""
+        return bool(self._witnesses)
+
     def releases_on_record(self) -> list[ReleaseRow]:
         """All releases that can be read, also of a ledger that is damaged."""
         return list(History.of(self._chain.reading.entries).releases.values())

@@ -3,7 +3,10 @@
 The user's configuration has a list of her desks, and the newest entry that was seen of each one's ledger.
 """
 
+import errno
 import json
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +24,7 @@ from targetdp.release._ledger._people import Sums
 from targetdp.release._policy import read_policy
 
 _ONE = np.ones(1)
+_NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 class DeskElsewhere(NamedTuple):
@@ -42,7 +46,8 @@ def known_desks() -> Iterator[tuple[str, Path]]:
         for line in told.splitlines():  # of one that is damaged, whatever can be read
             with suppress(ValueError, KeyError, TypeError, RecursionError):
                 record = json.loads(line)
-                yield str(record["id"]), Path(str(record["path"]))
+                if b"\0" not in os.fsencode(path := str(record["path"])):  # otherwise it names nothing
+                    yield str(record["id"]), Path(path)
 
 
 def remember_desk(own: str, path: Path) -> None:
@@ -74,7 +79,7 @@ def known_elsewhere(own: str, tag_key: bytes, spelling: Spelling, people: Words)
     """
     for path in desks_elsewhere(own):
         try:
-            if not path.is_dir():
+            if not _is_there(path):
                 remedy = f"if you removed it, take its line out of {config_folder() / 'desks.jsonl'}"
                 yield DeskElsewhere(path, 0, f"it is no longer there; {remedy}", gone=True)
                 continue
@@ -92,6 +97,16 @@ def known_elsewhere(own: str, tag_key: bytes, spelling: Spelling, people: Words)
             )
         except (OSError, ValueError) as error:
             yield DeskElsewhere(path, 0, str(error))
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is a folder; an OSError if nobody can tell, since it is closed, say."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except OSError as error:
+        if error.errno in _NOWHERE:
+            return False
+        raise
 
 
 # Where a ledger stood

@@ -72,6 +72,8 @@ class History:
     """Which scales each column was last released with."""
     left_behind: set[tuple[int, str]] = field(default_factory=set)
     """Numbers and hashes of entries that are known to be lost: the data holder has gone on without them."""
+    forgot: bool = False
+    """Whether entries were lost, or may have been, and the data holder has gone on."""
     problems: list[str] = field(default_factory=list)
 
     @classmethod
@@ -138,7 +140,7 @@ class History:
         limits = list(dict.fromkeys([*(Limit.of(self.policies[one - 1]) for one in made_under), now]))
         lost = [row.stated for row in self.counted if row.stated is not None]
         together = all_of([*((one.stated, one.classic) for one in limits), *dict.fromkeys(lost)])
-        return AllReleases(*together, forgot=bool(self.left_behind))
+        return AllReleases(*together, forgot=self.forgot)
 
     def together(self, now: Limit) -> Stated | None:
         """The same in numbers; None if nothing holds."""
@@ -170,6 +172,7 @@ def _opened(_: History, entry: Entry, __: dict[str, Any]) -> None:
 
 def _resumed(history: History, entry: Entry, body: dict[str, Any]) -> None:
     _reason(body)
+    history.forgot = True
     history.left_behind |= {(int(number), str(digest)) for number, digest in body["left_behind"]}
     for lost in body["lost"]:
         row = _lost(history, lost, entry)

@@ -156,7 +156,7 @@ def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
         shares = np.where(amounts > 0, amounts / limit.budget[NEAR], 0.0)
     levels = tuple(zip(shares.tolist()[::-1], counts.tolist()[::-1], strict=True))
     anybody = limit.share(np.concatenate([everybody[:_AMOUNTS], np.zeros(len(aside))]))
-    told = math.isfinite(most[-1]) and not history.left_behind
+    told = math.isfinite(most[-1]) and not history.forgot
     return Standing(spending, levels, float(most[-1]) if told else None, anybody)
 
 

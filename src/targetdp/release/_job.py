@@ -147,7 +147,8 @@ def privatize(
         near = () if publisher.path is None else (publisher.path.parent,)
         told = witnesses(opened, ledger, *near)
         ledger.must_be_newest(told)
-        for settled in ledger.settle_what_is_published(told):
+        done = [one for one in told if one.release and not opened.is_at_work(one.release)]
+        for settled in ledger.settle_what_is_published(done):
             erase(opened.drafts / settled)
         opened.free_what_was_not_drawn(ledger)
         seen = _look(opened, ledger, request, source, new_people, progress)

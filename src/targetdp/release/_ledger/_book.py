@@ -105,6 +105,7 @@ class Ledger:
 
     def must_be_newest(self, witnesses: Sequence[Witness]) -> None:
         """A `LedgerDamaged` if a witness has seen an entry that is not there: an older copy was put back."""
+        self.refresh()  # a witness may have been made since the ledger was read
         if problems := self._told(self.history, witnesses):
             raise LedgerDamaged(self.path, problems)
 
@@ -342,6 +343,7 @@ class Ledger:
         Edges: all entries must be signed by the key of the first; changes of keys are not supported. A
         process that was killed leaves nothing that is reported.
         """
+        self.refresh()
         reading = self._chain.reading
         found = list(reading.chain_problems)
         if public_key is not None and reading.key != public_key:

@@ -1,9 +1,9 @@
 """The release job against a plain copy of the same file by pyarrow, both with fsync, in turns.
 
 Wall time: the job's threads, the disk and its wait are part of what is measured. Everything that a release
-needs is inside: the look at all rows, duplicate ids, the charge, noise, order, hash, certificate, signature.
-The desk is new for each release and is made before the clock runs: what earlier releases cost its people
-would be measured, too.
+needs is inside: the look at all rows, the list of people, duplicate ids, the charge, noise, order, hash,
+certificate, signature. The desk is new for each release and is made before the clock runs: what earlier
+releases cost its people would be measured, too (`again` does).
 """
 
 import json
@@ -26,14 +26,14 @@ from benchmarks.section import Bar, Effort, Section, new_table
 from benchmarks.timing import Say, Times
 
 PLAIN, SORTED = "plain copy", "release, sorted by id"
-MOST_MEMORY = 700.0
+MOST_MEMORY = 800.0
 POLICY = """
 name = "benchmark"
 id = {{ column = "{id}", pseudonyms = false }}
 columns.release = {features}
 gaps.all = 0
 scales = {{ source = "public", reason = "invented" }}
-limit = {{ B = 0.25, epsilon = 20, delta = 1e-5 }}
+limit = {{ B = 0.25, epsilon = 2000, delta = 1e-5 }}
 release = {{ epsilon = 8, delta = 1e-5 }}
 """
 
@@ -76,7 +76,7 @@ def measure(effort: Effort, say: Say) -> Section:
         Bar(
             f"release {first}, sorted / plain copy",
             times[first].ratio(SORTED, PLAIN).best,
-            3,
+            2.1,
             "at most",
             binding,
         ),
@@ -141,14 +141,21 @@ def new_desk(source: Path, features: int) -> Path:
     from targetdp.release import Desk  # noqa: PLC0415 (imported where it is timed)
 
     policy = POLICY.format(id=ID, features=json.dumps([FEATURE.format(j) for j in range(features)]))
-    beside = Path(tempfile.mkdtemp(prefix="desk-", dir=source.parent))
-    return Desk.create(beside / "desk", policy, scales=source.with_suffix(".toml")).path
+    desk = Path(tempfile.mkdtemp(prefix="desk-", dir=source.parent)) / "desk"
+    _as_its_user(desk)
+    return Desk.create(desk, policy, scales=source.with_suffix(".toml")).path
+
+
+def _as_its_user(desk: Path) -> None:
+    """Each desk is another user's: the same people at two desks of one user are refused."""
+    os.environ["XDG_CONFIG_HOME"] = str(desk.with_name("config"))
 
 
 def release(source: Path, out: Path, desk: Path, *, engine: str | None = None, **asked: Any) -> Any:
     """One release of a crowd, as `targetdp privatize` does it; ``asked`` are more fields of its request."""
     from targetdp.release import make_request, privatize  # noqa: PLC0415 (imported where it is timed)
 
+    _as_its_user(desk)
     request = make_request(**{"B": 0.25, "epsilon": 4.0, "tuned_on": "synthetic"} | asked)
     return privatize(source, out, desk=desk, request=request, engine=engine, force=True)
 

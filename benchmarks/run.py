@@ -23,6 +23,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from benchmarks import (
+    again,
     cider,
     growth,
     inference,
@@ -57,6 +58,7 @@ SECTIONS: dict[str, Callable[[Effort, Say], Section]] = {
     "attribute inference": inference.measure,
     "whole paper grid": sweep.measure,
     "release job": release.measure,
+    "people": again.measure,
     "scores": score.measure,
     "sample then scores": sample_then_scores.measure,
     "score attacks": score_attacks.measure,

@@ -1,6 +1,7 @@
 """What all tests share: one thread for linear algebra (small matrices crawl on two busy cores), own keys."""
 
 import os
+import tempfile
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -59,8 +60,13 @@ def keys_are_steady() -> Iterator[None]:
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
-    """A fixture that tests share has keys of its own, whichever of them came first."""
-    with KEYS.of(f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param', '')!r}"):
+    """A fixture that tests share has keys and a list of desks of its own, whichever of them came first."""
+    with (
+        KEYS.of(f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param', '')!r}"),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        if fixturedef.scope != "function" and (config := os.environ.get("XDG_CONFIG_HOME")):
+            patch.setenv("XDG_CONFIG_HOME", tempfile.mkdtemp(dir=config))
         return (yield)
 
 
@@ -78,6 +84,12 @@ def own_signing_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         patch.delenv("TARGETDP_DESK", raising=False)
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_list_of_desks(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test is a user of her own: the same people at another test's desk are not known to hers."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
 
 
 @pytest.fixture(autouse=True, scope="module")

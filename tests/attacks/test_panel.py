@@ -66,7 +66,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Path:
     new_policy(here, TOGO, id="id", pseudonyms=True)
     release(place, "hashed.parquet")
     release(place, "again.parquet")
-    release(place, "other.parquet", desk=make_desk(elsewhere, TOGO, id="id", pseudonyms=True))
+    there = make_desk(elsewhere, TOGO, id="id", pseudonyms=True)
+    release(place, "other.parquet", desk=there, new_people="another desk's pseudonyms are shown")
     return place
 
 

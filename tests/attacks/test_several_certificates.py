@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Callable[[float | None], D
 def release(desk: Desk, features: tuple[str, ...] = COLUMNS, epsilon: float = 1.0) -> JoinedTables:
     folder: Path = desk.path.parent
     output = f"{len(list(folder.iterdir()))}.parquet"
-    done = release_at(folder, output, desk=desk, B=0.5, epsilon=epsilon, features=features)
+    asked: dict[str, Any] = {"B": 0.5, "epsilon": epsilon, "features": features}
+    done = release_at(folder, output, desk=desk, new_people="desks are compared", **asked)
     assert done.path is not None
     return join_tables(folder / "in.parquet", done.path, "id", progress=Silent())
 

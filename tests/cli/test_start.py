@@ -144,7 +144,7 @@ def offered(words: str, folder: Path) -> list[str]:
     ("words", "names"),
     [
         ("targetdp pr", ["privatize", "program"]),
-        ("targetdp ledger ", ["show", "verify", "resume"]),
+        ("targetdp ledger ", ["show", "log", "export", "verify", "resume", "withdraw", "erase"]),
         ("targetdp request s", ["sign", "show"]),
         ("targetdp privatize people.parquet out.parquet --engine ", ["local", "spark"]),
         ("targetdp privatize people.parquet out.parquet --e", ["--epsilon", "--engine"]),

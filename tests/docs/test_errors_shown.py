@@ -141,6 +141,33 @@ def used_up(folder: Path, patch: Patch) -> Ran:
     return privatize("--force")
 
 
+def other_ids(folder: Path, patch: Patch) -> Ran:
+    release(folder, "first.parquet")
+    table = table_of()
+    names = pa.array([f"new salt {name}" for name in table["name"].to_pylist()])
+    write_parquet(Path("in.parquet"), table.set_column(0, "name", names))
+    return privatize()
+
+
+def other_desk(folder: Path, patch: Patch) -> Ran:
+    release(folder, "first.parquet")
+    (folder / "desk").rename(folder / "first_desk")
+    assert cli("status", "--desk", "first_desk").code == 0
+    (folder / "elsewhere").mkdir()
+    patch.chdir(folder / "elsewhere")
+    return cli("init", folder / "in.parquet")
+
+
+def put_back(folder: Path, patch: Patch) -> Ran:
+    release(folder, "first.parquet")
+    files = [folder / "desk" / name for name in ("ledger.db", "ledger.db.head")]
+    older = [path.read_bytes() for path in files]
+    release(folder, "second.parquet")
+    for path, content in zip(files, older, strict=True):
+        path.write_bytes(content)
+    return privatize()
+
+
 def changing(folder: Path, patch: Patch) -> Ran:
     write = LocalEngine.write
 
@@ -211,7 +238,10 @@ CASES = {
     "the policy releases no …": Case(asked_for(features=("calls", "visits"))),
     "the request is not signed": Case(under(requests={"accept": "signed"}, keys={"ministry": KEY})),
     "… the data holder decides about that, in policy.toml, and no request does": Case(holders_field),
-    "the limit would be passed (requested ε = …, spent …, remaining …": Case(used_up),
+    "the limit would be passed: it takes … of what one person may spend, … is spent": Case(used_up),
+    "no earlier release shares half of these … people": Case(other_ids),
+    "… people of … are in releases of another desk of yours": Case(other_desk),
+    "the tail was cut: … has seen entry …": Case(put_back),
     "output … exists": Case(exists),
     "another run is writing …": Case(busy),
     "nobody is at the terminal to say yes": Case(nobody),

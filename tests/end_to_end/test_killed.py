@@ -9,21 +9,22 @@ from pathlib import Path
 import pytest
 
 from support.faults import count, some, times
-from support.release import ASKED, certificate_of, hidden, holds, read_back, write_parquet
+from support.release import certificate_of, hidden, holds, read_back, write_parquet
 from support.staged import (
     RUN,
+    STAGES,
     clean_up,
     drawn,
-    forget,
+    keep,
     nothing_is_left_of_the_dead,
     place,
     put_back,
     release_that_is_there,
     room_for,
+    stage_of,
     states,
 )
 from support.zygote import Ended, Harm, Zygote
-from targetdp.release import Desk, NoDeskError, known_desks
 
 CHAINED = 5
 """A run may finish after so many kills at random moments (every call has its own kill besides)."""
@@ -37,10 +38,11 @@ def test_it_survives_a_kill_at_every_call_that_touches_the_disk(
     folder = place(tmp_path / "place", 100, limit=room_for(2 if force else 1))
     run = (*RUN, "--force") if force else RUN
     older = None
+    stages = set()
     if force:
         assert zygote.run(folder, *RUN).code == 0
         older = release_that_is_there(folder)
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     whole = zygote.run(folder, *run)
     assert whole.code == 0, whole.words
     assert whole.calls > 60, "the run was watched"
@@ -51,6 +53,7 @@ def test_it_survives_a_kill_at_every_call_that_touches_the_disk(
         if not ended.killed:  # the last calls differ a little from run to run
             assert ended.code == 0, ended.words
         visible, begun = release_that_is_there(folder), drawn(folder)
+        stages.add(stage := stage_of(folder, {older or ""}))
         assert len(begun) <= 1
         published = visible not in {None, older}
         again = zygote.run(folder, *run)
@@ -69,14 +72,15 @@ def test_it_survives_a_kill_at_every_call_that_touches_the_disk(
         }
         assert set(states(folder).values()) <= {"published", "voided"}
         nothing_is_left_of_the_dead(folder)
-        count("kills at calls: privatize", outcomes[-1])
+        count("kills at calls: privatize", stage)
     assert set(outcomes) == {"published", "finished", "begun anew"}
+    assert stages == set(STAGES), "killed at every stage"
 
 
 def test_a_run_that_is_gone_on_with_repeats_its_noise(zygote: Zygote, tmp_path: Path) -> None:
     """Also with private scales, which are drawn first; on other rows it is refused, and its secret erased."""
     folder = place(tmp_path / "place", 100, limit=room_for(1), scales="private")
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     calls = zygote.run(folder, *RUN).calls
     seen = 0
     for die_at in some(range(calls // 3, calls), 12):
@@ -86,7 +90,7 @@ def test_a_run_that_is_gone_on_with_repeats_its_noise(zygote: Zygote, tmp_path: 
         if not begun or (folder / "out.parquet").exists():
             continue
         seen += 1
-        killed = shutil.copytree(folder, tmp_path / f"killed-{die_at}")
+        killed = keep(folder, tmp_path / f"killed-{die_at}")
         tables, scales = [], []
         for _ in range(2):
             put_back(folder, killed)
@@ -103,7 +107,7 @@ def test_a_run_that_is_gone_on_with_repeats_its_noise(zygote: Zygote, tmp_path: 
 
 def test_draws_are_never_used_for_other_rows(zygote: Zygote, tmp_path: Path) -> None:
     folder = place(tmp_path / "place", 100, limit=room_for(2))
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     calls = zygote.run(folder, *RUN).calls
     for die_at in range(calls * 2 // 3, 0, -1):
         put_back(folder, kept)
@@ -162,7 +166,7 @@ def test_directories_survive_kills_around_publication(zygote: Zygote, tmp_path: 
     run = tuple("out" if a == "out.parquet" else a for a in RUN)
     whole = zygote.run(folder, *run)
     assert whole.code == 0, whole.words
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     before = certificate_of(folder / "out").release
     calls = zygote.run(folder, *run, "--force").calls
     for die_at in some(range(calls // 2, calls), 15):
@@ -190,7 +194,7 @@ def test_a_release_that_was_published_and_not_settled_is_another_one_elsewhere(
 ) -> None:
     """Its noise may not go out twice under two hashes, of which the ledger would know one."""
     folder = place(tmp_path / "place", 100)
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     calls = zygote.run(folder, *RUN).calls
     for die_at in range(calls // 2, calls):
         put_back(folder, kept)
@@ -210,7 +214,7 @@ def test_a_release_that_was_published_and_not_settled_is_another_one_elsewhere(
 def test_a_release_that_was_begun_may_be_finished_under_another_name(zygote: Zygote, tmp_path: Path) -> None:
     """Where the first place was full, say; nothing is left there for anybody to go on with."""
     folder = place(tmp_path / "place", 100, limit=room_for(1))
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     calls = zygote.run(folder, *RUN).calls
     for die_at in range(calls * 2 // 3, 0, -1):
         put_back(folder, kept)
@@ -230,7 +234,7 @@ def test_interrupted_at_any_call_it_tidies_up_and_tells_the_truth(
 ) -> None:
     """What nothing was drawn for is free, in the same run; what noise was drawn for is finished later."""
     folder = place(tmp_path / "place", 100, limit=room_for(1))
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     whole = zygote.run(folder, *RUN)
     code, word = (143, "terminated") if by is signal.SIGTERM else (130, "interrupted")
     endings = set()
@@ -274,66 +278,3 @@ def test_an_interrupt_cleans_up_and_says_so(
     assert not (folder / "out.parquet").exists()
     assert states(folder) == {}, "it looked at the table, and had charged nothing"
     shutil.rmtree(folder)
-
-
-# Making a desk, and changing its policy
-
-
-def test_a_desk_is_made_whole_or_not_at_all(zygote: Zygote, tmp_path: Path) -> None:
-    folder = place(tmp_path / "place", 60)
-    shutil.rmtree(folder / "desk")
-    kept = shutil.copytree(folder, tmp_path / "kept")
-    init = ("init", "in.parquet", "--scales", "scales.toml")
-    whole = zygote.run(folder, *init)
-    assert whole.code == 0, whole.words
-    outcomes = set()
-    for die_at in some(range(whole.calls), 30):
-        put_back(folder, kept)
-        zygote.run(folder, *init, die_at=die_at)
-        made = (folder / "desk").exists()
-        again = zygote.run(folder, *init)
-        assert again.code == (2 if made else 0), again.words
-        assert not made or "there is a desk already" in again.err
-        desk = Desk.open(folder / "desk")
-        assert desk.policy.id.column == "name"
-        assert zygote.run(folder, "privatize", "in.parquet", "out.parquet", *ASKED).code == 0
-        assert desk.id in {own for own, _ in known_desks()}, "whoever releases from it knows it"
-        assert release_that_is_there(folder) is not None
-        assert hidden(folder) == []
-        outcomes.add(made)
-        count("kills at calls: init", "made" if made else "not made")
-    assert outcomes == {False, True}
-    put_back(folder, kept)
-    with pytest.raises(NoDeskError):
-        Desk.open(folder / "desk")
-
-
-def test_a_policy_is_changed_for_all_or_for_none(zygote: Zygote, tmp_path: Path) -> None:
-    """The change goes on record with the next release, whichever of its runs was killed."""
-    folder = place(tmp_path / "place", 60, limit=room_for(1))
-    assert zygote.run(folder, *RUN).code == 0
-    forget(folder)
-    policy = folder / "desk" / "policy.toml"
-    wider = policy.read_text().replace(str(room_for(1)[1]), str(room_for(2)[1]))
-    policy.write_text(wider)
-    refused = zygote.run(folder, *RUN)
-    assert (refused.code, "say why, at the top of the file" in refused.err) == (2, True)
-    policy.write_text('reason = "a second survey"\n' + wider)
-    kept = shutil.copytree(folder, tmp_path / "kept")
-    calls = zygote.run(folder, *RUN).calls
-    seen = set()
-    for die_at in some(range(calls), 12):
-        put_back(folder, kept)
-        zygote.run(folder, *RUN, die_at=die_at)
-        with Desk.open(folder / "desk").ledger() as ledger:
-            seen.add(ledger.history.policy_version)
-        clean_up(zygote, folder)
-        with Desk.open(folder / "desk").ledger() as ledger:
-            assert ledger.history.policy_version == 2
-            assert ledger.history.policy is not None
-            assert ledger.history.policy.reason == "a second survey"
-        assert [s for s in states(folder).values() if s != "voided"] == ["published"] * 2
-        c = certificate_of(folder / "out.parquet")
-        assert c.desk.policy == 2
-        count("kills at calls: privatize", "policy on record")
-    assert seen == {1, 2}

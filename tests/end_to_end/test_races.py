@@ -15,7 +15,7 @@ from support.release import (
 )
 from support.staged import RUN, place, room_for, states
 from support.zygote import Zygote
-from targetdp.release import Desk, known_desks
+from targetdp.release import Desk, Limit, known_desks
 
 
 def together(zygote: Zygote, folder: Path, *runs: tuple[str, ...], **more: str) -> list[tuple[int, str]]:
@@ -38,12 +38,12 @@ def test_of_three_that_race_for_the_last_budget_one_publishes(zygote: Zygote, tm
         if code == 0:
             assert holds(folder / f"out{i}.parquet")
         else:
-            assert "requested ε" in said
-            assert "remaining" in said
+            assert "of what one person may spend" in said
+            assert "together 1" in said, "more than everything, in percent"
     assert sorted(states(folder).values()) == ["published"]
     desk = Desk.open(folder / "desk")
     with desk.ledger() as ledger:
-        assert ledger.standing(desk.policy.limit.value()).spent <= room_for(1)[1]
+        assert ledger.standing(Limit.of(desk.policy)).spending.fits
     assert hidden(folder) == []
     assert list((folder / "desk" / "drafts").glob("*/secret")) == []
 
@@ -73,7 +73,9 @@ def test_a_run_beside_another_never_takes_over_its_draws(zygote: Zygote, tmp_pat
 def test_of_two_that_race_for_the_last_release_of_the_plan_one_publishes(
     zygote: Zygote, tmp_path: Path
 ) -> None:
-    plan = ({"release": "rows", "B": 0.25, "epsilon": 4.0, "delta": 1e-5},)
+    plan = (
+        {"release": "rows", "columns": 3, "mechanism": "gaussian", "B": 0.25, "epsilon": 4.0, "delta": 1e-5},
+    )
     folder = place(tmp_path / "place", 30_000, plan=plan)
     done = together(zygote, folder, to("a.parquet"), to("b.parquet"))
     assert sorted(code for code, _ in done) == [0, 2]

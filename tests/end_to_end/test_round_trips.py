@@ -47,9 +47,9 @@ from targetdp.release._engine import _base as engine
 from targetdp.table import _sink as sink
 
 IDS = ["007", "7", "07", "NA", "null", "nan", "ünï", "名前", "🙂", "x y", "1e5", "TRUE", "a,b", 'q"q', "-0"]
-QUIETLY: dict[str, Any] = {"B": 1e-6, "epsilon": 100.0, "delta": 0.3}
+QUIETLY: dict[str, Any] = {"B": 1e-3, "epsilon": 100.0, "delta": 0.3}
 """Asks for hardly any noise; at a limit that speaks of so small a distance it costs little."""
-NEARBY = (1e-6, 1000.0, 0.5)
+NEARBY = (1e-3, 1000.0, 0.5)
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +116,7 @@ def test_every_value_belongs_to_its_own_person(kind: str) -> None:
     released = read_back(release(stored(kind, table), "out.parquet", {"limit": NEARBY}, **QUIETLY))
     order = np.argsort([i.encode() for i in IDS])
     assert released["name"].to_pylist() == [IDS[i] for i in order]
-    assert np.abs(values_of(released) - normalized(table)[order]).max() < 1e-5
+    assert np.abs(values_of(released) - normalized(table)[order]).max() < 1e-3
 
 
 def test_every_pseudonym_has_its_own_persons_values() -> None:
@@ -127,7 +127,7 @@ def test_every_pseudonym_has_its_own_persons_values() -> None:
     assert released["name"].to_pylist() == sorted(pseudonym(name, key) for name in IDS)
     place = {pseudonym(name, key): i for i, name in enumerate(IDS)}
     order = [place[name] for name in released["name"].to_pylist()]
-    assert np.abs(values_of(released) - normalized(table)[order]).max() < 1e-5
+    assert np.abs(values_of(released) - normalized(table)[order]).max() < 1e-3
 
 
 def pseudonym(name: str, key: bytes) -> str:
@@ -272,7 +272,9 @@ def test_pseudonyms_stay_the_same_at_a_desk_and_differ_between_desks(
     assert not set(first["name"].to_pylist()) & set(IDS)
     other = tmp_path_factory.mktemp("other")
     make_desk(other, pseudonyms=True)
-    ran = cli("privatize", source, "three.parquet", *ASKED, "--desk", other / "desk")
+    run = ("privatize", source, "three.parquet", *ASKED, "--desk", other / "desk")
+    assert "are in releases of another desk of yours" in cli(*run).err
+    ran = cli(*run, "--new-people", "invented twice")
     assert ran.code == 0, ran.err
     assert not set(read_back(Path("three.parquet"))["name"].to_pylist()) & set(first["name"].to_pylist())
 
@@ -285,12 +287,12 @@ def test_missing_values_are_filled_with_declared_constants() -> None:
     ):
         output = release("in.csv", f"{number}.csv", {"limit": NEARBY, "gaps": gaps}, **QUIETLY)
         raw = pa.table({"calls": [fill[0], 4, 7], "texts": [2, fill[1], 8.0], "topups": [3, 6, fill[2]]})
-        assert np.abs(values_of(read_back(output)) - normalized(raw)).max() < 1e-5
+        assert np.abs(values_of(read_back(output)) - normalized(raw)).max() < 1e-3
         c = certificate_of(output)
         assert c.gaps == dict(zip(FEATURES, fill, strict=True))
         assert any("declared, not learned" in condition for condition in c.conditions)
     new_policy(Path("desk"), limit=NEARBY, gaps={"calls": 0})
-    ran = cli("privatize", "in.csv", "x.csv", "--B", "1e-6", "--epsilon", "4", "--yes")
+    ran = cli("privatize", "in.csv", "x.csv", "--B", "1e-3", "--epsilon", "4", "--yes")
     assert ran.code == 2
     assert "texts 1 gap" in words(ran.err)
     assert "calls 1 gap" not in words(ran.err)
@@ -341,7 +343,7 @@ def test_scores_are_weighted_sums_of_scaled_rows() -> None:
     found = values_of(released, ("poverty", "need"))
     matrix = np.array([[-1.0, 0.25], [2.0, 0.5]])
     expected = (rows @ matrix)[order]
-    assert np.allclose(found / np.linalg.norm(found), expected / np.linalg.norm(expected), atol=1e-4)
+    assert np.allclose(found / np.linalg.norm(found), expected / np.linalg.norm(expected), atol=1e-3)
     c = certificate_of(output)
     assert (c.scores, set(c.features)) == (("poverty", "need"), {"calls", "topups"})
 
@@ -405,7 +407,7 @@ def test_private_scales_are_paid_for_once_and_reused_free() -> None:
     second = certificate_of(release(source, "two.parquet"))
     assert (second.scales.source, second.scales.spent) == ("earlier", None)
     assert second.scales.values == first.scales.values
-    assert second.scales.release == first.release
+    assert (first.scales.releases, second.scales.releases) == ((), (first.release,))
 
 
 # The noise itself

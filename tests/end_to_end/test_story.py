@@ -85,8 +85,9 @@ def test_a_run_shows_what_the_check_showed_and_asks(told: dict[str, Ran]) -> Non
     said = words(told["privatize --check"].err)
     for part in (
         "desk subscribers (", "what goes out: 3 columns about 100,001 people", "under their ids",
-        "what is promised: (B = 0.25, ε = 4, δ = 1e-06)", "length", "for you only", "budget", "limit 8",
-        "largest ε that fits", "on these conditions:", "nothing keeps this release from being made",
+        "what is promised: (B = 0.25, ε = 4, δ = 1e-06)", "length", "for you only",
+        "budget of those who have spent most: 0% before,", "largest ε that fits", "on these conditions:",
+        "nothing keeps this release from being made",
     ):  # fmt: skip
         assert part in said, part
 
@@ -112,8 +113,11 @@ def test_the_ledger_shows_what_was_spent_and_what_is_left(
     assert shown.code == 0
     assert record["releases"][0]["state"] == "published"
     assert record["releases"][0]["release"] == certificate_of(folder / "private.parquet").release
-    assert record["spent"] == pytest.approx(4, abs=0.01)
-    assert record["limit"] == {"B": 0.25, "epsilon": 8.0, "delta": 1e-6}
+    assert record["limit"] == {"B": 0.25, "epsilon": 10.0, "delta": 1e-6}
+    assert 0.25 < record["spent_of_the_limit"] < 0.75
+    assert [level["people"] for level in record["people"]] == [ROWS]
+    assert record["statement"] in words(told["ledger"].out), "in the same words everywhere"
+    assert record["statement"] in words((folder / "private.parquet.certificate.md").read_text())
 
 
 def test_json_is_pure_and_quiet_is_silent_but_for_warnings(
@@ -128,7 +132,8 @@ def test_json_is_pure_and_quiet_is_silent_but_for_warnings(
     assert summary["rows"] == ROWS
     assert summary["guarantee"] == {"B": 0.25, "epsilon": 2.0, "delta": 1e-6}
     assert summary["for_the_data_holder_only"]["rows_clipped"] > 0
-    assert summary["look"]["budget"]["spent"] == pytest.approx(4, abs=0.01)
+    assert 0.25 < summary["look"]["budget"]["spent"] < 0.75
+    assert set(summary["look"]["budget"]["known"].values()) == {ROWS}
     asked = ("--B", "0.25", "--epsilon", "0.5", "--yes")
     ran = zygote.run(folder, *PRIVATIZE, "third.parquet", *asked, "--quiet")
     assert (ran.code, ran.out) == (0, "")
@@ -148,7 +153,7 @@ def test_a_release_beyond_the_limit_is_refused_with_its_numbers(
     ran = zygote.run(folder, *PRIVATIZE, "more.parquet", "--B", "1.5", "--epsilon", "4", "--yes")
     assert ran.code == 0, "a large B hides more: at the limit's distance it costs less"
     for B, epsilon, said in (
-        ("0.25", "4", ("requested ε = ", "spent ", "remaining ", "limit 8", "ask for a smaller ε")),
+        ("0.25", "4", ("of what one person may spend", "is spent by", "ε=10, ", "ask for a smaller ε")),
         ("0.25", "4.5", ("epsilon = 4.5 is more than one release may have", "ask for at most 4")),
     ):
         before = (folder / "desk" / "ledger.db").read_bytes()
@@ -178,6 +183,7 @@ def test_the_ledger_is_verified_with_all_certificates(
 ) -> None:
     ran = zygote.run(folder, "ledger", "verify", "private.parquet.certificate.json")
     assert ran.code == 0, ran.words
-    assert "sound; compared with 1 certificate" in ran.err
+    beside = len(list(folder.glob("*.certificate.json")))
+    assert f"sound; compared with {beside} certificate" in ran.err, "those beside outputs, unasked"
     ran = zygote.run(folder, "verify", "private.parquet", "--desk", "desk")
     assert ran.code == 0

@@ -200,13 +200,16 @@ def test_another_desk_elsewhere_is_told_of_the_first(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    assert cli("status").code == 0, "a desk that is opened is known from then on"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    ran = cli("init", "in.parquet", "--desk", elsewhere / "desk")
-    assert ran.code == 0
-    assert "warning: you have other desks" in ran.err
+    init = ("init", "in.parquet", "--desk", elsewhere / "desk")
+    assert cli(*RUN).code == 0, "a desk that releases is known from then on"
+    ran = cli(*init)
+    assert ran.code == 2
+    assert "60 people of in.parquet are in releases of another desk of yours" in words(ran.err)
     assert str(folder / "desk") in ran.err
+    assert not (elsewhere / "desk").exists()
+    assert cli(*init, "--new-people", "the same numbers abroad").code == 0
 
 
 LOST = ("ledger.db", "ledger.db.head", "keys/tags.key", "keys/signing.pem", "policy.toml")

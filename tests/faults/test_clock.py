@@ -9,7 +9,8 @@ import pytest
 from support.faults import count, some, times
 from support.release import certificate_of, cli, words
 from support.staged import RUN, place, room_for
-from targetdp.release import Desk, certificate_path, verify_in_ledger, verify_release
+from targetdp.release import Desk, Limit, certificate_path, verify_in_ledger, verify_release
+from targetdp.release._certificate._witnesses import witness
 
 JUMPS = {
     "back a second": timedelta(seconds=-1),
@@ -59,7 +60,7 @@ def test_the_clock_is_moved(
     def standing() -> float:
         desk = Desk.open("desk")
         with desk.ledger() as ledger:
-            return ledger.standing(desk.policy.limit.value()).spent
+            return ledger.standing(Limit.of(desk.policy)).spending.spent
 
     spent = []
     by = JUMPS[jump]
@@ -72,8 +73,9 @@ def test_the_clock_is_moved(
         assert release(name) == 0
         spent.append(standing())
     assert spent == sorted(set(spent)), "each release costs something, whenever it was"
-    with Desk.open("desk").ledger() as ledger:
-        assert ledger.verify([c.ledger.head() for c in map(certificate_of, OUTPUTS)]) == []
+    desk = Desk.open("desk")
+    with desk.ledger() as ledger:
+        assert ledger.verify([witness(certificate_path(path), desk) for path in OUTPUTS]) == []
         assert list(ledger.history.releases) == [certificate_of(path).release for path in OUTPUTS]
         for path in OUTPUTS:
             c = certificate_of(path)

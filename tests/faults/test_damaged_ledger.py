@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +9,10 @@ import pytest
 
 from support.faults import count, mutated, some, times
 from support.release import cli
-from support.staged import RUN, clean_up, drawn, place, put_back, room_for, states
+from support.staged import RUN, clean_up, drawn, keep, place, put_back, room_for, states
 from support.zygote import Zygote
 from targetdp.mechanisms import GaussianNoise
-from targetdp.release import Desk, secret_key
+from targetdp.release import Desk, Limit, secret_key
 from targetdp.release._certificate._charge import Charge
 
 CHARGE = Charge(law=GaussianNoise(B=0.25, epsilon=1.0, delta=1e-5).law(3), scales=None)
@@ -29,7 +28,7 @@ def folder(tmp_path: Path, zygote: Zygote) -> Path:
         assert reserve(made, name)
     with Desk.open(made / "desk").ledger() as ledger:
         ledger.free("freed", "nothing was drawn")
-    shutil.copytree(made, tmp_path / "kept")
+    keep(made, tmp_path / "kept")
     return made
 
 
@@ -71,7 +70,7 @@ def reserve(folder: Path, release: str) -> bool:
         desk = Desk.open(folder / "desk")
         with desk.ledger() as ledger:
             people = np.arange(3, dtype=np.uint64)
-            ledger.reserve(release, CHARGE, desk.policy.limit.value(), people, TITLE)
+            ledger.reserve(release, CHARGE, Limit.of(desk.policy), people, TITLE)
     except (ValueError, OSError):
         return False
     return True
@@ -135,7 +134,7 @@ def states_or_none(folder: Path) -> dict[str, str] | None:
 def test_damaged_draws_are_not_gone_on_with(zygote: Zygote, tmp_path: Path) -> None:
     """A run died after its first draw, and then what it drew from was damaged: never another noise for it."""
     rng, folder = random.Random("draws"), place(tmp_path / "place", 40, limit=room_for(2))
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     calls = zygote.run(folder, *RUN).calls
     for die_at in range(calls * 2 // 3, 0, -1):
         put_back(folder, kept)
@@ -143,7 +142,7 @@ def test_damaged_draws_are_not_gone_on_with(zygote: Zygote, tmp_path: Path) -> N
         if (begun := drawn(folder)) and not (folder / "out.parquet").exists():
             break
     (release,) = begun
-    killed = shutil.copytree(folder, tmp_path / "killed")
+    killed = keep(folder, tmp_path / "killed")
     assert zygote.run(folder, *RUN).code == 0
     whole = (folder / "out.parquet").read_bytes()
     for number in range(times("mutations: draws")):
@@ -177,14 +176,14 @@ def test_a_damaged_journal_throws_nothing_away(zygote: Zygote, tmp_path: Path) -
     rng, folder = random.Random("journal"), place(tmp_path / "place", 40)
     assert zygote.run(folder, *RUN).code == 0
     calls = zygote.run(folder, *RUN, "--force").calls
-    kept = shutil.copytree(folder, tmp_path / "kept")
+    kept = keep(folder, tmp_path / "kept")
     stages = []
     journal = Path(".out.parquet.targetdp", "journal.json")
     for die_at in some(range(calls * 2 // 3, calls), 7):
         put_back(folder, kept)
         zygote.run(folder, *RUN, "--force", die_at=die_at)
         if (folder / journal).exists() and (folder / journal.parent / "old").exists():
-            stages.append(shutil.copytree(folder, tmp_path / f"stage-{die_at}"))
+            stages.append(keep(folder, tmp_path / f"stage-{die_at}"))
     assert len(stages) >= 3, "before, between and after the renames"
     for number in range(times("mutations: journal")):
         put_back(folder, stages[number % len(stages)])

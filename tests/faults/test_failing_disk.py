@@ -17,6 +17,7 @@ from support.staged import (
     RUN,
     clean_up,
     drawn,
+    keep,
     place,
     put_back,
     release_that_is_there,
@@ -37,7 +38,7 @@ def folder(tmp_path: Path, zygote: Zygote) -> Path:
     """A folder with an older release, and room for one more; ``kept`` beside it is a copy."""
     made = place(tmp_path / "place", 100, limit=room_for(2))
     assert zygote.run(made, *RUN).code == 0
-    shutil.copytree(made, tmp_path / "kept")
+    keep(made, tmp_path / "kept")
     return made
 
 

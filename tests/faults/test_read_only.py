@@ -88,8 +88,9 @@ def test_where_no_desk_can_be_made(zygote: Zygote, folder: Path, tmp_path: Path)
     place = tmp_path / "elsewhere"
     place.mkdir()
     (place / "in.parquet").write_bytes((folder / "in.parquet").read_bytes())
+    init = ("init", "in.parquet", "--new-people", "invented twice")
     with locked(place), nothing_changes(place):
-        ended = zygote.run(place, "init", "in.parquet", harm=POWERLESS)
+        ended = zygote.run(place, *init, harm=POWERLESS)
         assert ended.code == 3, ended.words
         assert "Permission denied" in ended.err
         assert "Traceback" not in ended.words

@@ -66,12 +66,12 @@ def test_a_desk_has_everything_and_is_for_its_owner_alone(tmp_path: Path, own_li
     assert "people" in desk._repr_html_()
 
 
-def test_two_desks_are_never_alike(tmp_path: Path) -> None:
+def test_two_desks_are_never_alike_but_for_the_tags_by_which_one_user_compares_them(tmp_path: Path) -> None:
     one, two = (make_desk(place_in(tmp_path / name)) for name in ("a", "b"))
     assert one.id != two.id
     assert one.key.public != two.key.public
     assert one.pseudonym_key != two.pseudonym_key
-    assert one.names().tag_key != two.names().tag_key
+    assert one.names().tag_key == two.names().tag_key
 
 
 def place_in(folder: Path) -> Path:
@@ -79,7 +79,7 @@ def place_in(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("broken", ["", "name = 3", "no toml", policy_text(limit=(3.0, 1.0, 0.5))])
+@pytest.mark.parametrize("broken", ["", "name = 3", "no toml", policy_text(limit=(3.0, 1.0, 0.1))])
 def test_a_text_that_is_no_policy_makes_no_desk(tmp_path: Path, broken: str) -> None:
     with nothing_changes(tmp_path), pytest.raises(ValueError, match=r"policy .*/desk/policy\.toml"):
         Desk.create(tmp_path / "desk", broken)
@@ -380,9 +380,9 @@ def test_a_changed_policy_is_taken_as_it_stands(tmp_path: Path) -> None:
 
 
 LOOSER: dict[str, tuple[dict[str, Any], str]] = {
-    "ε": ({"limit": (0.25, 9.0, 0.5)}, r"the limit was .*ε=8, .* and becomes .*ε=9,"),
-    "δ": ({"limit": (0.25, 8.0, 0.6)}, "the limit was"),
-    "B": ({"limit": (0.2, 8.0, 0.5)}, "the limit was"),
+    "ε": ({"limit": (0.25, 31.0, 0.4)}, r"the limit was .*ε=30, .* and becomes .*ε=31,"),
+    "δ": ({"limit": (0.25, 30.0, 0.5)}, "the limit was"),
+    "B": ({"limit": (0.2, 30.0, 0.4)}, "the limit was"),
     "one release": ({"most": (5.0, 0.5)}, "one release may ask for more"),
     "one release's δ": ({"most": (4.0, 0.6)}, "one release may ask for more"),
     "pseudonyms": ({"pseudonyms": False}, "ids go out in clear"),
@@ -393,7 +393,7 @@ LOOSER: dict[str, tuple[dict[str, Any], str]] = {
     "gaps": ({"gaps": {"all": 0}}, "missing values are filled in another way"),
     "keys": ({"requests": {"accept": "any"}, "keys": {}}, "other requests are answered"),
 }
-BEFORE: dict[str, Any] = {"limit": (0.25, 8.0, 0.5), "most": (4.0, 0.5), "pseudonyms": True}
+BEFORE: dict[str, Any] = {"limit": (0.25, 30.0, 0.4), "most": (4.0, 0.5), "pseudonyms": True}
 
 
 @pytest.mark.parametrize("what", LOOSER)
@@ -430,7 +430,7 @@ def test_allowing_more_needs_a_new_reason_that_goes_on_record(tmp_path: Path, wh
 def test_a_stricter_policy_needs_no_reason_and_goes_on_record_too(tmp_path: Path) -> None:
     folder = place_with(tmp_path)
     release(folder, "one.parquet")
-    new_policy(folder / "desk", limit=(0.25, 50.0, 0.1), most=(4.0, 0.1), pseudonyms=True)
+    new_policy(folder / "desk", most=(4.0, 0.1), pseudonyms=True)
     done = release(folder, "two.parquet")
     assert done.certificate.desk.policy == 2
     assert done.certificate.desk.policy_sha256 == Desk.open(folder / "desk").policy.sha256
@@ -438,21 +438,35 @@ def test_a_stricter_policy_needs_no_reason_and_goes_on_record_too(tmp_path: Path
     with Desk.open(folder / "desk").ledger() as ledger:
         assert ledger.history.policy_version == 2
         body = json.loads([one for one in ledger.entries if one.kind == "policy"][-1].body)
-    assert body["changed"]["limit.epsilon"] == [100.0, 50.0]
+    assert body["changed"]["release.epsilon"] == [100.0, 4.0]
+
+
+def test_another_limit_needs_a_reason_also_a_smaller_one_for_both_count(tmp_path: Path) -> None:
+    folder = place_with(tmp_path)
+    first = release(folder, "one.parquet").certificate
+    assert (first.together.near.epsilon, first.together.near.delta) == (100.0, 0.1)
+    new_policy(folder / "desk", limit=(0.25, 50.0, 0.1))
+    with pytest.raises(Refused, match=r"the limit was .* and becomes .*, and δ of both is stated"):
+        release(folder, "two.parquet")
+    new_policy(folder / "desk", limit=(0.25, 50.0, 0.1), reason="a stricter law")
+    together = release(folder, "two.parquet").certificate.together
+    assert (together.near.epsilon, together.limits) == (100.0, 2)
+    assert together.near.delta == pytest.approx(0.2)
+    assert together.near.delta >= 0.2
 
 
 def test_a_reason_serves_once(tmp_path: Path) -> None:
     """One that was given before, and taken back since, is not given anew."""
-    folder = place_with(tmp_path, limit=(0.25, 50.0, 0.5))
+    folder = place_with(tmp_path, limit=(0.25, 50.0, 0.1))
     for name, limit, reason in (
         ("a", 50.0, None), ("b", 60.0, "a pilot"), ("c", 50.0, "it is over"),
     ):  # fmt: skip
-        new_policy(folder / "desk", limit=(0.25, limit, 0.5), reason=reason)
+        new_policy(folder / "desk", limit=(0.25, limit, 0.1), reason=reason)
         release(folder, f"{name}.parquet")
-    new_policy(folder / "desk", limit=(0.25, 60.0, 0.5), reason="a pilot")
+    new_policy(folder / "desk", limit=(0.25, 60.0, 0.1), reason="a pilot")
     with pytest.raises(Refused, match="allows more than the policy on record"):
         release(folder, "d.parquet")
-    new_policy(folder / "desk", limit=(0.25, 60.0, 0.5), reason="a second pilot")
+    new_policy(folder / "desk", limit=(0.25, 60.0, 0.1), reason="a second pilot")
     release(folder, "d.parquet")
 
 

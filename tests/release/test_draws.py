@@ -341,7 +341,7 @@ def drawn(folder: Path, **given: Any) -> tuple[str, bytes]:
 def test_after_the_first_draw_a_re_run_publishes_the_very_same_noise_charged_once(
     tmp_path: Path, scales: str, given: dict[str, Any]
 ) -> None:
-    folder = place_with(tmp_path, 2000, scales=scales, limit=(0.25, 4.1, 1e-2), most=(4.0, 1e-2))
+    folder = place_with(tmp_path, 2000, scales=scales, limit=(0.25, 6.0, 1e-2), most=(4.0, 1e-2))
     identity, content = drawn(folder, **given)
     assert [row.state for row in rows(folder)] == ["reserved"]
     assert secrets_in(folder) == [identity]
@@ -464,7 +464,7 @@ def test_a_damaged_secret_is_a_new_charge(tmp_path: Path) -> None:
 
 
 def test_a_planned_release_that_was_begun_can_be_finished(tmp_path: Path) -> None:
-    line = {"release": "rows", "B": 0.25, "epsilon": 4.0, "delta": 1e-4}
+    line = {"release": "rows", "columns": 3, "B": 0.25, "epsilon": 4.0, "delta": 1e-4}
     folder = place_with(tmp_path, plan=[line])
     identity, content = drawn(folder)
     assert release(folder).certificate.release == identity
@@ -557,7 +557,7 @@ def test_a_secret_of_a_settled_release_is_erased_by_whatever_runs_next(tmp_path:
 
 
 def test_a_killed_run_that_drew_nothing_is_freed_by_the_next(tmp_path: Path) -> None:
-    folder = place_with(tmp_path, limit=(0.25, 4.1, 1e-2), most=(4.0, 1e-2))
+    folder = place_with(tmp_path, limit=(0.25, 6.0, 1e-2), most=(4.0, 1e-2))
     kill_at(folder, "Draws.for_batch")
     (row,) = rows(folder)
     assert row.state == "reserved"

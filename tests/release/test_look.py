@@ -54,8 +54,10 @@ def test_it_says_what_goes_out_at_what_price(tmp_path: Path) -> None:
         "what is promised: (B = 0.25, ε = 3, δ = 0.0001)",
         "noise: ",
         "for you only: ",
-        "budget of those who have spent most: ε = ",
-        "limit 8 (at distance 0.25 and δ = 0.001)",
+        "budget of those who have spent most: ",
+        "% before, ",
+        "% after",
+        "are told apart beyond (ε = 8, δ = 0.001) by all releases of this desk together",
         "largest ε that fits, at this B and δ: ",
         f"of these people the ledger knows: 60 in {first.certificate.release[:12]}",
     ):
@@ -210,9 +212,11 @@ def test_the_largest_epsilon_fits_and_a_little_more_does_not(tmp_path: Path) -> 
 
 
 def test_nothing_fits_and_nothing_is_offered(tmp_path: Path) -> None:
-    folder = place_with(tmp_path, limit=(0.25, 4.0, 1e-5), most=(50.0, 1e-5))
-    release(folder, "a.parquet", delta=1e-5, mechanism="gaussian")
-    seen = look(folder, delta=1e-5, epsilon=1e-3, mechanism="gaussian")
+    limit = {"B": 0.25, "epsilon": 4.0, "delta": 1e-5, "filter": "gaussian"}
+    folder = place_with(tmp_path, limit=limit, most=(50.0, 0.1))
+    # What is left is tiny, and so is the smallest ε that is tried: its δ makes it dear.
+    release(folder, "a.parquet", delta=0.93e-5, epsilon=3.999, mechanism="gaussian")
+    seen = look(folder, delta=0.1, epsilon=1e-3, mechanism="gaussian")
     assert seen.problems
     assert seen.largest_epsilon is None
     assert seen.reply == "you may tell who asked: nothing more about these people fits the limit of this desk"
@@ -255,7 +259,7 @@ def test_two_looks_at_the_same_budget_are_one_release(tmp_path: Path) -> None:
 
 
 def test_two_looks_at_the_same_plan_are_one_release(tmp_path: Path) -> None:
-    line = {"release": "rows", "B": 0.25, "epsilon": 4.0, "delta": 1e-3}
+    line = {"release": "rows", "columns": 3, "B": 0.25, "epsilon": 4.0, "delta": 1e-3}
     folder = place_with(tmp_path, plan=[line])
 
     def meanwhile(_: Look) -> None:

@@ -171,7 +171,7 @@ def test_whatever_a_column_is_called_the_policy_says_it_and_nothing_else(tmp_pat
     made = proposed(tmp_path, table, id_column="name")
     policy = made.desk.policy
     assert policy.columns.release == (name, "texts", "topups")
-    assert policy.limit.epsilon == 8
+    assert (policy.limit.epsilon, policy.limit.filter) == (10, "renyi")
     text = (tmp_path / "desk" / "policy.toml").read_text(encoding="utf-8")
     assert set(tomllib.loads(text)) == {
         "name", "id", "columns", "gaps", "scales", "limit", "release", "requests",

@@ -7,6 +7,7 @@ import pytest
 
 from support.release import FEATURES, policy_text
 from targetdp.guarantee import Guarantee
+from targetdp.mechanisms import LEAST_NOISE
 from targetdp.release import Policy, SigningKey, Spelling, read_policy
 from targetdp.release._policy import LONGEST_NAME, LONGEST_REASON, changes, loosened
 
@@ -20,13 +21,16 @@ def made(folder: Path, **policy: Any) -> Policy:
     return read(folder, policy_text(**policy))
 
 
+LINE = {"release": "rows", "columns": 3, "B": 0.25, "epsilon": 1.0, "delta": 1e-6}
+
+
 def test_a_policy_is_read_as_it_says(tmp_path: Path) -> None:
     key = SigningKey.open(tmp_path / "k.pem").public
     found = made(
         tmp_path, name="Togo 2026", pseudonyms=True, spelling={"spaces": "remove"}, gaps={"calls": -1},
         public={"region": "it is on the list"}, scales="private", share=0.2, limit=(0.25, 8, 1e-6),
         most=(4, 1e-7), requests={"accept": "signed", "tell": False}, keys={"ministry": key},
-        plan=[{"release": "rows", "B": 0.25, "epsilon": 2, "delta": 1e-7, "times": 2}], reason="a pilot",
+        plan=[LINE | {"times": 2}], reason="a pilot",
     )  # fmt: skip
     assert (found.name, found.reason) == ("Togo 2026", "a pilot")
     assert found.id.spelling == Spelling(spaces="remove")
@@ -34,7 +38,7 @@ def test_a_policy_is_read_as_it_says(tmp_path: Path) -> None:
     assert found.columns.public == {"region": "it is on the list"}
     assert found.requests.name_of(key) == "ministry"
     assert found.requests.name_of("other") is None
-    assert found.plan[0].times == 2
+    assert (found.plan[0].times, found.plan[0].columns, found.plan[0].mechanism) == (2, 3, LEAST_NOISE)
     assert found.fill(FEATURES) == {"calls": -1.0}
     assert found.bounds_of(("texts",)).upper.tolist() == [40.0]
 
@@ -53,6 +57,7 @@ def test_defaults_are_the_safe_ones() -> None:
         found.name = "y"
 
 
+MORE = {"B": 0.25, "epsilon": 8, "delta": 1e-6}
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a sentence for a name": ({"name": "This was approved by everybody, it is safe"}, "is no plain name"),
     "a long name": ({"name": "x" * (LONGEST_NAME + 1)}, "is outside 1 to 60"),
@@ -85,13 +90,15 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a sentence for a key": ({"keys": {"the board, which agreed": "abc"}}, "is no plain name"),
     "no spelling": ({"spelling": {"case": "title"}}, "id.spelling.case = 'title'"),
     "half a phone number": ({"spelling": {"country_code": "228"}}, "country_code and digits belong together"),
-    "zero times": (
-        {"plan": [{"release": "rows", "B": 0.25, "epsilon": 1, "delta": 1e-6, "times": 0}]},
-        "plan.0.times = 0",
-    ),
-    "a decision": (
-        {"plan": [{"release": "decision", "B": 0.25, "epsilon": 1, "delta": 1e-6}]}, "plan.0.release",
-    ),
+    "zero times": ({"plan": [LINE | {"times": 0}]}, "plan.0.times = 0"),
+    "zero columns": ({"plan": [LINE | {"columns": 0}]}, "plan.0.columns = 0"),
+    "half a time": ({"plan": [LINE | {"times": 1.5}]}, "plan.0.times = 1.5"),
+    "a decision": ({"plan": [LINE | {"release": "decision"}]}, "plan.0.release"),
+    "noise of no kind": ({"plan": [LINE | {"mechanism": "uniform"}]}, "mechanism = 'uniform'"),
+    "a filter of no kind": ({"limit": MORE | {"filter": "exact"}}, "limit.filter = 'exact'"),
+    "an order of nothing": ({"limit": MORE | {"filter": "pure", "order": 3}}, 'belongs to filter = "renyi"'),
+    "an order of one": ({"limit": MORE | {"order": 1}}, "limit.order = 1"),
+    "classic below the limit": ({"limit": MORE | {"classic": 7.9}}, "classic = 7.9 is below epsilon = 8"),
     "a reason on two lines": ({"reason": "a\nb"}, "reason = 'a\\nb'"),
 }  # fmt: skip
 
@@ -148,7 +155,7 @@ def test_a_policy_is_known_by_what_it_says_not_by_how(tmp_path: Path) -> None:
 
 
 def test_changes_are_told_by_place(tmp_path: Path) -> None:
-    one, two = made(tmp_path), made(tmp_path, limit=(0.25, 50, 0.5), gaps={"calls": 1}, reason="why")
+    one, two = made(tmp_path), made(tmp_path, limit=(0.25, 50, 0.1), gaps={"calls": 1}, reason="why")
     found = changes(one.model_dump(mode="json"), two.model_dump(mode="json"))
     assert found == {
         "limit.epsilon": [100.0, 50.0], "gaps.calls": [None, 1.0], "reason": [None, "why"],
@@ -158,14 +165,10 @@ def test_changes_are_told_by_place(tmp_path: Path) -> None:
 
 STRICTER: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nothing": ({}, {}),
-    "limit": ({}, {"limit": (0.3, 90.0, 0.4)}),
     "one release": ({}, {"most": (2.0, 0.1)}),
     "pseudonyms": ({}, {"pseudonyms": True}),
     "fewer columns": ({}, {"features": ("calls", "texts")}),
     "fewer public ones": ({"public": {"region": "why", "age": "why"}}, {"public": {"age": "why"}}),
-    "a plan where there was none": (
-        {}, {"plan": [{"release": "rows", "B": 0.25, "epsilon": 1, "delta": 1e-6}]},
-    ),
     "the share of scales": ({"scales": "private"}, {"scales": "private", "share": 0.5}),
     "telling nothing": ({}, {"requests": {"tell": False}}),
 }  # fmt: skip
@@ -178,9 +181,24 @@ def test_what_allows_no_more_is_not_called_so(tmp_path: Path, what: str) -> None
 
 
 def test_a_planned_number_of_releases_is_not_changed_in_passing(tmp_path: Path) -> None:
-    line = {"release": "rows", "B": 0.25, "epsilon": 1.0, "delta": 1e-6}
-    before = made(tmp_path, plan=[line])
-    assert loosened(before, made(tmp_path, plan=[line | {"times": 2}])) == [
-        "the plan of releases is another one"
-    ]
-    assert loosened(before, made(tmp_path)) == ["the plan of releases is another one"]
+    before, said = made(tmp_path, plan=[LINE]), ["the plan of releases is another one"]
+    assert loosened(before, made(tmp_path, plan=[LINE | {"times": 2}])) == said
+    assert loosened(before, made(tmp_path)) == said
+    assert loosened(made(tmp_path), before) == said, "what is stated then has the δ of both"
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"B": 0.3}, {"epsilon": 7.0}, {"epsilon": 9.0}, {"delta": 1e-7}, {"filter": "pure"}, {"order": 9.0},
+        {"classic": 30.0},
+    ],
+)  # fmt: skip
+def test_any_other_limit_is_said_since_the_delta_of_both_counts(
+    tmp_path: Path, limit: dict[str, Any]
+) -> None:
+    before, after = made(tmp_path, limit=MORE), made(tmp_path, limit=MORE | limit)
+    for one, other in ((before, after), (after, before)):
+        (said,) = loosened(one, other)
+        assert said.startswith("the limit was ")
+        assert said.endswith(", and δ of both is stated")

@@ -22,7 +22,7 @@ from support.release import (
     write_parquet,
     write_scales,
 )
-from targetdp.release import Desk, Look, Refused, Request
+from targetdp.release import Desk, Limit, Look, Refused, Request
 from targetdp.release._prepare import Prepared, prepare
 
 COLUMNS = ("name", *FEATURES)
@@ -139,43 +139,6 @@ def test_more_than_one_release_may_have_is_refused_with_what_it_may(tmp_path: Pa
     assert prepared(tmp_path, epsilon=2.0, delta=1e-6).problems == ()
 
 
-LINE: dict[str, Any] = {"release": "rows", "B": 0.25, "epsilon": 4.0, "delta": 1e-3}
-
-
-@pytest.mark.parametrize(
-    ("given", "fits"),
-    [
-        ({}, True),
-        ({"epsilon": 3.0, "B": 0.5, "delta": 1e-4}, True),
-        ({"epsilon": 4.5}, False),
-        ({"B": 0.2}, False),
-        ({"delta": 2e-3}, False),
-        ({"release": "scores", "weights": {"calls": 1, "texts": 2}}, False),
-    ],
-)
-def test_only_what_is_planned_is_released(tmp_path: Path, given: dict[str, Any], fits: bool) -> None:
-    folder = place_with(tmp_path, plan=[LINE])
-    if fits:
-        done = release(folder, **given)
-        assert done.certificate.guarantee.delta <= LINE["delta"]
-        return
-    with pytest.raises(
-        Refused, match=r"the release is not in the plan: the plan has rows at B = 0.25, ε = 4"
-    ):
-        release(folder, **given)
-
-
-def test_a_plan_is_used_up(tmp_path: Path) -> None:
-    folder = place_with(tmp_path, plan=[LINE | {"times": 2}, LINE | {"epsilon": 1.0}])
-    release(folder, "a.parquet")
-    release(folder, "b.parquet")
-    with pytest.raises(Refused, match=r"0 of 2 left; rows at B = 0.25, ε = 1, δ = 0.001, 1 of 1 left"):
-        release(folder, "c.parquet")
-    release(folder, "c.parquet", epsilon=1.0)
-    with pytest.raises(Refused, match=r"0 of 2 left; rows .* 0 of 1 left"):
-        release(folder, "d.parquet", epsilon=1.0)
-
-
 # Scales
 
 
@@ -213,12 +176,12 @@ def private(folder: Path, rows: int = 3000, **policy: Any) -> Path:
 def test_private_scales_are_estimated_once_and_reused_free(tmp_path: Path) -> None:
     folder = private(tmp_path)
     first = release(folder, "a.parquet").certificate
-    assert (first.scales.source, first.scales.estimated, first.scales.release) == ("private", FEATURES, None)
+    assert (first.scales.source, first.scales.estimated, first.scales.releases) == ("private", FEATURES, ())
     assert first.scales.spent is not None
     assert first.guarantee.epsilon <= 4.0
     second = release(folder, "b.parquet", features=("texts", "calls")).certificate
     assert (second.scales.source, second.scales.estimated) == ("earlier", ())
-    assert (second.scales.spent, second.scales.release) == (None, first.release)
+    assert (second.scales.spent, second.scales.releases) == (None, (first.release,))
     assert second.guarantee.epsilon == 4.0
     for name in ("texts", "calls"):
         assert second.scales.values[name] == first.scales.values[name]
@@ -236,7 +199,7 @@ def test_only_new_columns_are_estimated_and_paid_for(tmp_path: Path) -> None:
     assert seen.clipped is None
     second = release(folder, "b.parquet").certificate
     assert (second.scales.source, second.scales.estimated) == ("private", ("texts", "topups"))
-    assert second.scales.release == first.release
+    assert second.scales.releases == (first.release,)
     assert second.scales.values["calls"] == first.scales.values["calls"]
 
 
@@ -284,7 +247,9 @@ def test_people_of_an_earlier_release_are_left_out_and_not_charged_twice(tmp_pat
     assert both[0].isdisjoint(both[1])
     assert both[0] | both[1] == set(everybody["name"].to_pylist())
     with desk.ledger() as ledger:
-        assert ledger.standing(desk.policy.limit.value()).spent <= 4.2
+        standing = ledger.standing(Limit.of(desk.policy))
+    assert standing.spending.fits
+    assert sum(count for _, count in standing.levels) == 200
 
 
 def test_nothing_of_who_is_left_out_is_looked_at(tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ from targetdp.release import (
     privatize,
     read_request,
 )
+from targetdp.release._policy import MECHANISMS
 from targetdp.release._request import (
     HOLDERS,
     LARGEST_FILE,
-    MECHANISMS,
     describe_request,
     parse_request,
     scores_must_differ,

@@ -14,8 +14,8 @@ from targetdp import least_noise
 from targetdp.accounting import StatedLoss, compose
 from targetdp.guarantee import Guarantee, sequential
 from targetdp.mechanisms import LinearLaw
-from targetdp.release import Desk, Request, format_guarantee
-from targetdp.release._certificate._caveats import ALWAYS, LEDGER
+from targetdp.release import Desk, Limit, Request, format_guarantee
+from targetdp.release._certificate._caveats import ALWAYS, statement
 from targetdp.release._prepare import Prepared, prepare
 from targetdp.release._terms import ReleaseTerms, _rest, make_terms
 
@@ -56,16 +56,21 @@ def test_a_delta_that_is_asked_for_is_kept(desk: Desk) -> None:
     assert terms(desk, delta=0.4).guarantee.delta == 0.4
 
 
-def test_without_delta_no_line_of_the_plan_is_passed(desk: Desk) -> None:
-    lines = [
-        {"release": "rows", "B": 0.25, "epsilon": 4.0, "delta": 1e-6},
-        {"release": "rows", "B": 0.25, "epsilon": 8.0, "delta": 1e-8},
-        {"release": "scores", "B": 0.25, "epsilon": 8.0, "delta": 1e-9},
-        {"release": "rows", "B": 0.5, "epsilon": 8.0, "delta": 1e-10},
-    ]
-    assert terms(desk, policy={"plan": lines[:1]}).guarantee.delta == 1e-6
-    assert terms(desk, policy={"plan": lines}).guarantee.delta == 1e-8, "of those that it fits"
-    assert terms(desk, policy={"plan": lines}, B=0.5).guarantee.delta == 1e-10
+def test_without_delta_it_is_that_of_the_plan_s_own_line(desk: Desk) -> None:
+    line = {"release": "rows", "columns": 3, "B": 0.25, "epsilon": 4.0, "delta": 1e-6}
+    plan = [
+        line, line | {"epsilon": 8.0, "delta": 1e-8}, line | {"B": 0.5, "delta": 1e-10},
+        line | {"release": "scores", "columns": 1, "delta": 1e-9, "mechanism": "gaussian"},
+        line | {"columns": 2, "delta": 1e-7},
+    ]  # fmt: skip
+    policy = {"plan": plan}
+    assert terms(desk, policy=policy).guarantee.delta == 1e-6
+    assert terms(desk, policy=policy, epsilon=8.0).guarantee.delta == 1e-8
+    assert terms(desk, policy=policy, B=0.5).guarantee.delta == 1e-10
+    scores: dict[str, Any] = {"release": "scores", "weights": WEIGHTS, "mechanism": "gaussian"}
+    assert terms(desk, policy=policy, **scores).guarantee.delta == 1e-9
+    assert terms(desk, policy=policy, features=FEATURES[:2]).guarantee.delta == 1e-7
+    assert terms(desk, policy=policy, epsilon=5.0).guarantee.delta == 1 / 1001, "no line is like it"
 
 
 # Which noise
@@ -229,8 +234,9 @@ def test_each_choice_is_a_condition_that_is_stated(
 
 
 def test_what_always_holds_is_always_said(desk: Desk) -> None:
+    together = statement(Guarantee(0.25, 100.0, 0.1), Limit.of(desk.policy).classic)
     for made in (terms(desk), terms(desk, policy={"scales": "private", "pseudonyms": True})):
-        assert {*ALWAYS, LEDGER} < set(made.conditions)
+        assert {*ALWAYS, together} < set(made.conditions)
     assert any("How B was chosen is not stated" in condition for condition in terms(desk).conditions)
 
 

@@ -54,13 +54,23 @@ FAULTS = {
     ),
     "kills at calls: privatize": Fault(
         "SIGKILL at every call that touches the disk",
-        "`privatize`: new, replacing, a directory, under a new policy",
+        "`privatize`: new, replacing, a directory",
         f"{_WHOLE}; an older release stays or comes back; the same command finishes what noise was drawn "
-        "for, with the same noise and one charge, and frees the rest", 100, 300,
+        "for, with the same noise and one charge, and frees the rest", 95, 280,
     ),
     "kills at calls: init": Fault(
         "SIGKILL at every call that touches the disk", "`init`",
-        "there is no desk, or a whole one; the next run makes one, or says that there is one", 30, 40,
+        "there is no desk, or a whole one; the next run makes one, or says that there is one", 30, 38,
+    ),
+    "kills at calls: policy": Fault(
+        "SIGKILL at every call that touches the disk", "the first `privatize` under a wider limit",
+        "the new limit is on record or it is not, for everybody; what fits it is released, and no more",
+        25, 80,
+    ),
+    "kills at calls: ledger": Fault(
+        "SIGKILL at every call that touches the disk", "`ledger erase`, `ledger resume`, `ledger withdraw`",
+        "the ledger verifies; what was released stays charged, whoever comes back; whom the next run erases "
+        "is in no list", 55, 60,
     ),
     "kills at calls: tradeoff": Fault(
         "SIGKILL at every call that touches the disk", "`tradeoff`",

@@ -67,12 +67,14 @@ def _table(outcomes: dict[str, Counter[str]], workers: int) -> str:
         for name, fault in FAULTS.items()
     ]
     took = round((time.monotonic() - _BEGIN) / 60)
-    total = sum(found.total() for found in outcomes.values())
+    total, kills = (
+        sum(found.total() for name, found in outcomes.items() if part in name) for part in ("", "kills")
+    )
     lines += [
         "",
-        f"Together {total:,} faults. targetdp {__version__}, Python {platform.python_version()} on "
-        f"{platform.system()}, {took} minutes by {workers} process{'es' if workers > 1 else ''} of tests "
-        f"on {os.cpu_count()} processors.",
+        f"Together {total:,} faults, {kills:,} of them kills. targetdp {__version__}, Python "
+        f"{platform.python_version()} on {platform.system()}, {took} minutes by {workers} "
+        f"process{'es' if workers > 1 else ''} of tests on {os.cpu_count()} processors.",
         "",
     ]
     return "\n".join(lines)

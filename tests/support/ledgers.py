@@ -1,19 +1,36 @@
 """What tests of ledgers share: people as tags, charges, a ledger with a short history."""
 
 import hashlib
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from support.release import policy_text
 from targetdp._core import Words
-from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise
-from targetdp.release import Charge, Head, Ledger, SigningKey
+from targetdp.release import Charge, Head, Ledger, Limit, Policy, SigningKey, Witness
 
-LIMIT = Guarantee(0.25, 8.0, 1e-5)
-WIDE = Guarantee(0.25, 1e6, 0.9)
+
+def policy_of(
+    B: float, epsilon: float, delta: float, *, plan: Sequence[Mapping[str, Any]] = (),
+    reason: str | None = None, **more: Any,
+) -> Policy:  # fmt: skip
+    """A policy with such a limit."""
+    limit = {"B": B, "epsilon": epsilon, "delta": delta, **more}
+    return Policy.model_validate(tomllib.loads(policy_text(limit=limit, plan=plan, reason=reason)))
+
+
+def limit_of(B: float, epsilon: float, delta: float, **more: Any) -> Limit:
+    """The limit of a desk that says so."""
+    return Limit.of(policy_of(B, epsilon, delta, **more))
+
+
+LIMIT = limit_of(0.25, 8.0, 1e-5)
+WIDE = limit_of(0.25, 1e6, 0.9)
 SHA = hashlib.sha256(b"released").hexdigest()
 
 
@@ -35,10 +52,22 @@ def reserve(
     release: str,
     charge: Charge | None = None,
     who: Words = EVERYBODY,
-    limit: Guarantee = WIDE,
+    limit: Limit = WIDE,
     **title: Any,
 ) -> Head:
     return ledger.reserve(release, charge or gaussian(), limit, who, title)
+
+
+def certificate_of(
+    head: Head, release: str, charge: Charge, space: Mapping[str, str] | None = None, policy: str = "",
+    limit: Limit = LIMIT, **title: Any,
+) -> Witness:  # fmt: skip
+    """What the certificate of a release tells a ledger."""
+    stated = [asdict(limit.stated), asdict(limit.classic)]
+    return Witness(
+        f"the certificate {release}", head, release, charge.record(), space or {}, title, SHA, None, policy,
+        stated,
+    )  # fmt: skip
 
 
 def with_history(path: Path, key: SigningKey) -> Ledger:

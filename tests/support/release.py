@@ -41,7 +41,7 @@ BOUNDS = ((-30.0, 50.0), (-30.0, 40.0), (-15.0, 17.0))
 NAMED = ("--id", "name", "--features", ",".join(FEATURES))
 ASKED = ("--B", "0.25", "--epsilon", "4", "--yes")
 """What `targetdp privatize` is asked for where there is no request's file, without a question."""
-LIMIT = (0.25, 100.0, 0.5)
+LIMIT = (0.25, 100.0, 0.1)
 """B, ε and δ of a wide limit: many small releases fit."""
 COMMAND = (sys.executable, "-c", "from targetdp.cli import main; main()")
 
@@ -101,7 +101,7 @@ def policy_text(
     scales: str = "public",
     bounds: Mapping[str, Sequence[float]] | None = None,
     share: float | None = None,
-    limit: Sequence[float] = LIMIT,
+    limit: Sequence[float] | Mapping[str, Any] = LIMIT,
     most: Sequence[float] = (100.0, 0.5),
     plan: Sequence[Mapping[str, Any]] = (),
     requests: Mapping[str, Any] | None = None,
@@ -118,7 +118,9 @@ def policy_text(
         "gaps": gaps or {},
         "scales": {"source": scales, "reason": "a census" if scales == "public" else None, "share": share},
         "scales.bounds": within if scales == "private" else {},
-        "limit": dict(zip(("B", "epsilon", "delta"), limit, strict=True)),
+        "limit": limit
+        if isinstance(limit, Mapping)
+        else dict(zip(("B", "epsilon", "delta"), limit, strict=True)),
         "release": dict(zip(("epsilon", "delta"), most, strict=True)),
         "requests": requests or {},
         "requests.keys": keys or {},
@@ -173,25 +175,29 @@ def release(
     request: Request | None = None,
     engine: str | None = None,
     force: bool = False,
+    new_people: str | None = None,
     **given: Any,
 ) -> Released:
     """A release at the desk of a folder, of the table there; ``given`` is that of `request_of`."""
     return privatize(
         folder / table if isinstance(table, str) else table, folder / output,
         desk=folder / desk if isinstance(desk, str) else desk,
-        request=request or request_of(**given), engine=engine, force=force,
+        request=request or request_of(**given), engine=engine, force=force, new_people=new_people,
     )  # fmt: skip
 
 
-def release_frame(table: Any, desk: Desk | Path, **given: Any) -> Released:
+def release_frame(table: Any, desk: Desk | Path, *, new_people: str | None = None, **given: Any) -> Released:
     """A release of a table in memory, handed back."""
-    return privatize(table, desk=desk, request=request_of(**given))
+    return privatize(table, desk=desk, request=request_of(**given), new_people=new_people)
 
 
-def look(folder: Path, *, table: Any = "in.parquet", request: Request | None = None, **given: Any) -> Look:
+def look(
+    folder: Path, *, table: Any = "in.parquet", request: Request | None = None, new_people: str | None = None,
+    **given: Any,
+) -> Look:  # fmt: skip
     """What a release at the desk of a folder would be."""
-    source = folder / table if isinstance(table, str) else table
-    return check_release(source, desk=folder / "desk", request=request or request_of(**given))
+    source, asked = folder / table if isinstance(table, str) else table, request or request_of(**given)
+    return check_release(source, desk=folder / "desk", request=asked, new_people=new_people)
 
 
 def place_with(folder: Path, rows: int = 60, seed: int = 0, **policy: Any) -> Path:

@@ -7,10 +7,11 @@ from typing import Any
 from support.release import certificate_of, hidden, place_with, request_of
 from support.zygote import Zygote
 from targetdp.release import Desk, certificate_path, verify_in_ledger, verify_release
+from targetdp.release._keys import config_folder
 from targetdp.release._staging import page_path
 
 RUN = ("privatize", "in.parquet", "out.parquet", "--request", "request.toml", "--yes")
-ROOM = {1: 3.6, 2: 5.2, 3: 6.2}
+ROOM = {1: 3.9, 2: 5.6, 3: 7.0}
 """ε of limits (`room_for`) that so many releases of `place` fit in, and no more."""
 
 
@@ -52,7 +53,34 @@ def states(folder: Path) -> dict[str, str]:
 def drawn(folder: Path) -> set[str]:
     """The releases that are not settled, and that noise was drawn for."""
     reserved = {release for release, state in states(folder).items() if state == "reserved"}
-    return {release for release in reserved if (folder / "desk" / "drafts" / release / "drawn").exists()}
+    drafts = folder / "desk" / "drafts"
+    noted = {place.parent.name for place in drafts.glob("*/drawn") if place.stat().st_size}
+    return reserved & noted
+
+
+STAGES = ("before the charge", "list of people", "charged", "drawn", "published", "settled")
+"""How far a run may have come when it was killed."""
+
+
+def stage_of(folder: Path, before: set[str], output: str = "out.parquet") -> str:
+    """How far the last run has come, by what is on disk; ``before`` were releases that the ledger knew."""
+    new = {release: state for release, state in states(folder).items() if release not in before}
+    if "published" in new.values():
+        return "settled"
+    if release_that_is_there(folder, output) in new:
+        return "published"
+    if new.keys() & drawn(folder):
+        return "drawn"
+    if "reserved" in new.values():
+        return "charged"
+    return "list of people" if lists_of_people(folder) - before - new.keys() else "before the charge"
+
+
+def lists_of_people(folder: Path) -> set[str]:
+    """The releases that the desk has a list of people of, or a draft of one."""
+    lists = folder / "desk" / "people"
+    names = [path.name for path in lists.iterdir()] if lists.exists() else []
+    return {name.lstrip(".").partition(".")[0].partition("-")[0] for name in names}
 
 
 def nothing_is_left_of_the_dead(folder: Path) -> None:
@@ -66,6 +94,8 @@ def nothing_is_left_of_the_dead(folder: Path) -> None:
     for release in (path.parent.name for path in secrets.glob("*/secret") if any(path.read_bytes())):
         # Of what was never reserved, nothing was drawn.
         assert known.get(release, "reserved") == "reserved", "with its secret the noise could be taken off"
+    orphans = lists_of_people(folder) - known.keys()
+    assert all((secrets / release / "secret").exists() for release in orphans), "the next run removes them"
 
 
 def clean_up(zygote: Zygote, folder: Path) -> str:
@@ -81,10 +111,20 @@ def clean_up(zygote: Zygote, folder: Path) -> str:
     return there
 
 
+def keep(folder: Path, kept: Path) -> Path:
+    """A copy of a folder, and of what the user has noted of its desk, by which an older one is found out."""
+    if (heads := config_folder() / "heads").exists():
+        shutil.copytree(heads, kept.with_name(f"{kept.name} heads"))
+    return shutil.copytree(folder, kept)
+
+
 def put_back(folder: Path, kept: Path) -> None:
     """A folder as it was kept: no kill finds what an earlier one left, and the ledger stays short."""
-    shutil.rmtree(folder)
-    shutil.copytree(kept, folder)
+    heads, noted = config_folder() / "heads", kept.with_name(f"{kept.name} heads")
+    for path, before in ((folder, kept), (heads, noted)):
+        shutil.rmtree(path, ignore_errors=True)
+        if before.exists():
+            shutil.copytree(before, path)
 
 
 def forget(folder: Path) -> None:

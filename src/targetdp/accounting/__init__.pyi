@@ -1,4 +1,6 @@
 from targetdp.accounting._composition import compose as compose
+from targetdp.accounting._filters import FilterKind as FilterKind
+from targetdp.accounting._filters import PrivacyFilter as PrivacyFilter
 from targetdp.accounting._gaussian import GaussianLoss as GaussianLoss
 from targetdp.accounting._gaussian import largest_mu as largest_mu
 from targetdp.accounting._laplace import SphericalLaplaceLoss as SphericalLaplaceLoss

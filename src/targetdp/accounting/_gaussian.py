@@ -54,6 +54,14 @@ class GaussianLoss(PrivacyLoss):
         """See `PrivacyLoss.expected`: μ²/2, in either direction."""
         return self.mu * self.mu / 2 * (1 + _FLOAT_ERROR) + (sys.float_info.min if self.mu > 0 else 0.0)
 
+    def gaussian(self) -> float:
+        """See `PrivacyLoss.gaussian`."""
+        return self.mu
+
+    def renyi(self, order: float) -> float:
+        """See `PrivacyLoss.renyi`: αμ²/2."""
+        return check.number("order", order, above=1) * self.mu * self.mu / 2 * (1 + _FLOAT_ERROR)
+
     def distribution(self, interval: float) -> Any:
         """See `PrivacyLoss.distribution`."""
         from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415 (slow to import)

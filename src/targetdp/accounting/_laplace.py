@@ -59,7 +59,11 @@ class SphericalLaplaceLoss(PrivacyLoss):
 
     def delta(self, epsilon: float) -> float:
         """See `PrivacyLoss.delta`."""
-        return float(spherical_laplace_delta(self.shift, np.array([epsilon]), self.dimensions)[0])
+        return float(self.deltas(np.array([epsilon]))[0])
+
+    def deltas(self, epsilons: Floats) -> Floats:
+        """See `PrivacyLoss.deltas`."""
+        return spherical_laplace_delta(self.shift, epsilons, self.dimensions)
 
     def reach(self) -> float:
         """See `PrivacyLoss.reach`."""

@@ -7,10 +7,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from targetdp._core import check
+import numpy as np
+from scipy.special import log_expit, logsumexp, ndtri_exp
+
+from targetdp._core import Floats, check
 from targetdp.guarantee import Guarantee
 
 # What every privacy loss can do.
+
+_CELLS = 128
+"""Into how many the range of a loss is cut, at least, for a Rényi divergence."""
+_NODES, _WEIGHTS = (
+    (np.polynomial.legendre.leggauss(12)[0] + 1) / 2,
+    np.polynomial.legendre.leggauss(12)[1] / 2,
+)
+"""On a cell of length 1."""
+_FLOAT_ERROR = 2.0**-30
+_TINY, _STEEP = 1e-290, 2.0**14
+"""A smaller loss has no cells of some width, and α times a larger one too many: it stands for itself."""
 
 NEGLIGIBLE = 2.0**-64
 """Probability of an event that a mean loss may leave out: more than any sampler here needs (2⁻⁸³)."""
@@ -40,6 +54,10 @@ class PrivacyLoss(ABC):
             δ, from 0 to 1.
         """
 
+    def deltas(self, epsilons: Floats) -> Floats:
+        """`delta` of several ε."""
+        return np.array([self.delta(float(epsilon)) for epsilon in epsilons])
+
     @abstractmethod
     def reach(self) -> float:
         """A loss that is exceeded with negligible probability; a composition chooses its resolution by it."""
@@ -56,6 +74,46 @@ class PrivacyLoss(ABC):
         tail might give a row away entirely, which no finite mean could cover. Infinite where an event that
         is likelier than that might, or where the loss has no mean.
         """
+
+    def split(self) -> tuple["PrivacyLoss", "Imperfection"]:
+        """The loss of ideal noise, and how far the noise as drawn is from it."""
+        return self, Imperfection(0.0, 0.0)
+
+    def gaussian(self) -> float:
+        """The μ of normal noise that tells at least as much, whatever event is looked at; or infinity.
+
+        A loss of at most ε is no more than that of randomized response, whose trade-off curve lies above
+        that of normal noise with μ = 2Φ⁻¹(e^ε/(1 + e^ε)) (Dong, Roth and Su 2022): both go through the point
+        where the two kinds of error are equal, and there are straight lines on the upper one.
+        """
+        largest = self.largest()
+        if largest < 2.0**-10:  # it bends downwards; near 1/2 the inverse of Φ has too few digits
+            return largest * math.sqrt(math.pi / 2) * (1 + 2.0**-40)
+        return (
+            math.inf if math.isinf(largest) else -2 * float(ndtri_exp(log_expit(-largest))) * (1 + 2.0**-40)
+        )
+
+    def renyi(self, order: float) -> float:
+        """The Rényi divergence of an order above 1, the worse of both directions, never below the truth.
+
+        E_Q[(P/Q)^α] = 1 + α(α − 1)·∫₀^∞ (e^{(α−1)t} + e^{−αt})·δ(t) dt: a power is a sum of hockey sticks.
+        δ is convex in e^t, so that chords between its values on a grid are an upper bound; and what is
+        integrated is smooth in each cell, and positive.
+        """
+        order, largest = check.number("order", order, above=1), self.largest()
+        if largest < _TINY or order * largest > _STEEP:
+            return largest
+        cells = max(_CELLS, math.ceil(order * largest / 4))
+        ends = np.linspace(0.0, largest, cells + 1)
+        heights = np.append(self.deltas(ends[:-1]), 0.0)
+        width = largest / cells
+        t = ends[:-1, None] + width * _NODES
+        along = np.expm1(width * _NODES) / math.expm1(width)
+        chords = heights[:-1, None] * (1 - along) + heights[1:, None] * along
+        with np.errstate(divide="ignore"):  # no height, no area
+            areas = np.log(chords * _WEIGHTS) + np.logaddexp((order - 1) * t, -order * t)
+        total = math.log(width * order * (order - 1)) + float(logsumexp(areas))
+        return min(largest, float(np.logaddexp(0.0, total)) / (order - 1) * (1 + _FLOAT_ERROR))
 
     def best_guess(self) -> float:
         """How often the best guess of any attacker is right, which of the two rows it was, at even odds.
@@ -168,6 +226,14 @@ class StatedLoss(PrivacyLoss):
         advantage = gap / (1 + math.exp(-self.stated_epsilon))
         return min(1.0, self.stated_delta + (1 - self.stated_delta) * advantage)
 
+    def split(self) -> tuple[PrivacyLoss, "Imperfection"]:
+        """See `PrivacyLoss.split`: randomized response, but for an event of probability δ."""
+        if self.stated_delta in {0.0, 1.0}:
+            return self, Imperfection(0.0, self.stated_delta)
+        return StatedLoss(self.stated_epsilon, 0.0), Imperfection(
+            -math.log1p(-self.stated_delta), self.stated_delta
+        )
+
     def reach(self) -> float:
         """See `PrivacyLoss.reach`."""
         return self.stated_epsilon
@@ -247,6 +313,10 @@ class ImperfectLoss(PrivacyLoss):
     def __post_init__(self) -> None:
         check.instance("ideal", self.ideal, PrivacyLoss)
         check.instance("imperfection", self.imperfection, Imperfection)
+
+    def split(self) -> tuple[PrivacyLoss, Imperfection]:
+        """See `PrivacyLoss.split`."""
+        return self.ideal, self.imperfection
 
     def delta(self, epsilon: float) -> float:
         """See `PrivacyLoss.delta`."""

@@ -240,11 +240,9 @@ def caveats(releases: Sequence[JoinedTables]) -> tuple[str, ...]:
     named = {proof.release for proof in proofs}
     conditions: dict[str, None] = {}
     for proof in proofs:
-        paid_by = proof.scales.release
-        if paid_by is not None and paid_by not in {*named, *proof.left_out}:
-            conditions[f"without what the column scales tell, which release {paid_by[:12]} has paid for"] = (
-                None
-            )
+        for paid_by in set(proof.scales.releases) - {*named, *proof.left_out}:
+            told = f"without what the column scales tell, which release {paid_by[:12]} has paid for"
+            conditions[told] = None
         if proof.public:
             passed_on = ", ".join(proof.public)
             conditions[f"without the columns that are passed on as they are ({passed_on})"] = None

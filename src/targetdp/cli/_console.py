@@ -25,6 +25,10 @@ PublicKey = Annotated[
 DeskFolder = Annotated[
     Path | None, typer.Option("--desk", help="the desk; default: TARGETDP_DESK, or the nearest one above")
 ]
+NewPeople = Annotated[
+    str | None,
+    typer.Option(help="why people whom the ledger should know, or another desk does, are others: on record"),
+]
 KeyFile = Annotated[Path | None, typer.Option("--key", help="signing key; default: your own")]
 
 

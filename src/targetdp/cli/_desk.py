@@ -1,13 +1,25 @@
 """`targetdp init`, `status` and `ids`: a desk is made, says where it stands, and translates ids."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
-from targetdp._core import down, up
-from targetdp.cli._console import DeskFolder, cells, emit, must_be_free, out, save_table, tell, warn
+from targetdp.cli._console import (
+    DeskFolder,
+    NewPeople,
+    cells,
+    emit,
+    must_be_free,
+    out,
+    save_table,
+    tell,
+    warn,
+)
+from targetdp.cli._ledger_words import limit_words, plan_words, pure_words, together_record
 
 _SHOWN = 40
 
@@ -23,28 +35,27 @@ def init(
     ] = None,
     name: Annotated[str | None, typer.Option(help="what the desk is called; default: as this folder")] = None,
     desk: Annotated[Path | None, typer.Option(help="the folder to make; default: desk")] = None,
+    new_people: NewPeople = None,
     as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
 ) -> None:
     """Make a desk: a folder with a proposed policy, a ledger and keys. Nothing is released without one."""
-    from targetdp.release import known_desks, make_desk
+    from targetdp.release import make_desk
 
-    others = [place for _, place in known_desks() if place.exists()]
-    made = make_desk(table, desk, id_column=id_column, name=name, scales=scales)
+    made = make_desk(table, desk, id_column=id_column, name=name, scales=scales, new_people=new_people)
     policy = made.desk.path / "policy.toml"
-    if others:
-        warn(
-            (
-                "you have other desks: what they release about the same people does not add up here "
-                f"({', '.join(map(str, others[:4]))})",
-            )
-        )
+    warn(
+        f"whether desk {other.path} knows these people cannot be told ({other.problem}): what it releases "
+        "about them does not add up here"
+        for other in made.elsewhere
+        if other.problem is not None
+    )
     if as_json:
         emit(
             {
                 "desk": str(made.desk.path), "id": made.desk.id, "name": made.desk.name, "id_column": made.id,
                 "pseudonyms": made.pseudonyms, "released": list(made.released), "notes": list(made.notes),
                 "to_do": list(made.to_do), "public_key": made.desk.key.public,
-                "other_desks": [str(place) for place in others],
+                "other_desks": [str(other.path) for other in made.elsewhere],
             }
         )  # fmt: skip
         return
@@ -70,7 +81,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
 ) -> None:
     """Say what the desk allows, what is spent, what is unsettled, and what to do next."""
-    from targetdp.release import Desk
+    from targetdp.release import Desk, Limit, percent
 
     opened = Desk.open(desk)
     if not opened.was_known:
@@ -79,8 +90,9 @@ def status(
         )
         opened.remember()
     with opened.ledger() as ledger:
-        limit, history = opened.policy.limit.value(), ledger.history
-        standing = ledger.standing(limit)
+        limit, history = Limit.of(opened.policy), ledger.history
+        standing, statement = ledger.standing(limit), history.statement(limit)
+        together = history.together(limit)
         unsettled = [row for row in history.releases.values() if row.state == "reserved"]
         published = [row for row in history.releases.values() if row.state == "published"]
         loosened = opened.loosened_without_reason(history)
@@ -108,26 +120,35 @@ def status(
         steps.append("nothing was released yet: targetdp privatize TABLE OUTPUT --check looks first")
     record = {
         "desk": str(opened.path), "name": opened.name, "id": opened.id,
-        "limit": {"B": limit.B, "epsilon": limit.epsilon, "delta": limit.delta},
-        "spent": standing.spent, "remaining": standing.remaining, "released": len(published),
+        "limit": asdict(limit.stated), "classic": asdict(limit.classic),
+        "together": together_record(together), "statement": statement,
+        "spent_of_the_limit": standing.spending.spent, "pure_epsilon": standing.pure,
+        "released": len(published),
         "unsettled": [row.release for row in unsettled], "next": steps, "public_key": opened.key.public,
     }  # fmt: skip
     if as_json:
         emit(record)
         return
+    plan = plan_words(limit, list(history.releases.values()))
+    rest = "what the plan leaves of the limit" if plan else "the limit"
+    spent = f"{percent(standing.spending.spent)} of {rest}, by those who have spent most"
+    if standing.pure is not None and history.counted:
+        spent += f" ({pure_words(standing.pure, limit.stated.B)})"
     shown = Table(title=f"Desk {opened.name}", title_justify="left", show_header=False)
-    shown.add_column()
+    shown.add_column(no_wrap=True)
     shown.add_column(overflow="fold")
     for heading, value in (
         ("folder", str(opened.path)),
-        ("limit for each person", str(limit)),
-        ("spent by who spent most", f"ε = {up(standing.spent, 4)}"),
-        ("left for them", f"ε = {float(down(standing.remaining, 4)):g}"),
+        ("limit for each person", limit_words(together)),
+        *([("plan", plan)] if plan else []),
+        ("spent", spent),
         ("releases", f"{len(published)} published, {len(unsettled)} unsettled"),
         ("signs with key", opened.key.fingerprint),
     ):
         shown.add_row(*cells(heading, value))
-    out().print(shown, highlight=False)
+    console = out()
+    console.print(shown, highlight=False)
+    console.print(Text(statement), highlight=False)
     for step in steps:
         tell(f"next: {step}")
 

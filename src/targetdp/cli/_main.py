@@ -19,11 +19,10 @@ from targetdp.cli._endings import asks_for_json, ending_of, sigterm_raises
 from targetdp.cli._holder_tools import columns, key, scales, schema, verify
 from targetdp.cli._ledger import app as ledger
 from targetdp.cli._plan import plan
-from targetdp.cli._privatize import privatize
+from targetdp.cli._privatize import privatize, requests
 from targetdp.cli._program import app as program
 from targetdp.cli._program import example
 from targetdp.cli._report import app as report
-from targetdp.cli._request import app as request
 from targetdp.cli._targeting import allocate, learn
 from targetdp.cli._tradeoff import app as tradeoff
 
@@ -41,7 +40,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "learn": learn,
         "allocate": allocate,
         "verify": verify,
-        "request": request,
+        "request": requests,
         "report": report,
     },
     "For the privacy researcher": {
@@ -64,6 +63,10 @@ EXAMPLES = {
     "ledger show": "--json",
     "ledger verify": "private.parquet.certificate.json",
     "ledger resume": "--reason 'restored from a backup'",
+    "ledger log": "",
+    "ledger export": "ledger.jsonl",
+    "ledger withdraw": "3f9c2a --reason 'wrong month'",
+    "ledger erase": "people.csv --reason 'they asked for it'",
     "ids": "labelled.csv ids.csv",
     "request": "show request.toml",
     "request sign": "request.toml --out signed.toml",

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from targetdp._core import percent_up
-from targetdp.cli._console import emit, out, warn
+from targetdp._core import exact, percent_up, up
+from targetdp.cli._console import emit, out, tell, warn
 
 GAMMA = (
     "γ is worst-case agreement with the decision on the original data over all tables, not a program's "
@@ -17,21 +17,42 @@ GAMMA = (
 
 
 def plan(
+    epsilon: Annotated[float, typer.Option(help="ε of the guarantee; with --releases, of the limit")],
+    delta: Annotated[float, typer.Option(help="δ of the same; a common choice is 1/(people + 1)")],
     accuracy: Annotated[
-        float, typer.Option(help="γ: worst-case agreement with today's decisions, 0.5 to below 1")
-    ],
-    epsilon: Annotated[float, typer.Option(help="ε of the guarantee")],
-    delta: Annotated[float, typer.Option(help="δ of the guarantee; a common choice is 1/(people + 1)")],
+        float | None,
+        typer.Option(help="γ: worst-case agreement with today's decisions, 0.5 to below 1, for Theorem 1"),
+    ] = None,
     B: Annotated[
-        float | None, typer.Option("--B", help="distance B; default: the largest that is possible")
+        float | None, typer.Option("--B", help="distance B; default: the largest that --accuracy leaves")
     ] = None,
     features: Annotated[int, typer.Option(help="number of columns to release")] = 10,
+    scores: Annotated[
+        int | None, typer.Option(help="number of scores to release, in place of columns")
+    ] = None,
+    releases: Annotated[
+        int | None, typer.Option(help="propose a plan of so many equal releases within a limit")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
-    """What a guarantee rules out, what noise it needs, and what it means at other distances."""
-    from targetdp.mechanisms import plan as make_plan
+    """What a guarantee rules out, what noise it needs, and what it means at other distances.
 
-    made = make_plan(accuracy=accuracy, epsilon=epsilon, delta=delta, B=B, dimensions=features)
+    With --releases: how large so many equal releases may be, for the plan of a policy.
+    """
+    from targetdp.mechanisms import plan as make_plan
+    from targetdp.release import propose_plan
+
+    columns = features if scores is None else scores
+    if releases is not None:
+        if B is None or accuracy is not None:
+            raise ValueError("--releases plans for a limit: give its --B, and no --accuracy")
+        proposed = propose_plan(
+            B=B, epsilon=epsilon, delta=delta, releases=releases, columns=columns,
+            kind="rows" if scores is None else "scores",
+        )  # fmt: skip
+        _say_proposed(proposed, as_json=as_json)
+        return
+    made = make_plan(accuracy=accuracy, epsilon=epsilon, delta=delta, B=B, dimensions=columns)
     if as_json:
         emit(_plan_as_json(made))
     else:
@@ -39,6 +60,40 @@ def plan(
             out().print(table)
         out().print(made.choice.why, highlight=False)
     warn(made.warnings)
+
+
+def _say_proposed(made: Any, *, as_json: bool) -> None:
+    line, limit = made.line, made.limit
+    if as_json:
+        emit(
+            {
+                "limit": limit.model_dump(mode="json"), "plan": [line.model_dump(mode="json")],
+                "ways": [asdict(one) for one in made.ways], "policy": made.toml(),
+            }
+        )  # fmt: skip
+        return
+    emit("# For policy.toml, in place of its [limit]:")
+    emit(made.toml())
+    emit("")
+    what = ("column" if line.release == "rows" else "score") + "s" * (line.columns > 1)
+    shown = Table(
+        title=f"{line.times:,} equal release{'s' * (line.times > 1)} of {line.columns:,} {what} within "
+        f"(ε = {exact(limit.epsilon)}, δ = {exact(limit.delta)}) at B = {exact(limit.B)}",
+        caption="A plan is charged whole and exactly, and takes half of δ; a filter lets each release be "
+        "chosen after looking at those before it. Least noise of each; ε of all at distance 2 holds for any "
+        "two rows, and is rounded up.",
+        title_justify="left", caption_justify="left", min_width=78,
+    )  # fmt: skip
+    shown.add_column("counted by", no_wrap=True)
+    for heading in ("ε of each", "noise", "deviation per column", "ε of all at distance 2"):
+        shown.add_column(heading, justify="left" if heading == "noise" else "right", overflow="fold")
+    for one in made.ways:
+        way = "the plan" if one.way == "plan" else f"{one.way} filter"
+        shown.add_row(way, exact(one.epsilon), one.family, f"{one.noise_sd:.4f}", up(one.classic, 4))
+    out().print(shown)
+    tell("with a plan, a desk releases nothing else")
+    if line.mechanism != "least-noise":
+        tell(f'a request of the plan says mechanism = "{line.mechanism}"')
 
 
 def _plan_as_json(made: Any) -> dict[str, Any]:
@@ -64,21 +119,7 @@ def _plan_as_json(made: Any) -> dict[str, Any]:
 
 def _plan_tables(made: Any) -> list[Table]:
     g = made.guarantee
-    ceilings = Table(
-        title=f"Theorem 1: γ = {made.accuracy:g} leaves B up to {made.largest_B:g} "
-        f"(ε = {g.epsilon:g}, δ = {g.delta:.3g})",
-        caption=GAMMA,
-        title_justify="left",
-        caption_justify="left",
-        min_width=78,
-    )
-    for heading in ("B", "highest γ", "γ asked"):
-        ceilings.add_column(heading, justify="right")
-    for row in made.ceilings:
-        ceilings.add_row(
-            f"{row.B:g}", f"{row.ceiling:.6f}", "ruled out" if row.ruled_out else "not ruled out"
-        )
-
+    shown = [_ceilings(made)] if made.accuracy is not None else []
     noise = Table(title=f"Noise for {g} on {made.dimensions} columns", title_justify="left")
     for heading in ("mechanism", "deviation per column", "length on a row (rows: ≤ 1)", "best guess at B"):
         noise.add_column(heading, justify="left" if heading == "mechanism" else "right")
@@ -101,4 +142,23 @@ def _plan_tables(made: Any) -> list[Table]:
         distances.add_row(
             f"{r:g}", f"{math.ceil(value * 1000 - 1e-6) / 1000:.3f}", percent_up(made.guess_at[r])
         )
-    return [ceilings, noise, distances]
+    return [*shown, noise, distances]
+
+
+def _ceilings(made: Any) -> Table:
+    g = made.guarantee
+    ceilings = Table(
+        title=f"Theorem 1: γ = {made.accuracy:g} leaves B up to {made.largest_B:g} "
+        f"(ε = {g.epsilon:g}, δ = {g.delta:.3g})",
+        caption=GAMMA,
+        title_justify="left",
+        caption_justify="left",
+        min_width=78,
+    )
+    for heading in ("B", "highest γ", "γ asked"):
+        ceilings.add_column(heading, justify="right")
+    for row in made.ceilings:
+        ceilings.add_row(
+            f"{row.B:g}", f"{row.ceiling:.6f}", "ruled out" if row.ruled_out else "not ruled out"
+        )
+    return ceilings

@@ -80,8 +80,12 @@ class LinearLaw(NoiseLaw):
         return self.noise.dimensions
 
     def loss_at(self, distance: float) -> PrivacyLoss:
-        """The noise's own loss at the distance that the map leaves, rounding included."""
-        return self.noise.loss_at(distance * self.stretch + score_rounding(self.dimensions, self.scores))
+        """The noise's own loss at the distance that the map leaves."""
+        return self.noise.loss_at(self.distance_after(distance))
+
+    def distance_after(self, distance: float) -> float:
+        """How far apart the scores of two rows at a distance are at most, rounding included."""
+        return distance * self.stretch + score_rounding(self.dimensions, self.scores)
 
     @property
     def deviation_per_column(self) -> float:

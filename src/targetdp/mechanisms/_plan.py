@@ -175,11 +175,11 @@ class Plan:
     """What a data holder and an official should know before anything is released.
 
     Args:
-        accuracy: The agreement γ that the program wants.
+        accuracy: The agreement γ that the program wants, if it was said.
         guarantee: What the chosen mechanism promises.
         dimensions: How many columns are released.
-        largest_B: The largest B that Theorem 1 leaves possible.
-        ceilings: Theorem 1 at each B of the paper's grid.
+        largest_B: The largest B that Theorem 1 leaves possible, for that accuracy.
+        ceilings: Theorem 1 at each B of the paper's grid, for that accuracy.
         choice: The mechanism with the least noise.
         noise_length: The typical length of the noise on a whole row, where rows have length at most 1.
         epsilon_at: For each distance, the true ε of the chosen mechanism at the plan's δ.
@@ -193,10 +193,10 @@ class Plan:
         True
     """
 
-    accuracy: float
+    accuracy: float | None
     guarantee: Guarantee
     dimensions: int
-    largest_B: float
+    largest_B: float | None
     ceilings: tuple[Ceiling, ...]
     choice: Choice
     noise_length: float
@@ -206,14 +206,16 @@ class Plan:
 
 
 def plan(
-    *, accuracy: float, epsilon: float, delta: float, B: float | None = None, dimensions: int = 10
-) -> Plan:
+    *, epsilon: float, delta: float, accuracy: float | None = None, B: float | None = None,
+    dimensions: int = 10,
+) -> Plan:  # fmt: skip
     """Work out what a guarantee rules out, what noise it needs, and what it means at other distances.
 
     Args:
-        accuracy: The agreement γ that the program wants, from 1/2 to below 1.
         epsilon: ε of the guarantee.
         delta: δ of the guarantee.
+        accuracy: The agreement γ that the program wants, from 1/2 to below 1; without it, Theorem 1 says
+            nothing.
         B: The distance that is hidden; by default the largest of the paper's grid that Theorem 1 leaves
             possible.
         dimensions: How many columns are released.
@@ -222,18 +224,24 @@ def plan(
         The plan.
 
     Raises:
-        ValueError: A number is outside its range, or no mechanism can give the guarantee.
+        ValueError: A number is outside its range, neither B nor accuracy is given, or no mechanism can give
+            the guarantee.
 
     Example:
         >>> plan(accuracy=0.9, epsilon=1, delta=1e-5).guarantee.B
         0.75
     """
     d = check.dimensions(dimensions)
-    most = largest_B(accuracy=accuracy, epsilon=epsilon, delta=delta)
-    ceilings = tuple(
-        Ceiling(g.B, accuracy_ceiling(g), is_ruled_out(g, accuracy))
-        for g in (Guarantee(b, epsilon, delta) for b in PAPER_GRID)
-    )
+    most: float | None = None
+    ceilings: tuple[Ceiling, ...] = ()
+    if accuracy is not None:
+        most = largest_B(accuracy=accuracy, epsilon=epsilon, delta=delta)
+        ceilings = tuple(
+            Ceiling(g.B, accuracy_ceiling(g), is_ruled_out(g, accuracy))
+            for g in (Guarantee(b, epsilon, delta) for b in PAPER_GRID)
+        )
+    elif B is None:
+        raise ValueError("B and accuracy are both missing: give B, or the accuracy to find the largest B for")
     possible = [c.B for c in ceilings if not c.ruled_out]
     chosen = B if B is not None else max(possible, default=PAPER_GRID[0])
     guarantee = Guarantee(chosen, epsilon, delta)
@@ -256,9 +264,9 @@ def plan(
     )
 
 
-def _warnings(guarantee: Guarantee, accuracy: float, length: float, d: int) -> tuple[str, ...]:
+def _warnings(guarantee: Guarantee, accuracy: float | None, length: float, d: int) -> tuple[str, ...]:
     warnings = []
-    if is_ruled_out(guarantee, accuracy):
+    if accuracy is not None and is_ruled_out(guarantee, accuracy):
         warnings.append(
             f"Theorem 1 rules out agreement of {accuracy:g} at B = {guarantee.B:g}: "
             f"at most {accuracy_ceiling(guarantee):.4f} is possible for every table"

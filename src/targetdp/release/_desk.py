@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from targetdp._core import __version__
+from targetdp._core import Words, __version__
 from targetdp._files import (
     DRAFT,
     append_line,
@@ -27,9 +27,19 @@ from targetdp._files import (
 from targetdp.normalization import ColumnScales, read_scales
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
-from targetdp.release._keys import SigningKey, config_folder, secret_key
+from targetdp.release._keys import SigningKey, secret_key
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._spending import History
+from targetdp.release._ledger._elsewhere import (
+    DeskElsewhere,
+    known_desks,
+    known_elsewhere,
+    noted_head,
+    remember_desk,
+    second_mark,
+    shared_tag_key,
+)
+from targetdp.release._ledger._entries import Witness
+from targetdp.release._ledger._history import History
 from targetdp.release._policy import Policy, loosened, read_policy
 
 FOLDER = "desk"
@@ -104,10 +114,12 @@ class Desk:
                 write_new(draft / "scales.toml", scales.read_bytes(), private=True)
             (draft / "keys").mkdir(mode=0o700)
             key = SigningKey.open(draft / "keys" / "signing.pem")
+            with suppress(OSError):  # where the user can keep nothing, the desk has a key of its own
+                write_new(draft / "keys" / "tags.key", f"{shared_tag_key().hex()}\n", private=True)
             keys = {name: secret_key(draft / "keys" / name, create=True) for name in _SECRETS}
             marks = {name: hashlib.sha256(one).hexdigest() for name, one in keys.items()}
-            Ledger(draft / "ledger.db", key, create=True).close()
             own = secrets.token_hex(16)
+            Ledger(draft / "ledger.db", key, create=True, desk=own).close()
             record = {"format": _FORMAT, "id": own, "made": _now(), "library": __version__, "keys": marks}
             write_new(draft / _MARK, json.dumps(record, indent=2) + "\n", private=True)
             sync_folder(draft)
@@ -158,19 +170,16 @@ class Desk:
         """Whether the user's list has it. A copy is refused: each would keep a budget for the same people."""
         listed = [other for known, other in known_desks() if known == self.id]
         for other in listed:
-            if other.resolve() != self.path.resolve() and _id_of(other) == self.id:
+            if not _is_same(other, self.path) and _id_of(other) == self.id:
                 raise ValueError(
                     f"desk {self.path} is a copy of {other}, or the other way round: each would keep a "
                     "budget of its own for the same people; remove the one that is behind"
                 )
-        return self.path.resolve() in [other.resolve() for other in listed]
+        return any(_is_same(other, self.path) for other in listed)
 
     def remember(self) -> None:
         """Name this desk in the user's list."""
-        folder = config_folder()
-        with suppress(OSError):  # a list that cannot be written helps nobody, and stops nobody
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            append_line(folder / "desks.jsonl", json.dumps({"id": self.id, "path": str(self.path)}))
+        remember_desk(self.id, self.path)
 
     # What is in it
 
@@ -247,7 +256,21 @@ class Desk:
                 f"desk {self.path} has no ledger: without it nobody knows what was spent; bring it back from "
                 "a backup"
             )
-        return Ledger(path, self.key)
+        noted = noted_head(self.id, self.key.public)
+        seen = () if noted is None else (Witness("your own list of desks", noted),)
+        ledger = Ledger(path, self.key, witnesses=seen, second_mark=second_mark(self.id))
+        if ledger.desk != self.id:
+            ledger.close()
+            raise ValueError(
+                f"{self.path / _MARK} names another desk than its ledger: bring it back from a backup"
+            )
+        return ledger
+
+    def known_elsewhere(self, people: Words) -> list[DeskElsewhere]:
+        """Other desks of the user that have released something about some people, or cannot be asked."""
+        spelling = self.policy.id.spelling
+        found = known_elsewhere(self.id, self._secret("tags.key"), spelling, people)
+        return [other for other in found if other.known or other.problem]
 
     def loosened_without_reason(self, history: History) -> tuple[str, ...]:
         """In which ways the policy allows more than the one on record, unless it says why."""
@@ -257,7 +280,7 @@ class Desk:
         return tuple(loosened(before, now))
 
     def free_what_was_not_drawn(self, ledger: Ledger) -> tuple[str, ...]:
-        """Free reservations of killed runs that never drew noise, and erase draws that nobody needs.
+        """Free reservations of killed runs that never drew noise; erase draws and lists that nobody needs.
 
         Returns:
             The releases that were freed.
@@ -276,12 +299,23 @@ class Desk:
                         continue
                     ledger.free(release, "a run ended before any noise was drawn")
                     freed.append(release)
+                if row is None:
+                    ledger.forget(release)
                 erase(self.drafts / release)
         return tuple(freed)
 
     def is_at_work(self, release: str) -> bool:
         """Whether a process is making a release right now."""
         return is_at_work(self.drafts, release)
+
+    def logged(self) -> Iterator[dict[str, Any]]:
+        """What the desk's log says, line by line; lines that are damaged are left out."""
+        with suppress(OSError):
+            for line in (self.path / "log.jsonl").read_text(encoding="utf-8", errors="replace").splitlines():
+                with suppress(ValueError, RecursionError):
+                    found = json.loads(line)
+                    if isinstance(found, dict) and {"time", "event"} <= found.keys():
+                        yield found
 
     def log(self, event: str, **facts: Any) -> None:
         """Add a line to the desk's log."""
@@ -326,16 +360,6 @@ def _must_be_a_policy(draft: Path, path: Path) -> None:
         raise ValueError(str(error).replace(str(draft), str(path))) from error
 
 
-def known_desks() -> Iterator[tuple[str, Path]]:
-    """The desks that the user's list names: id and folder."""
-    with suppress(OSError):
-        told = (config_folder() / "desks.jsonl").read_text(encoding="utf-8", errors="replace")
-        for line in told.splitlines():  # of one that is damaged, whatever can be read
-            with suppress(ValueError, KeyError, TypeError, RecursionError):
-                record = json.loads(line)
-                yield str(record["id"]), Path(str(record["path"]))
-
-
 def _record(place: Path) -> dict[str, Any]:
     """What a desk's own file says, or a ValueError."""
     try:
@@ -346,6 +370,10 @@ def _record(place: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{place / _MARK} cannot be read ({error}): bring it back from a backup") from error
     raise ValueError(f"desk {place} was made by another version of targetdp ({made}): use that one")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)  # of a link to itself, too
 
 
 def _id_of(place: Path) -> str | None:

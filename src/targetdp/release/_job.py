@@ -16,6 +16,7 @@ from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._certificate import Certificate, LedgerMark, make_certificate
 from targetdp.release._certificate._contents import arrow_of
 from targetdp.release._certificate._page import page_html
+from targetdp.release._certificate._witnesses import witnesses
 from targetdp.release._desk import Desk
 from targetdp.release._draws import Draws, TableChangedError, erase
 from targetdp.release._engine._base import (
@@ -30,12 +31,12 @@ from targetdp.release._engine._local import LocalEngine, TableInMemory
 from targetdp.release._keys import is_signed
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
-from targetdp.release._ledger._spending import History
-from targetdp.release._look import Look, Refused, bound_of, look
+from targetdp.release._ledger._history import History
+from targetdp.release._look import Look, Refused, look
 from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
 from targetdp.release._prepare import Prepared, Recipe, planned, prepare
 from targetdp.release._request import Request
-from targetdp.release._terms import ReleaseTerms
+from targetdp.release._terms import ReleaseTerms, bound_of
 from targetdp.table import Source, open_source
 
 _SEAL = "seal"
@@ -65,7 +66,7 @@ class Released:
 
 def check_release(
     table: Any, *, desk: Desk | str | Path | None = None, request: Request, engine: str | None = None,
-    progress: Progress | None = None,
+    new_people: str | None = None, progress: Progress | None = None,
 ) -> Look:  # fmt: skip
     """Look at everything that a release would be, and at all that keeps it from being made. Nothing changes.
 
@@ -74,6 +75,7 @@ def check_release(
         desk: As for `privatize`.
         request: What is asked for.
         engine: As for `privatize`.
+        new_people: As for `privatize`.
         progress: Is told how far reading is.
 
     Returns:
@@ -86,7 +88,8 @@ def check_release(
     check.instance("request", request, Request)
     opened = _opened(desk)
     with opened.ledger() as ledger:
-        return _look(opened, ledger, request, open_table(table, engine), progress or Silent())
+        ledger.must_be_newest(witnesses(opened, ledger))
+        return _look(opened, ledger, request, open_table(table, engine), new_people, progress or Silent())
 
 
 def privatize(
@@ -96,6 +99,7 @@ def privatize(
     desk: Desk | str | Path | None = None,
     request: Request,
     engine: str | None = None,
+    new_people: str | None = None,
     confirm: Confirm | None = None,
     force: bool = False,
     progress: Progress | None = None,
@@ -110,6 +114,8 @@ def privatize(
         desk: The data holder's desk, or its folder; by default it is found as git finds its folder.
         request: What is asked for.
         engine: ``"local"`` or ``"spark"``; by default that of the table.
+        new_people: Why people whom the ledger does not know, or another desk does, are other people: it goes
+            on record.
         confirm: Is shown a `Look` before anything is charged, and raises to stop.
         force: Whether an output that is a release is replaced.
         progress: Is told how far the work is.
@@ -138,10 +144,19 @@ def privatize(
     source = open_table(table, engine)
     with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:
         publisher.begin(lambda journal: _settle_earlier(opened, ledger, journal))
+        near = () if publisher.path is None else (publisher.path.parent,)
+        told = witnesses(opened, ledger, *near)
+        ledger.must_be_newest(told)
+        done = [one for one in told if one.release and not opened.is_at_work(one.release)]
+        for settled in ledger.settle_what_is_published(done):
+            erase(opened.drafts / settled)
         opened.free_what_was_not_drawn(ledger)
-        seen = _look(opened, ledger, request, source, progress)
+        seen = _look(opened, ledger, request, source, new_people, progress)
         if seen.problems:
-            opened.log("refused", request=request.sha256, why=[p.what for p in seen.problems])
+            opened.log(
+                "refused", request=request.sha256, kind=request.release, B=request.B, epsilon=request.epsilon,
+                asked_by=request.asked_by, why=[p.what for p in seen.problems],
+            )  # fmt: skip
             raise Refused(seen)
         if confirm is not None:
             confirm(seen)
@@ -153,9 +168,11 @@ def _opened(desk: Desk | str | Path | None) -> Desk:
     return Desk.open(desk.path if isinstance(desk, Desk) else desk)
 
 
-def _look(desk: Desk, ledger: Ledger, request: Request, source: Engine, progress: Progress) -> Look:
+def _look(
+    desk: Desk, ledger: Ledger, request: Request, source: Engine, new_people: str | None, progress: Progress
+) -> Look:
     """Everything that is known before anything is drawn."""
-    prepared = prepare(desk, ledger, request, source.columns, source.place, source.name)
+    prepared = prepare(desk, ledger, request, source.columns, source.place, source.name, new_people)
     if prepared.names.column not in source.columns or not prepared.features:
         return Look(prepared, NOTHING_INSPECTED, None, None, prepared.problems)
     inspection = source.inspect(prepared.recipe(), progress)
@@ -175,6 +192,8 @@ def _release(
     # Somebody may have thought for an hour: what was looked at must still be so.
     source.check_unchanged()
     desk.check_unchanged()
+    if not desk.was_known:  # before anything goes out: other desks must know whom this one knows
+        desk.remember()
     reservation = _reserve(desk, ledger, seen, terms, publisher.place)
     release, draws = reservation.release, reservation.draws
     try:
@@ -193,8 +212,6 @@ def _release(
         ledger.settle(release, output.sha256, estimated)
         draws.erase()
         draws.close()
-        if not desk.was_known:
-            desk.remember()
         desk.log("released", release=release, request=prepared.request.sha256, output=publisher.place)
     except BaseException as error:
         if publisher.published:
@@ -231,6 +248,8 @@ class Reservation:
 def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place: str) -> Reservation:
     """Charge the release, or go on with one that an earlier run has charged and not finished."""
     prepared, people = seen.prepared, seen.inspection.people
+    if prepared.limit is None:
+        raise RuntimeError("a release without a limit: please report this")
     bound = bound_of(prepared, terms, people)
     if seen.goes_on is not None:
         draws = Draws.reopen(desk.drafts, seen.goes_on, bound)
@@ -258,17 +277,17 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
         "left_out": list(prepared.left_out_releases), "output": place, "bound": bound,
         "request": request.sha256, "asked_by": request.asked_by, "program": request.program,
         "why": request.why, "signer": prepared.signer, "engine": prepared.engine,
-        "planned": (line := planned(request, prepared.policy, ledger.history)),
+        "new_people": prepared.new_people,
     }  # fmt: skip
 
     def still_planned(history: History) -> None:
-        if planned(request, prepared.policy, history) != line:
+        if planned(prepared, history) != seen.planned:
             raise ValueError("another run has just made a release of the plan: look again, with --check")
 
     try:
         head = ledger.reserve(
-            release, terms.charge, prepared.policy.limit.value(), people, title, still_planned,
-            (prepared.policy, prepared.policy_version),
+            release, terms.charge, prepared.limit, people, title, space=prepared.space(release),
+            planned=seen.planned, look=still_planned, policy=(prepared.policy, prepared.policy_version),
         )  # fmt: skip
     except BaseException as error:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn
@@ -278,6 +297,8 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
             if release in ledger.history.releases:
                 ledger.free(release, "the run ended before any noise was drawn")
                 error.add_note(_FREED)
+            else:
+                ledger.forget(release)
             draws.erase()
         draws.close()
         raise

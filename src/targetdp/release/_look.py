@@ -1,16 +1,14 @@
 """A look before a release: what would go out, at what price, and everything that keeps it from going out."""
 
-import hashlib
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from targetdp._core import Words, __version__, down, up
-from targetdp._files import canonical
+from targetdp._core import down, up
 from targetdp.mechanisms import DROWNED
 from targetdp.release._certificate._caveats import format_guarantee
 from targetdp.release._certificate._certificate import noise_length
@@ -18,10 +16,12 @@ from targetdp.release._certificate._weights_words import in_words, singled_out
 from targetdp.release._draws import can_go_on
 from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._spending import History, Spending, over_limit
-from targetdp.release._prepare import Prepared, Problem, beyond_the_plan
+from targetdp.release._ledger._elsewhere import DeskElsewhere
+from targetdp.release._ledger._history import History
+from targetdp.release._ledger._spending import Spending, over_limit, percent
+from targetdp.release._prepare import Prepared, Problem, beyond_the_plan, left_of_plan, planned
 from targetdp.release._staging import belongs, certificate_path
-from targetdp.release._terms import ReleaseTerms, make_terms, share_of_scales
+from targetdp.release._terms import ReleaseTerms, bound_of, make_terms, share_of_scales
 
 MANY_CLIPPED = 0.5
 """Share of rows that are clipped from which on the scales look wrong."""
@@ -59,6 +59,13 @@ class Look:
     goes_on: str | None = None
     asked_before: str | None = None
     """The newest release that answered the same request."""
+    planned: int | None = None
+    """The line of the plan that the release is."""
+    elsewhere: tuple[DeskElsewhere, ...] = ()
+    """Other desks of the data holder that know some of these people, or cannot be asked."""
+    history: History = field(default_factory=History, repr=False)
+    watched: bool = True
+    """Whether the data holder's configuration had a mark of the ledger, before the release."""
 
     @property
     def clipped(self) -> float | None:
@@ -69,7 +76,7 @@ class Look:
     @cached_property
     def largest_epsilon(self) -> float | None:
         """The largest ε that still fits, for this B and δ and these people; None if none does."""
-        if self.spending is None:
+        if self.spending is None or self.planned is not None:
             return None
         low, high = 0.0, self.prepared.policy.release.epsilon
         if (self.spending.fits and self.prepared.request.epsilon == high) or self._fits(high):
@@ -95,6 +102,12 @@ class Look:
         p, terms = self.prepared, self.terms
         if not p.desk.was_known:
             yield f"you have never used this desk before: {p.desk.path}; is it yours, and not a copy?"
+        elif self.history.counted and not self.watched:
+            yield "your configuration has no mark of this ledger: only certificates would tell an older copy"
+        unknown = [other for other in self.elsewhere if other.gone or (other.problem and p.new_people)]
+        yield from (
+            f"whether desk {one.path} knows these people cannot be told: {one.problem}" for one in unknown
+        )
         if self.asked_before:
             yield f"this very request was answered before (release {self.asked_before[:12]}): it costs again"
         if p.public:
@@ -201,10 +214,13 @@ class Look:
         s = self.spending
         if s is None:
             return []
-        lines = [
-            f"budget of those who have spent most: ε = {_up(s.spent)} before, {_up(s.total)} after, limit "
-            f"{s.limit.epsilon:g} (at distance {s.limit.B:g} and δ = {s.limit.delta:.3g})"
-        ]
+        if self.planned is not None:
+            line, left = left_of_plan(self.prepared, self.history)[self.planned]
+            lines = [f"it is one of {left} of {line.times} that the plan has left, which is charged whole"]
+        else:
+            lines = [
+                f"budget of those who have spent most: {percent(s.spent)} before, {percent(s.total)} after"
+            ]
         if (largest := self.largest_epsilon) is not None:
             lines.append(f"largest ε that fits, at this B and δ: {float(down(largest, 3)):g}")
         if s.known:
@@ -218,6 +234,8 @@ class Look:
         if not self.prepared.policy.requests.tell or all(p.whose != "official" for p in self.problems):
             return ""
         policy, parts = self.prepared.policy, []
+        if policy.plan:
+            return "you may tell who asked: this desk releases what it has planned, and nothing else"
         parts.append(f"columns among {', '.join(policy.columns.release[:20])}")
         most = policy.release.epsilon if self.spending is None else self.largest_epsilon
         if most is None:
@@ -244,9 +262,9 @@ class Look:
             "conditions": [] if terms is None else list(terms.conditions),
             "clipped_for_the_data_holder_only": self.clipped,
             "budget": None if s is None else {
-                "spent": _finite(s.spent), "total": _finite(s.total), "limit": s.limit.epsilon,
-                "B": s.limit.B, "delta": s.limit.delta, "largest_epsilon": self.largest_epsilon,
-                "known": s.known,
+                "spent": _finite(s.spent), "total": _finite(s.total), "limit": asdict(s.limit.stated),
+                "classic": asdict(s.limit.classic), "largest_epsilon": self.largest_epsilon,
+                "known": dict(s.known),
             },
             "goes_on_with": self.goes_on,
             "warnings": list(self.warnings),
@@ -265,52 +283,83 @@ class Look:
 def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Ledger) -> Look:
     """Put together what is known, and all that is wrong."""
     problems = [*prepared.problems, *_of_rows(prepared, engine, inspection)]
-    terms = spending = goes_on = None
-    if inspection.rows and prepared.features:
+    terms = spending = goes_on = line = None
+    history = ledger.history
+    elsewhere = tuple(prepared.desk.known_elsewhere(inspection.people)) if inspection.rows else ()
+    if inspection.rows and prepared.features and prepared.limit is not None:
         try:
             terms = make_terms(prepared, inspection.rows)
         except ValueError as error:
             problems.append(Problem("no noise keeps this promise here", str(error), "official"))
         if terms is not None:
-            limit = prepared.policy.limit.value()
-            goes_on = None if problems else _unfinished(prepared, terms, engine, inspection, ledger.history)
-            # What an earlier run has reserved is charged already.
-            charge = terms.charge if goes_on is None else None
-            spending = ledger.measure(limit, inspection.people, charge)
+            goes_on = None if problems else _unfinished(prepared, terms, engine, inspection, history)
+            line = planned(prepared, history) if goes_on is None else None
+            # What is planned, or an earlier run has reserved, is charged already.
+            charge = terms.charge if goes_on is None and line is None else None
+            space = prepared.space(goes_on or "")
+            spending = ledger.measure(prepared.limit, inspection.people, charge, space)
             if not spending.fits:
                 remedy = "ask for a smaller ε, or leave out people who are in earlier releases"
                 problems.append(
-                    Problem(f"the limit would be passed ({over_limit(spending)})", remedy, "official")
+                    Problem(f"the limit would be passed: {over_limit(spending)}", remedy, "official")
                 )
     if goes_on is None:
-        problems += beyond_the_plan(prepared.request, prepared.policy, ledger.history)
+        problems += beyond_the_plan(prepared, history)
+        if spending is not None and prepared.new_people is None:
+            left_out = dict.fromkeys(prepared.left_out_releases, inspection.left_out)
+            problems += _new_people(inspection.rows, spending.known, left_out, elsewhere, history)
     asked = [
-        row.release for row in ledger.history.counted
+        row.release for row in history.counted
         if row.title.get("request") == prepared.request.sha256 and row.release != goes_on
     ]  # fmt: skip
     before = asked[-1] if asked and prepared.request.asked_by else None
-    return Look(prepared, inspection, terms, spending, tuple(problems), goes_on, before)
+    return Look(
+        prepared, inspection, terms, spending, tuple(problems), goes_on, before, line, elsewhere, history,
+        ledger.is_watched,
+    )  # fmt: skip
 
 
-def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:
-    """A hash of what must be the same for a re-run to repeat draws; rows are seen to as they come."""
-    everything = {
-        "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
-        "charge": terms.charge.record(), "scales": prepared.known_scales, "library": __version__,
-        "people": hashlib.sha256(people.data).hexdigest(),
-    }  # fmt: skip
-    return hashlib.sha256(canonical(everything).encode()).hexdigest()
+def _new_people(
+    rows: int, known: Mapping[str, int], left_out: Mapping[str, int], elsewhere: Sequence[DeskElsewhere],
+    history: History,
+) -> Iterator[Problem]:  # fmt: skip
+    """Whether people should be known and are not, or are known where they should not be."""
+    remedy = "if they are other people, say why, on record: --new-people REASON"
+    rows += max(left_out.values(), default=0)
+    sizes = {row.release: row.title.get("rows", 0) for row in history.counted if row.people}
+    shared = {release: known.get(release, 0) + left_out.get(release, 0) for release in sizes}
+    # A sample is known from its table, and a table by having most of the largest release: a few people who
+    # are always the same vouch for nobody else.
+    most, largest = max(shared.values(), default=0), max(sizes, key=sizes.__getitem__, default="")
+    if sizes and 2 * most < rows and 2 * shared[largest] < sizes[largest]:
+        yield Problem(
+            f"no earlier release shares half of these {rows:,} people (the most is {most:,}): ids with "
+            "another spelling or salt would look so, and everybody's budget would begin anew",
+            remedy,
+        )
+    for other in elsewhere:
+        if other.known:
+            yield Problem(
+                f"{other.known:,} of these people are in releases of another desk of yours, {other.path}: "
+                "what both release does not add up",
+                f"use that desk (--desk); {remedy}",
+            )
+        elif other.problem is not None and not other.gone:
+            yield Problem(
+                f"whether desk {other.path} knows these people cannot be told: {other.problem}", remedy
+            )
 
 
 def _unfinished(
     prepared: Prepared, terms: ReleaseTerms, engine: Engine, inspection: Inspection, history: History
 ) -> str | None:
     """The release that an earlier run began and did not finish, and whose draws this one would repeat."""
-    if not engine.can_repeat:
+    reserved = [row for row in history.releases.values() if row.state == "reserved"]
+    if not reserved or not engine.can_repeat:
         return None
     bound, desk = bound_of(prepared, terms, inspection.people), prepared.desk
-    for row in history.releases.values():
-        same = row.state == "reserved" and row.title.get("bound") == bound
+    for row in reserved:
+        same = row.title.get("bound") == bound
         # What is published, and only its ledger was not told, is done: another output is another release.
         done = same and belongs(certificate_path(Path(row.title["output"])), row.release)
         if same and not done and can_go_on(desk.drafts, row.release, bound):
@@ -342,10 +391,6 @@ def _of_rows(prepared: Prepared, engine: Engine, inspection: Inspection) -> Iter
             f"constant columns: {', '.join(constant[:8])}{' …' if len(constant) > 8 else ''}",
             "leave them out; the same value in every row tells nothing and costs the others noise",
         )
-
-
-def _up(epsilon: float) -> str:
-    return "without bound" if math.isinf(epsilon) else up(epsilon, 4)
 
 
 def _finite(value: float) -> float | None:

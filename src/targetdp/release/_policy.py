@@ -11,7 +11,9 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_
 
 from targetdp._core import check
 from targetdp._files import StrictModel, canonical, explain, read_toml
+from targetdp.accounting import FilterKind
 from targetdp.guarantee import Guarantee
+from targetdp.mechanisms import LEAST_NOISE, mechanism_names
 from targetdp.normalization import Bounds
 from targetdp.release._ids import Spelling
 from targetdp.release._keys import fingerprint_of
@@ -56,6 +58,13 @@ Number = Annotated[float, BeforeValidator(_number)]
 Distance = Annotated[Number, Field(gt=0, le=2)]
 Epsilon = Annotated[Number, Field(gt=0)]
 Delta = Annotated[Number, Field(gt=0, lt=1)]
+ReleaseKind = Literal["rows", "scores"]
+MECHANISMS = (LEAST_NOISE, *mechanism_names())
+Mechanism = Annotated[
+    str,
+    BeforeValidator(lambda value: check.choice("mechanism", value, MECHANISMS)),
+    Field(description=f"one of {', '.join(MECHANISMS)}"),
+]
 
 
 class IdPolicy(StrictModel):
@@ -98,6 +107,27 @@ class LimitPolicy(StrictModel):
     B: Distance
     epsilon: Epsilon
     delta: Delta
+    filter: FilterKind = Field(
+        default="renyi",
+        description="what is added up: ε of pure noise, μ² of normal noise, or Rényi divergences, for any",
+    )
+    order: Annotated[Number, Field(gt=1, le=1e6)] | None = Field(
+        default=None, description="of Rényi divergences; default: one that leaves three quarters of ε"
+    )
+    classic: Epsilon | None = Field(
+        default=None, description="ε at distance 2, for any two rows; default: what follows from ε at B"
+    )
+
+    @model_validator(mode="after")
+    def _agree(self) -> "LimitPolicy":
+        if self.order is not None and self.filter != "renyi":
+            raise ValueError(f'order = {self.order:g} belongs to filter = "renyi": leave it out')
+        if self.classic is not None and self.classic < self.epsilon:
+            raise ValueError(
+                f"classic = {self.classic:g} is below epsilon = {self.epsilon:g}: rows far apart are never "
+                "harder to tell apart than near ones; give the same, or more"
+            )
+        return self
 
     def value(self) -> Guarantee:
         """The limit as a guarantee."""
@@ -112,12 +142,16 @@ class ReleasePolicy(StrictModel):
 
 
 class PlannedRelease(StrictModel):
-    """A kind of release that is planned, and how many times."""
+    """A kind of release that is planned, and how many times: exactly so, since all are charged at once."""
 
-    release: Literal["rows", "scores"]
+    release: ReleaseKind
+    columns: Annotated[int, Field(ge=1, strict=True)] = Field(
+        description="how many columns, or scores, it has: the noise depends on it"
+    )
     B: Distance
     epsilon: Epsilon
     delta: Delta
+    mechanism: Mechanism = LEAST_NOISE
     times: Annotated[int, Field(ge=1, strict=True)] = 1
 
 
@@ -240,8 +274,8 @@ def loosened(before: Policy, after: Policy) -> list[str]:
     """In which ways a policy allows more than the one before it."""
     found = []
     old, new = before.limit, after.limit
-    if new.epsilon > old.epsilon or new.delta > old.delta or new.B < old.B:
-        found.append(f"the limit was {old.value()} and becomes {new.value()}")
+    if old != new:
+        found.append(f"the limit was {old.value()} and becomes {new.value()}, and δ of both is stated")
     if after.release.epsilon > before.release.epsilon or after.release.delta > before.release.delta:
         found.append("one release may ask for more")
     if before.id.pseudonyms and not after.id.pseudonyms:
@@ -258,7 +292,7 @@ def loosened(before: Policy, after: Policy) -> list[str]:
         found.append("missing values are filled in another way")
     if after.requests.tell and not before.requests.tell:
         found.append("officials are told what would be accepted")
-    if before.plan and before.plan != after.plan:
+    if before.plan != after.plan:
         found.append("the plan of releases is another one")
     if before.requests.accept == "signed" and before.requests != after.requests:
         found.append("other requests are answered")

@@ -7,14 +7,16 @@ from typing import Literal
 
 import numpy as np
 
-from targetdp._core import Floats, Words
+from targetdp._core import Floats, Words, check
 from targetdp._files import toml_key
 from targetdp.normalization import Bounds, ColumnScales
+from targetdp.release._certificate._caveats import AllReleases
 from targetdp.release._desk import Desk
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
-from targetdp.release._ledger._spending import History
-from targetdp.release._policy import PlannedRelease, Policy
+from targetdp.release._ledger._history import History, private_space, public_space
+from targetdp.release._ledger._limit import Limit
+from targetdp.release._policy import LONGEST_REASON, PlannedRelease, Policy
 from targetdp.release._request import Request, scores_must_differ
 
 _MOST_NAMED = 8
@@ -80,12 +82,18 @@ class Prepared:
     public: dict[str, str]
     """Columns that are passed on, each with the reason why it is public."""
     known_scales: dict[str, tuple[float, float]]
-    scales_from: str | None
-    """The release that estimated the scales which are known."""
+    scales_of: dict[str, str]
+    """The releases that estimated the scales which are known, by column."""
     unscaled: tuple[str, ...]
     """Features whose scales are not known, and cannot be estimated yet: a problem."""
     left_out: Words = field(repr=False)
     left_out_releases: tuple[str, ...]
+    limit: Limit | None
+    """None where the policy's own plan does not fit it: a problem."""
+    stated: AllReleases | None
+    """What holds of all releases together."""
+    new_people: str | None
+    """Why people whom the ledger does not know, or other desks do, are nobody it should know."""
     problems: tuple[Problem, ...]
 
     @property
@@ -105,6 +113,15 @@ class Prepared:
         if self.policy.scales.source == "public":
             return "declared"
         return "private" if self.estimated or self.unscaled else "earlier"
+
+    def space(self, release: str) -> dict[str, str]:
+        """For each feature, which scales it has in a release: where they change, distances do."""
+        declared = self.policy.scales.source == "public"
+        known = {
+            name: public_space(center, scale) if declared else private_space(self.scales_of[name])
+            for name, (center, scale) in self.known_scales.items()
+        }
+        return known | dict.fromkeys(self.estimated, private_space(release))
 
     def recipe(self) -> Recipe:
         """What an engine needs of it."""
@@ -129,8 +146,9 @@ class Prepared:
 
 
 def prepare(
-    desk: Desk, ledger: Ledger, request: Request, columns: Sequence[str], place: str, engine: str
-) -> Prepared:
+    desk: Desk, ledger: Ledger, request: Request, columns: Sequence[str], place: str, engine: str,
+    new_people: str | None = None,
+) -> Prepared:  # fmt: skip
     """Hold a request against the desk's policy and a table's columns, and settle what follows from them.
 
     Everything that is wrong is among the result's ``problems``; only what leaves nothing to look at is an
@@ -158,16 +176,39 @@ def prepare(
         except ValueError as error:
             problems.append(Problem(str(error), "ask for it under another name", "official"))
     allowed = tuple(name for name in features if name in columns and name in policy.columns.release)
-    known, source, unscaled = _scales(desk, allowed, history, problems)
+    known, sources, unscaled = _scales(desk, allowed, history, problems)
+    limit = _limit(policy, problems)
     left_out, rows = _left_out(request, ledger, problems)
     return Prepared(
         desk=desk, policy=policy, policy_version=version, request=request, signer=signer, engine=engine,
         names=desk.names(), features=allowed,
         weights=request.weights_for(allowed) if request.weights is not None else None,
         gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},
-        known_scales=known, scales_from=source, unscaled=unscaled, left_out=left_out, left_out_releases=rows,
+        known_scales=known, scales_of=sources, unscaled=unscaled, left_out=left_out, left_out_releases=rows,
+        limit=limit, stated=None if limit is None else _stated(history, limit, problems),
+        new_people=None
+        if new_people is None
+        else check.text("new_people", new_people, longest=LONGEST_REASON),
         problems=tuple(problems),
     )  # fmt: skip
+
+
+def _stated(history: History, limit: Limit, problems: list[Problem]) -> AllReleases | None:
+    """What holds of all releases together; that nothing does is a problem."""
+    try:
+        return history.stated(limit)
+    except ValueError as error:
+        problems.append(Problem(str(error), "no further release can be made at this desk"))
+        return None
+
+
+def _limit(policy: Policy, problems: list[Problem]) -> Limit | None:
+    """What all releases may cost together; a plan that does not fit is a problem."""
+    try:
+        return Limit.of(policy)
+    except ValueError as error:
+        problems.append(Problem(str(error), "plan less, or raise [limit]; targetdp plan --releases proposes"))
+        return None
 
 
 def _signer(request: Request, policy: Policy, problems: list[Problem]) -> str | None:
@@ -227,44 +268,54 @@ def _beyond_the_policy(request: Request, policy: Policy) -> Iterable[Problem]:
         )  # fmt: skip
 
 
-def beyond_the_plan(request: Request, policy: Policy, history: History) -> Iterable[Problem]:
+def beyond_the_plan(prepared: Prepared, history: History) -> Iterable[Problem]:
     """Whether the plan, if there is one, has no such release left."""
-    if policy.plan and planned(request, policy, history) is None:
+    if not prepared.policy.plan:
+        return
+    if planned(prepared, history) is None:
         lines = "; ".join(
-            f"{p.release} at B = {p.B:g}, ε = {p.epsilon:g}, δ = {p.delta:g}, {left} of {p.times} left"
-            for p, left in left_of_plan(policy, history)
+            f"{p.release} of {p.columns} columns at B = {p.B:g}, ε = {p.epsilon:g}, δ = {p.delta:g} with "
+            f"{p.mechanism} noise, {left} of {p.times} left"
+            for p, left in left_of_plan(prepared, history)
         )
         yield Problem("the release is not in the plan", f"the plan has {lines}", "official")
+    if prepared.estimated:
+        yield Problem(
+            "a plan is made of releases whose scales are known, and this one would estimate some",
+            "release once without a plan, or declare public scales",
+        )
 
 
-def planned(request: Request, policy: Policy, history: History) -> int | None:
-    """The line of the plan that a request fits, and that is not used up."""
-    left = left_of_plan(policy, history)
-    return next((place for place in lines_for(request, policy) if left[place][1]), None)
+def planned(prepared: Prepared, history: History) -> int | None:
+    """The line of the plan that a request is, and that is not used up."""
+    left = left_of_plan(prepared, history)
+    return next((place for place in lines_for(prepared) if left[place][1]), None)
 
 
-def lines_for(request: Request, policy: Policy) -> list[int]:
-    """The lines of the plan that a request fits, used up or not. A δ that it leaves out can be any."""
-    return [
+def lines_for(prepared: Prepared) -> list[int]:
+    """The lines of the plan that a request is, used up or not. A δ that it leaves out is the first line's."""
+    request, count, plan = prepared.request, len(prepared.released), prepared.policy.plan
+    found = [
         place
-        for place, line in enumerate(policy.plan)
-        if line.release == request.release
-        and request.B >= line.B
-        and request.epsilon <= line.epsilon
-        and (request.delta is None or request.delta <= line.delta)
+        for place, line in enumerate(plan)
+        if (line.release, line.columns, line.B, line.epsilon, line.mechanism)
+        == (request.release, count, request.B, request.epsilon, request.mechanism)
+        and request.delta in {None, line.delta}
     ]
+    return [place for place in found if plan[place].delta == plan[found[0]].delta]
 
 
-def left_of_plan(policy: Policy, history: History) -> list[tuple[PlannedRelease, int]]:
+def left_of_plan(prepared: Prepared, history: History) -> list[tuple[PlannedRelease, int]]:
     """The lines of the plan, and how many releases of each are left."""
-    used = [row.title.get("planned") for row in history.counted]
-    return [(line, max(0, line.times - used.count(place))) for place, line in enumerate(policy.plan)]
+    own = None if prepared.limit is None else prepared.limit.plan_id
+    used = [row.title.get("planned") for row in history.counted if row.title.get("plan") == own]
+    return [(line, line.times - used.count(place)) for place, line in enumerate(prepared.policy.plan)]
 
 
 def _scales(
     desk: Desk, features: tuple[str, ...], history: History, problems: list[Problem]
-) -> tuple[dict[str, tuple[float, float]], str | None, tuple[str, ...]]:
-    """The scales that are known before anything is drawn, which release they come from, and what has none."""
+) -> tuple[dict[str, tuple[float, float]], dict[str, str], tuple[str, ...]]:
+    """The scales that are known before anything is drawn, which releases have them, and what has none."""
     policy = desk.policy
     if policy.scales.source == "public":
         try:
@@ -273,9 +324,9 @@ def _scales(
             problems.append(Problem(str(error), "see scales.toml at the desk"))
             scales = None
         if scales is None:
-            return {}, None, features
+            return {}, {}, features
         both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
-        return dict(zip(features, both, strict=True)), None, ()
+        return dict(zip(features, both, strict=True)), {}, ()
     bounds, earlier = policy.scales.bounds, history.scales()
     known = {
         name: (earlier[name]["center"], earlier[name]["scale"])
@@ -295,8 +346,7 @@ def _scales(
                 + (f"\n      … and {more:,} more" if more > 0 else ""),
             )
         )
-    source = next((str(earlier[name]["release"]) for name in known if name in earlier), None)
-    return known, source, unbounded
+    return known, {name: str(earlier[name]["release"]) for name in known}, unbounded
 
 
 def _left_out(request: Request, ledger: Ledger, problems: list[Problem]) -> tuple[Words, tuple[str, ...]]:

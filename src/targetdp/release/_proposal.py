@@ -8,10 +8,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import ValidationError
 
+from targetdp._core import check
 from targetdp._files import explain, read_toml, toml_key, toml_value
 from targetdp.normalization import ScalesFile
 from targetdp.release._desk import FOLDER, Desk
-from targetdp.release._policy import LONGEST_NAME
+from targetdp.release._ids import Names, Spelling
+from targetdp.release._ledger._elsewhere import (
+    DeskElsewhere,
+    desks_elsewhere,
+    known_elsewhere,
+    shared_tag_key,
+)
+from targetdp.release._policy import LONGEST_NAME, LONGEST_REASON
+from targetdp.release._translate import tags_in
 from targetdp.table import (
     TableProfile,
     Tally,
@@ -45,6 +54,7 @@ class NewDesk:
     pseudonyms: bool
     notes: tuple[str, ...]
     needs_bounds: bool
+    elsewhere: tuple[DeskElsewhere, ...] = ()
 
     @property
     def to_do(self) -> tuple[str, ...]:
@@ -67,6 +77,7 @@ def make_desk(
     id_column: str | None = None,
     name: str | None = None,
     scales: Path | None = None,
+    new_people: str | None = None,
 ) -> NewDesk:
     """Profile a table, propose a policy for it, and make a desk with it.
 
@@ -76,15 +87,19 @@ def make_desk(
         id_column: The column that identifies a person; by default it is guessed.
         name: What the desk is called; by default as the folder that it is in.
         scales: A file of public scales.
+        new_people: Why people whom another desk of the user knows are other people.
 
     Returns:
         The desk, and what is left to decide.
     """
+    if new_people is not None:
+        check.text("new_people", new_people, longest=LONGEST_REASON)
     profile = profile_table(table)
     column = id_column or guess_id(profile)
     if column is None or column not in profile.names():
         what = "no column is different in every row" if column is None else f"there is no column {column!r}"
         raise ValueError(f"{what}: name the one that identifies a person with --id; {profile.shown}")
+    elsewhere = _elsewhere(table, column, new_people)
     ids = _some_ids(table, column)
     hidden = looks_like_phone_numbers(ids) or bool(_PHONE.search(column)) or _look_like_names(ids)
     others = [one for one in profile.columns if one.name != column]
@@ -116,7 +131,26 @@ def make_desk(
         *(f"{p.column}: {p.what}: {p.remedy}" for one in others if (p := one.problem) is not None),
         *(f"ids: {sentence}" for sentence in spelling_problems(ids)),
     )
-    return NewDesk(desk, profile, column, released, gaps, hidden, notes, scales is None)
+    if new_people is not None:
+        desk.log("new people", reason=new_people)
+    return NewDesk(desk, profile, column, released, gaps, hidden, notes, scales is None, elsewhere)
+
+
+def _elsewhere(table: Path, column: str, new_people: str | None) -> tuple[DeskElsewhere, ...]:
+    """The user's other desks; an error if one has released something about the people of a table."""
+    if not desks_elsewhere(""):
+        return ()
+    key = shared_tag_key()
+    people = tags_in(Names(column, Spelling(), key, None), table, column)
+    found = tuple(known_elsewhere("", key, Spelling(), people))
+    known = [other for other in found if other.known]
+    if known and new_people is None:
+        raise ValueError(
+            f"{known[0].known:,} people of {table} are in releases of another desk of yours, "
+            f"{known[0].path}: what both release would not add up; use that desk (--desk), or, if they are "
+            "other people, say why, on record: --new-people REASON"
+        )
+    return found
 
 
 def _look_like_names(ids: pa.StringArray) -> bool:
@@ -197,9 +231,13 @@ def _policy_text(
             "[limit]",
             "# What all releases together may cost one person: within distance B, up to (ε, δ).",
             "B = 0.25",
-            "epsilon = 8",
+            "epsilon = 10",
             "delta = 1e-6",
+            'filter = "renyi"       # what is added up; "pure": ε, for scores; "gaussian": normal noise',
+            "# classic = 40         # ε at distance 2, for any two people; by default it follows from these",
             "",
+            "# [[plan]]             # releases that are fixed beforehand, all charged at once and exactly:",
+            "#                      # targetdp plan --releases 12 … proposes one",
             "[release]",
             "# What one release may ask for at most. Without δ, a request gets this, or less: 1/(rows + 1).",
             "epsilon = 4",

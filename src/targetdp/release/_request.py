@@ -14,14 +14,12 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_
 from targetdp._core import Floats, check
 from targetdp._files import MOST_PROBLEMS, StrictModel, canonical, explain, shown, toml_key, toml_value
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LEAST_NOISE, MOST_SCORES, mechanism_names, weights_matrix
+from targetdp.mechanisms import LEAST_NOISE, MOST_SCORES, weights_matrix
 from targetdp.release._keys import SigningKey, fingerprint_of, is_signed
-from targetdp.release._policy import Delta, Distance, Epsilon, Name, Reason
+from targetdp.release._policy import Delta, Distance, Epsilon, Mechanism, Name, Reason
 
 LARGEST_FILE = 2 * 2**20
 """Bytes: a weight for each of the most columns that a release may have fits in half of it."""
-MECHANISMS = (LEAST_NOISE, *mechanism_names())
-
 _SCORE = re.compile("[A-Za-z][A-Za-z0-9_]{0,62}")
 """Names of scores go into what the data holder signs: they are names, and cannot be sentences."""
 _RELEASE = "^[0-9a-f]{6,64}$"
@@ -111,7 +109,7 @@ class Request(StrictModel):
         default=None,
         description="δ of the guarantee; by default the smaller of the policy's and 1/(rows + 1)",
     )
-    mechanism: str = Field(default=LEAST_NOISE, description=f"one of {', '.join(MECHANISMS)}")
+    mechanism: Mechanism = LEAST_NOISE
     scores: tuple[str, ...] = Field(default=(), description="names of the scores; by default one, score")
     weights: dict[str, _Weights] | None = Field(
         default=None, min_length=1, description="by feature: one number, or one for each score"
@@ -141,11 +139,6 @@ class Request(StrictModel):
                 "does; leave it out"
             )
         return given
-
-    @field_validator("mechanism")
-    @classmethod
-    def _known(cls, mechanism: str) -> str:
-        return check.choice("mechanism", mechanism, MECHANISMS)
 
     @field_validator("features")
     @classmethod

@@ -1,16 +1,21 @@
 """The terms of a release: which noise, which guarantee, on which conditions, at which price."""
 
+import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from targetdp._core import check
+from targetdp._core import Words, __version__, check
+from targetdp._files import canonical
 from targetdp.guarantee import Guarantee, sequential
 from targetdp.mechanisms import LEAST_NOISE, NoiseLaw, NoiseMechanism, Scores, least_noise, noise_mechanisms
 from targetdp.normalization import PrivateScalesPlan
 from targetdp.release._certificate._caveats import Facts, conditions_of
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._prepare import Prepared, lines_for
+
+_PURE = 2.0**-80
+"""A δ that is nothing but the samplers' own, whose tails are below it."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +70,15 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
 def delta_of(prepared: Prepared, rows: int) -> float:
     """The δ that was asked for or, where none was, the smaller of the policy's and 1/(rows + 1).
 
-    The policy's is that of one release, and of every line of its plan that the request fits.
+    A planned release has the plan's. Under a limit that counts pure ε noise is as good as pure: a δ would
+    only make its ε larger.
     """
     request, policy = prepared.request, prepared.policy
     if request.delta is not None:
         return request.delta
-    most = [policy.plan[line].delta for line in lines_for(request, policy)]
-    return min(policy.release.delta, 1 / (rows + 1), *most)
+    if lines := lines_for(prepared):
+        return policy.plan[lines[0]].delta
+    return min(policy.release.delta, _PURE if policy.limit.filter == "pure" else 1 / (rows + 1))
 
 
 def share_of_scales(prepared: Prepared) -> str:
@@ -117,5 +124,15 @@ def facts_of(prepared: Prepared) -> Facts:
         scales=prepared.scales_source, public=tuple(prepared.public), features=len(prepared.features),
         gaps=prepared.gaps, pseudonyms=prepared.names.pseudonym_key is not None, tuned_on=request.tuned_on,
         engine=prepared.engine, scores=request.scores, learned_from=request.learned_from,
-        left_out=prepared.left_out_releases,
+        left_out=prepared.left_out_releases, stated=prepared.stated,
     )  # fmt: skip
+
+
+def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:
+    """A hash of what must be the same for a re-run to repeat draws; rows are seen to as they come."""
+    everything = {
+        "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
+        "charge": terms.charge.record(), "scales": prepared.known_scales, "library": __version__,
+        "people": hashlib.sha256(people.data).hexdigest(),
+    }  # fmt: skip
+    return hashlib.sha256(canonical(everything).encode()).hexdigest()

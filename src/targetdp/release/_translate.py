@@ -3,11 +3,13 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from targetdp._core import Words
 from targetdp.release._desk import Desk
-from targetdp.release._ids import pseudonyms
+from targetdp.release._ids import Names, pseudonyms
 from targetdp.table import Tally, check_columns, ids_of, open_source
 
 _ROWS = 1 << 20
@@ -63,6 +65,18 @@ def translate_ids(
     columns = {"id": ids, "pseudonym": given.filter(found)}
     columns |= {name: rest.column(name).filter(found) for name in rest.column_names if name not in columns}
     return Translation(pa.table(columns), int(places.null_count))
+
+
+def tags_in(names: Names, table: Path, column: str | None = None) -> Words:
+    """The tags by which the ledger knows the people of a table, sorted, each once."""
+    source = open_source(table)
+    wanted = column or source.columns[0]
+    check_columns(source.columns, f"table {table}", column=[wanted])
+    found = [
+        names.tags(names.spelling.apply(ids_of(batch.column(wanted), wanted, Tally(), 0)))
+        for batch in source.batches([wanted], {}, _ROWS)
+    ]
+    return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.uint64)
 
 
 def _read(table: Path, column: str | None) -> tuple[pa.StringArray, pa.Table]:

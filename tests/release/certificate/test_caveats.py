@@ -8,17 +8,19 @@ import pytest
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import CONDITIONS
 from targetdp.release import Facts, conditions_of, format_guarantee
-from targetdp.release._certificate._caveats import ALWAYS, LEDGER
+from targetdp.release._certificate._caveats import ALWAYS, AllReleases, statement
 
+NEAR, CLASSIC = Guarantee(0.25, 8.0, 1e-6), Guarantee(2.0, 40.0, 1e-6)
 PLAIN = Facts(
-    scales="declared", public=(), features=3, gaps={}, pseudonyms=False, tuned_on=None, engine="local"
-)
+    scales="declared", public=(), features=3, gaps={}, pseudonyms=False, tuned_on=None, engine="local",
+    stated=AllReleases(NEAR, CLASSIC),
+)  # fmt: skip
 
 
 def test_the_least_that_is_said() -> None:
     said = conditions_of(PLAIN)
     assert said[0] == CONDITIONS["declared"][0], "the most important first"
-    assert said[-1] == LEDGER
+    assert said[-1] == statement(NEAR, CLASSIC)
     assert set(ALWAYS) < set(said)
     assert len(said) == len(ALWAYS) + 3
 
@@ -47,6 +49,20 @@ def test_the_least_that_is_said() -> None:
 def test_each_fact_asks_for_its_own(change: dict[str, Any], said: str) -> None:
     assert any(said in condition for condition in conditions_of(replace(PLAIN, **change)))
     assert not any(said in condition for condition in conditions_of(PLAIN))
+
+
+def test_what_holds_of_all_releases_is_said_in_the_same_words_everywhere() -> None:
+    assert statement(NEAR, CLASSIC) == (
+        "No two rows within distance 0.25 of each other in every release's own space are told apart beyond "
+        "(ε = 8, δ = 1e-06) by all releases of this desk together, and no two rows at all (they are at "
+        "distance 2 at most) beyond (ε = 40, δ = 1e-06). A release's own space is its columns, scaled and "
+        "clipped: each further set of columns leaves fewer pairs of rows that are within 0.25 in all of them."
+    )
+    closer = statement(Guarantee(0.25, 8.0000001, 1.0001e-6), CLASSIC)
+    assert "(ε = 8.00001, δ = 1.01e-06)" in closer, "nothing is rounded down"
+    changed = statement(NEAR, CLASSIC, 2)
+    assert changed.startswith(statement(NEAR, CLASSIC))
+    assert " 2 limits were in force, whose δ add up: each was set without looking at releases." in changed
 
 
 def test_an_unknown_fact_is_an_error_and_not_silence() -> None:

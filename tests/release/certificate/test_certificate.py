@@ -21,8 +21,9 @@ from support.release import (
     table_of,
     write_parquet,
 )
+from targetdp.guarantee import Guarantee
 from targetdp.release import Certificate, SigningKey
-from targetdp.release._certificate._caveats import LEDGER
+from targetdp.release._certificate._caveats import statement
 from targetdp.release._certificate._contents import list_hash, output_of
 from targetdp.release._keys import is_signed
 from targetdp.table import Written
@@ -138,7 +139,7 @@ def test_scales_are_on_record() -> None:
     assert {n: (v.center, v.scale) for n, v in public.values.items()} == {
         n: (CENTERS[j], SCALES[j]) for j, n in enumerate(FEATURES)
     }
-    assert (public.source, public.spent, public.estimated, public.release) == ("declared", None, (), None)
+    assert (public.source, public.spent, public.estimated, public.releases) == ("declared", None, (), ())
 
 
 def test_what_was_asked_for_and_allowed_is_on_record() -> None:
@@ -151,7 +152,9 @@ def test_what_was_asked_for_and_allowed_is_on_record() -> None:
     assert c.guarantee.delta == 1 / 1000
     assert (c.desk.name, c.desk.policy, len(c.desk.policy_sha256)) == ("people", 1, 64)
     assert c.ledger.head().number == 3
-    assert LEDGER in c.conditions
+    assert statement(c.together.near.value(), c.together.classic.value()) == c.conditions[-1]
+    assert (c.together.near.value(), c.together.classic.B) == (Guarantee(0.25, 100.0, 0.1), 2)
+    assert c.together.limits == 1
     assert abs((datetime.fromisoformat(c.time) - datetime.now(UTC)).total_seconds()) < 3600
 
 
@@ -179,6 +182,7 @@ def test_the_signature_covers_every_field(tmp_path: Path) -> None:
         "left_out": ["r0"], "public": {"x": "why"}, "gaps": {"calls": 0.0}, "pseudonyms": True,
         "tuned_on": None, "output": plain["output"] | {"sha256": "1" * 64},
         "ledger": plain["ledger"] | {"number": 1},
+        "together": plain["together"] | {"near": plain["together"]["classic"]},
     }  # fmt: skip
     assert set(changed) == set(Certificate.model_fields) - {"format", "signature"}
     for name, value in changed.items():

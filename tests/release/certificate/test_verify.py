@@ -22,6 +22,7 @@ from support.release import (
     table_of,
     write_parquet,
 )
+from targetdp.guarantee import Guarantee
 from targetdp.release import (
     Certificate,
     Check,
@@ -35,6 +36,7 @@ from targetdp.release import (
     verify_in_ledger,
     verify_release,
 )
+from targetdp.release._certificate._caveats import statement
 from targetdp.release._certificate._certificate import Stated
 from targetdp.release._certificate._contents import _shown
 from targetdp.release._certificate._page import page
@@ -129,7 +131,7 @@ def test_a_release_as_it_was_made_holds(released: Path, name: str) -> None:
     expected = {
         "signature", "signer", "page", "columns of the file", "rows", "values", "order", "guarantee",
         "ledger", "noise", "conditions", "column scales", "release in the ledger", "published file", "charge",
-        "classic differential privacy", "ε at other distances",
+        "classic differential privacy", "ε at other distances", "all releases together",
     }  # fmt: skip
     whats = {check.what for check in found.checks}
     assert expected <= whats
@@ -143,9 +145,8 @@ def test_private_scales_and_pseudonyms_hold(private: Path, name: str) -> None:
     found = verify_release(private / name, c, key_of(private).public).also(in_ledger(c, private))
     assert all(check.holds for check in found.checks), found.checks
     assert "pseudonyms" in {check.what for check in found.checks}
-    assert (c.scales.source, c.scales.release is None) == {
-        "first.parquet": ("private", True), "mixed.parquet": ("private", False),
-        "later.parquet": ("earlier", False),
+    assert (c.scales.source, len(c.scales.releases)) == {
+        "first.parquet": ("private", 0), "mixed.parquet": ("private", 1), "later.parquet": ("earlier", 2),
     }[name]  # fmt: skip
 
 
@@ -204,6 +205,15 @@ EDITS: dict[str, Callable[[Plain], Any]] = {
     "best guess": lambda c: c["distances"][7].update(best_guess=0.5),
     "classic": lambda c: c["classic"]["exact"].update(epsilon=1.0),
     "lemma": lambda c: c["classic"].update(switch_lemma={"B": 2, "epsilon": 1, "delta": 0.01}),
+    "another limit": lambda c: c["together"]["near"].update(epsilon=90.0),
+    "all releases are less than this one": lambda c: with_statement(
+        c, near={"epsilon": 3.9, "delta": c["guarantee"]["delta"]}
+    ),
+    "all releases are less at distance 2": lambda c: with_statement(c, classic={"epsilon": 5.0}),
+    "all releases with δ of less": lambda c: with_statement(c, near={"epsilon": 3.95, "delta": 1e-9}),
+    "all releases nearby only": lambda c: with_statement(c, classic={"B": 1.0}),
+    "more limits than are told": lambda c: c["together"].update(limits=2),
+    "all releases in other words": lambda c: c["conditions"].__setitem__(-1, "All is well."),
     "rows": lambda c: c.update(rows=81),
     "features": lambda c: c.update(features=["texts", "calls", "topups"]),
     "a feature fewer": lambda c: c.update(features=["calls", "texts"]),
@@ -230,9 +240,9 @@ EDITS: dict[str, Callable[[Plain], Any]] = {
     "scales that are not shown": lambda c: c["scales"].update(values={}),
     "a scale fewer": lambda c: c["scales"]["values"].pop("calls"),
     "scales of an earlier release": lambda c: c["scales"].update(source="earlier"),
-    "scales of an earlier release, named": lambda c: c["scales"].update(source="earlier", release="abcdef"),
+    "scales of an earlier release, named": lambda c: c["scales"].update(source="earlier", releases=["a"]),
     "scales estimated here": lambda c: c["scales"].update(estimated=["calls"]),
-    "scales of another release": lambda c: c["scales"].update(release="abcdef"),
+    "scales of another release": lambda c: c["scales"].update(releases=["abcdef"]),
     "private scales for nothing": lambda c: c["scales"].update(source="private"),
     "scales paid for nearby only": lambda c: c["scales"].update(
         source="private", spent={"B": 1e-6, "epsilon": 0.001, "delta": 0}
@@ -252,6 +262,14 @@ EDITS: dict[str, Callable[[Plain], Any]] = {
 """What a certificate must not say of one.parquet: its numbers speak against each, whoever signs."""
 
 
+def with_statement(c: Plain, **changed: Plain) -> None:
+    """Other numbers for all releases together, with the words that belong to them."""
+    for name, fields in changed.items():
+        c["together"][name].update(fields)
+    near, far = (Guarantee(**c["together"][name]) for name in ("near", "classic"))
+    c["conditions"][-1] = statement(near, far, c["together"]["limits"])
+
+
 @pytest.mark.parametrize("what", EDITS)
 def test_a_false_certificate_is_found_even_if_the_holder_signs_it(folder: Path, what: str) -> None:
     output = folder / "one.parquet"
@@ -266,6 +284,7 @@ def test_a_false_certificate_is_found_even_if_the_holder_signs_it(folder: Path, 
 PLAUSIBLE: dict[str, Callable[[Plain], Any]] = {
     "time": lambda c: c.update(time="1999-01-01T00:00:00+00:00"),
     "a weaker claim": lambda c: c["guarantee"].update(epsilon=9.0, delta=0.1),
+    "a weaker claim of all releases": lambda c: with_statement(c, near={"epsilon": 500.0}),
     "another desk": lambda c: c["desk"].update(id="0" * 32, name="other"),
     "another policy": lambda c: c["desk"].update(policy=7, policy_sha256="0" * 64),
     "another request": lambda c: c["request"].update(sha256="0" * 64, why="it is safe"),

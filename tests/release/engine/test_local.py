@@ -174,7 +174,7 @@ def test_many_ranges_are_written_in_order(tmp_path: Path, monkeypatch: pytest.Mo
         (tmp_path / name).mkdir()
         write_parquet(tmp_path / name / "in.parquet", table_of(1000))
         make_desk(tmp_path / name, pseudonyms=name == "hidden")
-        release(tmp_path / name)
+        release(tmp_path / name, new_people="both are compared")
         ids = read_back(tmp_path / name / "out.parquet")["name"].to_pylist()
         assert ids == sorted(set(ids))
         assert len(ids) == 1000

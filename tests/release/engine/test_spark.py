@@ -153,8 +153,8 @@ def noise_by_id(folder: Path, packed: list[bytes]) -> dict[str, bytes]:
         for name, row in zip(ids.to_pylist(), rows, strict=True):
             assert name not in found
             found[name] = row.tobytes()
-    assert report.people is not None
-    assert len(found) == len(report.people)
+    assert len(found) == sum(map(len, report.people))
+    assert all((np.diff(tags) > 0).all() for tags in report.people), "sorted by the workers"
     return found
 
 
@@ -392,9 +392,10 @@ def test_private_scales_agree_with_the_local_engine(spark: Any, tmp_path: Path) 
     for name, one in made.items():
         (tmp_path / name).mkdir()
         desk = desk_in(tmp_path / name, scales="private", share=0.5)
-        seen = check_release(one, desk=desk, request=request_of(**given))
+        told: Any = {"desk": desk, "request": request_of(**given), "new_people": "both are compared"}
+        seen = check_release(one, **told)
         assert (seen.clipped, seen.problems) == (None, ())
-        done = privatize(one, tmp_path / name / "out.parquet", desk=desk, request=request_of(**given))
+        done = privatize(one, tmp_path / name / "out.parquet", **told)
         assert done.certificate.scales.source == "private"
         assert done.certificate.guarantee.epsilon <= 20.0
         assert holds(tmp_path / name / "out.parquet")
@@ -403,8 +404,8 @@ def test_private_scales_agree_with_the_local_engine(spark: Any, tmp_path: Path) 
     gap = values_of(outputs[0]) - values_of(outputs[1])
     assert np.abs(gap.mean(axis=0)).max() < 6 * gap.std() / np.sqrt(len(gap)) + 0.01
     # And they are reused.
-    again = privatize(made["spark"], tmp_path / "spark" / "again.parquet", desk=tmp_path / "spark" / "desk",
-                      request=request_of(**given))  # fmt: skip
+    again = privatize(made["spark"], tmp_path / "spark" / "again.parquet",
+                      **(told | {"desk": tmp_path / "spark" / "desk"}))  # fmt: skip
     assert again.certificate.scales.source == "earlier"
 
 
@@ -420,6 +421,8 @@ def test_a_look_finds_what_the_local_engine_finds(spark: Any, tmp_path: Path) ->
     assert found.sums is not None
     assert found.sums.tolist() == bounds.sums(values_of(table.slice(100))).tolist(), "exactly"
     tags = np.sort(person_tags(table["name"].combine_chunks().slice(100), bytes(32)))
+    assert len(found.people) == 5, "a list from each task"
+    assert all((np.diff(part) > 0).all() for part in found.people), "sorted by the workers"
     assert np.sort(np.concatenate(found.people)).tolist() == tags.tolist()
     assert (found.lowest < found.highest).all()
 

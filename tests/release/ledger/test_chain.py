@@ -18,7 +18,7 @@ import pytest
 
 from support.faults import count, times
 from support.ledgers import EVERYBODY, LIMIT, SHA, gaussian, mark, reserve, with_history
-from targetdp.release import Entry, Head, Ledger, LedgerDamaged, SigningKey
+from targetdp.release import Entry, Head, Ledger, LedgerDamaged, SigningKey, Witness
 from targetdp.release._ledger import _chain as chain_module
 
 
@@ -39,9 +39,13 @@ def ledger(path: Path, key: SigningKey) -> Ledger:
 
 
 def problems(path: Path, *heads: Head) -> list[str]:
-    """What somebody who opens it now finds."""
+    """What somebody who opens it now finds, with certificates at hand."""
     with Ledger(path) as opened:
-        return opened.verify(heads)
+        return opened.verify([seen(head) for head in heads])
+
+
+def seen(head: Head) -> Witness:
+    return Witness("a certificate", head)
 
 
 def test_a_busy_ledger_says_so(
@@ -165,7 +169,7 @@ def test_a_chain_that_was_signed_with_another_key_is_found(
     rehash(path, sign=SigningKey.open(tmp_path / "thief.pem"))
     mark(path).unlink()
     with Ledger(path) as reader:
-        assert any("history was replaced" in line for line in reader.verify([head]))
+        assert any("history was replaced" in line for line in reader.verify([seen(head)]))
         assert any(key.fingerprint in line for line in reader.verify(public_key=key.public))
     with pytest.raises(ValueError, match="is signed by the key"):
         Ledger(path, key)
@@ -218,12 +222,12 @@ def test_a_cut_tail_is_found_by_a_certificate_when_the_mark_was_put_back_too(
         reserve(ledger, "r1")
         old = [shutil.copy(file, tmp_path / f"{file.name}.old") for file in (path, mark(path))]
         head = reserve(ledger, "r2")
-        assert ledger.verify([head]) == []
+        assert ledger.verify([seen(head)]) == []
     for file, copy in zip((path, mark(path)), old, strict=True):
         shutil.copy(copy, file)
     assert problems(path) == []  # as the docstring says
     (problem,) = problems(path, head)
-    assert "the tail was cut: a certificate (entry 3) has seen entry 3, the last is 2" in problem
+    assert "the tail was cut: a certificate has seen entry 3, the last is 2" in problem
     with Ledger(path, key) as ledger:
         reserve(ledger, "r3")
     (problem,) = problems(path, head)
@@ -330,8 +334,9 @@ def test_an_emptied_file_is_not_taken_for_a_new_ledger(ledger: Ledger, path: Pat
 
 def test_events_that_make_no_sense_are_found_even_if_signed(key: SigningKey, tmp_path: Path) -> None:
     """A wrong program with the right key: the chain is sound, the story is not."""
-    reserved = {"charge": gaussian().record(), "people": "0" * 64, "title": {}}
-    published = {"sha256": SHA, "scales": None}
+    reserved = {"charge": gaussian().record(), "people": "0" * 64, "space": {}, "title": {}}
+    published: dict[str, Any] = {"sha256": SHA, "scales": None}
+    why: dict[str, Any] = {"reason": "why"}
     stories: list[tuple[list[tuple[str, str, dict[str, Any]]], str]] = [
         ([("published", "r", published)], "was never reserved"),
         ([("voided", "r", {"reason": "why"})], "was never reserved"),
@@ -349,7 +354,20 @@ def test_events_that_make_no_sense_are_found_even_if_signed(key: SigningKey, tmp
         ([("policy", "", {"policy": {"name": "x"}})], "makes no sense"),
         ([("policy", "", {})], "makes no sense"),
         ([("opened", "", {"ledger": "x"})], "opened once"),
-        ([("resumed", "", {"reason": ""})], "has no reason"),
+        ([("resumed", "", {"reason": "", "left_behind": [], "lost": []})], "has no reason"),
+        ([("resumed", "", {"reason": "why", "left_behind": []})], "makes no sense"),
+        ([("reserved", "r", {k: v for k, v in reserved.items() if k != "space"})], "makes no sense"),
+        ([("withdrawn", "r", {"reason": "why"})], "is not published"),
+        ([("reserved", "r", reserved), ("withdrawn", "r", {"reason": "why"})], "is not published"),
+        (
+            [("reserved", "r", reserved), ("published", "r", published), *[("withdrawn", "r", why)] * 2],
+            "was withdrawn before",
+        ),
+        ([("erased", "", {"reason": "why", "people": {"r": SHA}})], "makes no sense"),
+        (
+            [("reserved", "r", reserved), ("erased", "", {"reason": "", "people": {"r": SHA}})],
+            "has no reason",
+        ),
         ([("limit", "", {"limit": {"B": 3, "epsilon": 1}})], "nobody"),
         ([("refunded", "r", {})], "nobody"),
     ]
@@ -370,19 +388,21 @@ def test_events_that_make_no_sense_are_found_even_if_signed(key: SigningKey, tmp
 ZYGOTE = """
 import os, signal, sys
 from pathlib import Path
-from targetdp.guarantee import Guarantee
 import numpy as np
+from targetdp.accounting import PrivacyFilter
+from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise
-from targetdp.release import Charge, Ledger, LimitExceeded, SigningKey
-from targetdp.release._ledger._people import common
-from targetdp.release._ledger._spending import _epsilon
+from targetdp.release import Charge, Ledger, Limit, LimitExceeded, SigningKey
+from targetdp.release._ledger._people import Sums
 
 path, key_path, folder = map(Path, sys.argv[1:])
 charge = Charge(law=GaussianNoise(B=0.25, epsilon=float(os.environ["EPSILON"]), delta=1e-5).law(3))
-limit = Guarantee(0.25, float(os.environ["LIMIT"]), 1e-5)
+near = PrivacyFilter("renyi", float(os.environ["LIMIT"]), 1e-5)
+far = near.widened(8)
+limit = Limit(near, far, Guarantee(0.25, near.epsilon, 1e-5), Guarantee(2.0, far.epsilon, 1e-5))
 people = np.arange(10, dtype=np.uint64)
-common(people, people)  # what is compiled is loaded once
-_epsilon((charge, charge), limit)
+limit.cost(charge)
+Sums(people, 2).add(people, np.zeros(2))  # what is compiled is loaded once
 
 def race(name):
     while not (folder / "go").exists():
@@ -471,8 +491,8 @@ def test_of_several_processes_one_gets_the_last_of_the_budget(
     path: Path, key: SigningKey, folder: Path, hatch: Callable[[float, float], Zygote]
 ) -> None:
     with Ledger(path, key, create=True) as ledger:
-        reserve(ledger, "before", gaussian(6.0), limit=LIMIT)
-    zygote = hatch(6.0, 10.0)
+        reserve(ledger, "before", gaussian(4.0), limit=LIMIT)
+    zygote = hatch(4.0, 8.0)
     names = [f"racer{i}" for i in range(6)]
     for name in names:
         zygote.start("race", name)

@@ -1,4 +1,4 @@
-"""The people index: kept whole, for its owner alone; groups by the slow way of sets."""
+"""The people index: kept whole, for its owner alone; sums by the slow way of sets and dictionaries."""
 
 import stat
 from pathlib import Path
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.ledgers import people
-from targetdp.release._ledger._people import common, forget_people, groups_of, read_people, write_people
+from targetdp.release._ledger._people import Sums, forget_people, people_path, read_people, write_people
 
 TAGS = st.sets(st.integers(0, 40) | st.sampled_from([2**63, 2**64 - 1]), max_size=30)
 
@@ -17,46 +17,61 @@ TAGS = st.sets(st.integers(0, 40) | st.sampled_from([2**63, 2**64 - 1]), max_siz
 def test_it_is_kept_and_read_back(tmp_path: Path) -> None:
     folder, who = tmp_path / "people", people(3, 1, 2**64 - 1)
     sha256 = write_people(folder, "r1", who)
-    assert read_people(folder, "r1", sha256).tolist() == [1, 3, 2**64 - 1]
-    assert (folder / "r1.tags").stat().st_size == 3 * 8
-    assert {stat.S_IMODE(p.stat().st_mode) for p in (folder, folder / "r1.tags")} == {0o700, 0o600}
+    path = people_path(folder, "r1", sha256, erased=False)
+    assert path == folder / "r1.tags"
+    assert read_people(path, "r1", sha256).tolist() == [1, 3, 2**64 - 1]
+    assert path.stat().st_size == 3 * 8
+    assert {stat.S_IMODE(p.stat().st_mode) for p in (folder, path)} == {0o700, 0o600}
     assert write_people(folder, "r2", who) == sha256, "the same people, the same file"
-    forget_people(folder, "r2")
-    forget_people(folder, "r2")
-    assert [path.name for path in folder.iterdir()] == ["r1.tags"]
+    for _ in range(2):
+        forget_people(folder, "r2")
+    assert [found.name for found in folder.iterdir()] == ["r1.tags"]
+
+
+def test_a_list_that_somebody_was_erased_from_lies_beside_the_one_before(tmp_path: Path) -> None:
+    folder = tmp_path / "people"
+    before = write_people(folder, "r1", people(1, 2, 3))
+    after = write_people(folder, "r1", people(1, 3), erased=True)
+    one = people_path(folder, "r1", before, erased=False)
+    other = people_path(folder, "r1", after, erased=True)
+    assert read_people(one, "r1", before).tolist() == [1, 2, 3]
+    assert read_people(other, "r1", after).tolist() == [1, 3]
+    assert stat.S_IMODE(other.stat().st_mode) == 0o600
+    forget_people(folder, "r1", but=other)
+    assert list(folder.iterdir()) == [other]
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 8, b"\0" * 23])
 def test_another_file_is_not_taken_for_it(tmp_path: Path, content: bytes) -> None:
-    sha256 = write_people(tmp_path / "people", "r1", people(1, 2, 3))
-    (tmp_path / "people" / "r1.tags").write_bytes(content)
+    sha256 = write_people(tmp_path, "r1", people(1, 2, 3))
+    (tmp_path / "r1.tags").write_bytes(content)
     with pytest.raises(ValueError, match=r"r1\.tags is not the file that the ledger has on record"):
-        read_people(tmp_path / "people", "r1", sha256)
+        read_people(tmp_path / "r1.tags", "r1", sha256)
     with pytest.raises(ValueError, match=r"r2\.tags cannot be read .*so nothing more is released"):
-        read_people(tmp_path / "people", "r2", sha256)
-
-
-@given(TAGS, TAGS)
-def test_how_many_are_in_both(one: set[int], two: set[int]) -> None:
-    assert common(people(one), people(two)) == len(one & two)
+        read_people(tmp_path / "r2.tags", "r2", sha256)
 
 
 @settings(max_examples=60)
-@given(TAGS, st.lists(TAGS, max_size=6))
-def test_groups_are_those_of_sets(who: set[int], others: list[set[int]]) -> None:
-    expected: dict[frozenset[int], int] = {}
-    for person in who:
-        kind = frozenset(place for place, other in enumerate(others) if person in other)
-        expected[kind] = expected.get(kind, 0) + 1
-    assert dict(groups_of(people(who), [people(other) for other in others])) == expected
+@given(TAGS, st.lists(st.tuples(TAGS, st.integers(0, 9), st.integers(0, 9)), max_size=6))
+def test_sums_are_those_of_dictionaries(who: set[int], charged: list[tuple[set[int], int, int]]) -> None:
+    sums = Sums(people(who), 2)
+    expected = {person: np.zeros(2) for person in who}
+    for others, one, two in charged:
+        assert sums.known(people(others)) == len(who & others)
+        assert sums.add(people(others), np.array([one, two], dtype=float)) == len(who & others)
+        for person in who & others:
+            expected[person] += (one, two)
+    found = dict(zip(sums.tags.tolist(), sums.amounts.tolist(), strict=True))
+    assert found == {person: amounts.tolist() for person, amounts in expected.items()}
+    most = np.max([*expected.values(), np.zeros(2)], axis=0)
+    assert sums.most().tolist() == most.tolist()
 
 
-@pytest.mark.parametrize("releases", [63, 64, 65, 130])
-def test_groups_of_many_releases(releases: int) -> None:
-    """More than one word of bits."""
-    rng = np.random.default_rng(releases)
-    sets = [set(rng.choice(40, 12, replace=False).tolist()) for _ in range(releases)]
-    found = dict(groups_of(people(range(40)), [people(one) for one in sets]))
-    expected = {frozenset(p for p, one in enumerate(sets) if person in one) for person in range(40)}
-    assert set(found) == expected
-    assert sum(found.values()) == 40
+@settings(max_examples=60)
+@given(TAGS, TAGS)
+def test_who_is_new_has_spent_nothing(who: set[int], others: set[int]) -> None:
+    sums = Sums(people(who), 1)
+    sums.add(people(who), np.ones(1))
+    wide = sums.united_with(people(others))
+    found = dict(zip(wide.tags.tolist(), wide.amounts[:, 0].tolist(), strict=True))
+    assert found == {person: float(person in who) for person in who | others}

@@ -5,8 +5,9 @@ Whoever verifies a certificate derives its conditions again from the same facts,
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from targetdp._core import up
+from targetdp._core import exact, up
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import CONDITIONS
 from targetdp.release._request import TunedOn
@@ -22,11 +23,6 @@ ALWAYS = (
     "constant.",
     "AES-256 is not broken, the operating system's generator is sound, nobody read the process's memory, and "
     "the time that the release took was not measured.",
-)
-LEDGER = (
-    "Other releases about these people add up with this one: the data holder's ledger keeps, for each "
-    "person, what all of them cost. Its sum holds for settings that were not chosen by looking at earlier "
-    "releases."
 )
 _GAPS = "Missing values were replaced by constants that were declared, not learned: {constants}."
 _PUBLIC = (
@@ -74,6 +70,7 @@ class Facts:
     scores: tuple[str, ...] = ()
     learned_from: str | None = None
     left_out: tuple[str, ...] = ()
+    stated: "AllReleases | None" = None
 
 
 def conditions_of(facts: Facts) -> tuple[str, ...]:
@@ -91,12 +88,44 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
         (facts.engine == "spark", _SPARK),
     )
     said = [text for holds, text in said_if if holds]
-    return (*CONDITIONS[facts.scales], *ALWAYS, *said, _TUNED[facts.tuned_on], LEDGER)
+    together = () if facts.stated is None else (statement(*facts.stated),)
+    return (*CONDITIONS[facts.scales], *ALWAYS, *said, _TUNED[facts.tuned_on], *together)
+
+
+class AllReleases(NamedTuple):
+    """What holds of all releases of a desk together.
+
+    ``near`` is at the limit's distance, ``classic`` at distance 2. ``limits`` have been in force, and
+    ``forgot`` says that entries of the ledger were lost, or may have been.
+    """
+
+    near: Guarantee
+    classic: Guarantee
+    limits: int = 1
+    forgot: bool = False
+
+
+def statement(near: Guarantee, classic: Guarantee, limits: int = 1, forgot: bool = False) -> str:
+    """What a desk promises of all its releases together: everywhere in these words."""
+    changed = f" {limits} limits were in force, whose δ add up: each was set without looking at releases."
+    lost = (
+        " Entries of its ledger were lost, or may have been: releases that left no certificate are NOT among "
+        "these."
+    )
+    return (
+        f"No two rows within distance {exact(near.B)} of each other in every release's own space are told "
+        f"apart beyond (ε = {up(near.epsilon, 6)}, δ = {up(near.delta)}) by all releases of this desk "
+        "together, and no two rows at all (they are at distance 2 at most) beyond "
+        f"(ε = {up(classic.epsilon, 6)}, δ = {up(classic.delta)}). A release's own space is its columns, "
+        "scaled and clipped: each further set of columns leaves fewer pairs of rows that are within "
+        f"{exact(near.B)} in all of them."
+        f"{changed if limits > 1 else ''}{lost if forgot else ''}"
+    )
 
 
 def format_guarantee(guarantee: Guarantee) -> str:
     """A guarantee in a sentence; neither ε nor δ is rounded down."""
-    return f"(B = {guarantee.B:.12g}, ε = {up(guarantee.epsilon, 6)}, δ = {up(guarantee.delta)})"
+    return f"(B = {exact(guarantee.B)}, ε = {up(guarantee.epsilon, 6)}, δ = {up(guarantee.delta)})"
 
 
 def _constants(facts: Facts) -> str:

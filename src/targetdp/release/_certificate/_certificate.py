@@ -15,9 +15,9 @@ from targetdp._core import __version__
 from targetdp._files import canonical
 from targetdp.accounting import PrivacyLoss, compose
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import NoiseLaw
+from targetdp.mechanisms import NoiseLaw, law_of
 from targetdp.normalization import ColumnScales, ReleaseSource
-from targetdp.release._certificate._caveats import Facts
+from targetdp.release._certificate._caveats import AllReleases, Facts
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey
 from targetdp.release._ledger._entries import Head
@@ -92,7 +92,7 @@ class Scales(CertificatePart):
     spent: Stated | None
     values: dict[str, Scale]
     estimated: tuple[str, ...] = Field(description="columns whose scales this release has estimated")
-    release: str | None = Field(description="the release of this desk that has estimated the others")
+    releases: tuple[str, ...] = Field(description="the releases of this desk that have estimated the others")
 
 
 class File(CertificatePart):
@@ -121,6 +121,19 @@ class LedgerMark(CertificatePart):
     def head(self) -> Head:
         """The ledger's head."""
         return Head(self.ledger_id, self.number, self.hash)
+
+
+class Together(CertificatePart):
+    """What holds of all releases of the desk together: a limit that was fixed beforehand."""
+
+    near: Stated
+    classic: Stated
+    limits: Annotated[int, Field(ge=1)] = Field(description="how many were in force; their δ add up")
+    forgot: bool = Field(description="whether entries of the ledger were lost, or may have been")
+
+    def value(self) -> AllReleases:
+        """The same with guarantees."""
+        return AllReleases(self.near.value(), self.classic.value(), self.limits, self.forgot)
 
 
 class DeskRecord(CertificatePart):
@@ -182,6 +195,7 @@ class Certificate(CertificatePart):
     engine: str
     output: Output
     ledger: LedgerMark
+    together: Together
     signature: Signature | None = None
 
     @property
@@ -200,7 +214,13 @@ class Certificate(CertificatePart):
             scales=self.scales.source, public=tuple(self.public), features=len(self.features),
             gaps=self.gaps, pseudonyms=self.pseudonyms, tuned_on=self.tuned_on, engine=self.engine,
             scores=self.scores, learned_from=self.learned_from, left_out=self.left_out,
+            stated=self.together.value(),
         )  # fmt: skip
+
+    def charge(self) -> Charge:
+        """What the release costs."""
+        spent = self.scales.spent
+        return Charge(law_of(self.mechanism.law), None if spent is None else spent.value())
 
     def text(self) -> str:
         """The certificate as JSON."""
@@ -231,6 +251,8 @@ def make_certificate(
     mark: LedgerMark,
 ) -> Certificate:
     """Everything that may be said of a release, derived from what was really done."""
+    if prepared.stated is None:
+        raise RuntimeError("a release without a limit: please report this")
     law, g, request, facts = terms.law, terms.guarantee, prepared.request, facts_of(prepared)
     both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
     values = zip(prepared.features, both, strict=True)
@@ -259,7 +281,7 @@ def make_certificate(
             spent=None if scales.spent is None else stated(scales.spent),
             values={name: Scale(center=center, scale=scale) for name, (center, scale) in values},
             estimated=prepared.estimated,
-            release=prepared.scales_from,
+            releases=tuple(dict.fromkeys(prepared.scales_of.values())),
         ),
         rows=rows,
         id=prepared.names.column,
@@ -274,6 +296,10 @@ def make_certificate(
         engine=facts.engine,
         output=output,
         ledger=mark,
+        together=Together(
+            near=stated(prepared.stated.near), classic=stated(prepared.stated.classic),
+            limits=prepared.stated.limits, forgot=prepared.stated.forgot,
+        ),
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from targetdp._core import __version__
 from targetdp._files import explain
+from targetdp.accounting import compose
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of, unit_map
 from targetdp.release._certificate._caveats import conditions_of
@@ -24,6 +25,7 @@ from targetdp.release._certificate._contents import Check, file_checks
 from targetdp.release._certificate._page import page
 from targetdp.release._keys import fingerprint_of, is_signed
 from targetdp.release._ledger._book import Ledger
+from targetdp.release._ledger._entries import Witness
 from targetdp.release._request import scores_must_be_plain, scores_must_differ
 from targetdp.release._staging import certificate_path, page_path
 
@@ -202,7 +204,7 @@ def certified(what: str, release: Path, given: Path | None, public_key: str | No
 def verify_in_ledger(c: Certificate, ledger: Ledger) -> Iterator[Check]:
     """Whether a ledger is sound, of the same key, and has this release charged as it is certified."""
     key = None if c.signature is None else c.signature.key
-    problems = ledger.verify([c.ledger.head()], key)
+    problems = ledger.verify([Witness("the certificate", c.ledger.head())], key)
     yield Check("ledger", not problems, "; ".join(problems) or "sound, and signed by the same key")
     if problems:
         return
@@ -257,6 +259,13 @@ def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check
     claimed = (c.classic.exact, c.classic.switch_lemma)
     true = (exact.exact, exact.switch_lemma)
     comparable = all(one is None or one.B == 2 for one in claimed)
+    # What is promised of all releases cannot be less than what this one takes.
+    near, far = c.together.near.value(), c.together.classic.value()
+    good = far.B == 2 and all(
+        compose(*charge.losses(one.B)).delta(one.epsilon * (1 + 1e-12)) <= one.delta * (1 + SLACK)
+        for one in (near, far)
+    )
+    yield Check("all releases together", good, f"{near}, {far}" if good else "less than this release takes")
     yield _no_better("classic differential privacy", claimed, true, ("B", "epsilon", "delta"), comparable)
 
 
@@ -277,7 +286,7 @@ def _scales(c: Certificate) -> Iterator[Check]:
     good &= tuple(s.values) == c.features
     good &= bool(s.estimated) == (s.source == "private") and set(s.estimated) <= set(c.features)
     earlier = s.source != "declared" and set(s.estimated) != set(c.features)
-    good &= (s.release is not None) == earlier
+    good &= bool(s.releases) == earlier
     paid_for = {
         "declared": "not paid for",
         "private": "paid for, on the data holder's word",

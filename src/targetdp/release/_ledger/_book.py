@@ -1,7 +1,8 @@
 """The ledger: what was released about whom, what that costs, and what may still be released."""
 
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -9,13 +10,14 @@ from typing import Any, Self
 import numpy as np
 
 from targetdp._core import Words, check
-from targetdp.guarantee import Guarantee
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey, fingerprint_of
 from targetdp.release._ledger._chain import Chain, LedgerDamaged, Pen
-from targetdp.release._ledger._entries import LONGEST_REASON, Head
-from targetdp.release._ledger._people import forget_people, read_people, write_people
-from targetdp.release._ledger._spending import History, LimitExceeded, ReleaseRow, Spending, measure
+from targetdp.release._ledger._entries import LONGEST_REASON, Head, Witness
+from targetdp.release._ledger._history import History, ReleaseRow
+from targetdp.release._ledger._limit import Limit
+from targetdp.release._ledger._people import forget_people, people_path, read_people, write_people
+from targetdp.release._ledger._spending import LimitExceeded, Spending, Standing, measure, standing
 from targetdp.release._policy import Policy, changes
 
 
@@ -31,12 +33,15 @@ class Ledger:
     Edges: one object is one connection, and verifies what is there once; close it, or use ``with``.
     """
 
-    def __init__(self, path: str | Path, key: SigningKey | None = None, *, create: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, key: SigningKey | None = None, *, create: bool = False,
+        witnesses: Sequence[Witness] = (), second_mark: Path | None = None, desk: str = "",
+    ) -> None:  # fmt: skip
         if key is not None:
             check.instance("key", key, SigningKey)
-        self.path = Path(path)
+        self.path, self._witnesses = Path(path), tuple(witnesses)
         self._people = self.path.parent / "people"
-        self._chain = Chain(self.path, key, create=create)
+        self._chain = Chain(self.path, key, create=create, second_mark=second_mark, desk=desk)
         self._known: tuple[int, History] | None = None
         self._measured: tuple[tuple[Any, ...], Words, Spending] | None = None
 
@@ -59,14 +64,74 @@ class Ledger:
         if self._known is None or self._known[0] != len(reading.entries):
             history = History.of(reading.entries)
             problems = reading.chain_problems + reading.mark_problems() + history.problems
+            problems += self._told(history, self._witnesses)
             if problems:
                 raise LedgerDamaged(self.path, problems)
             self._known = (len(reading.entries), history)
         return self._known[1]
 
+    def _told(self, history: History, witnesses: Sequence[Witness]) -> list[str]:
+        """What witnesses say against the ledger, but for what its owner has gone on without.
+
+        A release that nobody knew of then is not left behind with the entry: it was never charged.
+        """
+        found = [
+            problem
+            for one in witnesses
+            if (one.head.number, one.head.hash) not in history.left_behind
+            or one.release not in {None, *history.releases}
+            for problem in self._chain.reading.head_problems(one.head, one.name)
+        ]
+        for one in witnesses:
+            row = history.releases.get(one.release or "")
+            if row is not None and not row.counts:
+                found.append(f"release {row.release[:12]} is freed, and {one.name} says that it is published")
+            elif row is not None and row.charge.record() != one.charge:
+                found.append(f"release {row.release[:12]} is charged otherwise than {one.name} says")
+        return found
+
+    def settle_what_is_published(self, witnesses: Iterable[Witness]) -> list[str]:
+        """Settle releases of which only their certificates tell that they are published; which they are.
+
+        Nothing is freed, or finished with the same draws, that somebody has seen.
+        """
+        found = []
+        for one in witnesses:
+            row = self.history.releases.get(one.release or "")
+            if row is not None and row.state == "reserved":
+                self.settle(row.release, one.sha256, one.scales)
+                found.append(row.release)
+        return found
+
+    def must_be_newest(self, witnesses: Sequence[Witness]) -> None:
+        """A `LedgerDamaged` if a witness has seen an entry that is not there: an older copy was put back."""
+        self.refresh()  # a witness may have been made since the ledger was read
+        if problems := self._told(self.history, witnesses):
+            raise LedgerDamaged(self.path, problems)
+
+    @property
+    def desk(self) -> str | None:
+        """The desk that the ledger was made for, as its signed first entry says."""
+        try:
+            return str(json.loads(self._chain.reading.entries[0].body)["desk"])
+        except (IndexError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether it was opened with the word of somebody outside its folder."""
+        return bool(self._witnesses)
+
+    def releases_on_record(self) -> list[ReleaseRow]:
+        """All releases that can be read, also of a ledger that is damaged."""
+        return list(History.of(self._chain.reading.entries).releases.values())
+
     def people_of(self, row: ReleaseRow) -> Words:
         """Who is in a release: sorted tags."""
-        return read_people(self._people, row.release, row.people)
+        return read_people(self._list(row), row.release, row.people)
+
+    def _list(self, row: ReleaseRow) -> Path:
+        return people_path(self._people, row.release, row.people, erased=row.everybody)
 
     # Policy
 
@@ -89,29 +154,33 @@ class Ledger:
 
     # Releases
 
-    def measure(self, limit: Guarantee, people: Words, charge: Charge | None) -> Spending:
-        """The budget of some people (sorted tags) if a release about them is made."""
+    def measure(
+        self, limit: Limit, people: Words, charge: Charge | None, space: Mapping[str, str] | None = None
+    ) -> Spending:
+        """The budget of some people (sorted tags) if a release about them is made, with columns so scaled."""
         # A release asks twice, before the lock and under it: the second time nothing has changed, usually.
-        asked, last = (len(self._chain.reading.entries), limit, charge), self._measured
+        asked = (len(self._chain.reading.entries), limit, charge, dict(space or {}))
+        last = self._measured
         # The very same array, which is kept: another one may get its place in memory.
         if last is None or last[0] != asked or last[1] is not people:
-            spending = measure(self.history, limit, self.people_of, people, charge)
+            spending = measure(self.history, limit, self.people_of, people, charge, space)
             self._measured = last = (asked, people, spending)
         return last[2]
 
-    def standing(self, limit: Guarantee) -> Spending:
-        """The budget of whoever has spent most."""
-        everybody = [self.people_of(row) for row in self.history.counted]
-        people = np.unique(np.concatenate(everybody)) if everybody else np.empty(0, dtype=np.uint64)
-        return self.measure(limit, people, None)
+    def standing(self, limit: Limit) -> Standing:
+        """Where everybody stands."""
+        return standing(self.history, limit, self.people_of)
 
     def reserve(
         self,
         release: str,
         charge: Charge,
-        limit: Guarantee,
+        limit: Limit,
         people: Words,
         title: Mapping[str, Any],
+        *,
+        space: Mapping[str, str] | None = None,
+        planned: int | None = None,
         look: Callable[[History], object] = lambda _: None,
         policy: tuple[Policy, int] | None = None,
     ) -> Head:
@@ -123,6 +192,8 @@ class Ledger:
             limit: What everybody may spend.
             people: Who is in it: sorted tags.
             title: What the record says besides: public facts such as guarantee, rows, columns.
+            space: For each of its columns, which scales it has.
+            planned: The line of the limit's plan that it is, where it is one: that is paid for.
             look: Is shown the history in that same transaction, and raises if something speaks against the
                 release: nobody can come between.
             policy: The policy that it is made under, and which version that is: it goes on record with the
@@ -131,17 +202,32 @@ class Ledger:
         check.instance("charge", charge, Charge)
         if release in self.history.releases:
             raise ValueError(f"release {release!r} is in the ledger already: give a new one")
+        if planned is not None and not limit.is_planned(planned, charge):
+            raise ValueError(f"release {release!r} is not what line {planned + 1} of the plan says")
         sha256 = write_people(self._people, release, people)
-        body = {"charge": charge.record(), "people": sha256, "title": dict(title)}
+        named = dict(title) | {"planned": planned, "plan": None if planned is None else limit.plan_id}
+        body = {"charge": charge.record(), "people": sha256, "space": dict(space or {}), "title": named}
         with self._chain.writing() as pen:
-            look(self.history)
-            spending = self.measure(limit, people, charge)
-            if not spending.fits:
+            try:
+                look(self.history)
+                self._must_fit(self.measure(limit, people, charge if planned is None else None, space))
+                if policy is not None:
+                    self._record_policy(pen, *policy)
+            except BaseException:
                 forget_people(self._people, release)
-                raise LimitExceeded(spending)
-            if policy is not None:
-                self._record_policy(pen, *policy)
+                raise
             return pen.append("reserved", release, body)
+
+    @staticmethod
+    def _must_fit(spending: Spending) -> None:
+        if not spending.fits:
+            raise LimitExceeded(spending)
+
+    def forget(self, release: str) -> None:
+        """Remove who would have been in a release that was not reserved: nobody needs to know."""
+        if release in self.history.releases:
+            raise ValueError(f"release {release!r} is in the ledger: who is in it must be known")
+        forget_people(self._people, release)
 
     def go_on(self, release: str, policy: Policy, version: int) -> Head:
         """The entry of a reservation that a run is about to finish, unless it is free or settled by now."""
@@ -179,6 +265,47 @@ class Ledger:
                 raise ValueError(f"release {release!r} is {row.state}: only what is reserved can be freed")
             pen.append("voided", release, {"reason": said})
 
+    def withdraw(self, release: str, reason: str) -> None:
+        """Put on record that a published release should no longer be used. It stays charged."""
+        said = check.text("reason", reason, longest=LONGEST_REASON)
+        with self._chain.writing() as pen:
+            row = self.release(release)
+            if row.state != "published" or row.withdrawn is not None:
+                state = "withdrawn" if row.withdrawn else row.state
+                raise ValueError(f"release {release!r} is {state}: only what is published can be withdrawn")
+            pen.append("withdrawn", release, {"reason": said})
+
+    def erase(self, people: Words, reason: str) -> dict[str, int]:
+        """Remove the tags of some people from all lists of people.
+
+        Guarantees: nothing becomes free. Who was erased and comes back is nobody the ledger knows; so each
+        release that somebody was erased from counts for everybody from then on.
+
+        Returns:
+            From which releases how many were erased.
+        """
+        said = check.text("reason", reason, longest=LONGEST_REASON)
+        with self._chain.writing() as pen:
+            self._remove_old_lists()
+            erased, hashes = {}, {}
+            for row in (row for row in self.history.releases.values() if row.people):
+                tags = self.people_of(row)
+                left = tags[~np.isin(tags, people)]
+                if len(left) < len(tags):
+                    erased[row.release] = len(tags) - len(left)
+                    hashes[row.release] = write_people(self._people, row.release, left, erased=True)
+            if erased:
+                pen.append("erased", "", {"reason": said, "people": hashes})
+        with self._chain.writing():  # another erasure may have begun, and written its lists
+            self._remove_old_lists()
+        return erased
+
+    def _remove_old_lists(self) -> None:
+        """Remove lists of people that an erasure has replaced, also one that was killed; under the lock."""
+        for row in self.history.releases.values():
+            if row.people:
+                forget_people(self._people, row.release, but=self._list(row))
+
     def release(self, release: str) -> ReleaseRow:
         """One release by its whole id."""
         row = self.history.releases.get(release)
@@ -202,44 +329,68 @@ class Ledger:
         _ = self.history
         return self._chain.reading.head()
 
-    def verify(self, certificate_heads: Sequence[Head] = (), public_key: str | None = None) -> list[str]:
+    def verify(self, witnesses: Sequence[Witness] = (), public_key: str | None = None) -> list[str]:
         """Whatever shows that the ledger is not as it was left; nothing if nothing does.
 
         Guarantees: without the signing key nobody edits, reorders, inserts or removes entries before the
-        newest ones, or forges any, without being found. A cut tail is found by the mark ``<ledger>.head``
-        and by the head in any certificate of what was cut or came later. A people index that is missing or
-        was altered is found.
-        Does not guarantee: that a ledger and its mark that were *both* put back to an older state are found
-        when no later certificate is at hand; nor a cut of what a killed process had no time to mark.
+        newest ones, or forges any, without being found. A cut tail is found by the mark ``<ledger>.head``,
+        by the user's own list, and by any certificate of what was cut or came later. A people index that is
+        missing or was altered is found.
+        Does not guarantee: that a ledger is found out that was put back to an older state together with its
+        mark, the user's list and all certificates; nor a cut of what a killed process had no time to mark.
         Whoever has the signing key can write a new ledger: only certificates and ``public_key``, kept
         elsewhere, speak against it.
         Edges: all entries must be signed by the key of the first; changes of keys are not supported. A
         process that was killed leaves nothing that is reported.
         """
+        self.refresh()
         reading = self._chain.reading
         found = list(reading.chain_problems)
         if public_key is not None and reading.key != public_key:
             found.append(f"it is not signed by the key {fingerprint_of(public_key)}")
         found += reading.mark_problems()
-        for head in certificate_heads:
-            check.instance("certificate_heads", head, Head)
-            found += reading.head_problems(head, f"a certificate (entry {head.number})")
         history = History.of(reading.entries)
+        found += self._told(history, (*self._witnesses, *witnesses))
         for row in history.counted:
             try:
-                self.people_of(row)
+                _ = self.people_of(row) if row.people else None
             except ValueError as error:
                 found.append(str(error))
         return found + history.problems
 
-    def resume(self, reason: str) -> Head:
-        """Go on although the mark is lost or contradicts the ledger; reason and findings stay on record.
+    def resume(self, reason: str, witnesses: Sequence[Witness] = ()) -> list[str]:
+        """Go on although mark or witnesses contradict the ledger; reason and findings stay on record.
 
-        For a ledger that was copied without its mark. Entries themselves must be sound.
+        For a ledger that was copied without its mark, or that had to be brought back from a backup. Entries
+        themselves must be sound. A release that only a certificate tells of is charged to everybody.
+
+        Returns:
+            The releases that were charged so.
         """
         said = check.text("reason", reason, longest=LONGEST_REASON)
         with self._chain.writing(despite_mark=True) as pen:
-            found = pen.reading.mark_problems()
+            history, every = History.of(pen.reading.entries), (*self._witnesses, *witnesses)
+            against = [one for one in every if self._told(history, [one])]
+            found = pen.reading.mark_problems() + self._told(history, against)
             if not found:
-                raise ValueError("the mark agrees with the ledger: there is nothing to resume from")
-            return pen.append("resumed", "", {"reason": said, "found": found})
+                raise ValueError("nothing speaks against the ledger: there is nothing to resume from")
+            counted = {row.release for row in history.counted}
+            lost = {one.release: one for one in against if one.release not in {None, *counted}}
+            body = {
+                "reason": said,
+                "found": found,
+                "left_behind": [[one.head.number, one.head.hash] for one in against],
+                "lost": [
+                    {
+                        "release": name,
+                        "charge": dict(one.charge),
+                        "space": dict(one.space),
+                        "title": dict(one.title),
+                        "policy": one.policy,
+                        "stated": [dict(part) for part in one.stated],
+                    }
+                    for name, one in lost.items()
+                ],
+            }
+            pen.append("resumed", "", body)
+        return [str(name) for name in lost]

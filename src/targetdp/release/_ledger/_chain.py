@@ -5,7 +5,7 @@ import secrets
 import sqlite3
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +43,8 @@ class LedgerDamaged(ValueError):  # noqa: N818 (it is what happened, and reads a
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         super().__init__(
             f"the ledger {path} is damaged: {problems[0]}{more}; "
-            "`targetdp ledger verify` lists what was found; restore it from a copy"
+            "`targetdp ledger verify` lists what was found; bring back its newest copy, or, where that is "
+            "lost, go on with `targetdp ledger resume`, on record"
         )
 
 
@@ -89,8 +90,11 @@ class Chain:
     file that can be copied.
     """
 
-    def __init__(self, path: str | Path, key: SigningKey | None, *, create: bool = False) -> None:
-        self.path, self._key = Path(path), key
+    def __init__(
+        self, path: str | Path, key: SigningKey | None, *, create: bool = False,
+        second_mark: Path | None = None, desk: str = "",
+    ) -> None:  # fmt: skip
+        self.path, self._key, self._second_mark, self._desk = Path(path), key, second_mark, desk
         if self.path.is_dir() or (create and not self.path.absolute().parent.is_dir()):
             raise ValueError(f"{self.path} cannot be a ledger: give a file's path in a folder that exists")
         if not create and not self.path.exists():
@@ -192,7 +196,7 @@ class Chain:
             for statement in _SCHEMA:
                 connection.execute(statement)
             Pen(Reading(self.path, (), None), connection, key).append(
-                OPENED, "", {"ledger": secrets.token_hex(16)}
+                OPENED, "", {"ledger": secrets.token_hex(16), "desk": self._desk}
             )
             connection.execute("COMMIT")
 
@@ -262,6 +266,11 @@ class Chain:
         # Whoever may read the ledger may read its mark.
         mode = stat.S_IMODE(self.path.stat().st_mode)
         write_whole(place, canonical(fields) + "\n", mode=mode)
+        if self._second_mark is not None:
+            with suppress(OSError):  # what cannot be kept elsewhere helps nobody, and stops nobody
+                self._second_mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                remove_drafts(self._second_mark.parent, self._second_mark.name)
+                write_whole(self._second_mark, canonical(fields) + "\n", private=True)
 
 
 def replace_mark(reading: Reading, mark: str | None) -> Reading:

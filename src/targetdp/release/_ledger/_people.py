@@ -1,40 +1,51 @@
-"""The people index: who was in which release, as sorted keyed tags, and who has what in common.
+"""The people index: who was in which release, as sorted keyed tags, and what that cost them.
 
 A tag is 64 bits of a keyed hash of an id. Two people who share a tag count as one, who was in all releases
 that either was in: more is spent then, never less.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import re
 from pathlib import Path
 
 import numpy as np
 
-from targetdp._core import Words, kernel
+from targetdp._core import Floats, Words, kernel
 from targetdp._files import sync_folder, write_whole
 
-_BITS = 64
-MOST_GROUPS = 200
-"""Groups of people whose releases are composed one by one; beyond it, groups are united."""
+
+def people_path(folder: Path, release: str, sha256: str, *, erased: bool) -> Path:
+    """Where the list of a release is.
+
+    A list that somebody was erased from lies beside the one before it until it is on record, so that one of
+    them always is.
+    """
+    return folder / (f"{release}-{sha256[:16]}.tags" if erased else f"{release}.tags")
 
 
-def write_people(folder: Path, release: str, tags: Words) -> str:
+def write_people(folder: Path, release: str, tags: Words, *, erased: bool = False) -> str:
     """Keep who is in a release, for the owner's eyes, on disk when it returns; the file's SHA-256."""
     data = np.ascontiguousarray(tags, dtype="<u8").data.cast("B")
+    sha256 = hashlib.sha256(data).hexdigest()
     folder.mkdir(mode=0o700, exist_ok=True)
-    write_whole(folder / f"{release}.tags", data, private=True)
+    write_whole(people_path(folder, release, sha256, erased=erased), data, private=True)
     sync_folder(folder)
-    return hashlib.sha256(data).hexdigest()
+    return sha256
 
 
-def forget_people(folder: Path, release: str) -> None:
-    """Remove who would have been in a release that was not reserved."""
-    (folder / f"{release}.tags").unlink(missing_ok=True)
+def forget_people(folder: Path, release: str, but: Path | None = None) -> None:
+    """Remove the lists of a release that are not on record, and what killed runs have left of any.
+
+    The caller makes sure that nobody is writing one.
+    """
+    own = re.compile(rf"\.?{re.escape(release)}(-[0-9a-f]{{16}})?\.tags(\.[0-9a-f]+\.new)?")
+    for path in list(folder.iterdir()) if folder.is_dir() else ():
+        if own.fullmatch(path.name) and path != but:
+            path.unlink(missing_ok=True)
 
 
-def read_people(folder: Path, release: str, sha256: str) -> Words:
+def read_people(path: Path, release: str, sha256: str) -> Words:
     """Who was in a release; a ValueError unless the file is the one on record."""
-    path = folder / f"{release}.tags"
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -49,39 +60,54 @@ def read_people(folder: Path, release: str, sha256: str) -> Words:
     return np.frombuffer(data, dtype="<u8")
 
 
-def common(tags: Words, others: Words) -> int:
-    """How many people two releases share."""
-    marks = np.zeros(len(tags), dtype=np.uint64)
-    _mark(tags, others, marks, np.uint64(1))
-    return int(np.count_nonzero(marks))
+class Sums:
+    """What people have spent: sorted tags, and some sums for each of them."""
 
+    def __init__(self, tags: Words, amounts: int) -> None:
+        self.tags = tags
+        self._each, self._all = np.zeros((amounts, len(tags))), np.zeros(amounts)
 
-def groups_of(tags: Words, others: Sequence[Words]) -> Iterator[tuple[frozenset[int], int]]:
-    """People grouped by which of the other releases they are in: their places, and how many people."""
-    words = -(-len(others) // _BITS) or 1
-    marks = np.zeros((len(tags), words), dtype=np.uint64)
-    for place, other in enumerate(others):
-        _mark(tags, other, marks[:, place // _BITS], np.uint64(1) << np.uint64(place % _BITS))
-    if words == 1:
-        kinds, counts = np.unique(marks[:, 0], return_counts=True)
-        kinds = kinds[:, None]
-    else:
-        kinds, counts = np.unique(marks, axis=0, return_counts=True)
-    for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True):
-        yield (
-            frozenset(p for p in range(len(others)) if kind[p // _BITS] >> (p % _BITS) & 1),
-            int(count),
-        )
+    @property
+    def amounts(self) -> Floats:
+        """What each person has spent, a row each."""
+        return np.asarray(self._each.T + self._all)
+
+    def add(self, others: Words, amounts: Floats) -> int:
+        """Charge those who are among the others; how many they are."""
+        if self._are(others):  # table after table of the same people: the usual case
+            self._all += amounts
+            return len(others)
+        return int(_add(self.tags, others, self._each, amounts))
+
+    def known(self, others: Words) -> int:
+        """How many of the others are here."""
+        return len(others) if self._are(others) else int(_add(self.tags, others, self._each, np.zeros(0)))
+
+    def _are(self, others: Words) -> bool:
+        return len(self.tags) > 0 and np.array_equal(self.tags, others)
+
+    def united_with(self, others: Words) -> "Sums":
+        """The same for everybody who is here or there; who is new has spent nothing."""
+        wide = Sums(np.union1d(self.tags, others), len(self._all))
+        wide._each[:, np.searchsorted(wide.tags, self.tags)] = self.amounts.T
+        return wide
+
+    def most(self) -> Floats:
+        """The most that anybody has spent, of each amount."""
+        return np.asarray(self._each.max(axis=1, initial=0.0) + self._all)
 
 
 @kernel
-def _mark(tags: Words, others: Words, marks: Words, bit: np.uint64) -> None:
-    """Set a bit for each tag that is among the others; both are sorted, so one walk along both is enough."""
-    place = 0
+def _add(tags: Words, others: Words, sums: Floats, amounts: Floats) -> int:
+    """Add to the sums of each tag that is among the others; both are sorted, so one walk is enough."""
+    place = found = 0
     for i in range(len(tags)):
         while place < len(others) and others[place] < tags[i]:
             place += 1
         if place == len(others):
-            return
+            break
         if others[place] == tags[i]:
-            marks[i] |= bit
+            found += 1
+            for j in range(len(amounts)):
+                sums[j, i] += amounts[j]
+    return found

@@ -1,185 +1,81 @@
-"""What the entries of a ledger say, from the first to the last, and what its releases cost one person."""
+"""What the releases of a ledger cost each person, held against the limit."""
 
-import json
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from targetdp._core import Words
-from targetdp.accounting import compose
-from targetdp.guarantee import Guarantee
-from targetdp.release._certificate._charge import Charge, charge_of
-from targetdp.release._ledger._entries import OPENED, Entry
-from targetdp.release._ledger._people import MOST_GROUPS, groups_of
-from targetdp.release._policy import Policy
+import numpy as np
 
-State = Literal["reserved", "published", "voided"]
-
-
-@dataclass(frozen=True)
-class ReleaseRow:
-    """One release as the ledger knows it.
-
-    ``people`` is the SHA-256 of the file that says who is in it. ``reserved`` and ``settled`` are times;
-    ``entry`` is the one that reserved it, ``number`` the newest about it; ``sha256`` is that of what was
-    published, ``scales`` are those that it estimated, and ``reason`` says why it was freed.
-    """
-
-    release: str
-    state: State
-    charge: Charge
-    people: str
-    title: dict[str, Any]
-    reserved: str
-    entry: int
-    number: int
-    settled: str | None = None
-    sha256: str | None = None
-    scales: Mapping[str, Any] | None = None
-    reason: str | None = None
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is spent: published, or perhaps published."""
-        return self.state != "voided"
-
-
-@dataclass
-class History:
-    """Policy and releases after all entries, and the entries that make no sense after those before them."""
-
-    policy: Policy | None = None
-    policy_version: int = 0
-    reasons: set[str] = field(default_factory=set)
-    """Of all policies that were ever on record: a reason serves once."""
-    releases: dict[str, ReleaseRow] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, entries: Iterable[Entry]) -> "History":
-        """The history that entries tell. One that makes no sense is a problem and changes nothing."""
-        history = cls()
-        for entry in entries:
-            if not entry.is_well_formed():
-                continue  # the chain's own check speaks of it
-            try:
-                _tell(history, entry, json.loads(entry.body))
-            except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-                history.problems.append(f"entry {entry.number} ({entry.kind}) makes no sense: {error}")
-        return history
-
-    @property
-    def counted(self) -> list[ReleaseRow]:
-        """All releases that are spent."""
-        return [row for row in self.releases.values() if row.counts]
-
-    def find(self, prefix: str) -> ReleaseRow:
-        """The release whose id begins so; a ValueError unless there is exactly one."""
-        found = [row for name, row in self.releases.items() if name.startswith(prefix)] if prefix else []
-        if len(found) != 1:
-            known = f"{len(found)} releases begin so" if found else "no release of this desk begins so"
-            raise ValueError(f"release = {prefix!r}: {known}; `targetdp ledger show` lists them")
-        return found[0]
-
-    def scales(self) -> dict[str, dict[str, Any]]:
-        """Private scales that published releases have estimated, by column; the newest counts."""
-        return {
-            name: dict(of) | {"release": row.release}
-            for row in self.releases.values()
-            if row.state == "published" and row.scales is not None
-            for name, of in row.scales.items()
-        }
-
-
-def _tell(history: History, entry: Entry, body: dict[str, Any]) -> None:
-    row = history.releases.get(entry.release)
-    if entry.kind == OPENED:
-        if entry.number != 1:
-            raise ValueError("a ledger is opened once")
-    elif entry.kind == "resumed":
-        _reason(body)
-    elif entry.kind == "policy":
-        history.policy = Policy.model_validate(body["policy"])
-        history.policy_version += 1
-        if history.policy.reason is not None:
-            history.reasons.add(history.policy.reason)
-    elif entry.kind == "reserved":
-        if row is not None:
-            raise ValueError(f"release {entry.release!r} was reserved before")
-        history.releases[entry.release] = ReleaseRow(
-            release=entry.release,
-            state="reserved",
-            charge=charge_of(body["charge"]),
-            people=str(body["people"]),
-            title=body["title"],
-            reserved=entry.time,
-            entry=entry.number,
-            number=entry.number,
-        )
-    elif entry.kind in {"published", "voided"}:
-        history.releases[entry.release] = _settled(row, entry, body)
-    else:
-        raise ValueError("a newer targetdp may have written it, or nobody")
-
-
-def _settled(row: ReleaseRow | None, entry: Entry, body: dict[str, Any]) -> ReleaseRow:
-    if row is None:
-        raise ValueError(f"release {entry.release!r} was never reserved")
-    if row.state == "published":
-        raise ValueError(f"release {entry.release!r} was published before")
-    row = replace(row, settled=entry.time, number=entry.number)
-    if entry.kind == "published":
-        # Also after it was freed: what became public counts, whatever was said before.
-        return replace(row, state="published", sha256=str(body["sha256"]), scales=body["scales"])
-    if row.state == "voided":
-        raise ValueError(f"release {entry.release!r} was freed before")
-    return replace(row, state="voided", reason=_reason(body))
-
-
-def _reason(body: dict[str, Any]) -> str:
-    reason = body["reason"]
-    if not isinstance(reason, str) or not reason.strip():
-        raise ValueError("it has no reason")
-    return reason
-
-
-# What they cost one person, held against the limit.
+from targetdp._core import Floats, Words
+from targetdp.accounting import PrivacyFilter
+from targetdp.release._certificate._charge import Charge
+from targetdp.release._ledger._history import History, ReleaseRow
+from targetdp.release._ledger._limit import CLASSIC, FAR, NEAR, Limit
+from targetdp.release._ledger._people import Sums
+from targetdp.table import overlapped
 
 PeopleOf = Callable[[ReleaseRow], Words]
 """Who is in a release of the ledger: sorted tags."""
+NOBODY = np.empty(0, dtype=np.uint64)
+_AMOUNTS = FAR + 1
+"""How many parts of a cost are added up for each person; the others are tiny, and added up for all."""
+_NO_DELTA = 2.0**-64
+"""More than the tail of any sampler; what is stated with a larger δ is not pure."""
 
 
 @dataclass(frozen=True)
 class Spending:
-    """The budget of the people of a release: each number an ε at the limit's distance and δ.
+    """The budget of the people of a release, each part as a share of what may be spent.
 
-    ``requested`` is the release alone, ``spent`` what those of its people who spent most have spent before,
-    ``total`` the most that anybody will have spent with it, ``remaining`` the limit's ε less what is spent.
-    Releases compose more tightly than by adding, and each of these numbers uses the limit's whole δ: only
-    ``total`` says whether a release fits. ``known`` says how many of its people are in each earlier release.
+    ``requested`` is the release alone, ``spent`` what whoever of its people spent most has spent before,
+    ``total`` both. ``known`` says how many of its people are in each earlier release. These are no
+    guarantees: what is guaranteed is the limit. ``used`` and ``asked`` are the costs themselves.
     """
 
-    requested: float
-    spent: float
-    total: float
-    remaining: float
-    limit: Guarantee
-    known: dict[str, int] = field(default_factory=dict)
-    groups: tuple[tuple[Charge, ...], ...] = field(default=(), repr=False)
-    """What people have spent before, by groups of whom none has spent all that another has."""
+    limit: Limit
+    used: Floats = field(repr=False)
+    asked: Floats = field(repr=False)
+    known: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def requested(self) -> float:
+        """What the release takes of the budget."""
+        return self.limit.share(self.asked)
+
+    @property
+    def spent(self) -> float:
+        """What is spent of it before."""
+        return self.limit.share(self.used)
+
+    @property
+    def total(self) -> float:
+        """What will be spent of it."""
+        return self.limit.share(self.used + self.asked)
 
     @property
     def fits(self) -> bool:
         """Whether the release may be made."""
-        return self.total <= self.limit.epsilon
+        return self.limit.holds(self.used + self.asked)
 
     def with_charge(self, charge: Charge) -> bool:
         """Whether another charge would fit, for all of them."""
-        grown = [Counter([*group, charge]) for group in self.groups]
-        return _worst(grown, self.limit)[0] <= self.limit.epsilon
+        return self.limit.holds(self.used + self.limit.cost(charge))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where all people of a desk stand: their budget, and how many have spent how much of it.
+
+    ``levels`` are shares of the budget at the limit's distance and how many people have spent that much,
+    the most first. ``pure`` is the largest sum of ε of anybody all of whose releases are pure, which is a
+    guarantee by itself, planned ones among them; None where somebody's are not. ``anybody`` is the share
+    that counts as spent by people who are in no list.
+    """
+
+    spending: Spending
+    levels: tuple[tuple[float, int], ...]
+    pure: float | None
+    anybody: float = 0.0
 
 
 class LimitExceeded(ValueError):  # noqa: N818 (it is what happened, and reads as such)
@@ -192,88 +88,98 @@ class LimitExceeded(ValueError):  # noqa: N818 (it is what happened, and reads a
 
 def over_limit(s: Spending) -> str:
     """Why a release does not fit."""
+    if math.isinf(s.requested):
+        kind = {"pure": "only noise whose loss is bounded", "gaussian": "only normal or pure noise"}
+        why = kind.get(s.limit.near.kind, "no noise of so large a loss")
+        return f'the limit of this desk counts {why} (filter = "{s.limit.near.kind}")'
     return (
-        f"requested ε = {_shown(s.requested)}, spent {_shown(s.spent)}, remaining {_shown(s.remaining)}, "
-        f"together {_shown(s.total)}, limit {_shown(s.limit.epsilon)} (each ε at distance {s.limit.B:g} and "
-        f"δ = {s.limit.delta:.3g}, for the people who have spent most)"
+        f"it takes {percent(s.requested)} of what one person may spend, {percent(s.spent)} is spent by those "
+        f"who have spent most, together {percent(s.total)} (limit {s.limit.stated})"
     )
 
 
+def percent(share: float) -> str:
+    """A share of the budget, rounded up."""
+    return "more than everything" if share > 1e4 else f"{math.ceil(share * 1000 - 1e-9) / 10:g}%"
+
+
 def measure(
-    history: History, limit: Guarantee, people_of: PeopleOf, people: Words, asked: Charge | None
+    history: History,
+    limit: Limit,
+    people_of: PeopleOf,
+    people: Words,
+    asked: Charge | None,
+    space: Mapping[str, str] | None = None,
 ) -> Spending:
     """The budget of some people if another release about them is made.
 
-    For each person the releases that she is in are composed: neighbors differ in one person's row, so that
-    releases without her tell nothing of it.
+    For each person the releases that she is in are added up: neighbors differ in one person's row, so that
+    releases without her tell nothing of it. What nobody can tell who was in counts for everybody.
 
-    Guarantees: no person's rows at distance B_L in every release's own scaled space (columns and scales may
-    differ between releases) are told apart by more than ε = ``total`` at the limit's δ; each charge is taken
-    at B_L, exactly by its noise. So a tiny B does not make a release cheap.
-    Does not guarantee: the total, if the next B, ε or δ was chosen after seeing an earlier release
-    (`targetdp.accounting.compose`); anything beyond group privacy to a person with several ids.
+    Guarantees: if every release is made only while this `fits`, all of them together keep the limit, at its
+    distance and at distance 2, however each was chosen (`targetdp.accounting.PrivacyFilter`). Each charge is
+    taken at the limit's distance by its noise, whatever B it asked for, so a tiny B does not make a release
+    cheap; and at distance 2 where a column has other scales by now.
+    Does not guarantee: anything beyond group privacy to a person with several ids.
     """
-    rows = history.counted
-    tags = [people_of(row) for row in rows]
-    groups = list(groups_of(people, tags)) if rows else [(frozenset[int](), len(people))]
-    spent, kept = _worst([Counter(rows[p].charge for p in group) for group, _ in groups], limit)
-    requested = 0.0 if asked is None else _epsilon((asked,), limit)
-    total = spent
-    if asked is not None:
-        with_it = [Counter([asked, *(rows[p].charge for p in group)]) for group, _ in groups]
-        # Rounding up depends on how much is composed, but more releases never cost less.
-        total = max(spent, _worst(with_it, limit)[0])
-    known = {
-        row.release: count
-        for place, row in enumerate(rows)
-        if (count := sum(size for group, size in groups if place in group))
-    }
-    return Spending(requested, spent, total, max(0.0, limit.epsilon - spent), limit, known, kept)
+    sums, everybody, aside = Sums(people, _AMOUNTS), np.zeros(_AMOUNTS), np.zeros(limit.parts - _AMOUNTS)
+    known = {}
+    for row, cost, who in _with_people(costs_of(history, limit, space or {}), people_of):
+        if found := sums.known(who) if row.everybody else sums.add(who, cost[:_AMOUNTS]):
+            known[row.release] = found
+        if row.everybody:
+            everybody += cost[:_AMOUNTS]
+        if row.everybody or found:
+            aside += cost[_AMOUNTS:]
+    used = np.concatenate([sums.most() + everybody, aside])
+    return Spending(limit, used, np.zeros(limit.parts) if asked is None else limit.cost(asked), known)
 
 
-def _worst(
-    groups: Iterable[Counter[Charge]], limit: Guarantee
-) -> tuple[float, tuple[tuple[Charge, ...], ...]]:
-    """The ε of the group that lost most, and what all groups have lost that count."""
-    # A composition takes a second: a group whose releases another group has, too, cannot be the worst.
-    kept: list[Counter[Charge]] = []
-    for group in sorted(groups, key=Counter.total, reverse=True):
-        if not any(group <= other for other in kept):
-            kept.append(group)
-    if len(kept) > MOST_GROUPS:
-        union: Counter[Charge] = Counter()
-        for group in kept[MOST_GROUPS - 1 :]:
-            union |= group
-        kept = [*kept[: MOST_GROUPS - 1], union]
-    composed = tuple(map(_in_order, kept))
-    return max((_epsilon(group, limit) for group in composed), default=0.0), composed
+def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
+    """Where everybody stands who is in a release that counts."""
+    width = _AMOUNTS + 1  # beside the amounts, the sum of pure ε
+    sums, everybody, aside = Sums(NOBODY, width), np.zeros(width), np.zeros(limit.parts - _AMOUNTS)
+    for row, cost, who in _with_people(costs_of(history, limit, {}), people_of):
+        aside += cost[_AMOUNTS:]
+        distance = CLASSIC if history.moved(row, {}) else limit.stated.B
+        amounts = np.append(cost[:_AMOUNTS], _pure(row.charge, limit, distance))
+        if sums.known(who) < len(who):
+            sums = sums.united_with(who)
+        if row.everybody:
+            everybody += amounts
+        else:
+            sums.add(who, amounts)
+    most = sums.most() + everybody
+    spending = Spending(limit, np.concatenate([most[:_AMOUNTS], aside]), np.zeros(limit.parts))
+    amounts, counts = np.unique(sums.amounts[:, NEAR] + everybody[NEAR], return_counts=True)
+    with np.errstate(divide="ignore"):  # of a budget of nothing
+        shares = np.where(amounts > 0, amounts / limit.budget[NEAR], 0.0)
+    levels = tuple(zip(shares.tolist()[::-1], counts.tolist()[::-1], strict=True))
+    anybody = limit.share(np.concatenate([everybody[:_AMOUNTS], np.zeros(len(aside))]))
+    told = math.isfinite(most[-1]) and not history.forgot
+    return Standing(spending, levels, float(most[-1]) if told else None, anybody)
 
 
-def _in_order(charges: Counter[Charge]) -> tuple[Charge, ...]:
-    """The same releases in the same order whenever they were made, so that they are composed once."""
-    return tuple(sorted(charges.elements(), key=repr))
+def _with_people(
+    costs: Sequence[tuple[ReleaseRow, Floats]], people_of: PeopleOf
+) -> Iterator[tuple[ReleaseRow, Floats, Words]]:
+    """Releases with their people; the next lists are read, and checked, while the last is added up."""
+    lists = overlapped(lambda one: people_of(one[0]) if one[0].people else NOBODY, costs)
+    yield from ((row, cost, tags) for (row, cost), tags in zip(costs, lists, strict=True))
 
 
-@lru_cache(maxsize=512)
-def _epsilon(charges: tuple[Charge, ...], limit: Guarantee) -> float:
-    """ε at the limit's distance and δ of all these releases together."""
-    if not charges:
-        return 0.0
-    losses = {charge: charge.losses(limit.B) for charge in set(charges)}
-    try:
-        together = compose(*(loss for charge in charges for loss in losses[charge]))
-        if together.delta(limit.epsilon) <= limit.delta:
-            # The limit itself is reached exactly: searching for ε could end a rounding above it.
-            return min(limit.epsilon, together.epsilon(limit.delta))
-        return max(together.epsilon(limit.delta), math.nextafter(limit.epsilon, math.inf))
-    except OverflowError:  # a loss beyond the range of floats hides nothing
-        return math.inf
+def costs_of(history: History, limit: Limit, space: Mapping[str, str]) -> list[tuple[ReleaseRow, Floats]]:
+    """What each release counts: nothing if the plan has paid for it, unless its scales are others by now."""
+    found = []
+    for row in history.counted:
+        moved = history.moved(row, space)
+        paid = limit.plan and row.title.get("plan") == limit.plan_id and not moved
+        found.append((row, np.zeros(limit.parts) if paid else limit.cost(row.charge, moved=moved)))
+    return found
 
 
-def _shown(epsilon: float) -> str:
-    return "without bound" if math.isinf(epsilon) else f"{epsilon:.6g}"
-
-
-def rows_named(rows: Sequence[ReleaseRow]) -> str:
-    """Releases in a message, by the beginnings of their ids."""
-    return ", ".join(row.release[:12] for row in rows)
+def _pure(charge: Charge, limit: Limit, distance: float) -> float:
+    """ε of a release that has no δ to speak of."""
+    stated = limit.stated
+    cost = PrivacyFilter("pure", stated.epsilon, stated.delta).cost(*charge.losses(distance))
+    return cost.amount if cost.tail <= _NO_DELTA else math.inf

@@ -1,0 +1,257 @@
+"""What the entries of a ledger say, from the first to the last: policies and releases."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from targetdp.guarantee import Guarantee
+from targetdp.release._certificate._caveats import AllReleases, statement
+from targetdp.release._certificate._charge import Charge, charge_of
+from targetdp.release._ledger._entries import OPENED, Entry
+from targetdp.release._ledger._limit import Limit, Stated, all_of
+from targetdp.release._policy import Policy
+
+State = Literal["reserved", "published", "voided", "lost"]
+
+
+def public_space(center: float, scale: float) -> str:
+    """Which scales a column has: declared ones are told by their values."""
+    return f"public {center!r} {scale!r}"
+
+
+def private_space(release: str) -> str:
+    """Which scales a column has: estimated ones are told by the release that has estimated them."""
+    return f"private {release}"
+
+
+@dataclass(frozen=True)
+class ReleaseRow:
+    """One release as the ledger knows it.
+
+    ``people`` is the SHA-256 of the file that says who is in it; where ``everybody`` holds, that file no
+    longer names all of them, and the release is charged to everybody. ``space`` says which scales each column
+    was released with, ``policy`` under which version. ``reserved`` and ``settled`` are times; ``entry`` is
+    the one that reserved it, ``number`` the newest about it; ``sha256`` is that of what was published,
+    ``scales`` are those that it estimated, ``reason`` says why it was freed, ``withdrawn`` why it was
+    withdrawn.
+    """
+
+    release: str
+    state: State
+    charge: Charge
+    people: str
+    title: dict[str, Any]
+    reserved: str
+    entry: int
+    number: int
+    policy: int = 0
+    space: Mapping[str, str] = field(default_factory=dict)
+    everybody: bool = False
+    settled: str | None = None
+    sha256: str | None = None
+    scales: Mapping[str, Any] | None = None
+    reason: str | None = None
+    withdrawn: str | None = None
+    stated: Stated | None = None
+    """Of a lost release under a policy that was lost, too: what its certificate says of all together."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is spent: published, or perhaps published."""
+        return self.state != "voided"
+
+
+@dataclass
+class History:
+    """Policies and releases after all entries, and the entries that make no sense after those before them."""
+
+    policies: list[Policy] = field(default_factory=list)
+    releases: dict[str, ReleaseRow] = field(default_factory=dict)
+    space: dict[str, str] = field(default_factory=dict)
+    """Which scales each column was last released with."""
+    left_behind: set[tuple[int, str]] = field(default_factory=set)
+    """Numbers and hashes of entries that are known to be lost: the data holder has gone on without them."""
+    forgot: bool = False
+    """Whether entries were lost, or may have been, and the data holder has gone on."""
+    problems: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> "History":
+        """The history that entries tell. One that makes no sense is a problem and changes nothing."""
+        history = cls()
+        for entry in entries:
+            if not entry.is_well_formed():
+                continue  # the chain's own check speaks of it
+            try:
+                _tell(history, entry, json.loads(entry.body))
+            except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+                history.problems.append(f"entry {entry.number} ({entry.kind}) makes no sense: {error}")
+        return history
+
+    @property
+    def policy(self) -> Policy | None:
+        """The newest policy on record."""
+        return self.policies[-1] if self.policies else None
+
+    @property
+    def policy_version(self) -> int:
+        """How many policies were put on record."""
+        return len(self.policies)
+
+    @property
+    def reasons(self) -> set[str]:
+        """Of all policies that were ever on record: a reason serves once."""
+        return {policy.reason for policy in self.policies if policy.reason is not None}
+
+    @property
+    def counted(self) -> list[ReleaseRow]:
+        """All releases that are spent."""
+        return [row for row in self.releases.values() if row.counts]
+
+    def find(self, prefix: str) -> ReleaseRow:
+        """The release whose id begins so; a ValueError unless there is exactly one."""
+        found = [row for name, row in self.releases.items() if name.startswith(prefix)] if prefix else []
+        if len(found) != 1:
+            known = f"{len(found)} releases begin so" if found else "no release of this desk begins so"
+            raise ValueError(f"release = {prefix!r}: {known}; `targetdp ledger show` lists them")
+        return found[0]
+
+    def scales(self) -> dict[str, dict[str, Any]]:
+        """Private scales that published releases have estimated, by column; the newest counts."""
+        return {
+            name: dict(of) | {"release": row.release}
+            for row in self.releases.values()
+            if row.state == "published" and row.scales is not None
+            for name, of in row.scales.items()
+        }
+
+    def moved(self, row: ReleaseRow, space: Mapping[str, str]) -> bool:
+        """Whether a column of a release has other scales by now, or will have in a new release."""
+        now = self.space | dict(space)
+        return any(now.get(column) != scales for column, scales in row.space.items())
+
+    def stated(self, now: Limit) -> AllReleases:
+        """What holds of all releases together, by every limit that one was made under and the one of now.
+
+        A ValueError if nothing does.
+        """
+        made_under = sorted({row.policy for row in self.counted if row.policy})
+        limits = list(dict.fromkeys([*(Limit.of(self.policies[one - 1]) for one in made_under), now]))
+        lost = [row.stated for row in self.counted if row.stated is not None]
+        together = all_of([*((one.stated, one.classic) for one in limits), *dict.fromkeys(lost)])
+        return AllReleases(*together, forgot=self.forgot)
+
+    def together(self, now: Limit) -> Stated | None:
+        """The same in numbers; None if nothing holds."""
+        try:
+            stated = self.stated(now)
+        except ValueError:
+            return None
+        return stated.near, stated.classic
+
+    def statement(self, now: Limit) -> str:
+        """What may be said of all releases together."""
+        try:
+            return statement(*self.stated(now))
+        except ValueError as error:
+            return str(error)
+
+
+def _tell(history: History, entry: Entry, body: dict[str, Any]) -> None:
+    tell = _TELL.get(entry.kind)
+    if tell is None:
+        raise ValueError("a newer targetdp may have written it, or nobody")
+    tell(history, entry, body)
+
+
+def _opened(_: History, entry: Entry, __: dict[str, Any]) -> None:
+    if entry.number != 1:
+        raise ValueError("a ledger is opened once")
+
+
+def _resumed(history: History, entry: Entry, body: dict[str, Any]) -> None:
+    _reason(body)
+    history.forgot = True
+    history.left_behind |= {(int(number), str(digest)) for number, digest in body["left_behind"]}
+    for lost in body["lost"]:
+        row = _lost(history, lost, entry)
+        if row.release not in history.releases or not history.releases[row.release].counts:
+            history.releases[row.release] = row
+            history.space = dict(row.space) | history.space
+
+
+def _policy(history: History, _: Entry, body: dict[str, Any]) -> None:
+    history.policies.append(Policy.model_validate(body["policy"]))
+
+
+def _reserved(history: History, entry: Entry, body: dict[str, Any]) -> None:
+    if entry.release in history.releases:
+        raise ValueError(f"release {entry.release!r} was reserved before")
+    space = {str(column): str(scales) for column, scales in body["space"].items()}
+    history.releases[entry.release] = ReleaseRow(
+        release=entry.release, state="reserved", charge=charge_of(body["charge"]),
+        people=str(body["people"]), title=body["title"], reserved=entry.time, entry=entry.number,
+        number=entry.number, policy=history.policy_version, space=space,
+    )  # fmt: skip
+    history.space |= space
+
+
+def _settle(history: History, entry: Entry, body: dict[str, Any]) -> None:
+    history.releases[entry.release] = _settled(history.releases.get(entry.release), entry, body)
+
+
+def _withdrawn(history: History, entry: Entry, body: dict[str, Any]) -> None:
+    row = history.releases.get(entry.release)
+    if row is None or row.state != "published" or row.withdrawn is not None:
+        raise ValueError(f"release {entry.release!r} is not published, or was withdrawn before")
+    history.releases[entry.release] = replace(row, withdrawn=_reason(body), number=entry.number)
+
+
+def _erased(history: History, _: Entry, body: dict[str, Any]) -> None:
+    _reason(body)
+    changed = {
+        release: replace(history.releases[release], people=str(people), everybody=True)
+        for release, people in body["people"].items()
+    }
+    history.releases |= changed
+
+
+_TELL: dict[str, Callable[[History, Entry, dict[str, Any]], None]] = {
+    OPENED: _opened, "resumed": _resumed, "policy": _policy, "reserved": _reserved, "published": _settle,
+    "voided": _settle, "withdrawn": _withdrawn, "erased": _erased,
+}  # fmt: skip
+
+
+def _lost(history: History, lost: dict[str, Any], entry: Entry) -> ReleaseRow:
+    """A release that only its certificate tells of: nobody knows who is in it."""
+    known = [policy.sha256 for policy in history.policies]
+    policy = known.index(lost["policy"]) + 1 if lost["policy"] in known else 0
+    near, classic = (Guarantee(**one) for one in lost["stated"])
+    return ReleaseRow(
+        release=str(lost["release"]), state="lost", charge=charge_of(lost["charge"]), people="",
+        title=lost["title"], reserved=entry.time, entry=entry.number, number=entry.number, everybody=True,
+        space={str(column): str(scales) for column, scales in lost["space"].items()},
+        policy=policy, stated=None if policy else (near, classic),
+    )  # fmt: skip
+
+
+def _settled(row: ReleaseRow | None, entry: Entry, body: dict[str, Any]) -> ReleaseRow:
+    if row is None:
+        raise ValueError(f"release {entry.release!r} was never reserved")
+    if row.state not in {"reserved", "voided"}:
+        raise ValueError(f"release {entry.release!r} was published before")
+    row = replace(row, settled=entry.time, number=entry.number)
+    if entry.kind == "published":
+        # Also after it was freed: what became public counts, whatever was said before.
+        return replace(row, state="published", sha256=str(body["sha256"]), scales=body["scales"])
+    if row.state == "voided":
+        raise ValueError(f"release {entry.release!r} was freed before")
+    return replace(row, state="voided", reason=_reason(body))
+
+
+def _reason(body: dict[str, Any]) -> str:
+    reason = body["reason"]
+    if not isinstance(reason, str) or not reason.strip():
+        raise ValueError("it has no reason")
+    return reason

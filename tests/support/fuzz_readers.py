@@ -62,6 +62,8 @@ def _read_desk(path: Path) -> str:
 
 def _read_secret(path: Path) -> None:
     """Whoever finds none that is whole begins anew."""
+    if path.is_file():
+        path.with_name("drawn").touch()
     draws = Draws.reopen(path.parent.parent, path.parent.name, "bound")
     if draws is None:
         raise ValueError("it is no secret")

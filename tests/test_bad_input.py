@@ -41,6 +41,7 @@ from targetdp.accounting import (
     GaussianLoss,
     Imperfection,
     ImperfectLoss,
+    PrivacyFilter,
     SphericalLaplaceLoss,
     StaircaseLoss,
     StatedLoss,
@@ -627,6 +628,20 @@ CALLS: dict[str, Call] = {
         {"stated_epsilon": 1.0, "stated_delta": 0.1},
         {"stated_epsilon": number("[0, inf)"), "stated_delta": ANY_DELTA},
     ),
+    "PrivacyFilter": Call(
+        PrivacyFilter,
+        {"kind": "renyi", "epsilon": 4.0, "delta": 0.1, "order": 2.0},
+        {
+            "kind": Argument(NOT_WORDS, "gaussian, pure, renyi", ("renyi",)),
+            "epsilon": number("[0, inf)"),
+            "delta": number("(0, 1)", 0, 1, 2),
+            "order": Argument(
+                [*(bad for bad in NOT_NUMBERS if bad is not None), *OUTSIDE, 1, 0.5, 2e6],
+                "(1, 1e+06]",
+                (3, None),
+            ),
+        },
+    ),
     "Imperfection": Call(
         Imperfection,
         {"log_error": 0.1, "tail": 0.1},
@@ -696,7 +711,7 @@ def test_nothing_public_is_forgotten() -> None:
     """A new name needs an entry in `CALLS`, with every one of its arguments."""
     names = {name.split(",")[0] for name in CALLS}
     assert set(dir(targetdp)) - {"__version__", "Floats", "check"} - RESULT_TYPES <= names
-    assert set(dir(accounting)) - {"PrivacyLoss", "largest_mu", "largest_shift"} <= names
+    assert set(dir(accounting)) - {"PrivacyLoss", "FilterKind", "largest_mu", "largest_shift"} <= names
     for name, call in CALLS.items():
         if call.run is fitted:  # scikit-learn's own check of random_state is in test_transformer.py
             parameters = set(inspect.signature(SimulatedPrivacy).parameters) - {"random_state"}

@@ -64,7 +64,7 @@ def test_without_json_stdout_stays_empty() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("plan", "--json"), "Missing option '--accuracy'."),
+        (("plan", "--json"), "Missing option '--epsilon'."),
         ((*PLAN, "--nonsense", "--json"), "No such option: --nonsense"),
         (("plan", "--accuracy", "x", "--json", "--epsilon", "1", "--delta", "0"), "Invalid value"),
         (("attack", "a.parquet", "--json"), "Missing argument 'released'."),

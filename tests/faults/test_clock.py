@@ -73,8 +73,9 @@ def test_the_clock_is_moved(
         assert release(name) == 0
         spent.append(standing())
     assert spent == sorted(set(spent)), "each release costs something, whenever it was"
-    with Desk.open("desk").ledger() as ledger:
-        assert ledger.verify([witness(path, certificate_of(path)) for path in OUTPUTS]) == []
+    desk = Desk.open("desk")
+    with desk.ledger() as ledger:
+        assert ledger.verify([witness(certificate_path(path), desk) for path in OUTPUTS]) == []
         assert list(ledger.history.releases) == [certificate_of(path).release for path in OUTPUTS]
         for path in OUTPUTS:
             c = certificate_of(path)

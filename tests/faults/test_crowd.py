@@ -1,6 +1,7 @@
 """Two and ten processes at one desk, some of them killed: the limit holds, and nothing is forgotten."""
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from support.release import hidden, holds, words
 from support.staged import RUN, nothing_is_left_of_the_dead, place, room_for, states
 from support.zygote import Harm, Zygote
 from targetdp.release import Desk, Limit
+from targetdp.release._keys import config_folder
 
 
 def asks(number: int) -> list[tuple[str, ...]]:
@@ -53,6 +55,7 @@ def test_some_of_ten_are_killed(zygote: Zygote, tmp_path: Path) -> None:
     wanted = times("random kills: ten at a desk")
     while killed < wanted:
         turn += 1
+        shutil.rmtree(config_folder(), ignore_errors=True)  # the same people, at somebody else's desk
         folder = place(tmp_path / str(turn), 200, limit=(0.25, 40.0, 1e-3))
         deaths = min(5, wanted - killed)
         runs = asks(10)

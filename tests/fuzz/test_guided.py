@@ -48,6 +48,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     draft = folder / "drafts" / "draft"
     draft.mkdir(parents=True)
     (draft / "secret").write_text(SECRET)
+    (draft / "drawn").touch()  # nothing was drawn yet
     draws = Draws.reopen(draft.parent, draft.name, "bound")
     assert draws is not None
     draws.for_scales(np.arange(3))

@@ -66,7 +66,7 @@ def test_everything_that_could_tell_is_compared(tmp_path: Path) -> None:
     told = Twins(tmp_path, request_of(**ASKED)).release(tables()["as it is"])
     assert {"guarantee", "rows", "scales", "mechanism", "conditions", "output"} <= set(told.certificate)
     assert [entry["kind"] for entry in told.ledger] == ["opened", "policy", "reserved", "published"]
-    assert {"charge", "people", "title"} == set(told.ledger[2]["body"])
+    assert {"charge", "people", "space", "title"} == set(told.ledger[2]["body"])
     assert [line["event"] for line in told.log] == ["made", "released"]
     assert "people/RELEASE.tags" in told.files
     # No secret of a release is left at the desk.

@@ -151,30 +151,33 @@ def without_a_list_of_people(there: Path, *_: Any) -> None:
         (without_a_key, "tags.key"), (without_a_list_of_people, "cannot be read"),
     ],
 )  # fmt: skip
-def test_a_desk_that_cannot_be_asked_is_warned_of_and_not_passed_over(
+def test_a_desk_that_cannot_be_asked_needs_the_holder_s_word(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, happens: Any, why: str
 ) -> None:
     user(monkeypatch, tmp_path / "mine")
     here, there = place_with(tmp_path / "here"), place_with(tmp_path / "there")
     happens(there, monkeypatch, tmp_path / "theirs")
-    seen = look(here)
-    assert seen.problems == ()
-    (warning,) = (one for one in seen.warnings if "cannot be told" in one)
-    assert f"whether desk {there / 'desk'} knows these people cannot be told: " in warning
-    assert why in warning
+    (problem,) = look(here).problems
+    assert f"whether desk {there / 'desk'} knows these people cannot be told: " in problem.what
+    assert why in problem.what
+    with pytest.raises(Refused, match="cannot be told"):
+        release(here)
     (tmp_path / "new").mkdir()
     ran = cli("init", here / "in.parquet", "--id", "name", "--desk", tmp_path / "new" / "desk")
     assert ran.code == 0
     assert f"whether desk {there / 'desk'} knows these people cannot be told" in words(ran.err)
-    release(here)
+    done = release(here, new_people="they are other people")
+    assert any("cannot be told" in warning for warning in done.look.warnings), "and it is said all the same"
 
 
-def test_a_desk_that_is_gone_is_nobody_s_concern(tmp_path: Path) -> None:
+def test_a_desk_that_is_gone_is_said_and_stops_nobody(tmp_path: Path) -> None:
     here, there = place_with(tmp_path / "here"), place_with(tmp_path / "there")
     release(there)
     shutil.rmtree(there / "desk")
     seen = look(here)
-    assert (seen.problems, seen.elsewhere) == ((), ())
+    assert seen.problems == ()
+    (warning,) = (one for one in seen.warnings if "no longer there" in one)
+    assert "if you removed it, take its line out of" in warning
 
 
 # An older copy of the desk

@@ -62,6 +62,9 @@ KINDS: dict[str, tuple[Callable[..., Any], type]] = {
 }
 
 
+OTHERS = "tests that share a desk release different people, in any order"
+
+
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     """A desk with room for many small releases."""
@@ -210,7 +213,7 @@ def test_rows_that_come_between_looking_and_writing_are_noticed(tmp_path: Path) 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_kind_comes_out_sorted_by_id_with_its_certificate(desk: Desk, kind: str) -> None:
     make, expected = KINDS[kind]
-    done = release_frame(make(people(50)), desk)
+    done = release_frame(make(people(50)), desk, new_people=OTHERS)
     assert type(done.frame) is expected
     found = columns(done.frame)
     assert list(found) == ["name", *FEATURES]
@@ -225,7 +228,7 @@ def test_the_same_kind_comes_out_sorted_by_id_with_its_certificate(desk: Desk, k
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_frame_is_recognized_and_a_changed_one_is_not(desk: Desk, kind: str) -> None:
-    done = release_frame(KINDS[kind][0](people(50)), desk)
+    done = release_frame(KINDS[kind][0](people(50)), desk, new_people=OTHERS)
     assert is_certified(done.frame, done.certificate)
     found = columns(done.frame)
     for other, _ in KINDS.values():
@@ -241,7 +244,7 @@ def test_a_frame_is_recognized_and_a_changed_one_is_not(desk: Desk, kind: str) -
 def test_each_call_is_a_release_of_its_own_and_is_charged(kind: str, tmp_path: Path) -> None:
     desk = make_desk(tmp_path, limit=(0.25, 7.0, 1e-3), most=(7.0, 1e-3))
     frame = KINDS[kind][0](people(50))
-    done = release_frame(frame, desk)
+    done = release_frame(frame, desk, new_people=OTHERS)
     with desk.ledger() as ledger:
         (row,) = ledger.history.releases.values()
         assert ledger.verify([Witness("it", done.certificate.ledger.head())]) == []
@@ -249,7 +252,7 @@ def test_each_call_is_a_release_of_its_own_and_is_charged(kind: str, tmp_path: P
         done.certificate.release, "published", done.certificate.output.sha256,
     )  # fmt: skip
     with pytest.raises(Refused, match=r"the limit would be passed: it takes .*% of .*, together 1..\.?\d?%"):
-        release_frame(frame, desk)
+        release_frame(frame, desk, new_people=OTHERS)
     with desk.ledger() as ledger:
         assert len(ledger.history.releases) == 1
 
@@ -261,7 +264,7 @@ def test_other_columns_are_dropped_and_public_ones_keep_their_type(tmp_path: Pat
     }  # fmt: skip
     table = pa.table(people(50) | kept)
     desk = make_desk(tmp_path, public=dict.fromkeys(("age", "region", "paid", "height"), "why"))
-    done = release_frame(table, desk)
+    done = release_frame(table, desk, new_people=OTHERS)
     assert done.frame.column_names == ["name", *FEATURES, "age", "region", "paid", "height"]
     assert [str(t) for t in done.frame.schema.types[-4:]] == ["int16", "string", "bool", "double"]
     order = np.argsort(table["name"].to_pylist())
@@ -280,13 +283,13 @@ def test_categories_can_be_public(kind: str, tmp_path: Path) -> None:
     desk = make_desk(tmp_path, public={"region": "why"})
     order = np.argsort(people(50)["name"])
     for table in (makers[kind](), KINDS[kind][0](people(50) | {"region": region})):
-        found = columns(release_frame(table, desk).frame)
+        found = columns(release_frame(table, desk, new_people=OTHERS).frame)
         assert [str(value) for value in found["region"]] == [region[i] for i in order]
 
 
 def test_an_index_of_pandas_does_not_come_along(desk: Desk) -> None:
     frame = pd.DataFrame(people(50), index=pd.Index(np.arange(50) * 7, name="secret_rank"))
-    done = release_frame(frame, desk)
+    done = release_frame(frame, desk, new_people=OTHERS)
     assert list(done.frame.columns) == ["name", *FEATURES]
     assert list(done.frame.index) == list(range(50))
     assert done.frame.index.name is None
@@ -294,7 +297,7 @@ def test_an_index_of_pandas_does_not_come_along(desk: Desk) -> None:
 
 def test_metadata_of_a_table_does_not_come_along(desk: Desk) -> None:
     table = pa.table(people(50)).replace_schema_metadata({"secret": "mean = 3"})
-    done = release_frame(table, desk)
+    done = release_frame(table, desk, new_people=OTHERS)
     assert done.frame.schema.metadata is None
     assert all(field.metadata is None for field in done.frame.schema)
 
@@ -302,7 +305,7 @@ def test_metadata_of_a_table_does_not_come_along(desk: Desk) -> None:
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 def test_whole_numbers_as_ids_become_text(desk: Desk, kind: str) -> None:
     frame = KINDS[kind][0](people(12) | {"name": list(range(12))})
-    done = release_frame(frame, desk, new_people="other tests have released others")
+    done = release_frame(frame, desk, new_people=OTHERS)
     assert columns(done.frame)["name"] == sorted(map(str, range(12)))
 
 
@@ -323,10 +326,10 @@ def test_what_is_not_a_table_in_memory_is_refused_by_name(desk: Desk) -> None:
     with pytest.raises(
         TypeError, match="table is a LazyFrame: give a path, a pandas, polars or pyarrow table"
     ):
-        release_frame(pl.LazyFrame(people(50)), desk)
+        release_frame(pl.LazyFrame(people(50)), desk, new_people=OTHERS)
     for other in ([1, 2], {"name": ["a"]}, None, pd.Series([1.0], name="calls"), np.zeros((3, 3))):
         with pytest.raises(TypeError, match=f"table is a {type(other).__name__}"):
-            release_frame(other, desk)
+            release_frame(other, desk, new_people=OTHERS)
 
 
 @pytest.mark.parametrize(
@@ -345,7 +348,7 @@ def test_what_a_file_may_not_hold_a_frame_may_not(
     desk: Desk, kind: str, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(Refused, match=message):
-        release_frame(KINDS[kind][0](people(50) | change), desk)
+        release_frame(KINDS[kind][0](people(50) | change), desk, new_people=OTHERS)
 
 
 # Scores
@@ -386,7 +389,9 @@ def test_each_person_gets_her_own_score_with_the_noise_of_one_dimension(tmp_path
 
 def test_one_dimension_needs_far_less_noise_than_all_columns(desk: Desk) -> None:
     asked: list[dict[str, Any]] = [SCORES, {**SCORES, "weights": TWO, "scores": ("a", "b")}, {}]
-    made = [release_frame(table_of(), desk, delta=1e-5, **given).certificate for given in asked]
+    made = [
+        release_frame(table_of(), desk, new_people=OTHERS, delta=1e-5, **given).certificate for given in asked
+    ]
     lengths = [c.mechanism.noise_length for c in made]
     assert lengths == sorted(lengths)
     assert made[0].mechanism.deviation_per_column == pytest.approx(0.255 * 0.25, rel=1e-3)
@@ -395,7 +400,8 @@ def test_one_dimension_needs_far_less_noise_than_all_columns(desk: Desk) -> None
 def test_the_size_of_weights_changes_nothing(desk: Desk) -> None:
     large = {name: weight * 1e200 for name, weight in WEIGHTS.items()}
     one, two = (
-        release_frame(table_of(), desk, release="scores", weights=weights) for weights in (WEIGHTS, large)
+        release_frame(table_of(), desk, new_people=OTHERS, release="scores", weights=weights)
+        for weights in (WEIGHTS, large)
     )
     weights = [done.certificate.mechanism.law["weights"] for done in (one, two)]
     np.testing.assert_allclose(weights[0], weights[1], rtol=1e-12)
@@ -405,14 +411,14 @@ def test_the_size_of_weights_changes_nothing(desk: Desk) -> None:
 
 def test_features_are_matched_by_name(desk: Desk) -> None:
     turned = dict(reversed(WEIGHTS.items()))
-    done = release_frame(table_of(), desk, release="scores", weights=turned, epsilon=100.0)
+    done = release_frame(table_of(), desk, new_people=OTHERS, release="scores", weights=turned, epsilon=100.0)
     assert np.abs(noise(done.frame, table_of(), WEIGHTS)).max() < 0.2
     assert done.certificate.features == FEATURES[::-1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_frames_are_scored_alike(desk: Desk, kind: str) -> None:
-    done = release_frame(KINDS[kind][0](people(50)), desk, **SCORES)
+    done = release_frame(KINDS[kind][0](people(50)), desk, new_people=OTHERS, **SCORES)
     assert list(columns(done.frame)) == ["name", "score"]
     assert is_certified(done.frame, done.certificate)
 

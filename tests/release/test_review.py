@@ -111,13 +111,13 @@ def test_other_public_scales_are_another_policy_with_a_reason(tmp_path: Path) ->
 
 
 def test_a_reason_serves_once(tmp_path: Path) -> None:
-    folder = place_with(tmp_path, limit=(0.25, 20.0, 0.5))
+    folder = place_with(tmp_path, limit=(0.25, 20.0, 0.1))
     release(folder, "a.parquet", request=request_of(epsilon=1))
-    new_policy(folder / "desk", limit=(0.25, 30.0, 0.5), reason="a second round")
+    new_policy(folder / "desk", limit=(0.25, 30.0, 0.1), reason="a second round")
     release(folder, "b.parquet", request=request_of(epsilon=1))
-    new_policy(folder / "desk", limit=(0.25, 20.0, 0.5), reason="back again")
+    new_policy(folder / "desk", limit=(0.25, 20.0, 0.1), reason="back again")
     release(folder, "c.parquet", request=request_of(epsilon=1))
-    new_policy(folder / "desk", limit=(0.25, 30.0, 0.5), reason="a second round")
+    new_policy(folder / "desk", limit=(0.25, 30.0, 0.1), reason="a second round")
     with pytest.raises(Refused, match="the limit was"):
         release(folder, "d.parquet", request=request_of(epsilon=1))
 

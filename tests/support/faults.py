@@ -56,11 +56,11 @@ FAULTS = {
         "SIGKILL at every call that touches the disk",
         "`privatize`: new, replacing, a directory",
         f"{_WHOLE}; an older release stays or comes back; the same command finishes what noise was drawn "
-        "for, with the same noise and one charge, and frees the rest", 95, 300,
+        "for, with the same noise and one charge, and frees the rest", 95, 280,
     ),
     "kills at calls: init": Fault(
         "SIGKILL at every call that touches the disk", "`init`",
-        "there is no desk, or a whole one; the next run makes one, or says that there is one", 30, 40,
+        "there is no desk, or a whole one; the next run makes one, or says that there is one", 30, 38,
     ),
     "kills at calls: policy": Fault(
         "SIGKILL at every call that touches the disk", "the first `privatize` under a wider limit",

@@ -62,6 +62,8 @@ def _read_desk(path: Path) -> str:
 
 def _read_secret(path: Path) -> None:
     """Whoever finds none that is whole begins anew."""
+    if path.is_file():
+        path.with_name("drawn").touch()
     draws = Draws.reopen(path.parent.parent, path.parent.name, "bound")
     if draws is None:
         raise ValueError("it is no secret")
@@ -77,7 +79,7 @@ def _read_drawn(path: Path) -> None:
 def _read_people(path: Path) -> int:
     """Of the right hash: any other one is refused before it is looked at."""
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "0" * 64
-    return len(read_people(path.parent, path.stem, sha256))
+    return len(read_people(path, path.stem, sha256))
 
 
 def _owned(read: Reader) -> Reader:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from support.release import CENTERS, FEATURES, SCALES, cli, people, snapshot, write_parquet
 from targetdp.release import Desk, Request, certificate_path
+from targetdp.release._keys import config_folder
 from targetdp.release._staging import page_path
 
 OWN = ("time", "hash", "previous", "signature", "size")
@@ -51,6 +52,8 @@ class Twins:
             shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
         page_path(self.folder / output).unlink(missing_ok=True)
         shutil.copytree(self.folder / "as it was", self.folder / "desk")
+        # An older copy of a desk would be found by what its user has seen of it.
+        shutil.rmtree(config_folder() / "heads", ignore_errors=True)
         source = write_parquet(self.folder / "in.parquet", table)
         ran = cli(
             "privatize", source, self.folder / output, "--request", self.folder / "request.toml",

@@ -3,6 +3,7 @@
 import hashlib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from support.release import policy_text
 from targetdp._core import Words
 from targetdp.mechanisms import GaussianNoise
-from targetdp.release import Charge, Head, Ledger, Limit, Policy, SigningKey
+from targetdp.release import Charge, Head, Ledger, Limit, Policy, SigningKey, Witness
 
 
 def policy_of(
@@ -55,6 +56,18 @@ def reserve(
     **title: Any,
 ) -> Head:
     return ledger.reserve(release, charge or gaussian(), limit, who, title)
+
+
+def certificate_of(
+    head: Head, release: str, charge: Charge, space: Mapping[str, str] | None = None, policy: str = "",
+    limit: Limit = LIMIT, **title: Any,
+) -> Witness:  # fmt: skip
+    """What the certificate of a release tells a ledger."""
+    stated = [asdict(limit.stated), asdict(limit.classic)]
+    return Witness(
+        f"the certificate {release}", head, release, charge.record(), space or {}, title, SHA, None, policy,
+        stated,
+    )  # fmt: skip
 
 
 def with_history(path: Path, key: SigningKey) -> Ledger:

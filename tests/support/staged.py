@@ -53,7 +53,9 @@ def states(folder: Path) -> dict[str, str]:
 def drawn(folder: Path) -> set[str]:
     """The releases that are not settled, and that noise was drawn for."""
     reserved = {release for release, state in states(folder).items() if state == "reserved"}
-    return {release for release in reserved if (folder / "desk" / "drafts" / release / "drawn").exists()}
+    drafts = folder / "desk" / "drafts"
+    noted = {place.parent.name for place in drafts.glob("*/drawn") if place.stat().st_size}
+    return reserved & noted
 
 
 STAGES = ("before the charge", "list of people", "charged", "drawn", "published", "settled")

@@ -64,10 +64,11 @@ def exact(value: float) -> str:
         value: The number.
 
     Returns:
-        All its digits, up to 12.
+        All its digits.
 
     Example:
         >>> exact(0.075)
         '0.075'
     """
-    return f"{value:.12g}"
+    short = f"{value:.12g}"
+    return short if float(short) == value else repr(float(value))

@@ -135,16 +135,12 @@ def verify(
 
     Certificates beside releases are looked at by themselves; give those that lie elsewhere.
     """
-    from targetdp.release import Desk, read_certificate, witness, witnesses
+    from targetdp.release import Desk, witness, witnesses
 
-    read = {path: read_certificate(path) for path in certificates or []}
-    signers = {c.signature.key for c in read.values() if c.signature is not None} | ({public_key} - {None})
-    if len(signers) > 1:
-        raise ValueError("certificates and --public-key name different keys: a ledger is signed by one")
     opened = Desk.open(desk)
     with opened.ledger() as ledger:
-        told = [*(witness(path, c) for path, c in read.items()), *witnesses(opened, ledger)]
-        problems = ledger.verify(told, next(iter(signers), None))
+        told = [*(witness(path, opened) for path in certificates or []), *witnesses(opened, ledger)]
+        problems = ledger.verify(told, public_key)
     for problem in dict.fromkeys(problems):
         emit(problem)
     if problems:
@@ -170,11 +166,11 @@ def resume(
     Reason and findings go on record. A release that only its certificate tells of is charged to everybody;
     one that left no certificate is forgotten, so give all that you have.
     """
-    from targetdp.release import Desk, read_certificate, witness, witnesses
+    from targetdp.release import Desk, witness, witnesses
 
     opened = Desk.open(desk)
     with opened.ledger() as ledger:
-        told = [witness(path, read_certificate(path)) for path in certificates or []]
+        told = [witness(path, opened) for path in certificates or []]
         lost = ledger.resume(reason, [*told, *witnesses(opened, ledger)])
     tell("on record; the ledger can be used again")
     for release in lost:

@@ -19,11 +19,10 @@ from targetdp.cli._endings import asks_for_json, ending_of, sigterm_raises
 from targetdp.cli._holder_tools import columns, key, scales, schema, verify
 from targetdp.cli._ledger import app as ledger
 from targetdp.cli._plan import plan
-from targetdp.cli._privatize import privatize
+from targetdp.cli._privatize import privatize, requests
 from targetdp.cli._program import app as program
 from targetdp.cli._program import example
 from targetdp.cli._report import app as report
-from targetdp.cli._request import app as request
 from targetdp.cli._targeting import allocate, learn
 from targetdp.cli._tradeoff import app as tradeoff
 
@@ -41,7 +40,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "learn": learn,
         "allocate": allocate,
         "verify": verify,
-        "request": request,
+        "request": requests,
         "report": report,
     },
     "For the privacy researcher": {

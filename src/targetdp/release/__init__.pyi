@@ -23,7 +23,7 @@ from targetdp.release._keys import SigningKey as SigningKey
 from targetdp.release._keys import default_key_path as default_key_path
 from targetdp.release._keys import secret_key as secret_key
 from targetdp.release._ledger._book import Ledger as Ledger
-from targetdp.release._ledger._book import Witness as Witness
+from targetdp.release._ledger._entries import Witness as Witness
 from targetdp.release._ledger._chain import LedgerDamaged as LedgerDamaged
 from targetdp.release._ledger._entries import Entry as Entry
 from targetdp.release._ledger._entries import Head as Head
@@ -35,7 +35,6 @@ from targetdp.release._ledger._planning import ProposedPlan as ProposedPlan
 from targetdp.release._ledger._planning import propose_plan as propose_plan
 from targetdp.release._ledger._spending import LimitExceeded as LimitExceeded
 from targetdp.release._ledger._spending import Spending as Spending
-from targetdp.release._ledger._spending import Standing as Standing
 from targetdp.release._ledger._spending import percent as percent
 from targetdp.release._look import LARGE_DELTA as LARGE_DELTA
 from targetdp.release._look import Look as Look

@@ -28,7 +28,7 @@ from targetdp.normalization import ColumnScales, read_scales
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
 from targetdp.release._keys import SigningKey, secret_key
-from targetdp.release._ledger._book import Ledger, Witness
+from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import (
     DeskElsewhere,
     known_desks,
@@ -38,6 +38,7 @@ from targetdp.release._ledger._elsewhere import (
     second_mark,
     shared_tag_key,
 )
+from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import History
 from targetdp.release._policy import Policy, loosened, read_policy
 
@@ -113,12 +114,12 @@ class Desk:
                 write_new(draft / "scales.toml", scales.read_bytes(), private=True)
             (draft / "keys").mkdir(mode=0o700)
             key = SigningKey.open(draft / "keys" / "signing.pem")
-            if (shared := shared_tag_key()) is not None:
-                write_new(draft / "keys" / "tags.key", f"{shared.hex()}\n", private=True)
+            with suppress(OSError):  # where the user can keep nothing, the desk has a key of its own
+                write_new(draft / "keys" / "tags.key", f"{shared_tag_key().hex()}\n", private=True)
             keys = {name: secret_key(draft / "keys" / name, create=True) for name in _SECRETS}
             marks = {name: hashlib.sha256(one).hexdigest() for name, one in keys.items()}
-            Ledger(draft / "ledger.db", key, create=True).close()
             own = secrets.token_hex(16)
+            Ledger(draft / "ledger.db", key, create=True, desk=own).close()
             record = {"format": _FORMAT, "id": own, "made": _now(), "library": __version__, "keys": marks}
             write_new(draft / _MARK, json.dumps(record, indent=2) + "\n", private=True)
             sync_folder(draft)
@@ -169,12 +170,12 @@ class Desk:
         """Whether the user's list has it. A copy is refused: each would keep a budget for the same people."""
         listed = [other for known, other in known_desks() if known == self.id]
         for other in listed:
-            if other.resolve() != self.path.resolve() and _id_of(other) == self.id:
+            if not _is_same(other, self.path) and _id_of(other) == self.id:
                 raise ValueError(
                     f"desk {self.path} is a copy of {other}, or the other way round: each would keep a "
                     "budget of its own for the same people; remove the one that is behind"
                 )
-        return self.path.resolve() in [other.resolve() for other in listed]
+        return any(_is_same(other, self.path) for other in listed)
 
     def remember(self) -> None:
         """Name this desk in the user's list."""
@@ -257,7 +258,13 @@ class Desk:
             )
         noted = noted_head(self.id, self.key.public)
         seen = () if noted is None else (Witness("your own list of desks", noted),)
-        return Ledger(path, self.key, witnesses=seen, second_mark=second_mark(self.id))
+        ledger = Ledger(path, self.key, witnesses=seen, second_mark=second_mark(self.id))
+        if ledger.desk != self.id:
+            ledger.close()
+            raise ValueError(
+                f"{self.path / _MARK} names another desk than its ledger: bring it back from a backup"
+            )
+        return ledger
 
     def known_elsewhere(self, people: Words) -> list[DeskElsewhere]:
         """Other desks of the user that have released something about some people, or cannot be asked."""
@@ -363,6 +370,10 @@ def _record(place: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{place / _MARK} cannot be read ({error}): bring it back from a backup") from error
     raise ValueError(f"desk {place} was made by another version of targetdp ({made}): use that one")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)  # of a link to itself, too
 
 
 def _id_of(place: Path) -> str | None:

@@ -78,6 +78,8 @@ class Draws:
         if lock is None:
             raise RuntimeError(f"{folder} was taken by another process: run again")
         (key,) = fresh_keys(1)
+        # Empty: nothing was drawn. Where it is missing, somebody has removed it, and noise may have been.
+        write_whole(folder / _DRAWN, b"", private=True)
         write_whole(folder / _SECRET, f"{key.hex()} {bound}\n", private=True)
         sync_folder(drafts)
         return cls(folder, lock, key)
@@ -93,7 +95,7 @@ class Draws:
     @property
     def begun(self) -> bool:
         """Whether any noise was drawn."""
-        return (self._folder / _DRAWN).exists()
+        return _size(self._folder / _DRAWN) != 0
 
     def for_scales(self, sums: Integers) -> SecretWords:
         """Words for the scales of a table with these sums."""
@@ -126,15 +128,16 @@ class Draws:
                     raise TableChangedError
                 return
             self._known[number] = tag
+            first = self._file is None
             if self._file is None:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
                 self._file = os.open(self._folder / _DRAWN, flags, 0o600)
                 # Half a record, that a kill has left, was never acted on.
                 os.ftruncate(self._file, _RECORD * (len(self._known) - 1))
-                os.fsync(self._file)
-                sync_folder(self._folder)
             if os.write(self._file, mark + tag) != _RECORD:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
+            if first:  # from now on the disk knows that noise was drawn
+                os.fsync(self._file)
 
     def close(self) -> None:
         """Let go of it: another run may go on. The second time, nothing happens."""
@@ -190,7 +193,7 @@ def nothing_was_drawn(drafts: Path, release: str) -> bool:
     """Whether it is known that no noise was drawn for a release. The caller keeps others from it."""
     folder = drafts / release
     # A secret that is not whole any more is being erased: noise may have been drawn with it.
-    return _secret(folder) is not None and not (folder / _DRAWN).exists()
+    return _secret(folder) is not None and _size(folder / _DRAWN) == 0
 
 
 def can_go_on(drafts: Path, release: str, bound: str) -> bool:
@@ -212,8 +215,12 @@ def is_at_work(drafts: Path, release: str) -> bool:
 
 
 def _secret(folder: Path) -> tuple[bytes, str] | None:
-    """The secret in a folder of draws, and what it is bound to; None if there is none, whole."""
+    """The secret in a folder of draws, and what it is bound to; None if there is none, whole.
+
+    Without the list of what noise was drawn for, it must not be drawn with again: other rows might get it.
+    """
     try:
+        (folder / _DRAWN).stat()
         key, bound = (folder / _SECRET).read_text(encoding="utf-8").split()
         secret = bytes.fromhex(key)
     except (OSError, ValueError):
@@ -230,6 +237,13 @@ def _locked(folder: Path) -> int | None:
         os.close(handle)
         return None
     return handle
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return None
 
 
 def _read(path: Path) -> dict[int, bytes]:

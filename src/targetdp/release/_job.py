@@ -32,11 +32,11 @@ from targetdp.release._keys import is_signed
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
-from targetdp.release._look import Look, Refused, bound_of, look
+from targetdp.release._look import Look, Refused, look
 from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
 from targetdp.release._prepare import Prepared, Recipe, planned, prepare
 from targetdp.release._request import Request
-from targetdp.release._terms import ReleaseTerms
+from targetdp.release._terms import ReleaseTerms, bound_of
 from targetdp.table import Source, open_source
 
 _SEAL = "seal"
@@ -145,7 +145,11 @@ def privatize(
     with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:
         publisher.begin(lambda journal: _settle_earlier(opened, ledger, journal))
         near = () if publisher.path is None else (publisher.path.parent,)
-        ledger.must_be_newest(witnesses(opened, ledger, *near))
+        told = witnesses(opened, ledger, *near)
+        ledger.must_be_newest(told)
+        done = [one for one in told if one.release and not opened.is_at_work(one.release)]
+        for settled in ledger.settle_what_is_published(done):
+            erase(opened.drafts / settled)
         opened.free_what_was_not_drawn(ledger)
         seen = _look(opened, ledger, request, source, new_people, progress)
         if seen.problems:

@@ -1,6 +1,5 @@
 """A look before a release: what would go out, at what price, and everything that keeps it from going out."""
 
-import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,8 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from targetdp._core import Words, __version__, down, up
-from targetdp._files import canonical
+from targetdp._core import down, up
 from targetdp.mechanisms import DROWNED
 from targetdp.release._certificate._caveats import format_guarantee
 from targetdp.release._certificate._certificate import noise_length
@@ -23,7 +21,7 @@ from targetdp.release._ledger._history import History
 from targetdp.release._ledger._spending import Spending, over_limit, percent
 from targetdp.release._prepare import Prepared, Problem, beyond_the_plan, left_of_plan, planned
 from targetdp.release._staging import belongs, certificate_path
-from targetdp.release._terms import ReleaseTerms, make_terms, share_of_scales
+from targetdp.release._terms import ReleaseTerms, bound_of, make_terms, share_of_scales
 
 MANY_CLIPPED = 0.5
 """Share of rows that are clipped from which on the scales look wrong."""
@@ -66,6 +64,8 @@ class Look:
     elsewhere: tuple[DeskElsewhere, ...] = ()
     """Other desks of the data holder that know some of these people, or cannot be asked."""
     history: History = field(default_factory=History, repr=False)
+    watched: bool = True
+    """Whether the data holder's configuration had a mark of the ledger, before the release."""
 
     @property
     def clipped(self) -> float | None:
@@ -102,7 +102,9 @@ class Look:
         p, terms = self.prepared, self.terms
         if not p.desk.was_known:
             yield f"you have never used this desk before: {p.desk.path}; is it yours, and not a copy?"
-        unknown = [other for other in self.elsewhere if other.problem is not None]
+        elif self.history.counted and not self.watched:
+            yield "your configuration has no mark of this ledger: only certificates would tell an older copy"
+        unknown = [other for other in self.elsewhere if other.gone or (other.problem and p.new_people)]
         yield from (
             f"whether desk {one.path} knows these people cannot be told: {one.problem}" for one in unknown
         )
@@ -312,8 +314,9 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
     ]  # fmt: skip
     before = asked[-1] if asked and prepared.request.asked_by else None
     return Look(
-        prepared, inspection, terms, spending, tuple(problems), goes_on, before, line, elsewhere, history
-    )
+        prepared, inspection, terms, spending, tuple(problems), goes_on, before, line, elsewhere, history,
+        ledger.is_watched,
+    )  # fmt: skip
 
 
 def _new_people(
@@ -325,9 +328,10 @@ def _new_people(
     rows += max(left_out.values(), default=0)
     sizes = {row.release: row.title.get("rows", 0) for row in history.counted if row.people}
     shared = {release: known.get(release, 0) + left_out.get(release, 0) for release in sizes}
-    # Of whichever is smaller, so that a sample and the table that it is from know each other.
-    if sizes and not any(2 * shared[release] >= min(rows, size) for release, size in sizes.items()):
-        most = max(shared.values())
+    # A sample is known from its table, and a table by having most of the largest release: a few people who
+    # are always the same vouch for nobody else.
+    most, largest = max(shared.values(), default=0), max(sizes, key=sizes.__getitem__, default="")
+    if sizes and 2 * most < rows and 2 * shared[largest] < sizes[largest]:
         yield Problem(
             f"no earlier release shares half of these {rows:,} people (the most is {most:,}): ids with "
             "another spelling or salt would look so, and everybody's budget would begin anew",
@@ -340,27 +344,22 @@ def _new_people(
                 "what both release does not add up",
                 f"use that desk (--desk); {remedy}",
             )
-
-
-def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:
-    """A hash of what must be the same for a re-run to repeat draws; rows are seen to as they come."""
-    everything = {
-        "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
-        "charge": terms.charge.record(), "scales": prepared.known_scales, "library": __version__,
-        "people": hashlib.sha256(people.data).hexdigest(),
-    }  # fmt: skip
-    return hashlib.sha256(canonical(everything).encode()).hexdigest()
+        elif other.problem is not None and not other.gone:
+            yield Problem(
+                f"whether desk {other.path} knows these people cannot be told: {other.problem}", remedy
+            )
 
 
 def _unfinished(
     prepared: Prepared, terms: ReleaseTerms, engine: Engine, inspection: Inspection, history: History
 ) -> str | None:
     """The release that an earlier run began and did not finish, and whose draws this one would repeat."""
-    if not engine.can_repeat:
+    reserved = [row for row in history.releases.values() if row.state == "reserved"]
+    if not reserved or not engine.can_repeat:
         return None
     bound, desk = bound_of(prepared, terms, inspection.people), prepared.desk
-    for row in history.releases.values():
-        same = row.state == "reserved" and row.title.get("bound") == bound
+    for row in reserved:
+        same = row.title.get("bound") == bound
         # What is published, and only its ledger was not told, is done: another output is another release.
         done = same and belongs(certificate_path(Path(row.title["output"])), row.release)
         if same and not done and can_go_on(desk.drafts, row.release, bound):

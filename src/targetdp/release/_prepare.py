@@ -9,8 +9,8 @@ import numpy as np
 
 from targetdp._core import Floats, Words, check
 from targetdp._files import toml_key
-from targetdp.guarantee import Guarantee
 from targetdp.normalization import Bounds, ColumnScales
+from targetdp.release._certificate._caveats import AllReleases
 from targetdp.release._desk import Desk
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
@@ -90,8 +90,8 @@ class Prepared:
     left_out_releases: tuple[str, ...]
     limit: Limit | None
     """None where the policy's own plan does not fit it: a problem."""
-    stated: tuple[Guarantee, Guarantee, int] | None
-    """What holds of all releases together, at the limit's distance and at distance 2; by how many limits."""
+    stated: AllReleases | None
+    """What holds of all releases together."""
     new_people: str | None
     """Why people whom the ledger does not know, or other desks do, are nobody it should know."""
     problems: tuple[Problem, ...]
@@ -193,9 +193,7 @@ def prepare(
     )  # fmt: skip
 
 
-def _stated(
-    history: History, limit: Limit, problems: list[Problem]
-) -> tuple[Guarantee, Guarantee, int] | None:
+def _stated(history: History, limit: Limit, problems: list[Problem]) -> AllReleases | None:
     """What holds of all releases together; that nothing does is a problem."""
     try:
         return history.stated(limit)

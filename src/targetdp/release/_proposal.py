@@ -141,8 +141,6 @@ def _elsewhere(table: Path, column: str, new_people: str | None) -> tuple[DeskEl
     if not desks_elsewhere(""):
         return ()
     key = shared_tag_key()
-    if key is None:
-        return tuple(DeskElsewhere(path, 0, "its keys cannot be read") for path in desks_elsewhere(""))
     people = tags_in(Names(column, Spelling(), key, None), table, column)
     found = tuple(known_elsewhere("", key, Spelling(), people))
     known = [other for other in found if other.known]

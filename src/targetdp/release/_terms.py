@@ -1,10 +1,12 @@
 """The terms of a release: which noise, which guarantee, on which conditions, at which price."""
 
+import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from targetdp._core import check
+from targetdp._core import Words, __version__, check
+from targetdp._files import canonical
 from targetdp.guarantee import Guarantee, sequential
 from targetdp.mechanisms import LEAST_NOISE, NoiseLaw, NoiseMechanism, Scores, least_noise, noise_mechanisms
 from targetdp.normalization import PrivateScalesPlan
@@ -124,3 +126,13 @@ def facts_of(prepared: Prepared) -> Facts:
         engine=prepared.engine, scores=request.scores, learned_from=request.learned_from,
         left_out=prepared.left_out_releases, stated=prepared.stated,
     )  # fmt: skip
+
+
+def bound_of(prepared: Prepared, terms: ReleaseTerms, people: Words) -> str:
+    """A hash of what must be the same for a re-run to repeat draws; rows are seen to as they come."""
+    everything = {
+        "request": prepared.request.sha256, "policy": prepared.policy.sha256, "engine": prepared.engine,
+        "charge": terms.charge.record(), "scales": prepared.known_scales, "library": __version__,
+        "people": hashlib.sha256(people.data).hexdigest(),
+    }  # fmt: skip
+    return hashlib.sha256(canonical(everything).encode()).hexdigest()

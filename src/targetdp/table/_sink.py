@@ -5,6 +5,7 @@ import os
 import queue
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -19,7 +20,7 @@ from targetdp._files import create_new, sync_folder
 from targetdp.table._source import Format
 
 ROWS_PER_PART = 2_000_000
-_SYNC_EVERY = 1 << 26
+_SYNC_EVERY, _HANDED_OVER = 1 << 26, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Written:
 
 
 class HashedFile:
-    """A file that can only be appended to, hashed and synced on a thread of its own while it grows.
+    """A file that can only be appended to, hashed and synced on threads of its own while it grows.
 
     Guarantees: after `finish` all bytes are on disk, and the hash is that of what was written.
     Edges: an error while writing (a full disk) is raised at the next call, and by `finish` at the latest.
@@ -53,7 +54,8 @@ class HashedFile:
         self._file = create_new(path, private=private)
         self._hash, self._size = hashlib.sha256(), 0
         self._error: OSError | None = None
-        self._pieces: queue.Queue[bytes | None] = queue.Queue(maxsize=16)
+        self._held: list[bytes] = []
+        self._pieces: queue.Queue[list[bytes] | None] = queue.Queue(maxsize=16)
         self._worker = threading.Thread(target=self._work, daemon=True)
         self._worker.start()
         self.closed = False
@@ -65,8 +67,15 @@ class HashedFile:
             raise ValueError(f"{self._name} is closed")
         piece = bytes(data)
         self._size += len(piece)
-        self._pieces.put(piece)
+        self._held.append(piece)
+        # Many small pieces are handed over at once: with few of them ahead, one thread waits for the other.
+        if sum(map(len, self._held)) >= _HANDED_OVER:
+            self._hand_over()
         return len(piece)
+
+    def _hand_over(self) -> None:
+        self._pieces.put(self._held)
+        self._held = []
 
     def tell(self) -> int:
         """How many bytes were written."""
@@ -79,6 +88,7 @@ class HashedFile:
         """Stop the thread and close the file, finished or not."""
         if not self.closed:
             self.closed = True
+            self._hand_over()
             self._pieces.put(None)
             self._worker.join()
             os.close(self._file)
@@ -90,25 +100,32 @@ class HashedFile:
         return Written(self._name, self._size, self._hash.hexdigest())
 
     def _work(self) -> None:
-        unsynced = 0
-        while (piece := self._pieces.get()) is not None:
-            if self._error is not None:
-                continue
+        unsynced, syncing = 0, None
+        with ThreadPoolExecutor(1) as syncer:  # the disk is waited for where nobody waits for it
+            while (pieces := self._pieces.get()) is not None:
+                if self._error is not None:
+                    continue
+                try:
+                    unsynced += sum(map(self._append, pieces))
+                    if unsynced >= _SYNC_EVERY:
+                        if syncing is not None:
+                            syncing.result()
+                        syncing, unsynced = syncer.submit(_sync, self._file), 0
+                except OSError as error:
+                    self._error = error
             try:
-                self._hash.update(piece)
-                view = memoryview(piece)
-                while view:
-                    view = view[os.write(self._file, view) :]
-                unsynced += len(piece)
-                if unsynced >= _SYNC_EVERY:
-                    _sync(self._file)
-                    unsynced = 0
+                if syncing is not None:
+                    syncing.result()
+                os.fsync(self._file)
             except OSError as error:
-                self._error = error
-        try:
-            os.fsync(self._file)
-        except OSError as error:
-            self._error = self._error or error
+                self._error = self._error or error
+
+    def _append(self, piece: bytes) -> int:
+        self._hash.update(piece)
+        view = memoryview(piece)
+        while view:
+            view = view[os.write(self._file, view) :]
+        return len(piece)
 
     def _raise(self) -> None:
         if self._error is not None:
@@ -205,7 +222,8 @@ class Sink:
             codecs = {f.name: "none" if f.type == pa.float64() else "snappy" for f in self._schema}
             self._writer = pq.ParquetWriter(
                 pa.PythonFile(self._file, mode="w"), self._schema, compression=codecs,
-                use_dictionary=False, store_schema=False,
+                use_dictionary=False, store_schema=False, write_batch_size=1 << 16,
+                write_statistics=[name for name, codec in codecs.items() if codec != "none"],
             )  # fmt: skip
         else:
             self._writer = pacsv.CSVWriter(pa.PythonFile(self._file, mode="w"), self._schema)

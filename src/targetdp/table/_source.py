@@ -98,10 +98,11 @@ class Source:
                     )
         return types
 
-    def state(self) -> tuple[tuple[str, int, int, int], ...]:
+    def state(self) -> tuple[tuple[str, int, int, int, int], ...]:
         """Sizes and times of the files: another state means that somebody changed them meanwhile."""
         stats = [(str(file), file.stat()) for file in self.files]
-        return tuple((name, s.st_size, s.st_mtime_ns, s.st_ino) for name, s in stats)
+        # The time of the last change of any kind cannot be put back, as that of the content can.
+        return tuple((name, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino) for name, s in stats)
 
     def batches(
         self, columns: Sequence[str], types: dict[str, pa.DataType], rows: int

@@ -8,12 +8,12 @@ import pytest
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import CONDITIONS
 from targetdp.release import Facts, conditions_of, format_guarantee
-from targetdp.release._certificate._caveats import ALWAYS, statement
+from targetdp.release._certificate._caveats import ALWAYS, AllReleases, statement
 
 NEAR, CLASSIC = Guarantee(0.25, 8.0, 1e-6), Guarantee(2.0, 40.0, 1e-6)
 PLAIN = Facts(
     scales="declared", public=(), features=3, gaps={}, pseudonyms=False, tuned_on=None, engine="local",
-    stated=(NEAR, CLASSIC, 1),
+    stated=AllReleases(NEAR, CLASSIC),
 )  # fmt: skip
 
 

@@ -153,7 +153,7 @@ def test_what_was_asked_for_and_allowed_is_on_record() -> None:
     assert (c.desk.name, c.desk.policy, len(c.desk.policy_sha256)) == ("people", 1, 64)
     assert c.ledger.head().number == 3
     assert statement(c.together.near.value(), c.together.classic.value()) == c.conditions[-1]
-    assert (c.together.near.value(), c.together.classic.B) == (Guarantee(0.25, 100.0, 0.5), 2)
+    assert (c.together.near.value(), c.together.classic.B) == (Guarantee(0.25, 100.0, 0.1), 2)
     assert c.together.limits == 1
     assert abs((datetime.fromisoformat(c.time) - datetime.now(UTC)).total_seconds()) < 3600
 

@@ -153,8 +153,8 @@ def noise_by_id(folder: Path, packed: list[bytes]) -> dict[str, bytes]:
         for name, row in zip(ids.to_pylist(), rows, strict=True):
             assert name not in found
             found[name] = row.tobytes()
-    assert report.people is not None
-    assert len(found) == len(report.people)
+    assert len(found) == sum(map(len, report.people))
+    assert all((np.diff(tags) > 0).all() for tags in report.people), "sorted by the workers"
     return found
 
 
@@ -421,6 +421,8 @@ def test_a_look_finds_what_the_local_engine_finds(spark: Any, tmp_path: Path) ->
     assert found.sums is not None
     assert found.sums.tolist() == bounds.sums(values_of(table.slice(100))).tolist(), "exactly"
     tags = np.sort(person_tags(table["name"].combine_chunks().slice(100), bytes(32)))
+    assert len(found.people) == 5, "a list from each task"
+    assert all((np.diff(part) > 0).all() for part in found.people), "sorted by the workers"
     assert np.sort(np.concatenate(found.people)).tolist() == tags.tolist()
     assert (found.lowest < found.highest).all()
 

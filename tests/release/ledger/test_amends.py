@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.ledgers import EVERYBODY, LIMIT, SHA, gaussian, mark, people, reserve
+from support.ledgers import EVERYBODY, LIMIT, SHA, certificate_of, gaussian, mark, people, reserve
 from targetdp.release import Head, Ledger, LedgerDamaged, LimitExceeded, SigningKey, Witness
 from targetdp.release._ledger import _book as book_module
 from targetdp.release._ledger import _chain as chain_module
@@ -225,7 +225,7 @@ def restored(ledger: Ledger, path: Path, tmp_path: Path) -> Witness:
         later.settle("r4", SHA)
     for one in (path, mark(path)):
         shutil.copy(kept / one.name, one)
-    return Witness("the certificate r4.csv", head, "r4", gaussian(3.0).record(), {}, {"rows": 1})
+    return certificate_of(head, "r4", gaussian(3.0), rows=1)
 
 
 def test_an_older_ledger_is_found_by_a_certificate_and_stops(
@@ -234,7 +234,7 @@ def test_an_older_ledger_is_found_by_a_certificate_and_stops(
     with Ledger(path, key) as opened:
         assert opened.verify() == []
         (problem,) = opened.verify([restored])
-        assert "the tail was cut: the certificate r4.csv has seen entry 8, the last is 7" in problem
+        assert "the tail was cut: the certificate r4 has seen entry 8, the last is 7" in problem
         with pytest.raises(LedgerDamaged, match="the tail was cut"):
             opened.must_be_newest([restored])
         opened.must_be_newest([])
@@ -315,7 +315,7 @@ def test_a_release_that_is_known_is_not_charged_twice(ledger: Ledger) -> None:
     """Its certificate has seen an entry that is lost; the release itself is not."""
     before = spent(ledger, 1)
     head = Head(ledger.head().ledger_id, 40, "a" * 64)
-    again = Witness("r1's certificate", head, "r1", gaussian(4.0).record(), {}, {})
+    again = certificate_of(head, "r1", gaussian(4.0))
     assert ledger.resume("a tail is lost", [again]) == []
     assert spent(ledger, 1) == before
     assert ledger.release("r1").state == "published"
@@ -323,7 +323,7 @@ def test_a_release_that_is_known_is_not_charged_twice(ledger: Ledger) -> None:
 
 def test_lost_scales_count_too(ledger: Ledger) -> None:
     head = Head(ledger.head().ledger_id, 40, "a" * 64)
-    lost = Witness("a certificate", head, "r9", gaussian(1.0).record(), {"calls": "a"}, {})
+    lost = certificate_of(head, "r9", gaussian(1.0), {"calls": "a"})
     ledger.resume("from a backup", [lost])
     near = spent(ledger, 99)
     assert near == pytest.approx(share(gaussian(1.0)))

@@ -163,7 +163,7 @@ def policy(folder: Path, **given: Any) -> Policy:
 
 
 def test_policies_are_on_record_once_with_what_changed(empty: Ledger, tmp_path: Path) -> None:
-    first, second = policy(tmp_path), policy(tmp_path, limit=(0.25, 9.0, 0.5), reason="fewer")
+    first, second = policy(tmp_path), policy(tmp_path, limit=(0.25, 9.0, 0.1), reason="fewer")
     assert (empty.history.policy, empty.history.policy_version) == (None, 0)
     for _ in range(2):
         empty.record_policy(first, 1)
@@ -181,7 +181,7 @@ def test_policies_are_on_record_once_with_what_changed(empty: Ledger, tmp_path: 
 def test_a_policy_of_another_process_that_came_between_is_noticed(
     empty: Ledger, path: Path, key: SigningKey, tmp_path: Path
 ) -> None:
-    first, second = policy(tmp_path), policy(tmp_path, limit=(0.25, 9.0, 0.5))
+    first, second = policy(tmp_path), policy(tmp_path, limit=(0.25, 9.0, 0.1))
     assert empty.history.policy is None
     with Ledger(path, key) as other:
         other.record_policy(second, 1)

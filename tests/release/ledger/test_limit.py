@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.ledgers import EVERYBODY, SHA, gaussian, limit_of, people, policy_of
+from support.ledgers import EVERYBODY, SHA, certificate_of, gaussian, limit_of, people, policy_of
 from targetdp.accounting import GaussianLoss, PrivacyFilter, compose
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise, SphericalLaplace
-from targetdp.release import Charge, Ledger, Limit, LimitExceeded, Policy, SigningKey
+from targetdp.release import Charge, Head, Ledger, Limit, LimitExceeded, Policy, SigningKey
 from targetdp.release._ledger._limit import all_of, law_of_line
 
 
@@ -181,50 +181,85 @@ def release(ledger: Ledger, name: str, policy: Policy, version: int) -> None:
     ledger.reserve(name, gaussian(0.1, 0.5), Limit.of(policy), who, {}, policy=(policy, version))
 
 
+def both(limit: Limit) -> tuple[Guarantee, Guarantee]:
+    return limit.stated, limit.classic
+
+
+def stated(ledger: Ledger, now: Policy, *limits: Policy) -> bool:
+    """Whether these limits, and no others, are in what is stated."""
+    found = ledger.history.stated(Limit.of(now))
+    return found[:3] == all_of(both(Limit.of(policy)) for policy in limits)
+
+
 def test_limits_that_were_in_force_add_their_deltas() -> None:
     one, two, three = (Limit.of(policy) for policy in (FIRST, SECOND, THIRD))
-    assert all_of([one]) == (one.stated, one.classic, 1)
-    near, far, count = all_of([one, two, three])
+    assert all_of([both(one)]) == (one.stated, one.classic, 1)
+    near, far, count = all_of(map(both, (one, two, three)))
     assert (near.B, near.epsilon, count) == (0.1, 9.0, 3)
     assert near.delta == far.delta == pytest.approx(4.1e-5, rel=1e-12)
     assert near.delta >= math.fsum((1e-5, 3e-5, 1e-6)), "never rounded down"
     assert far == Guarantee(2.0, max(limit.classic.epsilon for limit in (one, two, three)), near.delta)
-    certain = limit_of(0.25, 1.0, 0.9)
-    assert all_of([certain, limit_of(0.25, 2.0, 0.9)])[0].delta < 1
+    with pytest.raises(ValueError, match="the δ of the 2 limits that were in force add up to 1: nothing is"):
+        all_of([both(limit_of(0.25, 1.0, 0.4)), both(limit_of(0.25, 2.0, 0.6))])
 
 
 def test_the_statement_names_all_limits_that_releases_were_made_under(ledger: Ledger) -> None:
-    assert ledger.history.limits(Limit.of(FIRST)) == (Limit.of(FIRST),)
+    assert stated(ledger, FIRST, FIRST)
     release(ledger, "a", FIRST, 1)
     assert "(ε = 8, δ = 1e-05)" in ledger.history.statement(Limit.of(FIRST))
     release(ledger, "b", SECOND, 2)
-    assert ledger.history.limits(Limit.of(SECOND)) == (Limit.of(FIRST), Limit.of(SECOND))
+    assert stated(ledger, SECOND, FIRST, SECOND)
     told = ledger.history.statement(Limit.of(SECOND))
     assert "within distance 0.25 " in told
     assert "beyond (ε = 8, δ = 4" in told
     assert "2 limits were in force, whose δ add up" in told
     # Back to the first: it is the same limit.
     release(ledger, "c", FIRST.model_copy(update={"reason": "back again"}), 3)
-    assert ledger.history.limits(Limit.of(FIRST)) == (Limit.of(FIRST), Limit.of(SECOND))
+    assert stated(ledger, FIRST, FIRST, SECOND)
 
 
 def test_a_limit_that_nothing_was_released_under_does_not_count(ledger: Ledger) -> None:
     release(ledger, "a", FIRST, 1)
     ledger.record_policy(SECOND, 2)
     release(ledger, "b", THIRD, 3)
-    assert ledger.history.limits(Limit.of(THIRD)) == (Limit.of(FIRST), Limit.of(THIRD))
+    assert stated(ledger, THIRD, FIRST, THIRD)
     ledger.free("b", "nothing was drawn")
-    assert ledger.history.limits(Limit.of(FIRST)) == (Limit.of(FIRST),)
+    assert stated(ledger, FIRST, FIRST)
     ledger.settle("b", SHA)
-    assert len(ledger.history.limits(Limit.of(FIRST))) == 2, "it became public all the same"
+    assert stated(ledger, FIRST, FIRST, THIRD), "it became public all the same"
+
+
+def test_a_lost_release_brings_its_limit(ledger: Ledger) -> None:
+    """That of a policy that is on record, or, where that was lost too, what its certificate states."""
+    release(ledger, "a", FIRST, 1)
+    ledger.record_policy(SECOND, 2)
+    assert stated(ledger, FIRST, FIRST)
+    number, own = ledger.head().number, ledger.head().ledger_id
+    lost = [
+        certificate_of(
+            Head(own, number + 50 + n, "0" * 64), name, gaussian(0.1), policy=of, limit=Limit.of(THIRD)
+        )
+        for n, (name, of) in enumerate([("b", SECOND.sha256), ("c", THIRD.sha256), ("d", THIRD.sha256)])
+    ]
+    ledger.resume("from a backup", lost[:1])
+    assert stated(ledger, FIRST, FIRST, SECOND)
+    ledger.resume("two more turned up", lost[1:])
+    assert stated(ledger, FIRST, FIRST, SECOND, THIRD)
+
+
+def test_limits_that_promise_nothing_any_more_are_said_so(ledger: Ledger) -> None:
+    loose = policy_of(0.25, 1.0, 0.9)
+    release(ledger, "a", loose, 1)
+    now = limit_of(0.25, 2.0, 0.9)
+    assert "nothing is promised" in ledger.history.statement(now)
 
 
 def test_another_plan_is_another_limit(ledger: Ledger) -> None:
     ledger.reserve("a", gaussian(0.1), Limit.of(FIRST), people(1), {}, policy=(FIRST, 1))
     same = policy_of(0.25, 8.0, 1e-5, plan=[LINE | {"times": 2}])
-    assert len(ledger.history.limits(Limit.of(same))) == 2
+    assert ledger.history.stated(Limit.of(same))[2] == 2
     renamed = FIRST.model_copy(update={"name": "somebody else"})
-    assert len(ledger.history.limits(Limit.of(renamed))) == 1
+    assert ledger.history.stated(Limit.of(renamed))[2] == 1
 
 
 def test_shares_are_of_whichever_part_is_spent_most() -> None:

@@ -5,8 +5,9 @@ Whoever verifies a certificate derives its conditions again from the same facts,
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from targetdp._core import up
+from targetdp._core import exact, up
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import CONDITIONS
 from targetdp.release._request import TunedOn
@@ -69,8 +70,7 @@ class Facts:
     scores: tuple[str, ...] = ()
     learned_from: str | None = None
     left_out: tuple[str, ...] = ()
-    stated: tuple[Guarantee, Guarantee, int] | None = None
-    """What holds of all releases of the desk together, near and at distance 2; by how many limits."""
+    stated: "AllReleases | None" = None
 
 
 def conditions_of(facts: Facts) -> tuple[str, ...]:
@@ -92,23 +92,40 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
     return (*CONDITIONS[facts.scales], *ALWAYS, *said, _TUNED[facts.tuned_on], *together)
 
 
-def statement(near: Guarantee, classic: Guarantee, limits: int = 1) -> str:
+class AllReleases(NamedTuple):
+    """What holds of all releases of a desk together.
+
+    ``near`` is at the limit's distance, ``classic`` at distance 2. ``limits`` have been in force, and
+    ``forgot`` says that entries of the ledger were lost, or may have been.
+    """
+
+    near: Guarantee
+    classic: Guarantee
+    limits: int = 1
+    forgot: bool = False
+
+
+def statement(near: Guarantee, classic: Guarantee, limits: int = 1, forgot: bool = False) -> str:
     """What a desk promises of all its releases together: everywhere in these words."""
     changed = f" {limits} limits were in force, whose δ add up: each was set without looking at releases."
+    lost = (
+        " Entries of its ledger were lost, or may have been: releases that left no certificate are NOT among "
+        "these."
+    )
     return (
-        f"No two rows within distance {near.B:g} of each other in every release's own space are told apart "
-        f"beyond (ε = {up(near.epsilon, 6)}, δ = {up(near.delta)}) by all releases of this desk together, "
-        f"and no two rows at all (they are at distance 2 at most) beyond (ε = {up(classic.epsilon, 6)}, "
-        f"δ = {up(classic.delta)}). A release's own space is its columns, scaled and clipped: each further "
-        f"set of columns leaves fewer pairs of rows that are within {near.B:g} in all of them."
-        + changed
-        * (limits > 1)
+        f"No two rows within distance {exact(near.B)} of each other in every release's own space are told "
+        f"apart beyond (ε = {up(near.epsilon, 6)}, δ = {up(near.delta)}) by all releases of this desk "
+        "together, and no two rows at all (they are at distance 2 at most) beyond "
+        f"(ε = {up(classic.epsilon, 6)}, δ = {up(classic.delta)}). A release's own space is its columns, "
+        "scaled and clipped: each further set of columns leaves fewer pairs of rows that are within "
+        f"{exact(near.B)} in all of them."
+        f"{changed if limits > 1 else ''}{lost if forgot else ''}"
     )
 
 
 def format_guarantee(guarantee: Guarantee) -> str:
     """A guarantee in a sentence; neither ε nor δ is rounded down."""
-    return f"(B = {guarantee.B:.12g}, ε = {up(guarantee.epsilon, 6)}, δ = {up(guarantee.delta)})"
+    return f"(B = {exact(guarantee.B)}, ε = {up(guarantee.epsilon, 6)}, δ = {up(guarantee.delta)})"
 
 
 def _constants(facts: Facts) -> str:

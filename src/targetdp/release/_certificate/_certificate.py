@@ -17,7 +17,7 @@ from targetdp.accounting import PrivacyLoss, compose
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import NoiseLaw, law_of
 from targetdp.normalization import ColumnScales, ReleaseSource
-from targetdp.release._certificate._caveats import Facts
+from targetdp.release._certificate._caveats import AllReleases, Facts
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey
 from targetdp.release._ledger._entries import Head
@@ -129,6 +129,11 @@ class Together(CertificatePart):
     near: Stated
     classic: Stated
     limits: Annotated[int, Field(ge=1)] = Field(description="how many were in force; their δ add up")
+    forgot: bool = Field(description="whether entries of the ledger were lost, or may have been")
+
+    def value(self) -> AllReleases:
+        """The same with guarantees."""
+        return AllReleases(self.near.value(), self.classic.value(), self.limits, self.forgot)
 
 
 class DeskRecord(CertificatePart):
@@ -209,7 +214,7 @@ class Certificate(CertificatePart):
             scales=self.scales.source, public=tuple(self.public), features=len(self.features),
             gaps=self.gaps, pseudonyms=self.pseudonyms, tuned_on=self.tuned_on, engine=self.engine,
             scores=self.scores, learned_from=self.learned_from, left_out=self.left_out,
-            stated=(self.together.near.value(), self.together.classic.value(), self.together.limits),
+            stated=self.together.value(),
         )  # fmt: skip
 
     def charge(self) -> Charge:
@@ -249,7 +254,6 @@ def make_certificate(
     if prepared.stated is None:
         raise RuntimeError("a release without a limit: please report this")
     law, g, request, facts = terms.law, terms.guarantee, prepared.request, facts_of(prepared)
-    near, far, limits = prepared.stated
     both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
     values = zip(prepared.features, both, strict=True)
     return Certificate(
@@ -292,7 +296,10 @@ def make_certificate(
         engine=facts.engine,
         output=output,
         ledger=mark,
-        together=Together(near=stated(near), classic=stated(far), limits=limits),
+        together=Together(
+            near=stated(prepared.stated.near), classic=stated(prepared.stated.classic),
+            limits=prepared.stated.limits, forgot=prepared.stated.forgot,
+        ),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from html import escape
 
 import numpy as np
 
-from targetdp._core import percent_up, up
+from targetdp._core import exact, percent_up, up
 from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._certificate._weights_words import in_words
 from targetdp.release._keys import fingerprint_of
@@ -68,10 +68,10 @@ def _promise(c: Certificate) -> list[str]:
     return [
         "## The guarantee",
         "",
-        f"**(B = {g.B:g}, ε = {up(g.epsilon, 6)}, δ = {up(g.delta)})-targeted differential privacy**, on the "
-        "conditions below. Whatever is computed from the released table, its probability would change by at "
-        f"most a factor e^{up(g.epsilon, 6)}, plus {up(g.delta)}, had one person's row been any other row "
-        f"within distance {g.B:g} of it.",
+        f"**(B = {exact(g.B)}, ε = {up(g.epsilon, 6)}, δ = {up(g.delta)})-targeted differential privacy**, "
+        "on the conditions below. Whatever is computed from the released table, its probability would change "
+        f"by at most a factor e^{up(g.epsilon, 6)}, plus {up(g.delta)}, had one person's row been any other "
+        f"row within distance {exact(g.B)} of it.",
         "",
         "People who are farther apart may be told apart: that is what targeting needs. As classic "
         f"differential privacy (any two rows), {_classic(c)}.",
@@ -112,7 +112,7 @@ def _scores(c: Certificate) -> list[str]:
 def _distances(c: Certificate) -> list[str]:
     rows = [
         (
-            f"{at.distance:g}" + (" (B)" if at.distance == c.guarantee.B else ""),
+            exact(at.distance) + (" (B)" if at.distance == c.guarantee.B else ""),
             "none" if at.epsilon is None else up(at.epsilon, 4),
             percent_up(at.best_guess),
         )
@@ -194,7 +194,7 @@ def page_html(certificate: Certificate) -> str:
     """The beginning of the page, for a notebook."""
     g = certificate.guarantee
     return (
-        f"<p><b>{certificate.rows:,} rows</b>, {escape(_columns(certificate))}: (B = {g.B:g}, "
+        f"<p><b>{certificate.rows:,} rows</b>, {escape(_columns(certificate))}: (B = {exact(g.B)}, "
         f"ε = {up(g.epsilon, 6)}, δ = {up(g.delta)})-targeted differential privacy, on "
         f"{len(certificate.conditions)} conditions</p><ul>"
         + "".join(f"<li>{escape(condition)}</li>" for condition in certificate.conditions)

@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from targetdp.release._certificate._certificate import SUFFIX, Certificate
 from targetdp.release._certificate._verify import read_certificate
 from targetdp.release._desk import Desk
 from targetdp.release._keys import is_signed
-from targetdp.release._ledger._book import Ledger, Witness
+from targetdp.release._ledger._book import Ledger
+from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import private_space, public_space
 
-_MOST = 1_000
-"""In one folder: nobody has more releases there, and others may have put many files."""
+_MOST, _LONGEST = 10_000, 1 << 22
+"""Certificates in a folder, and bytes of one: nobody has more, and others may have put files there."""
 
 
 def witnesses(desk: Desk, ledger: Ledger, *folders: Path) -> tuple[Witness, ...]:
@@ -22,10 +24,18 @@ def witnesses(desk: Desk, ledger: Ledger, *folders: Path) -> tuple[Witness, ...]
     """
     told = (row.title.get("output") for row in ledger.releases_on_record())
     places = [Path(output).parent for output in told if isinstance(output, str)]
-    return tuple(witness(path, found) for path, found in _signed_in([*places, *folders], desk))
+    return tuple(_witness(path, found, desk) for path, found in _signed_in([*places, *folders], desk))
 
 
-def witness(path: Path, certificate: Certificate) -> Witness:
+def witness(path: Path, desk: Desk) -> Witness:
+    """A certificate that somebody names as a witness; a ValueError unless the desk has signed it."""
+    certificate = read_certificate(path)
+    if not _is_own(certificate, desk):
+        raise ValueError(f"certificate {path} is not signed by this desk: it tells nothing of its ledger")
+    return _witness(path, certificate, desk)
+
+
+def _witness(path: Path, certificate: Certificate, desk: Desk) -> Witness:
     """A certificate as a witness, with what the ledger would say of its release."""
     g = certificate.guarantee
     title = {
@@ -35,7 +45,8 @@ def witness(path: Path, certificate: Certificate) -> Witness:
     }  # fmt: skip
     return Witness(
         f"the certificate {path}", certificate.ledger.head(), certificate.release,
-        certificate.charge().record(), _space(certificate), title, certificate.desk.policy_sha256,
+        certificate.charge().record(), _space(certificate), title, certificate.output.sha256,
+        _estimated(certificate, desk), certificate.desk.policy_sha256,
         [one.model_dump() for one in (certificate.together.near, certificate.together.classic)],
     )  # fmt: skip
 
@@ -48,16 +59,37 @@ def _space(c: Certificate) -> dict[str, str]:
     return {name: private_space(c.release if name in c.scales.estimated else earlier) for name in c.features}
 
 
+def _estimated(c: Certificate, desk: Desk) -> dict[str, Any] | None:
+    """The scales that it has estimated, as the ledger keeps them; with other bounds by now, none."""
+    values, bounds = c.scales.values, desk.policy.scales.bounds
+    if not c.scales.estimated or any(name not in bounds for name in c.scales.estimated):
+        return None
+    return {
+        name: {"center": values[name].center, "scale": values[name].scale, "bounds": list(bounds[name])}
+        for name in c.scales.estimated
+    }
+
+
+def _is_own(c: Certificate, desk: Desk) -> bool:
+    return c.signature is not None and is_signed(desk.key.public, c.signature.value, c.message())
+
+
 def _signed_in(folders: Iterable[Path], desk: Desk) -> Iterator[tuple[Path, Certificate]]:
+    key = desk.key.public.encode()
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
         paths: list[Path] = []
         with suppress(OSError):
             paths = sorted(folder.glob(f"*{SUFFIX}"))
-        for path in paths[:_MOST]:
+        if len(paths) > _MOST:
+            raise ValueError(
+                f"{folder} has {len(paths):,} files that are named as certificates, too many to look at: "
+                "release into another folder, or move what is not yours away"
+            )
+        for path in paths:
             with suppress(OSError, ValueError):  # what is no certificate tells nothing
+                # Neither a pipe nor a device nor a giant that somebody has put there.
+                if not path.is_file() or path.stat().st_size > _LONGEST or key not in path.read_bytes():
+                    continue
                 found = read_certificate(path)
-                signed = found.signature is not None and is_signed(
-                    desk.key.public, found.signature.value, found.message()
-                )
-                if signed and found.desk.id == desk.id:
+                if _is_own(found, desk):
                     yield path, found

@@ -131,14 +131,20 @@ class Looked:
 
     def inspection(self, splitters: pa.StringArray) -> Inspection:
         """All of it, once every row was seen."""
-        people = np.concatenate(self.people) if self.people else np.empty(0, dtype=np.uint64)
+        people = in_order(self.people)
         self.people = []  # they take as much memory again
-        people.sort()
         different = len(people) - int(np.count_nonzero(people[1:] == people[:-1]))
         return Inspection(
             self.rows, people, len(people) - different, splitters, self.tally, self.lowest, self.highest,
             self.clipped, self.sums, self.left_out, self.formulas,
         )  # fmt: skip
+
+
+def in_order(people: Sequence[Words]) -> Words:
+    """The tags of several parts of a table, sorted."""
+    found = np.concatenate(people) if people else np.empty(0, dtype=np.uint64)
+    found.sort()
+    return found
 
 
 def nothing_seen(recipe: Recipe) -> Looked:

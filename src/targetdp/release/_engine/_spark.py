@@ -35,6 +35,7 @@ from targetdp.release._engine._base import (
     ranges_of,
     write_in_order,
 )
+from targetdp.release._engine._local import in_order
 from targetdp.release._engine._spark_tasks import REPORT, Gathered, LookTask, Privatize, Report, Secret
 from targetdp.release._prepare import Recipe
 from targetdp.table import Source, Splitters, Tally, ids_of, numbers_of, plain_type
@@ -130,7 +131,7 @@ class SparkEngine:
                 {name: schema.field(name).type for name in recipe.public}, Secret(*job.draws.for_rows()),
             )  # fmt: skip
             report = _run(self._selected, task)
-            people = np.sort(np.empty(0, dtype=np.uint64) if report.people is None else report.people)
+            people = in_order(report.people)
             if not np.array_equal(people, job.inspection.people):
                 raise ValueError(
                     f"the table had {rows:,} people at first, and not the same {len(people):,} then: it "

@@ -22,7 +22,7 @@ from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import RowWords
 from targetdp.normalization import ColumnScales
 from targetdp.release._engine._base import joined
-from targetdp.release._engine._local import Looked, look_at, noisy_rows, nothing_seen, people_of
+from targetdp.release._engine._local import Looked, in_order, look_at, noisy_rows, nothing_seen, people_of
 from targetdp.release._ids import tags_of
 from targetdp.release._prepare import Recipe
 from targetdp.table import (
@@ -72,14 +72,14 @@ class Report:
     """
 
     looked: Looked | None = None
-    people: Words | None = None
-    """Sorted tags of whose rows got noise."""
+    people: list[Words] = field(default_factory=list)
+    """Tags of whose rows got noise, sorted by each task."""
     clipped: int = 0
     pieces: dict[str, list[int]] = field(default_factory=dict)
 
     def __add__(self, other: "Report") -> "Report":
         return Report(
-            joined(self.looked, other.looked), _merged(self.people, other.people),
+            joined(self.looked, other.looked), self.people + other.people,
             self.clipped + other.clipped, self.pieces | other.pieces,
         )  # fmt: skip
 
@@ -96,13 +96,6 @@ class Report:
         return total
 
 
-def _merged(some: Words | None, others: Words | None) -> Words | None:
-    """The tags of two parts of a table."""
-    if some is None or others is None:
-        return some if others is None else others
-    return np.concatenate([some, others])
-
-
 @dataclass(frozen=True)
 class LookTask:
     """The task that looks at all rows: who they are, and whatever is wrong with them."""
@@ -114,7 +107,7 @@ class LookTask:
         total, recipe = nothing_seen(self.recipe), self.recipe
         for batch in _gathered(batches, recipe.columns, batch_rows(len(recipe.features))):
             total += look_at(batch, recipe, 0)[0]
-        total.people = [np.sort(np.concatenate(total.people))] if total.people else []
+        total.people = [in_order(total.people)]
         yield Report(total).packed()
 
 
@@ -139,6 +132,7 @@ class Privatize:
                 total += self._add(batch, pieces)
         if pieces.ranges:
             total.pieces = {pieces.path.name: pieces.ranges}
+        total.people = [in_order(total.people)]
         yield total.packed()
 
     def _add(self, batch: pa.RecordBatch, pieces: "_Pieces") -> Report:
@@ -155,7 +149,7 @@ class Privatize:
             f"other {name}": kept_column(batch.column(name), name, kind) for name, kind in self.types.items()
         }
         pieces.write(published, rows, others, buckets_of(published, self.splitters))
-        return Report(people=recipe.names.tags(ids), clipped=clipped)
+        return Report(people=[recipe.names.tags(ids)], clipped=clipped)
 
 
 class _Pieces:

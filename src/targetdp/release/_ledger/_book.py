@@ -1,8 +1,8 @@
 """The ledger: what was released about whom, what that costs, and what may still be released."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,30 +13,12 @@ from targetdp._core import Words, check
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._keys import SigningKey, fingerprint_of
 from targetdp.release._ledger._chain import Chain, LedgerDamaged, Pen
-from targetdp.release._ledger._entries import LONGEST_REASON, Head
+from targetdp.release._ledger._entries import LONGEST_REASON, Head, Witness
 from targetdp.release._ledger._history import History, ReleaseRow
 from targetdp.release._ledger._limit import Limit
 from targetdp.release._ledger._people import forget_people, people_path, read_people, write_people
 from targetdp.release._ledger._spending import LimitExceeded, Spending, Standing, measure, standing
 from targetdp.release._policy import Policy, changes
-
-
-@dataclass(frozen=True)
-class Witness:
-    """Somebody who has seen an entry of a ledger: a certificate, or the user's own list.
-
-    A certificate also tells of its release: ``charge``, ``space`` and ``title``, as the ledger has them,
-    the SHA-256 of its ``policy``, and what it has ``stated`` of all releases, near and at distance 2.
-    """
-
-    name: str
-    head: Head
-    release: str | None = None
-    charge: Mapping[str, Any] = field(default_factory=dict)
-    space: Mapping[str, str] = field(default_factory=dict)
-    title: Mapping[str, Any] = field(default_factory=dict)
-    policy: str = ""
-    stated: Sequence[Mapping[str, float]] = ()
 
 
 class Ledger:
@@ -53,13 +35,13 @@ class Ledger:
 
     def __init__(
         self, path: str | Path, key: SigningKey | None = None, *, create: bool = False,
-        witnesses: Sequence[Witness] = (), second_mark: Path | None = None,
+        witnesses: Sequence[Witness] = (), second_mark: Path | None = None, desk: str = "",
     ) -> None:  # fmt: skip
         if key is not None:
             check.instance("key", key, SigningKey)
         self.path, self._witnesses = Path(path), tuple(witnesses)
         self._people = self.path.parent / "people"
-        self._chain = Chain(self.path, key, create=create, second_mark=second_mark)
+        self._chain = Chain(self.path, key, create=create, second_mark=second_mark, desk=desk)
         self._known: tuple[int, History] | None = None
         self._measured: tuple[tuple[Any, ...], Words, Spending] | None = None
 
@@ -88,23 +70,57 @@ class Ledger:
             self._known = (len(reading.entries), history)
         return self._known[1]
 
-    def _told(self, history: History, witnesses: Iterable[Witness]) -> list[str]:
+    def _told(self, history: History, witnesses: Sequence[Witness]) -> list[str]:
         """What witnesses say against the ledger, but for what its owner has gone on without.
 
         A release that nobody knew of then is not left behind with the entry: it was never charged.
         """
-        return [
+        found = [
             problem
             for one in witnesses
             if (one.head.number, one.head.hash) not in history.left_behind
             or one.release not in {None, *history.releases}
             for problem in self._chain.reading.head_problems(one.head, one.name)
         ]
+        for one in witnesses:
+            row = history.releases.get(one.release or "")
+            if row is not None and not row.counts:
+                found.append(f"release {row.release[:12]} is freed, and {one.name} says that it is published")
+            elif row is not None and row.charge.record() != one.charge:
+                found.append(f"release {row.release[:12]} is charged otherwise than {one.name} says")
+        return found
+
+    def settle_what_is_published(self, witnesses: Iterable[Witness]) -> list[str]:
+        """Settle releases of which only their certificates tell that they are published; which they are.
+
+        Nothing is freed, or finished with the same draws, that somebody has seen.
+        """
+        found = []
+        for one in witnesses:
+            row = self.history.releases.get(one.release or "")
+            if row is not None and row.state == "reserved":
+                self.settle(row.release, one.sha256, one.scales)
+                found.append(row.release)
+        return found
 
     def must_be_newest(self, witnesses: Sequence[Witness]) -> None:
         """A `LedgerDamaged` if a witness has seen an entry that is not there: an older copy was put back."""
+        self.refresh()  # a witness may have been made since the ledger was read
         if problems := self._told(self.history, witnesses):
             raise LedgerDamaged(self.path, problems)
+
+    @property
+    def desk(self) -> str | None:
+        """The desk that the ledger was made for, as its signed first entry says."""
+        try:
+            return str(json.loads(self._chain.reading.entries[0].body)["desk"])
+        except (IndexError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether it was opened with the word of somebody outside its folder."""
+        return bool(self._witnesses)
 
     def releases_on_record(self) -> list[ReleaseRow]:
         """All releases that can be read, also of a ledger that is damaged."""
@@ -327,6 +343,7 @@ class Ledger:
         Edges: all entries must be signed by the key of the first; changes of keys are not supported. A
         process that was killed leaves nothing that is reported.
         """
+        self.refresh()
         reading = self._chain.reading
         found = list(reading.chain_problems)
         if public_key is not None and reading.key != public_key:
@@ -357,7 +374,8 @@ class Ledger:
             found = pen.reading.mark_problems() + self._told(history, against)
             if not found:
                 raise ValueError("nothing speaks against the ledger: there is nothing to resume from")
-            lost = {one.release: one for one in against if one.release not in {None, *history.releases}}
+            counted = {row.release for row in history.counted}
+            lost = {one.release: one for one in against if one.release not in {None, *counted}}
             body = {
                 "reason": said,
                 "found": found,

@@ -92,9 +92,9 @@ class Chain:
 
     def __init__(
         self, path: str | Path, key: SigningKey | None, *, create: bool = False,
-        second_mark: Path | None = None,
+        second_mark: Path | None = None, desk: str = "",
     ) -> None:  # fmt: skip
-        self.path, self._key, self._second_mark = Path(path), key, second_mark
+        self.path, self._key, self._second_mark, self._desk = Path(path), key, second_mark, desk
         if self.path.is_dir() or (create and not self.path.absolute().parent.is_dir()):
             raise ValueError(f"{self.path} cannot be a ledger: give a file's path in a folder that exists")
         if not create and not self.path.exists():
@@ -196,7 +196,7 @@ class Chain:
             for statement in _SCHEMA:
                 connection.execute(statement)
             Pen(Reading(self.path, (), None), connection, key).append(
-                OPENED, "", {"ledger": secrets.token_hex(16)}
+                OPENED, "", {"ledger": secrets.token_hex(16), "desk": self._desk}
             )
             connection.execute("COMMIT")
 

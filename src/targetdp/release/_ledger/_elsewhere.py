@@ -3,7 +3,10 @@
 The user's configuration has a list of her desks, and the newest entry that was seen of each one's ledger.
 """
 
+import errno
 import json
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from targetdp._core import Words
-from targetdp._files import append_line
+from targetdp._files import append_line, write_whole
 from targetdp.release._ids import Spelling
 from targetdp.release._keys import config_folder, is_signed, secret_key
 from targetdp.release._ledger._book import Ledger
@@ -21,6 +24,7 @@ from targetdp.release._ledger._people import Sums
 from targetdp.release._policy import read_policy
 
 _ONE = np.ones(1)
+_NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
 
 
 class DeskElsewhere(NamedTuple):
@@ -29,6 +33,7 @@ class DeskElsewhere(NamedTuple):
     path: Path
     known: int
     problem: str | None = None
+    gone: bool = False
 
 
 # The user's desks
@@ -41,7 +46,8 @@ def known_desks() -> Iterator[tuple[str, Path]]:
         for line in told.splitlines():  # of one that is damaged, whatever can be read
             with suppress(ValueError, KeyError, TypeError, RecursionError):
                 record = json.loads(line)
-                yield str(record["id"]), Path(str(record["path"]))
+                if b"\0" not in os.fsencode(path := str(record["path"])):  # otherwise it names nothing
+                    yield str(record["id"]), Path(path)
 
 
 def remember_desk(own: str, path: Path) -> None:
@@ -52,17 +58,18 @@ def remember_desk(own: str, path: Path) -> None:
 
 
 def desks_elsewhere(own: str) -> list[Path]:
-    """The folders of the user's other desks that are still there, each once."""
-    found = {path.resolve(): path for other, path in known_desks() if other != own and path.is_dir()}
-    return list(found.values())
+    """The folders of the user's other desks, each once."""
+    return list(dict.fromkeys(path for other, path in known_desks() if other != own))
 
 
-def shared_tag_key() -> bytes | None:
-    """The key for tags that the user's desks have in common: that of the first that can be read."""
-    for path in desks_elsewhere(""):
-        with suppress(OSError, ValueError):
-            return secret_key(path / "keys" / "tags.key")
-    return None
+def shared_tag_key() -> bytes:
+    """The key for tags that the user's desks have in common: that of the first of them."""
+    own = config_folder() / "tags.key"
+    for path in desks_elsewhere("") if not own.exists() else ():
+        with suppress(OSError, ValueError):  # it may come from another machine
+            write_whole(own, f"{secret_key(path / 'keys' / own.name).hex()}\n", private=True, replace=False)
+            break
+    return secret_key(own, create=True)
 
 
 def known_elsewhere(own: str, tag_key: bytes, spelling: Spelling, people: Words) -> Iterator[DeskElsewhere]:
@@ -72,6 +79,10 @@ def known_elsewhere(own: str, tag_key: bytes, spelling: Spelling, people: Words)
     """
     for path in desks_elsewhere(own):
         try:
+            if not _is_there(path):
+                remedy = f"if you removed it, take its line out of {config_folder() / 'desks.jsonl'}"
+                yield DeskElsewhere(path, 0, f"it is no longer there; {remedy}", gone=True)
+                continue
             if secret_key(path / "keys" / "tags.key") != tag_key:
                 yield DeskElsewhere(path, 0, "its tags have another key")
                 continue
@@ -86,6 +97,16 @@ def known_elsewhere(own: str, tag_key: bytes, spelling: Spelling, people: Words)
             )
         except (OSError, ValueError) as error:
             yield DeskElsewhere(path, 0, str(error))
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is a folder; an OSError if nobody can tell, since it is closed, say."""
+    try:
+        return stat.S_ISDIR(path.stat().st_mode)
+    except OSError as error:
+        if error.errno in _NOWHERE:
+            return False
+        raise
 
 
 # Where a ledger stood

@@ -6,8 +6,8 @@ end. For the end there is the *mark*, the file ``<ledger>.head``: number and has
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,26 @@ class Head:
     def message(self) -> bytes:
         """What is signed of a mark. The words keep a signature from passing for one of something else."""
         return f"targetdp ledger head {canonical(self.fields())}".encode()
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Somebody who has seen an entry of a ledger: a certificate, or the user's own list.
+
+    A certificate also tells of its release: ``charge``, ``space`` and ``title``, as the ledger has them,
+    the SHA-256 of its ``policy``, and what it has ``stated`` of all releases, near and at distance 2.
+    """
+
+    name: str
+    head: Head
+    release: str | None = None
+    charge: Mapping[str, Any] = field(default_factory=dict)
+    space: Mapping[str, str] = field(default_factory=dict)
+    title: Mapping[str, Any] = field(default_factory=dict)
+    sha256: str = ""
+    scales: Mapping[str, Any] | None = None
+    policy: str = ""
+    stated: Sequence[Mapping[str, float]] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from targetdp.guarantee import Guarantee
-from targetdp.release._certificate._caveats import statement
+from targetdp.release._certificate._caveats import AllReleases, statement
 from targetdp.release._certificate._charge import Charge, charge_of
 from targetdp.release._ledger._entries import OPENED, Entry
 from targetdp.release._ledger._limit import Limit, Stated, all_of
@@ -72,6 +72,8 @@ class History:
     """Which scales each column was last released with."""
     left_behind: set[tuple[int, str]] = field(default_factory=set)
     """Numbers and hashes of entries that are known to be lost: the data holder has gone on without them."""
+    forgot: bool = False
+    """Whether entries were lost, or may have been, and the data holder has gone on."""
     problems: list[str] = field(default_factory=list)
 
     @classmethod
@@ -129,7 +131,7 @@ class History:
         now = self.space | dict(space)
         return any(now.get(column) != scales for column, scales in row.space.items())
 
-    def stated(self, now: Limit) -> tuple[Guarantee, Guarantee, int]:
+    def stated(self, now: Limit) -> AllReleases:
         """What holds of all releases together, by every limit that one was made under and the one of now.
 
         A ValueError if nothing does.
@@ -137,15 +139,16 @@ class History:
         made_under = sorted({row.policy for row in self.counted if row.policy})
         limits = list(dict.fromkeys([*(Limit.of(self.policies[one - 1]) for one in made_under), now]))
         lost = [row.stated for row in self.counted if row.stated is not None]
-        return all_of([*((one.stated, one.classic) for one in limits), *dict.fromkeys(lost)])
+        together = all_of([*((one.stated, one.classic) for one in limits), *dict.fromkeys(lost)])
+        return AllReleases(*together, forgot=self.forgot)
 
     def together(self, now: Limit) -> Stated | None:
         """The same in numbers; None if nothing holds."""
         try:
-            near, classic, _ = self.stated(now)
+            stated = self.stated(now)
         except ValueError:
             return None
-        return near, classic
+        return stated.near, stated.classic
 
     def statement(self, now: Limit) -> str:
         """What may be said of all releases together."""
@@ -169,10 +172,13 @@ def _opened(_: History, entry: Entry, __: dict[str, Any]) -> None:
 
 def _resumed(history: History, entry: Entry, body: dict[str, Any]) -> None:
     _reason(body)
+    history.forgot = True
     history.left_behind |= {(int(number), str(digest)) for number, digest in body["left_behind"]}
     for lost in body["lost"]:
-        row = history.releases.setdefault(str(lost["release"]), _lost(history, lost, entry))
-        history.space = dict(row.space) | history.space
+        row = _lost(history, lost, entry)
+        if row.release not in history.releases or not history.releases[row.release].counts:
+            history.releases[row.release] = row
+            history.space = dict(row.space) | history.space
 
 
 def _policy(history: History, _: Entry, body: dict[str, Any]) -> None:

@@ -68,7 +68,7 @@ class Standing:
 
     ``levels`` are shares of the budget at the limit's distance and how many people have spent that much,
     the most first. ``pure`` is the largest sum of ε of anybody all of whose releases are pure, which is a
-    guarantee by itself; None where somebody's are not, or releases are planned. ``anybody`` is the share
+    guarantee by itself, planned ones among them; None where somebody's are not. ``anybody`` is the share
     that counts as spent by people who are in no list.
     """
 
@@ -156,18 +156,15 @@ def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
         shares = np.where(amounts > 0, amounts / limit.budget[NEAR], 0.0)
     levels = tuple(zip(shares.tolist()[::-1], counts.tolist()[::-1], strict=True))
     anybody = limit.share(np.concatenate([everybody[:_AMOUNTS], np.zeros(len(aside))]))
-    return Standing(spending, levels, float(most[-1]) if math.isfinite(most[-1]) else None, anybody)
+    told = math.isfinite(most[-1]) and not history.forgot
+    return Standing(spending, levels, float(most[-1]) if told else None, anybody)
 
 
 def _with_people(
     costs: Sequence[tuple[ReleaseRow, Floats]], people_of: PeopleOf
 ) -> Iterator[tuple[ReleaseRow, Floats, Words]]:
     """Releases with their people; the next lists are read, and checked, while the last is added up."""
-
-    def who(cost: tuple[ReleaseRow, Floats]) -> Words:
-        return people_of(cost[0]) if cost[0].people else NOBODY
-
-    lists = overlapped(who, costs)
+    lists = overlapped(lambda one: people_of(one[0]) if one[0].people else NOBODY, costs)
     yield from ((row, cost, tags) for (row, cost), tags in zip(costs, lists, strict=True))
 
 

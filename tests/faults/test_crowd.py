@@ -11,7 +11,7 @@ from support.release import hidden, holds, words
 from support.staged import RUN, nothing_is_left_of_the_dead, place, room_for, states
 from support.zygote import Harm, Zygote
 from targetdp.release import Desk, Limit
-from targetdp.release._keys import config_folder
+from targetdp.release._trust._keys import config_folder
 
 
 def asks(number: int) -> list[tuple[str, ...]]:

@@ -23,7 +23,7 @@ from support.release import (
 )
 from targetdp.release import Desk, LedgerDamaged, Refused, Released, certificate_path
 from targetdp.release import make_desk as propose
-from targetdp.release._keys import config_folder
+from targetdp.release._trust._keys import config_folder
 
 
 def user(monkeypatch: pytest.MonkeyPatch, config: Path) -> None:

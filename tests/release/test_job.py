@@ -45,12 +45,12 @@ from targetdp.release._certificate._contents import is_certified
 from targetdp.release._certificate._verify import verify_guarantee
 from targetdp.release._engine._local import LocalEngine
 from targetdp.release._job import open_table
-from targetdp.release._keys import is_signed
 from targetdp.release._ledger import _book as book_module
 from targetdp.release._ledger import _entries as entries_module
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Reading
 from targetdp.release._staging import _digest, page_path
+from targetdp.release._trust._keys import is_signed
 
 WEIGHTS = {"calls": 1.0, "texts": 2.0, "topups": -1.0}
 TWO = {"calls": [1.0, 1.0], "texts": [-1.0, 1.0], "topups": [0.0, -2.0]}

@@ -35,9 +35,9 @@ from targetdp.release import Desk, LedgerDamaged, Limit, Refused, certificate_pa
 from targetdp.release import _job as job
 from targetdp.release._certificate import _witnesses
 from targetdp.release._certificate._caveats import format_guarantee
-from targetdp.release._keys import config_folder
 from targetdp.release._ledger._elsewhere import second_mark
 from targetdp.release._staging import Staging, page_path
+from targetdp.release._trust._keys import config_folder
 
 TIGHT: dict[str, Any] = {"limit": (0.25, 8.0, 1e-6), "most": (4.0, 1e-6)}
 LARGE = 3.9

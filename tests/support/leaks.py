@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from support.release import CENTERS, FEATURES, SCALES, cli, people, snapshot, write_parquet
 from targetdp.release import Desk, Request, certificate_path
-from targetdp.release._keys import config_folder
 from targetdp.release._staging import page_path
+from targetdp.release._trust._keys import config_folder
 
 OWN = ("time", "hash", "previous", "signature", "size")
 """Fields of certificates, entries and logs that differ between any two releases, of one table too."""

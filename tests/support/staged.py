@@ -7,8 +7,8 @@ from typing import Any
 from support.release import certificate_of, hidden, place_with, request_of
 from support.zygote import Zygote
 from targetdp.release import Desk, certificate_path, verify_in_ledger, verify_release
-from targetdp.release._keys import config_folder
 from targetdp.release._staging import page_path
+from targetdp.release._trust._keys import config_folder
 
 RUN = ("privatize", "in.parquet", "out.parquet", "--request", "request.toml", "--yes")
 ROOM = {1: 3.9, 2: 5.6, 3: 7.0}

@@ -10,10 +10,10 @@ proportional to e^(ε·u/2) is ε-differentially private (McSherry and Talwar 20
 """
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from itertools import accumulate
-from bisect import bisect_right
 
 import numpy as np
 
@@ -106,7 +106,9 @@ class PrivateScales:
             column = whole[_POSITIVE:]
             upto = np.cumsum(column)
             short = np.maximum(wanted - upto, (upto - column) - wanted)
-            padded = np.concatenate([np.zeros(_AROUND, dtype=np.int64), column[1:], np.zeros(_AROUND, dtype=np.int64)])
+            padded = np.concatenate(
+                [np.zeros(_AROUND, dtype=np.int64), column[1:], np.zeros(_AROUND, dtype=np.int64)]
+            )
             around = np.convolve(padded, np.ones(2 * _AROUND + 1, dtype=np.int64), mode="valid")
             short[1:] = np.maximum(short[1:], enough - around)
             cell = _draw([max(0, int(one)) for one in short], epsilon, words)

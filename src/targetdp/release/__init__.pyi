@@ -19,9 +19,9 @@ from targetdp.release._ids import pseudonyms as pseudonyms
 from targetdp.release._job import Released as Released
 from targetdp.release._job import check_release as check_release
 from targetdp.release._job import privatize as privatize
-from targetdp.release._keys import SigningKey as SigningKey
-from targetdp.release._keys import default_key_path as default_key_path
-from targetdp.release._keys import secret_key as secret_key
+from targetdp.release._trust._keys import SigningKey as SigningKey
+from targetdp.release._trust._keys import default_key_path as default_key_path
+from targetdp.release._trust._keys import secret_key as secret_key
 from targetdp.release._ledger._book import Ledger as Ledger
 from targetdp.release._ledger._entries import Witness as Witness
 from targetdp.release._ledger._chain import LedgerDamaged as LedgerDamaged

@@ -27,7 +27,6 @@ from targetdp._files import (
 from targetdp.normalization import ColumnScales, read_scales
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
-from targetdp.release._keys import SigningKey, secret_key
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import (
     DeskElsewhere,
@@ -41,6 +40,7 @@ from targetdp.release._ledger._elsewhere import (
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import History
 from targetdp.release._policy import Policy, loosened, read_policy
+from targetdp.release._trust._keys import SigningKey, secret_key
 
 FOLDER = "desk"
 """What a desk's folder is called, unless its owner says otherwise."""

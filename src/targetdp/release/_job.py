@@ -28,7 +28,6 @@ from targetdp.release._engine._base import (
     output_schema,
 )
 from targetdp.release._engine._local import LocalEngine, TableInMemory
-from targetdp.release._keys import is_signed
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
@@ -37,6 +36,7 @@ from targetdp.release._output import PublishedButUnsettledError, Publisher, open
 from targetdp.release._prepare import Prepared, Recipe, planned, prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms, bound_of
+from targetdp.release._trust._keys import is_signed
 from targetdp.table import Source, open_source
 
 _SEAL = "seal"

@@ -16,7 +16,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, mechanism_names
 from targetdp.normalization import Bounds
 from targetdp.release._ids import Spelling
-from targetdp.release._keys import fingerprint_of
+from targetdp.release._trust._keys import fingerprint_of
 
 LONGEST_NAME, MOST_WORDS, LONGEST_REASON = 60, 6, 500
 ALL = "all"

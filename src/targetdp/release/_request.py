@@ -15,8 +15,8 @@ from targetdp._core import Floats, check
 from targetdp._files import MOST_PROBLEMS, StrictModel, canonical, explain, shown, toml_key, toml_value
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, MOST_SCORES, weights_matrix
-from targetdp.release._keys import SigningKey, fingerprint_of, is_signed
 from targetdp.release._policy import Delta, Distance, Epsilon, Mechanism, Name, Reason
+from targetdp.release._trust._keys import SigningKey, fingerprint_of, is_signed
 
 LARGEST_FILE = 2 * 2**20
 """Bytes: a weight for each of the most columns that a release may have fits in half of it."""

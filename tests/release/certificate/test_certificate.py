@@ -25,7 +25,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.release import Certificate, SigningKey
 from targetdp.release._certificate._caveats import statement
 from targetdp.release._certificate._contents import list_hash, output_of
-from targetdp.release._keys import is_signed
+from targetdp.release._trust._keys import is_signed
 from targetdp.table import Written
 
 # The guarantee, by integrals that share no code with the library

@@ -19,11 +19,11 @@ from targetdp.mechanisms import NoiseLaw, law_of
 from targetdp.normalization import ColumnScales, ReleaseSource
 from targetdp.release._certificate._caveats import AllReleases, Facts
 from targetdp.release._certificate._charge import Charge
-from targetdp.release._keys import SigningKey
 from targetdp.release._ledger._entries import Head
 from targetdp.release._prepare import Prepared
 from targetdp.release._request import TunedOn
 from targetdp.release._terms import ReleaseTerms, facts_of
+from targetdp.release._trust._keys import SigningKey
 
 SUFFIX = ".certificate.json"
 PAGE_SUFFIX = ".certificate.md"

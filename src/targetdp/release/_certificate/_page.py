@@ -8,7 +8,7 @@ import numpy as np
 from targetdp._core import exact, percent_up, up
 from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._certificate._weights_words import in_words
-from targetdp.release._keys import fingerprint_of
+from targetdp.release._trust._keys import fingerprint_of
 
 _ORIGINS = {
     "declared": "declared public",

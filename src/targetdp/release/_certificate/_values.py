@@ -42,7 +42,10 @@ def noise_check(values: Floats, law: NoiseLaw) -> Check:
     noise = law.added
     drawn = noise.add_to(np.zeros((_DRAWN, noise.dimensions)), PublicWords(_SEED))
     tests = len(_LENGTHS) + len(_ALONG) + 1
-    if len(values) < _FEWEST or _tail(len(values), len(values), _chance(drawn_lengths := _length(drawn), 1.0)) * tests >= LEVEL:
+    if (
+        len(values) < _FEWEST
+        or _tail(len(values), len(values), _chance(drawn_lengths := _length(drawn), 1.0)) * tests >= LEVEL
+    ):
         return Check("noise in the values", None, "values cannot tell: rows may be longer than the noise")
     worst = min(_surprises(values, drawn, drawn_lengths))
     good = worst * tests > LEVEL

@@ -23,11 +23,11 @@ from targetdp.release._certificate._certificate import Certificate, at_distances
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._certificate._contents import Check, file_checks
 from targetdp.release._certificate._page import page
-from targetdp.release._keys import fingerprint_of, is_signed
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._request import scores_must_be_plain, scores_must_differ
 from targetdp.release._staging import certificate_path, page_path
+from targetdp.release._trust._keys import fingerprint_of, is_signed
 
 # Scores of a certificate against their own weights.
 

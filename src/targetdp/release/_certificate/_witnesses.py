@@ -8,10 +8,10 @@ from typing import Any
 from targetdp.release._certificate._certificate import SUFFIX, Certificate
 from targetdp.release._certificate._verify import read_certificate
 from targetdp.release._desk import Desk
-from targetdp.release._keys import is_signed
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import private_space, public_space
+from targetdp.release._trust._keys import is_signed
 
 _MOST, _LONGEST = 10_000, 1 << 22
 """Certificates in a folder, and bytes of one: nobody has more, and others may have put files there."""

@@ -11,7 +11,6 @@ import numpy as np
 
 from targetdp._core import Words, check
 from targetdp.release._certificate._charge import Charge
-from targetdp.release._keys import SigningKey, fingerprint_of
 from targetdp.release._ledger._chain import Chain, LedgerDamaged, Pen
 from targetdp.release._ledger._entries import LONGEST_REASON, Head, Witness
 from targetdp.release._ledger._history import History, ReleaseRow
@@ -19,6 +18,7 @@ from targetdp.release._ledger._limit import Limit
 from targetdp.release._ledger._people import forget_people, people_path, read_people, write_people
 from targetdp.release._ledger._spending import LimitExceeded, Spending, Standing, measure, standing
 from targetdp.release._policy import Policy, changes
+from targetdp.release._trust._keys import SigningKey, fingerprint_of
 
 
 class Ledger:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from targetdp._files import canonical, remove_drafts, write_whole
-from targetdp.release._keys import SigningKey, fingerprint_of
 from targetdp.release._ledger._entries import GENESIS, OPENED, Entry, Head, Reading, mark_path, problems_after
+from targetdp.release._trust._keys import SigningKey, fingerprint_of
 
 _APPLICATION, _BY_POPULATIONS = 0x74647032, 0x74647031
 _BUSY_SECONDS = 60.0

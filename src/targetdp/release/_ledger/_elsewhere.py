@@ -17,11 +17,11 @@ import numpy as np
 from targetdp._core import Words
 from targetdp._files import append_line, write_whole
 from targetdp.release._ids import Spelling
-from targetdp.release._keys import config_folder, is_signed, secret_key
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._people import Sums
 from targetdp.release._policy import read_policy
+from targetdp.release._trust._keys import config_folder, is_signed, secret_key
 
 _ONE = np.ones(1)
 _NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}

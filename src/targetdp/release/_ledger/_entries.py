@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from targetdp._files import canonical
-from targetdp.release._keys import is_signed
+from targetdp.release._trust._keys import is_signed
 
 GENESIS = "targetdp ledger, format 2"
 """What the first entry follows; its body holds an id drawn at random, so that no two chains are alike."""

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from targetdp.release import SigningKey, default_key_path, secret_key
-from targetdp.release._keys import fingerprint_of, is_signed
+from targetdp.release._trust._keys import fingerprint_of, is_signed
 
 MESSAGE = b"what was said"
 

@@ -1,6 +1,5 @@
 """`targetdp verify`: a released file against its certificate, and the certificate against its noise."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from targetdp.cli._console import Bar, KeyFile, PublicKey, cells, constants, emit, names, out, save_new, tell
+from targetdp.cli._endings import STRANGER
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -60,21 +60,37 @@ def verify(
         Path | None, typer.Option(help="its certificate; default: OUTPUT.certificate.json")
     ] = None,
     public_key: PublicKey = None,
+    request: Annotated[
+        Path | None, typer.Option(help="what was asked for: hold the release against it")
+    ] = None,
     desk: Annotated[
         Path | None, typer.Option("--desk", help="for the data holder: also look it up in this desk's ledger")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
 ) -> None:
-    """Check a release: signature, files, and every stated number derived again from the noise."""
-    from targetdp.release import Desk, certificate_path, read_certificate, verify_in_ledger, verify_release
+    """Check a release: who signed it, its files and values, and every number derived again from the noise.
+
+    Exit codes: 0 all of it holds; 5 all of it but the signer, whom nobody has named (targetdp key trust); 1
+    something does not hold; 2 there is nothing to check.
+    """
+    from targetdp.release import (
+        Desk,
+        certificate_path,
+        read_certificate,
+        read_request,
+        verify_in_ledger,
+        verify_release,
+    )
 
     read = read_certificate(certificate or certificate_path(output))
-    found = verify_release(output, read, public_key)
+    asked = None if request is None else read_request(request)
+    found = verify_release(output, read, public_key, asked)
     if desk is not None:
         with Desk.open(desk).ledger() as ledger:
             found = found.also(verify_in_ledger(read, ledger))
     if as_json:
-        emit(json.dumps({"holds": found.holds, "checks": [asdict(c) for c in found.checks]}, indent=2))
+        checks = [asdict(check) for check in found.checks]
+        emit({"holds": found.holds, "verdict": found.verdict, "checks": checks})
     else:
         table = Table(title=Text(str(output)), title_justify="left")
         for heading in ("check", "holds", "detail"):
@@ -82,9 +98,9 @@ def verify(
         for c in found.checks:
             table.add_row(*cells(c.what, {True: "yes", False: "NO", None: "–"}[c.holds], c.detail))
         out().print(table, highlight=False)
-        tell("the release holds" if found.holds else "the release does NOT hold: do not use it")
+        tell(found.verdict)
     if not found.holds:
-        raise typer.Exit(1)
+        raise typer.Exit(STRANGER if found.only_the_signer_is_unknown else 1)
 
 
 # Every kind of file that targetdp reads or writes, by name: their JSON schemas are in `docs/schemas`.

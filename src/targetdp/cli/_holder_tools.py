@@ -9,7 +9,19 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from targetdp.cli._console import Bar, KeyFile, PublicKey, cells, constants, emit, names, out, save_new, tell
+from targetdp.cli._console import (
+    Bar,
+    FirstByDefault,
+    KeyFile,
+    PublicKey,
+    cells,
+    constants,
+    emit,
+    names,
+    out,
+    save_new,
+    tell,
+)
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -163,7 +175,17 @@ def _listed(column: "Column", *, is_id: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def key(
+# Keys: whose they are, and what becomes of them.
+
+keys = typer.Typer(
+    cls=FirstByDefault,
+    help="Public keys: print a desk's, or your own, and replace a desk's.\n\n"
+    "The word `show` may be left out: targetdp key.",
+)
+
+
+@keys.command("show")
+def show_key(
     key: KeyFile = None,
     desk: Annotated[Path | None, typer.Option("--desk", help="the key of this desk")] = None,
 ) -> None:

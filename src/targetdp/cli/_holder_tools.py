@@ -8,7 +8,19 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from targetdp.cli._console import Bar, KeyFile, PublicKey, cells, constants, emit, names, out, save_new, tell
+from targetdp.cli._console import (
+    Bar,
+    FirstByDefault,
+    KeyFile,
+    PublicKey,
+    cells,
+    constants,
+    emit,
+    names,
+    out,
+    save_new,
+    tell,
+)
 from targetdp.cli._endings import STRANGER
 
 if TYPE_CHECKING:
@@ -179,7 +191,17 @@ def _listed(column: "Column", *, is_id: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def key(
+# Keys: whose they are, and what becomes of them.
+
+keys = typer.Typer(
+    cls=FirstByDefault,
+    help="Keys: print a desk's, or your own; replace a desk's; name those of others whom you believe.\n\n"
+    "The word `show` may be left out: targetdp key.",
+)
+
+
+@keys.command("show")
+def show_key(
     key: KeyFile = None,
     desk: Annotated[Path | None, typer.Option("--desk", help="the key of this desk")] = None,
 ) -> None:
@@ -200,6 +222,50 @@ def key(
     opened = opened or SigningKey.open(key or default_key_path())
     emit(opened.public)
     tell(f"{whose}, fingerprint {opened.fingerprint}, as certificates print it")
+
+
+@keys.command("trust")
+def trust_key(
+    name: Annotated[str, typer.Argument(help="whose key it is, in a few words")],
+    key: Annotated[str, typer.Argument(help="the public key, as `targetdp key` prints it")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="the name had another key, and its owner told you of this one")
+    ] = False,
+) -> None:
+    """Name a data holder's key: what it signs is believed from now on, and what others sign is not.
+
+    Ask for the key, or compare its fingerprint, by another way than the release came: on the phone, say.
+    """
+    from targetdp.release import fingerprint_of, signers_path, trust
+
+    trust(name, key, replace=replace)
+    tell(f"{name} signs with key {fingerprint_of(key)} → {signers_path()}")
+
+
+@keys.command("list")
+def list_keys(
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of lines")] = False,
+) -> None:
+    """List whose signatures are believed: keys that you have named, and those of your own desks."""
+    from targetdp.release import fingerprint_of, known_signers
+
+    known = known_signers()
+    if as_json:
+        emit({name: {"key": one, "fingerprint": fingerprint_of(one)} for name, one in known.items()})
+        return
+    for name, one in known.items():
+        emit(f"{fingerprint_of(one)}  {one}  {name}")
+    if not known:
+        tell("nobody: targetdp key trust NAME KEY names a data holder's key")
+
+
+@keys.command("forget")
+def forget_key(name: Annotated[str, typer.Argument(help="as `targetdp key list` shows it")]) -> None:
+    """Believe a named key no longer."""
+    from targetdp.release import forget
+
+    forget(name)
+    tell(f"what {name} signs is believed no longer")
 
 
 def schema(

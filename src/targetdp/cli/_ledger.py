@@ -139,7 +139,7 @@ def verify(
 
     opened = Desk.open(desk)
     with opened.ledger() as ledger:
-        told = [*(witness(path, opened) for path in certificates or []), *witnesses(opened, ledger)]
+        told = [*(witness(path, opened, ledger) for path in certificates or []), *witnesses(opened, ledger)]
         problems = ledger.verify(told, public_key)
     for problem in dict.fromkeys(problems):
         emit(problem)
@@ -170,7 +170,7 @@ def resume(
 
     opened = Desk.open(desk)
     with opened.ledger() as ledger:
-        told = [witness(path, opened) for path in certificates or []]
+        told = [witness(path, opened, ledger) for path in certificates or []]
         lost = ledger.resume(reason, [*told, *witnesses(opened, ledger)])
     tell("on record; the ledger can be used again")
     for release in lost:

@@ -205,7 +205,7 @@ def _release(
         source.check_unchanged()
         certificate = make_certificate(
             release, prepared, terms, scales, inspection.rows, output, _mark(reservation.head)
-        ).signed(desk.key)
+        ).signed(desk.key, ledger.reading.successions)
         estimated = _estimated(prepared.estimated, scales, certificate, seen)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
         publisher.publish(certificate, journal | {_SEAL: desk.key.sign(_sealed(journal))})
@@ -341,7 +341,9 @@ def _settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None
             f"{journal.get('release')} here and could not tell its ledger: run it again at that desk first"
         )
     seal = journal.pop(_SEAL, "")
-    if not is_signed(desk.key.public, seal, _sealed(journal)):
+    known = [row.entry for row in ledger.releases_on_record() if row.release == journal.get("release")]
+    keys = ledger.reading.keys_since(min(known, default=1))  # an earlier key speaks of what it has reserved
+    if not any(is_signed(key, seal, _sealed(journal)) for key in keys):
         raise ValueError(
             "an earlier run's journal beside the output is not signed by this desk: somebody else wrote it; "
             "look at the hidden folder beside the output, and move it away"

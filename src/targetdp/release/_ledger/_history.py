@@ -1,14 +1,14 @@
 """What the entries of a ledger say, from the first to the last: policies and releases."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from targetdp.guarantee import Guarantee
 from targetdp.release._certificate._caveats import AllReleases, statement
 from targetdp.release._certificate._charge import Charge, charge_of
-from targetdp.release._ledger._entries import OPENED, Entry
+from targetdp.release._ledger._entries import KEY, OPENED, Entry, Reading, Witness
 from targetdp.release._ledger._limit import Limit, Stated, all_of
 from targetdp.release._policy import Policy
 
@@ -88,6 +88,26 @@ class History:
             except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
                 history.problems.append(f"entry {entry.number} ({entry.kind}) makes no sense: {error}")
         return history
+
+    def told(self, reading: Reading, witnesses: Sequence[Witness]) -> list[str]:
+        """What witnesses say against a ledger, but for what its owner has gone on without.
+
+        A release that nobody knew of then is not left behind with the entry: it was never charged.
+        """
+        found = [
+            problem
+            for one in witnesses
+            if (one.head.number, one.head.hash) not in self.left_behind
+            or one.release not in {None, *self.releases}
+            for problem in reading.head_problems(one.head, one.name)
+        ]
+        for one in witnesses:
+            row = self.releases.get(one.release or "")
+            if row is not None and not row.counts:
+                found.append(f"release {row.release[:12]} is freed, and {one.name} says that it is published")
+            elif row is not None and row.charge.record() != one.charge:
+                found.append(f"release {row.release[:12]} is charged otherwise than {one.name} says")
+        return found
 
     @property
     def policy(self) -> Policy | None:
@@ -170,6 +190,10 @@ def _opened(_: History, entry: Entry, __: dict[str, Any]) -> None:
         raise ValueError("a ledger is opened once")
 
 
+def _key(_: History, __: Entry, body: dict[str, Any]) -> None:
+    _reason(body)  # whose key it is, the chain's own check says
+
+
 def _resumed(history: History, entry: Entry, body: dict[str, Any]) -> None:
     _reason(body)
     history.forgot = True
@@ -218,9 +242,17 @@ def _erased(history: History, _: Entry, body: dict[str, Any]) -> None:
 
 
 _TELL: dict[str, Callable[[History, Entry, dict[str, Any]], None]] = {
-    OPENED: _opened, "resumed": _resumed, "policy": _policy, "reserved": _reserved, "published": _settle,
-    "voided": _settle, "withdrawn": _withdrawn, "erased": _erased,
+    OPENED: _opened, KEY: _key, "resumed": _resumed, "policy": _policy, "reserved": _reserved,
+    "published": _settle, "voided": _settle, "withdrawn": _withdrawn, "erased": _erased,
 }  # fmt: skip
+
+
+def lost_record(one: Witness) -> dict[str, Any]:
+    """What goes on record of a release that only its certificate tells of."""
+    return {
+        "release": one.release, "charge": dict(one.charge), "space": dict(one.space),
+        "title": dict(one.title), "policy": one.policy, "stated": [dict(part) for part in one.stated],
+    }  # fmt: skip
 
 
 def _lost(history: History, lost: dict[str, Any], entry: Entry) -> ReleaseRow:

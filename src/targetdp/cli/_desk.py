@@ -96,6 +96,7 @@ def status(
         unsettled = [row for row in history.releases.values() if row.state == "reserved"]
         published = [row for row in history.releases.values() if row.state == "published"]
         loosened = opened.loosened_without_reason(history)
+        changed = ledger.reading.signers[1:]
     steps = []
     if history.policy is not None and history.policy != opened.policy:
         steps.append(
@@ -125,6 +126,7 @@ def status(
         "spent_of_the_limit": standing.spending.spent, "pure_epsilon": standing.pure,
         "released": len(published),
         "unsettled": [row.release for row in unsettled], "next": steps, "public_key": opened.key.public,
+        "keys_changed": [str(one) for one in changed],
     }  # fmt: skip
     if as_json:
         emit(record)
@@ -144,6 +146,7 @@ def status(
         ("spent", spent),
         ("releases", f"{len(published)} published, {len(unsettled)} unsettled"),
         ("signs with key", opened.key.fingerprint),
+        *(("its keys", str(one)) for one in changed),
     ):
         shown.add_row(*cells(heading, value))
     console = out()

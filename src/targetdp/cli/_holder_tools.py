@@ -10,6 +10,7 @@ from rich.text import Text
 
 from targetdp.cli._console import (
     Bar,
+    DeskFolder,
     FirstByDefault,
     KeyFile,
     PublicKey,
@@ -222,6 +223,42 @@ def show_key(
     opened = opened or SigningKey.open(key or default_key_path())
     emit(opened.public)
     tell(f"{whose}, fingerprint {opened.fingerprint}, as certificates print it")
+
+
+Reason = Annotated[str, typer.Option(help="why, for the record")]
+
+
+@keys.command("rotate")
+def rotate(reason: Reason, desk: DeskFolder = None) -> None:
+    """Let a new key sign for the desk, on the word of the present one, which is destroyed.
+
+    Certificates say so from now on: whoever has named the old key can follow. Tell everybody the new one all
+    the same, by another way: whoever has a copy of the old key could still sign with it.
+    """
+    from targetdp.release import Desk, rotate_key
+
+    opened = Desk.open(desk)
+    old = opened.key.fingerprint
+    new = rotate_key(opened, reason)
+    emit(new.public)
+    tell(f"key {new.fingerprint} signs from now on, on the word of {old}, which is destroyed; on record")
+    tell("back it up, destroy the old one in your backups, and tell officials the new fingerprint")
+
+
+@keys.command("replace")
+def replace(reason: Reason, desk: DeskFolder = None) -> None:
+    """Make a new key for a desk whose signing key is lost, without its word; that stays on record.
+
+    Nobody who has named the old key can tell the new one from a stranger's: tell them its fingerprint.
+    """
+    from targetdp.release import Desk, replace_key
+
+    new = replace_key(Desk.open(desk), reason)
+    emit(new.public)
+    tell(
+        f"key {new.fingerprint} signs from now on, without the word of the old one, which is lost; on record"
+    )
+    tell("back it up, and tell everybody who checks your releases its fingerprint, by another way")
 
 
 @keys.command("trust")

@@ -74,6 +74,8 @@ EXAMPLES = {
     "request show": "request.toml",
     "key": "",
     "key show": "--desk desk",
+    "key rotate": "--reason 'once a year'",
+    "key replace": "--reason 'the disk broke, and no backup had it'",
     "key trust": "operator 3q2+7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
     "key list": "",
     "key forget": "operator",

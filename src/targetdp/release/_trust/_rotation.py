@@ -114,8 +114,9 @@ def _next_key(keys: Path, reading: Reading) -> SigningKey:
     remove_drafts(keys, NEXT)
     found = _present(keys / NEXT)
     if found is None or found.public in {one.public for one in reading.signers}:
-        wipe(keys / NEXT)
-        (keys / NEXT).unlink(missing_ok=True)
+        if (keys / NEXT).exists():
+            wipe(keys / NEXT)
+            (keys / NEXT).unlink()
         found = SigningKey.open(keys / NEXT)
     return found
 

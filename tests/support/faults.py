@@ -74,7 +74,8 @@ FAULTS = {
     ),
     "kills at calls: keys": Fault(
         "SIGKILL at every call that touches the disk", "`key rotate`, `key replace`",
-        "the desk has one key that its ledger knows, the old or the new one; it releases, and verifies", 30, 60,
+        "the desk has one key that its ledger knows, the old or the new one; it releases, and verifies",
+        30, 40,
     ),
     "kills at calls: tradeoff": Fault(
         "SIGKILL at every call that touches the disk", "`tradeoff`",

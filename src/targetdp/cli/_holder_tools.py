@@ -1,5 +1,6 @@
 """`targetdp verify`: a released file against its certificate, and the certificate against its noise."""
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,6 +18,7 @@ from targetdp.cli._console import (
     cells,
     constants,
     emit,
+    must_be_free,
     names,
     out,
     save_new,
@@ -303,6 +305,37 @@ def forget_key(name: Annotated[str, typer.Argument(help="as `targetdp key list` 
 
     forget(name)
     tell(f"what {name} signs is believed no longer")
+
+
+# Second signatures, where a policy names approvers.
+
+
+def approve(
+    proposal: Annotated[Path, typer.Argument(help="what is proposed: a desk's proposed.json")],
+    *,
+    output: Annotated[Path, typer.Option("--out", help="the approval to write: the desk's approval.json")],
+    key: KeyFile = None,
+    yes: Annotated[bool, typer.Option("--yes", help="ask nothing")] = False,
+    force: Annotated[bool, typer.Option("--force", help="replace a file that exists")] = False,
+) -> None:
+    """Show what a change of a desk's policy would allow, and sign it with your own key as its approver.
+
+    The data holder sends you the proposal, and puts what you send back into the desk.
+    """
+    from targetdp.release import SigningKey, default_key_path, fingerprint_of, read_proposal
+
+    must_be_free("out", output, force=force)
+    proposed = read_proposal(proposal)
+    for line in proposed.lines():
+        tell(line)
+    signed = proposed.approved(SigningKey.open(key or default_key_path(), create=False))
+    if not yes:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise ValueError("nobody is at the terminal to say yes: read what changes, then give --yes")
+        if not typer.confirm("Approve this?", err=True):
+            raise ValueError("that was not confirmed: nothing was signed")
+    save_new("approval", output, signed.text(), force=force)
+    tell(f"approved with key {fingerprint_of(signed.key)} → {output}; send it to the data holder")
 
 
 def schema(

@@ -125,6 +125,10 @@ def _policy(body: Mapping[str, Any], _: Mapping[str, Any]) -> list[str]:
         return [f"{first}, with a plan" if plan else first, f"{len(policy['columns']['release'])} columns"]
     _, why = changed.pop("reason", (None, policy.get("reason")))
     said = [f"{place}: {_value(one)} → {_value(other)}" for place, (one, other) in changed.items()]
+    if approval := body.get("approval"):
+        from targetdp.release import fingerprint_of
+
+        said.append(f"approved with key {fingerprint_of(approval['key'])}")
     return [*said, *([f"because: {why}"] if why else [])]
 
 

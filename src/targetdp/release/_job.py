@@ -36,6 +36,7 @@ from targetdp.release._output import PublishedButUnsettledError, Publisher, open
 from targetdp.release._prepare import Prepared, Recipe, planned, prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms, bound_of
+from targetdp.release._trust._approval import write_proposal
 from targetdp.release._trust._keys import is_signed
 from targetdp.table import Source, open_source
 
@@ -157,6 +158,7 @@ def privatize(
                 "refused", request=request.sha256, kind=request.release, B=request.B, epsilon=request.epsilon,
                 asked_by=request.asked_by, why=[p.what for p in seen.problems],
             )  # fmt: skip
+            write_proposal(opened, ledger.history)
             raise Refused(seen)
         if confirm is not None:
             confirm(seen)
@@ -259,7 +261,7 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
                 "run: wait for it"
             )
         try:
-            head = ledger.go_on(seen.goes_on, prepared.policy, prepared.policy_version)
+            head = ledger.go_on(seen.goes_on, *prepared.ruling)
         except BaseException:
             draws.close()
             raise
@@ -287,7 +289,7 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
     try:
         head = ledger.reserve(
             release, terms.charge, prepared.limit, people, title, space=prepared.space(release),
-            planned=seen.planned, look=still_planned, policy=(prepared.policy, prepared.policy_version),
+            planned=seen.planned, look=still_planned, policy=prepared.ruling,
         )  # fmt: skip
     except BaseException as error:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn

@@ -17,6 +17,7 @@ from targetdp.release._ledger._limit import Limit
 from targetdp.release._ledger._people import forget_people, people_path, read_people, write_people
 from targetdp.release._ledger._spending import LimitExceeded, Spending, Standing, measure, standing
 from targetdp.release._policy import Policy, changes
+from targetdp.release._trust._approval import Approval, must_be_approved
 from targetdp.release._trust._keys import SigningKey
 
 
@@ -112,12 +113,17 @@ class Ledger:
 
     # Policy
 
-    def record_policy(self, policy: Policy, version: int) -> None:
-        """Put a policy on record as a version, unless it is there; refuse it if another one came between."""
-        with self._chain.writing() as pen:
-            self._record_policy(pen, policy, version)
+    def record_policy(self, policy: Policy, version: int, approval: Approval | None = None) -> None:
+        """Put a policy on record as a version, unless it is there; refuse it if another one came between.
 
-    def _record_policy(self, pen: Pen, policy: Policy, version: int) -> None:
+        It is refused, too, if it needs an approval and this is none for it.
+        """
+        with self._chain.writing() as pen:
+            self._record_policy(pen, policy, version, approval)
+
+    def _record_policy(
+        self, pen: Pen, policy: Policy, version: int, approval: Approval | None = None
+    ) -> None:
         before = self.history.policy
         if before == policy and self.history.policy_version == version:
             return
@@ -125,9 +131,12 @@ class Ledger:
             raise ValueError(
                 "the policy was changed while this release was prepared: run again, under the new one"
             )
-        after = policy.model_dump(mode="json")
-        changed = {} if before is None else changes(before.model_dump(mode="json"), after)
-        pen.append("policy", "", {"policy": after, "changed": changed})
+        after, changed = policy.model_dump(mode="json"), {}
+        said = None if approval is None else approval.model_dump(mode="json")
+        if before is not None:
+            changed = changes(before.model_dump(mode="json"), after)
+            must_be_approved(self.history.proposal(after), said, self.history.keys)
+        pen.append("policy", "", {"policy": after, "changed": changed, "approval": said})
 
     # Releases
 
@@ -159,7 +168,7 @@ class Ledger:
         space: Mapping[str, str] | None = None,
         planned: int | None = None,
         look: Callable[[History], object] = lambda _: None,
-        policy: tuple[Policy, int] | None = None,
+        policy: tuple[Policy, int, Approval | None] | tuple[Policy, int] | None = None,
     ) -> Head:
         """Check a release and count it as spent, in one transaction. Draw only after this returned.
 
@@ -173,8 +182,8 @@ class Ledger:
             planned: The line of the limit's plan that it is, where it is one: that is paid for.
             look: Is shown the history in that same transaction, and raises if something speaks against the
                 release: nobody can come between.
-            policy: The policy that it is made under, and which version that is: it goes on record with the
-                charge, and is refused if another one came between.
+            policy: The policy that it is made under, which version that is, and an approval where it needs
+                one: it goes on record with the charge, and is refused if another one came between.
         """
         check.instance("charge", charge, Charge)
         if release in self.history.releases:
@@ -206,9 +215,9 @@ class Ledger:
             raise ValueError(f"release {release!r} is in the ledger: who is in it must be known")
         forget_people(self._people, release)
 
-    def go_on(self, release: str, policy: Policy, version: int) -> Head:
+    def go_on(self, release: str, policy: Policy, version: int, approval: Approval | None = None) -> Head:
         """The entry of a reservation that a run is about to finish, unless it is free or settled by now."""
-        self.record_policy(policy, version)
+        self.record_policy(policy, version, approval)
         row = self.release(release)
         if row.state != "reserved":
             raise ValueError(f"release {release[:12]} is {row.state} by now: run again")

@@ -11,6 +11,7 @@ from targetdp.release._certificate._charge import Charge, charge_of
 from targetdp.release._ledger._entries import KEY, OPENED, Entry, Reading, Witness
 from targetdp.release._ledger._limit import Limit, Stated, all_of
 from targetdp.release._policy import Policy
+from targetdp.release._trust._approval import Proposal, must_be_approved
 
 State = Literal["reserved", "published", "voided", "lost"]
 
@@ -66,7 +67,12 @@ class ReleaseRow:
 class History:
     """Policies and releases after all entries, and the entries that make no sense after those before them."""
 
+    desk: str = ""
+    keys: set[str] = field(default_factory=set)
+    """All keys that have signed an entry."""
     policies: list[Policy] = field(default_factory=list)
+    plain: list[dict[str, Any]] = field(default_factory=list)
+    """The same as plain data, as it was recorded."""
     releases: dict[str, ReleaseRow] = field(default_factory=dict)
     space: dict[str, str] = field(default_factory=dict)
     """Which scales each column was last released with."""
@@ -83,6 +89,7 @@ class History:
         for entry in entries:
             if not entry.is_well_formed():
                 continue  # the chain's own check speaks of it
+            history.keys.add(entry.key)
             try:
                 _tell(history, entry, json.loads(entry.body))
             except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -118,6 +125,11 @@ class History:
     def policy_version(self) -> int:
         """How many policies were put on record."""
         return len(self.policies)
+
+    def proposal(self, after: Policy | dict[str, Any]) -> Proposal:
+        """The change from the policy on record to another one, as approvers sign it."""
+        plain = after.model_dump(mode="json") if isinstance(after, Policy) else after
+        return Proposal(desk=self.desk, number=self.policy_version, before=self.plain[-1], after=plain)
 
     @property
     def reasons(self) -> set[str]:
@@ -185,9 +197,10 @@ def _tell(history: History, entry: Entry, body: dict[str, Any]) -> None:
     tell(history, entry, body)
 
 
-def _opened(_: History, entry: Entry, __: dict[str, Any]) -> None:
+def _opened(history: History, entry: Entry, body: dict[str, Any]) -> None:
     if entry.number != 1:
         raise ValueError("a ledger is opened once")
+    history.desk = str(body.get("desk", ""))
 
 
 def _key(_: History, __: Entry, body: dict[str, Any]) -> None:
@@ -206,7 +219,11 @@ def _resumed(history: History, entry: Entry, body: dict[str, Any]) -> None:
 
 
 def _policy(history: History, _: Entry, body: dict[str, Any]) -> None:
-    history.policies.append(Policy.model_validate(body["policy"]))
+    policy = Policy.model_validate(body["policy"])
+    if history.policies:
+        must_be_approved(history.proposal(body["policy"]), body.get("approval"), history.keys)
+    history.policies.append(policy)
+    history.plain.append(body["policy"])
 
 
 def _reserved(history: History, entry: Entry, body: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ from support.release import (
     words,
     write_parquet,
 )
-from targetdp.release import Ledger
+from targetdp.release import Desk, Ledger, rotate_key
 from targetdp.release._engine._local import LocalEngine
 from targetdp.release._staging import Staging
 
@@ -112,6 +112,23 @@ def copied_desk(folder: Path, patch: Patch) -> Ran:
 def loosened(folder: Path, patch: Patch) -> Ran:
     release(folder, "first.parquet")
     new_policy(folder / "desk", limit=(0.25, 101.0, 0.5))
+    return privatize()
+
+
+def unapproved(folder: Path, patch: Patch) -> Ran:
+    new_policy(folder / "desk", approvers={"auditor": KEY})
+    release(folder, "first.parquet")
+    new_policy(folder / "desk", approvers={"auditor": KEY}, limit=(0.25, 101.0, 0.5), reason="a survey")
+    return privatize()
+
+
+def without_key(folder: Path, patch: Patch) -> Ran:
+    (folder / "desk" / "keys" / "signing.pem").unlink()
+    return privatize()
+
+
+def changed_key(folder: Path, patch: Patch) -> Ran:
+    patch.setattr(Desk, "check_unchanged", lambda desk: rotate_key(Desk.open(desk.path), "meanwhile"))
     return privatize()
 
 
@@ -235,6 +252,9 @@ CASES = {
     "constant columns: …": Case(of_table("texts", lambda x: [1.0 for _ in x])),
     "… no public bounds, which private scales need": Case(under(scales="private", bounds={})),
     "policy.toml allows more than the policy on record: …": Case(loosened),
+    "policy.toml allows more than the policy on record (…), and that needs an approval: …": Case(unapproved),
+    "… is gone: bring it back from a backup": Case(without_key),
+    "the key of this desk was changed meanwhile": Case(changed_key),
     "the policy releases no …": Case(asked_for(features=("calls", "visits"))),
     "the request is not signed": Case(under(requests={"accept": "signed"}, keys={"ministry": KEY})),
     "… the data holder decides about that, in policy.toml, and no request does": Case(holders_field),

@@ -98,7 +98,9 @@ def test_beyond_epsilon_the_loss_grows_gradually(name: str) -> None:
 def test_the_loss_of_laplace_noise_is_bounded_and_the_sampler_errs_by_little() -> None:
     largest = []
     for distance in (ONE.B, 2.0):
-        ideal, imperfection = NOISES["spherical Laplace"].privacy_loss(distance=distance, dimensions=10).split()
+        ideal, imperfection = (
+            NOISES["spherical Laplace"].privacy_loss(distance=distance, dimensions=10).split()
+        )
         assert imperfection.tail <= 2.0**-90
         assert imperfection.log_error < 1e-6
         largest.append(ideal.largest())

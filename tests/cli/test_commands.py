@@ -134,6 +134,8 @@ def test_an_example_that_is_wrong_would_be_noticed(example: str) -> None:
         ("targetdp report results --out page.html", "report page"),
         ("targetdp report figures togo nigeria --out figures", "report figures"),
         ("targetdp tradeoff togo --out results", "tradeoff run"),
+        ("targetdp key", "key show"),
+        ("targetdp key --desk desk", "key show"),
     ],
 )
 def test_the_first_command_of_a_group_may_go_without_its_name(example: str, name: str) -> None:

@@ -42,7 +42,7 @@ from targetdp.release import Desk, Look, PublishedButUnsettledError, Refused, Wi
 from targetdp.release import _request as request_module
 from targetdp.release._certificate import _certificate as certificate_module
 from targetdp.release._certificate._contents import is_certified
-from targetdp.release._certificate._verify import verify_guarantee
+from targetdp.release._certificate._numbers import verify_guarantee
 from targetdp.release._engine._local import LocalEngine
 from targetdp.release._job import open_table
 from targetdp.release._ledger import _book as book_module

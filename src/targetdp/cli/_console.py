@@ -63,7 +63,8 @@ class FirstByDefault(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put in the word that people leave out."""
-        if args and args[0] not in self.commands and args[0] != "--help":
+        nothing = not args and not self.no_args_is_help
+        if nothing or (args and args[0] not in self.commands and args[0] != "--help"):
             args = [next(iter(self.commands)), *args]
         return super().parse_args(ctx, args)
 

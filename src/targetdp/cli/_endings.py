@@ -1,8 +1,8 @@
 """How a run ends that did not do its work: a message, an exit code and, where JSON was asked for, an object.
 
 Exit codes: 0 done, 1 a check did not hold, 2 bad input or refused, 3 the machine could not do it (a full
-disk, say), 130 interrupted, 143 terminated; for all of these nothing was published. 4: the release IS
-published, but what came after it failed.
+disk, say), 5 what was verified holds but nobody has named its signer, 130 interrupted, 143 terminated; for
+all of these nothing was published. 4: the release IS published, but what came after it failed.
 """
 
 import errno
@@ -22,6 +22,8 @@ import typer
 
 from targetdp.cli._console import PublishedError
 
+STRANGER = 5
+"""Exit code of a release that is signed by nobody whom the user has named."""
 _ONE_REQUEST = 1.0
 """Seconds within which a second SIGTERM is the first one again: `timeout` tells a process and its group."""
 

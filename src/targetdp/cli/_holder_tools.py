@@ -1,6 +1,5 @@
 """`targetdp verify`: a released file against its certificate, and the certificate against its noise."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,7 +8,20 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from targetdp.cli._console import Bar, KeyFile, PublicKey, cells, constants, emit, names, out, save_new, tell
+from targetdp.cli._console import (
+    Bar,
+    FirstByDefault,
+    KeyFile,
+    PublicKey,
+    cells,
+    constants,
+    emit,
+    names,
+    out,
+    save_new,
+    tell,
+)
+from targetdp.cli._endings import STRANGER
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -60,21 +72,37 @@ def verify(
         Path | None, typer.Option(help="its certificate; default: OUTPUT.certificate.json")
     ] = None,
     public_key: PublicKey = None,
+    request: Annotated[
+        Path | None, typer.Option(help="what was asked for: hold the release against it")
+    ] = None,
     desk: Annotated[
         Path | None, typer.Option("--desk", help="for the data holder: also look it up in this desk's ledger")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
 ) -> None:
-    """Check a release: signature, files, and every stated number derived again from the noise."""
-    from targetdp.release import Desk, certificate_path, read_certificate, verify_in_ledger, verify_release
+    """Check a release: who signed it, its files and values, and every number derived again from the noise.
+
+    Exit codes: 0 all of it holds; 5 all of it but the signer, whom nobody has named (targetdp key trust); 1
+    something does not hold; 2 there is nothing to check.
+    """
+    from targetdp.release import (
+        Desk,
+        certificate_path,
+        read_certificate,
+        read_request,
+        verify_in_ledger,
+        verify_release,
+    )
 
     read = read_certificate(certificate or certificate_path(output))
-    found = verify_release(output, read, public_key)
+    asked = None if request is None else read_request(request)
+    found = verify_release(output, read, public_key, asked)
     if desk is not None:
         with Desk.open(desk).ledger() as ledger:
             found = found.also(verify_in_ledger(read, ledger))
     if as_json:
-        emit(json.dumps({"holds": found.holds, "checks": [asdict(c) for c in found.checks]}, indent=2))
+        checks = [asdict(check) for check in found.checks]
+        emit({"holds": found.holds, "verdict": found.verdict, "checks": checks})
     else:
         table = Table(title=Text(str(output)), title_justify="left")
         for heading in ("check", "holds", "detail"):
@@ -82,9 +110,9 @@ def verify(
         for c in found.checks:
             table.add_row(*cells(c.what, {True: "yes", False: "NO", None: "–"}[c.holds], c.detail))
         out().print(table, highlight=False)
-        tell("the release holds" if found.holds else "the release does NOT hold: do not use it")
+        tell(found.verdict)
     if not found.holds:
-        raise typer.Exit(1)
+        raise typer.Exit(STRANGER if found.only_the_signer_is_unknown else 1)
 
 
 # Every kind of file that targetdp reads or writes, by name: their JSON schemas are in `docs/schemas`.
@@ -163,7 +191,17 @@ def _listed(column: "Column", *, is_id: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def key(
+# Keys: whose they are, and what becomes of them.
+
+keys = typer.Typer(
+    cls=FirstByDefault,
+    help="Keys: print a desk's, or your own; replace a desk's; name those of others whom you believe.\n\n"
+    "The word `show` may be left out: targetdp key.",
+)
+
+
+@keys.command("show")
+def show_key(
     key: KeyFile = None,
     desk: Annotated[Path | None, typer.Option("--desk", help="the key of this desk")] = None,
 ) -> None:
@@ -184,6 +222,50 @@ def key(
     opened = opened or SigningKey.open(key or default_key_path())
     emit(opened.public)
     tell(f"{whose}, fingerprint {opened.fingerprint}, as certificates print it")
+
+
+@keys.command("trust")
+def trust_key(
+    name: Annotated[str, typer.Argument(help="whose key it is, in a few words")],
+    key: Annotated[str, typer.Argument(help="the public key, as `targetdp key` prints it")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="the name had another key, and its owner told you of this one")
+    ] = False,
+) -> None:
+    """Name a data holder's key: what it signs is believed from now on, and what others sign is not.
+
+    Ask for the key, or compare its fingerprint, by another way than the release came: on the phone, say.
+    """
+    from targetdp.release import fingerprint_of, signers_path, trust
+
+    trust(name, key, replace=replace)
+    tell(f"{name} signs with key {fingerprint_of(key)} → {signers_path()}")
+
+
+@keys.command("list")
+def list_keys(
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of lines")] = False,
+) -> None:
+    """List whose signatures are believed: keys that you have named, and those of your own desks."""
+    from targetdp.release import fingerprint_of, known_signers
+
+    known = known_signers()
+    if as_json:
+        emit({name: {"key": one, "fingerprint": fingerprint_of(one)} for name, one in known.items()})
+        return
+    for name, one in known.items():
+        emit(f"{fingerprint_of(one)}  {one}  {name}")
+    if not known:
+        tell("nobody: targetdp key trust NAME KEY names a data holder's key")
+
+
+@keys.command("forget")
+def forget_key(name: Annotated[str, typer.Argument(help="as `targetdp key list` shows it")]) -> None:
+    """Believe a named key no longer."""
+    from targetdp.release import forget
+
+    forget(name)
+    tell(f"what {name} signs is believed no longer")
 
 
 def schema(

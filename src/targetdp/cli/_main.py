@@ -16,7 +16,8 @@ from targetdp._core import __version__
 from targetdp.cli._attack import app as attack
 from targetdp.cli._desk import ids, init, status
 from targetdp.cli._endings import asks_for_json, ending_of, sigterm_raises
-from targetdp.cli._holder_tools import columns, key, scales, schema, verify
+from targetdp.cli._holder_tools import columns, scales, schema, verify
+from targetdp.cli._holder_tools import keys as key
 from targetdp.cli._ledger import app as ledger
 from targetdp.cli._plan import plan
 from targetdp.cli._privatize import privatize, requests
@@ -72,6 +73,10 @@ EXAMPLES = {
     "request sign": "request.toml --out signed.toml",
     "request show": "request.toml",
     "key": "",
+    "key show": "--desk desk",
+    "key trust": "operator 3q2+7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+    "key list": "",
+    "key forget": "operator",
     "scales": "census.parquet --id name --features calls,texts --source public --out scales.toml",
     "learn": "sample.parquet labels.csv --ids ids.csv --program program.toml --out request.toml",
     "allocate": "scores.parquet sample.parquet labels.csv --ids ids.csv --program program.toml "

@@ -21,7 +21,12 @@ from targetdp.release._job import check_release as check_release
 from targetdp.release._job import privatize as privatize
 from targetdp.release._trust._keys import SigningKey as SigningKey
 from targetdp.release._trust._keys import default_key_path as default_key_path
+from targetdp.release._trust._keys import fingerprint_of as fingerprint_of
 from targetdp.release._trust._keys import secret_key as secret_key
+from targetdp.release._trust._signers import forget as forget
+from targetdp.release._trust._signers import known_signers as known_signers
+from targetdp.release._trust._signers import signers_path as signers_path
+from targetdp.release._trust._signers import trust as trust
 from targetdp.release._ledger._book import Ledger as Ledger
 from targetdp.release._ledger._entries import Witness as Witness
 from targetdp.release._ledger._chain import LedgerDamaged as LedgerDamaged

@@ -35,7 +35,7 @@ def _in_words(checked: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return validator
 
 
-def _plain_name(value: Any) -> str:
+def plain_name(value: Any) -> str:
     """Names stand on signed pages: they name something, and cannot be sentences."""
     name = check.text("name", value, longest=LONGEST_NAME)
     plain = all(c.isalnum() or c in " _-'" or unicodedata.combining(c) for c in name)
@@ -47,7 +47,7 @@ def _plain_name(value: Any) -> str:
     return name
 
 
-_name = _in_words(_plain_name)
+_name = _in_words(plain_name)
 _reason = _in_words(lambda value: check.text("reason", value, longest=LONGEST_REASON))
 # Numbers are checked where all numbers are; pydantic would take text or a truth value for one.
 _number = _in_words(lambda value: check.number("value", value))

@@ -39,8 +39,8 @@ from targetdp.release import (
 from targetdp.release._certificate._caveats import statement
 from targetdp.release._certificate._certificate import Stated
 from targetdp.release._certificate._contents import _shown
+from targetdp.release._certificate._numbers import verify_guarantee
 from targetdp.release._certificate._page import page
-from targetdp.release._certificate._verify import verify_guarantee
 from targetdp.release._staging import page_path
 
 Plain = dict[str, Any]

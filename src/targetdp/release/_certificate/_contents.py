@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats
-from targetdp.mechanisms import law_of
+from targetdp.mechanisms import NoiseLaw, law_of
 from targetdp.release._certificate._certificate import Certificate, File, Output
+from targetdp.release._certificate._values import has_the_noise, rows_looked_at
 from targetdp.table import Written, batch_rows, open_source
 
 # What a check found.
@@ -30,6 +31,12 @@ class Check:
 
 
 _HASH = re.compile("[0-9a-f]{32}")
+_NOISE = "noise in the values"
+_IN_VALUES = {
+    True: "no less than is stated",
+    False: "there is less than is stated",
+    None: "values cannot tell: rows may be as long as this noise, or there are too few of them",
+}
 
 
 def file_checks(output: Path, c: Certificate) -> Iterator[Check]:
@@ -89,8 +96,11 @@ def _content(output: Path, c: Certificate) -> Iterator[Check]:
     yield Check("columns of the file", source.columns == c.columns, _shown(source.columns))
     if source.columns != c.columns:
         return
-    as_noise_leaves = _grid_test(c)
+    law = law_of(c.mechanism.law)
+    as_noise_leaves, rng = _grid_test(law), np.random.default_rng()
+    most = rows_looked_at(len(c.released))
     rows, good, last, ordered, hashed = 0, True, "", True, True
+    some: list[Floats] = []
     types = dict.fromkeys(c.released, pa.float64())
     for batch in source.batches([c.id, *c.released], types, batch_rows(len(c.released))):
         if not batch.num_rows:
@@ -98,23 +108,34 @@ def _content(output: Path, c: Certificate) -> Iterator[Check]:
         rows += batch.num_rows
         values = np.array([batch.column(name).to_numpy(zero_copy_only=False) for name in c.released])
         good &= as_noise_leaves(values)
+        # Which rows are looked at closely, nobody can know beforehand.
+        some.append(values[:, rng.random(batch.num_rows) * c.rows < most].T)
         ids = pa.concat_arrays([pa.array([last], pa.string()), batch.column(c.id).cast(pa.string())])
         ordered &= bool(pc.all(pc.less(ids.slice(0, len(ids) - 1), ids.slice(1))).as_py())
         hashed &= not c.pseudonyms or all(_HASH.fullmatch(name) for name in ids.slice(1).to_pylist())
         last = ids[-1].as_py()
     yield Check("rows", rows == c.rows, f"{rows:,}")
     yield Check("values", good, "as the noise leaves them" if good else "not what the noise makes")
+    if good and rows == c.rows:
+        yield _noise(np.concatenate(some), law)
     yield Check("order", ordered, "sorted by id, no id twice" if ordered else "ids are not in order")
     if c.pseudonyms:
         yield Check("pseudonyms", hashed, "all ids look like hashes" if hashed else "some ids are no hashes")
 
 
-def _grid_test(c: Certificate) -> Callable[[Floats], bool]:
+def _noise(values: Floats, law: NoiseLaw) -> Check:
+    """Whether the values have the noise that is stated."""
+    if values.shape[1] != law.added.dimensions:
+        return Check(_NOISE, False, "the noise on record is for another number of columns")
+    found = has_the_noise(values, law)
+    return Check(_NOISE, found, _IN_VALUES[found])
+
+
+def _grid_test(law: NoiseLaw) -> Callable[[Floats], bool]:
     """Noise on a grid leaves values on it; other laws leave any finite number."""
-    law = law_of(c.mechanism.law).added
-    if not law.steps:
+    grid = law.added.steps
+    if not grid:
         return lambda values: bool(np.isfinite(values).all())
-    grid = law.steps
     return lambda values: bool((np.isfinite(values) & (np.rint(values / grid) * grid == values)).all())
 
 

@@ -1,10 +1,10 @@
-"""Released values held against the noise that is stated: is there as much of it as the certificate says?
+"""Released values held against the noise that is stated: they must have as much of it, or more.
 
-Every test is one-sided, and holds for *every* table in the unit ball. The noise z is symmetric, and its density
-falls from its middle; so for any row x and any convex set C that is symmetric around 0, x + z is in C at most as
-often as z itself (Anderson 1955). So among n released rows, those no longer than t are at most as many as a
-binomial count of chance P(‖z‖ ≤ t), whatever the rows are; and so in any direction, around any point, that was
-chosen without looking at the rows that are counted.
+Every test is one-sided, and holds for *every* table in the unit ball. The noise z is symmetric, and its
+density falls from its middle; so for any row x and any convex set C that is symmetric around 0, x + z is in C
+at most as often as z itself (Anderson 1955). Hence among n released rows those no longer than t are at most
+as many as a binomial count of chance P(‖z‖ ≤ t), whatever the rows are; and so in any direction, around any
+point, that was chosen without looking at the rows that are counted.
 """
 
 from collections.abc import Iterator
@@ -15,63 +15,67 @@ from scipy.stats import beta, binom
 from targetdp._core import Floats
 from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import PublicWords
-from targetdp.release._certificate._contents import Check
 
 LEVEL = 1e-9
 """How often an honest release may fail."""
-ROWS = 200_000
-"""So many rows are looked at: more tell no more."""
-_DRAWN, _SURE = 200_000, 1e-12
-"""Draws of the noise that its chances are estimated from, and how often an estimate may be too low."""
+MOST_VALUES = 4_000_000
+"""So many values are looked at, of at most `MOST_ROWS` rows: more tell no more."""
+MOST_ROWS = 200_000
+_SURE = 1e-12
+"""How often a chance that is estimated from draws of the noise may be too low."""
 _LENGTHS, _ALONG = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98), (0.1, 0.25, 0.5, 0.75, 0.9)
 """Where counts are compared: quantiles of the noise's length, and of its size in a direction."""
-_FEWEST, _SEED = 50, 19
+_TESTS = len(_LENGTHS) + len(_ALONG) + 1
+_SEED = 19
 
 
-def noise_check(values: Floats, law: NoiseLaw) -> Check:
+def rows_looked_at(columns: int) -> int:
+    """How many rows of so many columns are looked at, at most."""
+    return max(1, min(MOST_ROWS, MOST_VALUES // columns))
+
+
+def has_the_noise(values: Floats, law: NoiseLaw) -> bool | None:
     """Whether released rows have at least the noise of a law.
 
     Args:
-        values: Rows as they were released; at most `ROWS`, chosen without looking at values.
+        values: Rows as they were released, chosen without looking at them.
         law: The noise as the certificate states it.
 
     Returns:
-        A check that fails for an honest release with probability `LEVEL` at most, and holds ``None`` where
-        even rows without any noise could not be told from these.
+        False if they have less: an honest release is called so with probability `LEVEL` at most. None where
+        even rows of length 1 without any noise could not be told from honest ones.
     """
     noise = law.added
-    drawn = noise.add_to(np.zeros((_DRAWN, noise.dimensions)), PublicWords(_SEED))
-    tests = len(_LENGTHS) + len(_ALONG) + 1
-    if (
-        len(values) < _FEWEST
-        or _tail(len(values), len(values), _chance(drawn_lengths := _length(drawn), 1.0)) * tests >= LEVEL
-    ):
-        return Check("noise in the values", None, "values cannot tell: rows may be longer than the noise")
-    worst = min(_surprises(values, drawn, drawn_lengths))
-    good = worst * tests > LEVEL
-    return Check(
-        "noise in the values", good,
-        "as much as is stated, or more" if good else "there is less noise than stated: do not use it",
-    )  # fmt: skip
+    drawn = noise.add_to(np.zeros((rows_looked_at(noise.dimensions), noise.dimensions)), PublicWords(_SEED))
+    lengths = _length(drawn)
+    if min(_surprises(values, drawn, lengths, noise.covariance)) * _TESTS <= LEVEL:
+        return False
+    n = len(values)
+    return None if _tail(n, n, _chance(lengths, 1.0)) * _TESTS > LEVEL else True
 
 
-def _surprises(values: Floats, drawn: Floats, lengths: Floats) -> Iterator[float]:
+def _surprises(values: Floats, drawn: Floats, lengths: Floats, covariance: Floats) -> Iterator[float]:
     """How likely counts as high as these are, at most."""
     own = _length(values)
     for t in (*np.quantile(lengths, _LENGTHS), 1.0):
         yield _tail(int((own <= t).sum()), len(own), _chance(lengths, float(t)))
     # The direction in which there is least, found on every other row and tried on the rest.
     seen, tried = values[::2], values[1::2]
-    direction = _quietest(seen, drawn)
+    if len(seen) <= values.shape[1]:  # too few to tell directions apart
+        return
+    direction = _quietest(seen, covariance)
     along, middle = np.abs(drawn @ direction), float(np.median(seen @ direction))
     size = np.abs(tried @ direction - middle)
     for t in np.quantile(along, _ALONG):
         yield _tail(int((size <= t).sum()), len(size), _chance(along, float(t)))
 
 
-def _quietest(values: Floats, drawn: Floats) -> Floats:
-    """The direction in which values vary least, measured by the noise that should be in them."""
-    whiten = np.linalg.inv(np.linalg.cholesky(np.atleast_2d(np.cov(drawn.T))))
+def _quietest(values: Floats, covariance: Floats) -> Floats:
+    """The direction in which values vary least, measured by the noise that should be in them.
+
+    It knows nothing of the noise that was drawn to estimate chances, which would be too low otherwise.
+    """
+    whiten = np.linalg.inv(np.linalg.cholesky(covariance))
     variances, directions = np.linalg.eigh(whiten @ np.atleast_2d(np.cov(values.T)) @ whiten.T)
     return np.asarray(whiten.T @ directions[:, np.argmin(variances)])
 

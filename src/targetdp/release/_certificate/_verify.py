@@ -1,97 +1,72 @@
-"""Checking a release: the file against its certificate, and the certificate against its own noise."""
+"""Checking a release: who signed it, its files, its numbers, its values, and what was asked for."""
 
 import json
-import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from pydantic import ValidationError
 
 from targetdp._core import __version__
 from targetdp._files import explain
-from targetdp.accounting import compose
-from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of, unit_map
-from targetdp.release._certificate._caveats import conditions_of
-from targetdp.release._certificate._certificate import Certificate, at_distances, classic, noise_length
-from targetdp.release._certificate._charge import Charge
+from targetdp.release._certificate._asked import request_checks
+from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._certificate._contents import Check, file_checks
+from targetdp.release._certificate._numbers import verify_guarantee
 from targetdp.release._certificate._page import page
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Witness
-from targetdp.release._request import scores_must_be_plain, scores_must_differ
+from targetdp.release._request import Request
 from targetdp.release._staging import certificate_path, page_path
 from targetdp.release._trust._keys import fingerprint_of, is_signed
-
-# Scores of a certificate against their own weights.
-
-SLACK = 1e-9
-"""Relative: another processor may round the last digits differently."""
-
-
-def score_checks(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check]:
-    """Whether what is said of scores and weights can be true."""
-    linear = law.linear
-    if linear is None:
-        if c.scores or c.learned_from is not None:
-            yield Check("scores", False, "no weights are on record that would make them")
-        return
-    yield _names(c, linear)
-    yield _weights(linear, stated.B)
-
-
-def _names(c: Certificate, law: LinearLaw) -> Check:
-    try:
-        names = scores_must_differ(scores_must_be_plain(c.scores), (c.id, *c.features, *c.public))
-    except ValueError as error:
-        return Check("scores", False, str(error))
-    return Check("scores", len(names) == law.scores, ", ".join(names) or "none is named")
-
-
-def _weights(law: LinearLaw, B: float) -> Check:
-    """Divided by their norm: longer weights leak, and shorter ones would look safer than they are."""
-    given = np.array(law.weights)
-    good = bool(np.allclose(given, unit_map(given, B), rtol=1e-6, atol=1e-12))
-    return Check("weights", good, "of norm 1" if good else "are not divided by their norm")
-
-
-def keeps(what: str, law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) -> Check:
-    """Lemma 2: what is left of ε and δ after the scales must cover the noise."""
-    epsilon = stated.epsilon - (spent.epsilon if spent else 0.0)
-    delta = stated.delta - (spent.delta if spent else 0.0)
-    true = law.privacy_loss(stated.B).delta(max(0.0, epsilon) * (1 + 1e-12))
-    return Check(
-        what,
-        epsilon > 0 and true <= delta * (1 + SLACK),
-        f"{stated} derived again from {law.added.family} noise: δ = {true:.3g} at its ε",
-    )
-
+from targetdp.release._trust._signers import known_signers, must_be_key
 
 _FORMAT = re.compile("targetdp certificate [0-9]{1,4}")
-_FAMILIES = {"projection-exact": "projection"}
-"""Mechanisms whose noise has another name than they have."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """All checks of a release."""
+    """All checks of a release.
+
+    Args:
+        checks: What was checked, and what was found.
+        by_a_stranger: Whether nobody whom the user has named signed it.
+    """
 
     checks: tuple[Check, ...]
+    by_a_stranger: bool = False
 
     def also(self, more: Iterable[Check]) -> "Verification":
         """With more checks."""
-        return Verification((*self.checks, *more))
+        return replace(self, checks=(*self.checks, *more))
 
     @property
     def holds(self) -> bool:
-        """Whether no check failed."""
-        return all(check.holds is not False for check in self.checks)
+        """Whether no check failed, and somebody signed it whom the user has named."""
+        return not self.failed
+
+    @property
+    def failed(self) -> tuple[Check, ...]:
+        """The checks that failed."""
+        return tuple(check for check in self.checks if check.holds is False)
+
+    @property
+    def only_the_signer_is_unknown(self) -> bool:
+        """Whether nothing else speaks against it than that nobody has named its signer."""
+        return self.by_a_stranger and all(check.what == _SIGNER for check in self.failed)
+
+    @property
+    def verdict(self) -> str:
+        """All of it in one sentence."""
+        if self.holds:
+            return "the release holds"
+        if self.only_the_signer_is_unknown:
+            return "it is signed by nobody you have named: do not use it before you know whose key it is"
+        return "the release does NOT hold: do not use it"
 
     def _repr_html_(self) -> str:
         words = {True: "yes", False: "<b>NO</b>", None: "–"}
@@ -99,8 +74,7 @@ class Verification:
             f"<tr><td>{escape(c.what)}</td><td>{words[c.holds]}</td><td>{escape(c.detail)}</td></tr>"
             for c in self.checks
         )
-        verdict = "the release holds" if self.holds else "the release does NOT hold: do not use it"
-        return f"<p>{verdict}</p><table>{rows}</table>"
+        return f"<p>{escape(self.verdict)}</p><table>{rows}</table>"
 
 
 def read_certificate(path: str | Path) -> Certificate:
@@ -141,35 +115,48 @@ def _other_format(data: bytes) -> str | None:
     return None
 
 
-def verify_release(output: Path, certificate: Certificate, public_key: str | None = None) -> Verification:
-    """Check signature, page, files, shape, noise grid, and derive every stated number again from the noise.
+def verify_release(
+    output: Path, certificate: Certificate, public_key: str | None = None, request: Request | None = None
+) -> Verification:
+    """Check signer, page, files, values and request, and derive every stated number again from the noise.
 
-    Does not guarantee: that noise was drawn as it should have been; only the data holder can know.
+    Does not guarantee: that noise was drawn as it should have been; only the data holder can know. Values
+    without any noise are found where noise outweighs rows.
     """
-    checks = [*_signature(certificate, public_key), *_page(output, certificate)]
-    return Verification((*checks, *file_checks(output, certificate), *verify_guarantee(certificate)))
+    if public_key is not None:
+        must_be_key("public_key", public_key)
+    signed = tuple(_signature(certificate, public_key))
+    checks = [*signed, *_page(output, certificate), *file_checks(output, certificate)]
+    checks += [*verify_guarantee(certificate), *request_checks(certificate, request)]
+    stranger = public_key is None and any(c.what == _SIGNER and c.holds is False for c in signed)
+    return Verification(tuple(checks), stranger)
 
 
 def verify(
-    output: str | Path, certificate: Certificate | str | Path | None = None, public_key: str | None = None
+    output: str | Path,
+    certificate: Certificate | str | Path | None = None,
+    public_key: str | None = None,
+    request: Request | None = None,
 ) -> Verification:
     """Check a released file or folder against its certificate, and the certificate against its noise.
 
     Args:
         output: What was released.
         certificate: Its certificate, or the certificate's file; by default the one beside it.
-        public_key: The data holder's public key, as she has told it by another way.
+        public_key: The data holder's public key, as she has told it by another way; by default any key that
+            the user has named (``targetdp key trust``), or that is of a desk of the user's own.
+        request: What was asked for, if the release is to be held against it.
 
     Returns:
         All checks; ``holds`` says whether none of them failed.
 
     Raises:
-        ValueError: There is no certificate that can be read.
+        ValueError: There is no certificate that can be read, or ``public_key`` is none.
     """
     place = _path("output", output)
     if not isinstance(certificate, Certificate):
         certificate = read_certificate(certificate_path(place) if certificate is None else certificate)
-    return verify_release(place, certificate, public_key)
+    return verify_release(place, certificate, public_key, request)
 
 
 def certified(what: str, release: Path, given: Path | None, public_key: str | None) -> Certificate:
@@ -179,7 +166,7 @@ def certified(what: str, release: Path, given: Path | None, public_key: str | No
         what: What messages call the release: ``"sample"``.
         release: The released file or folder.
         given: The certificate's file; by default the one beside the release.
-        public_key: The data holder's public key, if it is known.
+        public_key: The data holder's public key; by default any that the user has named.
 
     Raises:
         ValueError: There is none, or it does not hold; the message says what of it.
@@ -191,12 +178,14 @@ def certified(what: str, release: Path, given: Path | None, public_key: str | No
             "without it nothing can be learned that knows the noise; ask the data holder for it"
         )
     proof = read_certificate(place)
-    checks = verify_release(release, proof, public_key).checks
-    wrong = [f"{check.what}: {check.detail}" for check in checks if check.holds is False]
-    if wrong:
+    found = verify_release(release, proof, public_key)
+    if found.only_the_signer_is_unknown:
+        raise ValueError(f"{what} {release}: {found.failed[0].detail}")
+    if not found.holds:
+        wrong = "; ".join(f"{check.what}: {check.detail}" for check in found.failed)
         raise ValueError(
-            f"certificate {place} does not hold for {what} {release} ({'; '.join(wrong)}): run targetdp "
-            "verify for all checks"
+            f"certificate {place} does not hold for {what} {release} ({wrong}): run targetdp verify for all "
+            "checks"
         )
     return proof
 
@@ -224,103 +213,31 @@ def verify_in_ledger(c: Certificate, ledger: Ledger) -> Iterator[Check]:
     yield Check("charge", same, "for what is certified" if same else "is not for what is certified")
 
 
-def verify_guarantee(c: Certificate) -> Iterator[Check]:
-    """Derive what is stated again from the law of the noise: nothing may be too good, nothing left out."""
-    yield _conditions(c)
-    yield from _scales(c)
-    try:
-        yield from _derived(c, c.guarantee.value(), law_of(c.mechanism.law))
-    except (ValueError, TypeError, ArithmeticError) as error:
-        yield Check("guarantee", False, f"the noise on record makes no sense: {error}")
-
-
-def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check]:
-    spent = None if c.scales.spent is None else c.scales.spent.value()
-    yield keeps("guarantee", law, spent, stated)
-    m, noise = c.mechanism, law.added
-    same = (
-        law.dimensions == len(c.features)
-        and noise.family == _FAMILIES.get(m.name, m.name)
-        and _close(m.deviation_per_column, law.deviation_per_column)
-        and _close(m.noise_length, noise_length(law))
-    )
-    yield Check(
-        "noise",
-        same,
-        f"{noise.family}, deviation {law.deviation_per_column:.6g}; columns: {noise.dimensions}",
-    )
-    yield from score_checks(c, stated, law)
-    charge = Charge(law=law, scales=spent)
-    again = at_distances(charge, stated)
-    comparable = [a.distance for a in c.distances] == [a.distance for a in again]
-    names = ("epsilon", "best_guess")
-    yield _no_better("ε at other distances", c.distances, again, names, comparable)
-    exact = classic(charge, stated)
-    claimed = (c.classic.exact, c.classic.switch_lemma)
-    true = (exact.exact, exact.switch_lemma)
-    comparable = all(one is None or one.B == 2 for one in claimed)
-    # What is promised of all releases cannot be less than what this one takes.
-    near, far = c.together.near.value(), c.together.classic.value()
-    good = far.B == 2 and all(
-        compose(*charge.losses(one.B)).delta(one.epsilon * (1 + 1e-12)) <= one.delta * (1 + SLACK)
-        for one in (near, far)
-    )
-    yield Check("all releases together", good, f"{near}, {far}" if good else "less than this release takes")
-    yield _no_better("classic differential privacy", claimed, true, ("B", "epsilon", "delta"), comparable)
-
-
-def _conditions(c: Certificate) -> Check:
-    if c.library != __version__:
-        return Check("conditions", False, f"worded by targetdp {c.library}: verify with that version")
-    try:
-        good = c.conditions == conditions_of(c.facts())
-    except (ValueError, TypeError, ArithmeticError) as error:
-        return Check("conditions", False, f"its facts make no sense: {error}")
-    return Check("conditions", good, "all are there" if good else "not those that the facts ask for")
-
-
-def _scales(c: Certificate) -> Iterator[Check]:
-    """Private scales that this release estimated, and no others, were paid for here, at B = 2."""
-    s = c.scales
-    good = (s.spent is not None) == (s.source == "private") and (s.spent is None or s.spent.B == 2)
-    good &= tuple(s.values) == c.features
-    good &= bool(s.estimated) == (s.source == "private") and set(s.estimated) <= set(c.features)
-    earlier = s.source != "declared" and set(s.estimated) != set(c.features)
-    good &= bool(s.releases) == earlier
-    paid_for = {
-        "declared": "not paid for",
-        "private": "paid for, on the data holder's word",
-        "earlier": "paid for by an earlier release, on the data holder's word",
-    }[s.source]
-    yield Check("column scales", good, f"{s.source}, {paid_for}")
-
-
-def _no_better(
-    what: str, stated: Sequence[object], again: Sequence[object], names: Sequence[str], comparable: bool
-) -> Check:
-    """Stated numbers must be at least those derived again (None: nothing is promised)."""
-    good = comparable and len(stated) == len(again)
-    for one, two in zip(stated, again, strict=False):
-        for name in names:
-            claimed, true = getattr(one, name, None), getattr(two, name, None)
-            good &= claimed is None or (true is not None and claimed >= true * (1 - SLACK))
-    return Check(what, good, "derived again" if good else "stated better than the noise allows")
-
-
-def _close(a: float | None, b: float) -> bool:
-    return a is not None and math.isclose(a, b, rel_tol=SLACK)
+_SIGNER = "signer"
 
 
 def _signature(c: Certificate, public_key: str | None) -> Iterator[Check]:
+    """Whether the signature fits, and whether its key is one that the user knows."""
     if c.signature is None:
         yield Check("signature", False, "the certificate is not signed")
         return
-    good = is_signed(c.signature.key, c.signature.value, c.message())
-    yield Check("signature", good, f"by key {fingerprint_of(c.signature.key)}" if good else "does not fit")
-    if public_key is None:
-        yield Check("signer", None, "compare the key with the data holder's, or give --public-key")
-    else:
-        yield Check("signer", c.signature.key == public_key, "the key that it is held against")
+    key = c.signature.key
+    if not is_signed(key, c.signature.value, c.message()):
+        yield Check("signature", False, "does not fit")
+        return
+    mark = fingerprint_of(key)
+    yield Check("signature", True, f"by key {mark}")
+    if public_key is not None:
+        same = key == public_key
+        told = "the key that it is held against" if same else "another key than it is held against"
+        yield Check(_SIGNER, same, told)
+        return
+    name = next((name for name, known in known_signers().items() if known == key), None)
+    yield Check(
+        _SIGNER, name is not None,
+        name or f"signed by nobody you have named: if the data holder has told you that {mark} is her key, "
+        f"by another way than this release, then targetdp key trust NAME {key}",
+    )  # fmt: skip
 
 
 def _page(output: Path, c: Certificate) -> Iterator[Check]:

@@ -1,0 +1,65 @@
+"""A release against the request that it answers: what was asked for, no more and no less."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from targetdp.mechanisms import LEAST_NOISE, law_of, unit_map
+from targetdp.release._certificate._certificate import Certificate
+from targetdp.release._certificate._contents import Check
+from targetdp.release._request import Request
+
+
+def request_checks(c: Certificate, request: Request | None) -> Iterator[Check]:
+    """Whether a certificate cites a request, and tells of a release that is what was asked for."""
+    if request is None:
+        return
+    same = c.request.sha256 == request.sha256
+    cited = "the one that the certificate cites" if same else "another one than the certificate cites"
+    yield Check("request", same, cited)
+    try:
+        signer = request.signer
+    except ValueError as error:
+        yield Check("who asked", False, str(error))
+    else:
+        good = signer == c.request.signer
+        yield Check("who asked", good, "the same signer" if good else "another signer than is certified")
+    wrong = list(_other_than_asked(c, request))
+    yield Check("what was asked for", not wrong, "; ".join(wrong) or "was released, no more and no less")
+
+
+def _other_than_asked(c: Certificate, request: Request) -> Iterator[str]:
+    """What was released that was not asked for, in words."""
+    kind = "scores" if c.scores else "rows"
+    if kind != request.release:
+        yield f"{kind} were released, and {request.release} asked for"
+    asked = request.weights or request.features
+    if asked is not None and set(asked) != set(c.features):
+        yield "other columns were released"
+    elif request.weights is not None and not _same_weights(c, request):
+        yield "other weights were used"
+    promised = c.guarantee
+    if promised.B != request.B or promised.epsilon > request.epsilon:
+        asked_for = f"{request.B:g} and {request.epsilon:g}"
+        yield f"B and ε are {promised.B:g} and {promised.epsilon:g}, not {asked_for}"
+    if request.delta is not None and promised.delta > request.delta:
+        yield f"δ is {promised.delta:g}, and {request.delta:g} was asked for"
+    if request.mechanism not in {LEAST_NOISE, c.mechanism.name}:
+        yield f"the noise is {c.mechanism.name}, and {request.mechanism} was asked for"
+    left_out = [any(one.startswith(prefix) for one in c.left_out) for prefix in request.leave_out]
+    if not all(left_out) or len(c.left_out) > len(request.leave_out):
+        yield "people of other releases were left out"
+    words = ("scores", "learned_from", "tuned_on")
+    yield from (f"{name} is another" for name in words if getattr(c, name) != getattr(request, name))
+    said = ("asked_by", "program", "why", "page")
+    yield from (f"{name} is another" for name in said if getattr(c.request, name) != getattr(request, name))
+
+
+def _same_weights(c: Certificate, request: Request) -> bool:
+    """Weights are certified divided by their norm."""
+    try:
+        law = law_of(c.mechanism.law).linear
+        asked = unit_map(request.weights_for(c.features), c.guarantee.B)
+        return law is not None and np.allclose(np.array(law.weights), asked, rtol=1e-9, atol=1e-12)
+    except (ValueError, TypeError, ArithmeticError):
+        return False

@@ -1,0 +1,149 @@
+"""The numbers of a certificate: each is derived again from the law of the noise, and none may be too good."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from targetdp._core import __version__
+from targetdp.accounting import compose
+from targetdp.guarantee import Guarantee
+from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of, unit_map
+from targetdp.release._certificate._caveats import conditions_of
+from targetdp.release._certificate._certificate import Certificate, at_distances, classic, noise_length
+from targetdp.release._certificate._charge import Charge
+from targetdp.release._certificate._contents import Check
+from targetdp.release._request import scores_must_be_plain, scores_must_differ
+
+SLACK = 1e-9
+"""Relative: another processor may round the last digits differently."""
+_FAMILIES = {"projection-exact": "projection"}
+"""Mechanisms whose noise has another name than they have."""
+
+
+def verify_guarantee(c: Certificate) -> Iterator[Check]:
+    """Derive what is stated again from the law of the noise: nothing may be too good, nothing left out."""
+    yield _conditions(c)
+    yield from _scales(c)
+    try:
+        yield from _derived(c, c.guarantee.value(), law_of(c.mechanism.law))
+    except (ValueError, TypeError, ArithmeticError) as error:
+        yield Check("guarantee", False, f"the noise on record makes no sense: {error}")
+
+
+def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check]:
+    spent = None if c.scales.spent is None else c.scales.spent.value()
+    yield keeps("guarantee", law, spent, stated)
+    m, noise = c.mechanism, law.added
+    same = (
+        law.dimensions == len(c.features)
+        and noise.family == _FAMILIES.get(m.name, m.name)
+        and _close(m.deviation_per_column, law.deviation_per_column)
+        and _close(m.noise_length, noise_length(law))
+    )
+    yield Check(
+        "noise",
+        same,
+        f"{noise.family}, deviation {law.deviation_per_column:.6g}; columns: {noise.dimensions}",
+    )
+    yield from score_checks(c, stated, law)
+    charge = Charge(law=law, scales=spent)
+    again = at_distances(charge, stated)
+    comparable = [a.distance for a in c.distances] == [a.distance for a in again]
+    names = ("epsilon", "best_guess")
+    yield _no_better("ε at other distances", c.distances, again, names, comparable)
+    exact = classic(charge, stated)
+    claimed = (c.classic.exact, c.classic.switch_lemma)
+    true = (exact.exact, exact.switch_lemma)
+    comparable = all(one is None or one.B == 2 for one in claimed)
+    # What is promised of all releases cannot be less than what this one takes.
+    near, far = c.together.near.value(), c.together.classic.value()
+    good = far.B == 2 and all(
+        compose(*charge.losses(one.B)).delta(one.epsilon * (1 + 1e-12)) <= one.delta * (1 + SLACK)
+        for one in (near, far)
+    )
+    yield Check("all releases together", good, f"{near}, {far}" if good else "less than this release takes")
+    yield _no_better("classic differential privacy", claimed, true, ("B", "epsilon", "delta"), comparable)
+
+
+def _conditions(c: Certificate) -> Check:
+    if c.library != __version__:
+        return Check("conditions", False, f"worded by targetdp {c.library}: verify with that version")
+    try:
+        good = c.conditions == conditions_of(c.facts())
+    except (ValueError, TypeError, ArithmeticError) as error:
+        return Check("conditions", False, f"its facts make no sense: {error}")
+    return Check("conditions", good, "all are there" if good else "not those that the facts ask for")
+
+
+def _scales(c: Certificate) -> Iterator[Check]:
+    """Private scales that this release estimated, and no others, were paid for here, at B = 2."""
+    s = c.scales
+    good = (s.spent is not None) == (s.source == "private") and (s.spent is None or s.spent.B == 2)
+    good &= tuple(s.values) == c.features
+    good &= bool(s.estimated) == (s.source == "private") and set(s.estimated) <= set(c.features)
+    earlier = s.source != "declared" and set(s.estimated) != set(c.features)
+    good &= bool(s.releases) == earlier
+    paid_for = {
+        "declared": "not paid for",
+        "private": "paid for, on the data holder's word",
+        "earlier": "paid for by an earlier release, on the data holder's word",
+    }[s.source]
+    yield Check("column scales", good, f"{s.source}, {paid_for}")
+
+
+def _no_better(
+    what: str, stated: Sequence[object], again: Sequence[object], names: Sequence[str], comparable: bool
+) -> Check:
+    """Stated numbers must be at least those derived again (None: nothing is promised)."""
+    good = comparable and len(stated) == len(again)
+    for one, two in zip(stated, again, strict=False):
+        for name in names:
+            claimed, true = getattr(one, name, None), getattr(two, name, None)
+            good &= claimed is None or (true is not None and claimed >= true * (1 - SLACK))
+    return Check(what, good, "derived again" if good else "stated better than the noise allows")
+
+
+def _close(a: float | None, b: float) -> bool:
+    return a is not None and math.isclose(a, b, rel_tol=SLACK)
+
+
+# Scores of a certificate against their own weights.
+
+
+def score_checks(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check]:
+    """Whether what is said of scores and weights can be true."""
+    linear = law.linear
+    if linear is None:
+        if c.scores or c.learned_from is not None:
+            yield Check("scores", False, "no weights are on record that would make them")
+        return
+    yield _names(c, linear)
+    yield _weights(linear, stated.B)
+
+
+def _names(c: Certificate, law: LinearLaw) -> Check:
+    try:
+        names = scores_must_differ(scores_must_be_plain(c.scores), (c.id, *c.features, *c.public))
+    except ValueError as error:
+        return Check("scores", False, str(error))
+    return Check("scores", len(names) == law.scores, ", ".join(names) or "none is named")
+
+
+def _weights(law: LinearLaw, B: float) -> Check:
+    """Divided by their norm: longer weights leak, and shorter ones would look safer than they are."""
+    given = np.array(law.weights)
+    good = bool(np.allclose(given, unit_map(given, B), rtol=1e-6, atol=1e-12))
+    return Check("weights", good, "of norm 1" if good else "are not divided by their norm")
+
+
+def keeps(what: str, law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) -> Check:
+    """Lemma 2: what is left of ε and δ after the scales must cover the noise."""
+    epsilon = stated.epsilon - (spent.epsilon if spent else 0.0)
+    delta = stated.delta - (spent.delta if spent else 0.0)
+    true = law.privacy_loss(stated.B).delta(max(0.0, epsilon) * (1 + 1e-12))
+    return Check(
+        what,
+        epsilon > 0 and true <= delta * (1 + SLACK),
+        f"{stated} derived again from {law.added.family} noise: δ = {true:.3g} at its ε",
+    )

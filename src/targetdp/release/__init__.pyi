@@ -41,7 +41,6 @@ from targetdp.release._ledger._planning import propose_plan as propose_plan
 from targetdp.release._ledger._spending import LimitExceeded as LimitExceeded
 from targetdp.release._ledger._spending import Spending as Spending
 from targetdp.release._ledger._spending import percent as percent
-from targetdp.release._look import LARGE_DELTA as LARGE_DELTA
 from targetdp.release._look import Look as Look
 from targetdp.release._look import Refused as Refused
 from targetdp.release._output import PublishedButUnsettledError as PublishedButUnsettledError

@@ -139,6 +139,9 @@ class ReleasePolicy(StrictModel):
 
     epsilon: Epsilon
     delta: Delta
+    large_delta: Reason | None = Field(
+        default=None, description="why δ may be above 1/rows, where a request asks for that"
+    )
 
 
 class PlannedRelease(StrictModel):
@@ -278,6 +281,8 @@ def loosened(before: Policy, after: Policy) -> list[str]:
         found.append(f"the limit was {old.value()} and becomes {new.value()}, and δ of both is stated")
     if after.release.epsilon > before.release.epsilon or after.release.delta > before.release.delta:
         found.append("one release may ask for more")
+    if after.release.large_delta not in {None, before.release.large_delta}:
+        found.append("δ may be above 1 in the number of rows")
     if before.id.pseudonyms and not after.id.pseudonyms:
         found.append("ids go out in clear")
     if before.id.column != after.id.column or before.id.spelling != after.id.spelling:

@@ -19,6 +19,7 @@ from targetdp._core import Floats, Integers, Progress, Words, check, declared, i
 from targetdp.mechanisms import NoiseLaw
 from targetdp.normalization import ColumnScales
 from targetdp.release._draws import Draws
+from targetdp.release._made_of import Spread
 from targetdp.release._prepare import Recipe
 from targetdp.table import MAX_BUCKETS, SortedIds, Source, Tally, overlapped, regrouped
 
@@ -35,7 +36,8 @@ class Inspection:
 
     ``people`` are sorted tags; ``repeated`` counts rows whose id came before. ``lowest`` and ``highest`` are
     two values of each feature, different ones if there are any; ``clipped`` says how many rows are longer
-    than 1, where the scales are known, and ``sums`` is what private scales are estimated from.
+    than 1, and ``spread`` how rows differ then, where the scales are known; ``sums`` is what private scales
+    are estimated from.
     """
 
     rows: int
@@ -48,6 +50,7 @@ class Inspection:
     clipped: int | None
     sums: Integers | None
     left_out: int = 0
+    spread: Spread | None = None
     formulas: int = 0
     """Ids that go out as they are, and that a spreadsheet would run."""
 

@@ -26,6 +26,7 @@ from targetdp.release._engine._base import (
     write_in_order,
 )
 from targetdp.release._ids import is_among
+from targetdp.release._made_of import Spread
 from targetdp.release._prepare import Recipe
 from targetdp.table import (
     Source,
@@ -117,6 +118,7 @@ class Looked:
     sums: Integers | None
     left_out: int = 0
     formulas: int = 0
+    spread: Spread | None = None
 
     def __add__(self, other: "Looked") -> "Looked":
         tally = Tally()
@@ -127,6 +129,7 @@ class Looked:
             np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest),
             joined(self.clipped, other.clipped), joined(self.sums, other.sums),
             self.left_out + other.left_out, self.formulas + other.formulas,
+            joined(self.spread, other.spread),
         )  # fmt: skip
 
     def inspection(self, splitters: pa.StringArray) -> Inspection:
@@ -136,7 +139,7 @@ class Looked:
         different = len(people) - int(np.count_nonzero(people[1:] == people[:-1]))
         return Inspection(
             self.rows, people, len(people) - different, splitters, self.tally, self.lowest, self.highest,
-            self.clipped, self.sums, self.left_out, self.formulas,
+            self.clipped, self.sums, self.left_out, self.spread, self.formulas,
         )  # fmt: skip
 
 
@@ -170,6 +173,7 @@ def look_at(
         _two_values(block, found.lowest, found.highest)
         if recipe.scales is not None and not tally.counts:
             found.clipped = count_clipped(block, recipe.scales)
+            found.spread = Spread.of(block, recipe.scales, whole=recipe.released != recipe.features)
         if recipe.bounds is not None and not tally.counts:
             found.sums = recipe.bounds.sums(block[list(recipe.estimated)].T)
     return found, ids

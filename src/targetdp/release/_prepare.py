@@ -53,6 +53,8 @@ class Recipe:
     """Of these features."""
     scales: ColumnScales | None
     """Where all are known before anything is drawn."""
+    scaled_from: Words = field(repr=False)
+    """Loose tags of the people whom declared scales were learned from, as far as that is known."""
 
     @property
     def id(self) -> str:
@@ -82,6 +84,10 @@ class Prepared:
     public: dict[str, str]
     """Columns that are passed on, each with the reason why it is public."""
     known_scales: dict[str, tuple[float, float]]
+    scaled_from: Words | None = field(repr=False)
+    """Loose tags of the people whom declared scales were learned from; None where nobody knows."""
+    scales_reason: str | None
+    """Why declared scales are public."""
     scales_of: dict[str, str]
     """The releases that estimated the scales which are known, by column."""
     unscaled: tuple[str, ...]

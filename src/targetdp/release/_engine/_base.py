@@ -51,6 +51,8 @@ class Inspection:
     sums: Integers | None
     left_out: int = 0
     spread: Spread | None = None
+    in_scales: int = 0
+    """People whom the declared scales were learned from."""
     formulas: int = 0
     """Ids that go out as they are, and that a spreadsheet would run."""
 

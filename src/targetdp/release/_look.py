@@ -21,7 +21,7 @@ from targetdp.release._ledger._spending import Spending, over_limit, percent
 from targetdp.release._made_of import doubts, made_of
 from targetdp.release._prepare import Prepared, Problem, beyond_the_plan, left_of_plan, planned
 from targetdp.release._staging import belongs, certificate_path
-from targetdp.release._terms import ReleaseTerms, bound_of, is_large, make_terms, share_of_scales
+from targetdp.release._terms import ReleaseTerms, bound_of, is_large, make_terms
 
 MANY_CLIPPED = 0.5
 """Share of rows that are clipped from which on the scales look wrong."""
@@ -77,9 +77,11 @@ class Look:
         """The largest ε that still fits, for this B and δ and these people; None if none does."""
         if self.spending is None or self.planned is not None:
             return None
-        low, high = 0.0, self.prepared.policy.release.epsilon
-        if (self.spending.fits and self.prepared.request.epsilon == high) or self._fits(high):
+        asked, high = self.prepared.request.epsilon, self.prepared.policy.release.epsilon
+        if (self.spending.fits and asked == high) or self._fits(high):
             return high
+        # Private scales cannot be had for a small ε, and below it nothing fits: begin with one that does.
+        low = asked if asked < high and self._fits(asked) else 0.0
         for _ in range(_STEPS):
             middle = (low + high) / 2
             low, high = (middle, high) if self._fits(middle) else (low, middle)
@@ -117,8 +119,8 @@ class Look:
             remedy = (
                 "widen the scales (targetdp scales … --fit 0.9 on public data)"
                 if p.policy.scales.source == "public"
-                else "that is usual with private scales, the deviations of columns; wider ones can be "
-                "declared public"
+                else "that is usual with many columns, each scaled for itself; wider scales can be declared "
+                "public"
             )
             yield (
                 f"{self.clipped:.1%} of rows are longer than 1 and will be clipped, so that only their "
@@ -137,8 +139,6 @@ class Look:
                 f"the noise on a row has length {length:.2g}, and rows at most 1: it drowns any one person's "
                 f"signal; {fewer}"
             )
-        if terms.scales is not None and terms.scales.warning is not None:
-            yield f"{terms.scales.warning}; {share_of_scales(p)}"
 
     @property
     def lines(self) -> list[str]:
@@ -353,14 +353,14 @@ def _unfinished(
 ) -> str | None:
     """The release that an earlier run began and did not finish, and whose draws this one would repeat."""
     reserved = [row for row in history.releases.values() if row.state == "reserved"]
-    if not reserved or not engine.can_repeat:
+    if not reserved:
         return None
     bound, desk = bound_of(prepared, terms, inspection.people), prepared.desk
     for row in reserved:
         same = row.title.get("bound") == bound
         # What is published, and only its ledger was not told, is done: another output is another release.
         done = same and belongs(certificate_path(Path(row.title["output"])), row.release)
-        if same and not done and can_go_on(desk.drafts, row.release, bound):
+        if same and not done and can_go_on(desk.drafts, row.release, bound, any_order=not engine.can_repeat):
             return row.release
     return None
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from targetdp._core import check
@@ -14,7 +13,6 @@ from targetdp._files import StrictModel, canonical, explain, read_toml
 from targetdp.accounting import FilterKind
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, mechanism_names
-from targetdp.normalization import Bounds
 from targetdp.release._ids import Spelling
 from targetdp.release._trust._keys import fingerprint_of
 
@@ -96,9 +94,6 @@ class ScalesPolicy(StrictModel):
         default=0.1, description="of the ε of the release that estimates private scales"
     )
     sha256: str | None = Field(default=None, description="of scales.toml: the desk fills it in")
-    bounds: dict[str, tuple[Number, Number]] = Field(
-        default_factory=dict, description="lowest and highest possible value of each column, for private ones"
-    )
 
 
 class LimitPolicy(StrictModel):
@@ -226,14 +221,10 @@ class Policy(StrictModel):
         known = {self.id.column, *self.columns.release, *self.columns.public}
         if self.id.column in {*self.columns.release, *self.columns.public}:
             raise ValueError(f"column {self.id.column!r} identifies people: it cannot be released as another")
-        for place, names in (("gaps", set(self.gaps) - {ALL}), ("scales.bounds", set(self.scales.bounds))):
-            if unknown := sorted(names - known):
-                raise ValueError(f"{place} names {unknown[0]!r}, which is not among the columns")
+        if unknown := sorted(set(self.gaps) - {ALL, *known}):
+            raise ValueError(f"gaps names {unknown[0]!r}, which is not among the columns")
         if self.scales.source == "public" and self.scales.reason is None:
             raise ValueError('scales.source = "public" needs scales.reason: why these scales are public')
-        for name, (low, high) in self.scales.bounds.items():
-            if not low < high:
-                raise ValueError(f"scales.bounds: {name} = [{low:g}, {high:g}]: give the lower bound first")
         return self
 
     @property
@@ -245,11 +236,6 @@ class Policy(StrictModel):
         """What stands for a missing value of each feature that may have one."""
         found = {name: self.gaps.get(name, self.gaps.get(ALL)) for name in features}
         return {name: value for name, value in found.items() if value is not None}
-
-    def bounds_of(self, features: Sequence[str]) -> Bounds:
-        """The bounds of some features, which all have them."""
-        ends = np.array([self.scales.bounds[name] for name in features])
-        return Bounds(ends[:, 0], ends[:, 1])
 
 
 def read_policy(path: Path) -> Policy:

@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 
 from targetdp._core import Floats, Words, check
-from targetdp._files import toml_key
-from targetdp.normalization import Bounds, ColumnScales
+from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._caveats import AllReleases
 from targetdp.release._desk import Desk
 from targetdp.release._ids import Names
@@ -49,8 +48,6 @@ class Recipe:
     left_out: Words = field(repr=False)
     estimated: tuple[int, ...]
     """Places of the features whose scales this release estimates."""
-    bounds: Bounds | None
-    """Of these features."""
     scales: ColumnScales | None
     """Where all are known before anything is drawn."""
     scaled_from: Words = field(repr=False)
@@ -60,6 +57,11 @@ class Recipe:
     def id(self) -> str:
         """The column that identifies a person."""
         return self.names.column
+
+    @property
+    def estimated_names(self) -> tuple[str, ...]:
+        """These features."""
+        return tuple(self.features[place] for place in self.estimated)
 
     @property
     def columns(self) -> list[str]:
@@ -91,7 +93,7 @@ class Prepared:
     scales_of: dict[str, str]
     """The releases that estimated the scales which are known, by column."""
     unscaled: tuple[str, ...]
-    """Features whose scales are not known, and cannot be estimated yet: a problem."""
+    """Features whose public scales cannot be read: a problem."""
     left_out: Words = field(repr=False)
     left_out_releases: tuple[str, ...]
     limit: Limit | None
@@ -136,8 +138,7 @@ class Prepared:
             known = ColumnScales(*self._arrays(self.known_scales), self.scales_source)
         return Recipe(
             self.names, self.features, self.released, tuple(self.public), self.gaps, self.left_out,
-            tuple(self.features.index(name) for name in estimated),
-            self.policy.bounds_of(estimated) if estimated else None, known,
+            tuple(self.features.index(name) for name in estimated), known,
         )  # fmt: skip
 
     def scales_with(self, drawn: ColumnScales) -> ColumnScales:
@@ -333,26 +334,9 @@ def _scales(
             return {}, {}, features
         both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
         return dict(zip(features, both, strict=True)), {}, ()
-    bounds, earlier = policy.scales.bounds, history.scales()
-    known = {
-        name: (earlier[name]["center"], earlier[name]["scale"])
-        for name in features
-        if name in earlier and (name not in bounds or list(bounds[name]) == list(earlier[name]["bounds"]))
-    }
-    unbounded = tuple(name for name in features if name not in known and name not in bounds)
-    if unbounded:
-        first = "\n".join(f"      {toml_key(name)} = [LOWEST, HIGHEST]" for name in unbounded[:_MOST_NAMED])
-        more = len(unbounded) - _MOST_NAMED
-        problems.append(
-            Problem(
-                f"{len(unbounded)} column{'s have' if len(unbounded) > 1 else ' has'} no public bounds, "
-                "which private scales need",
-                "say in policy.toml what is possible at all, from the nature of the quantity and not from "
-                f"the table:\n      [scales.bounds]\n{first}"
-                + (f"\n      … and {more:,} more" if more > 0 else ""),
-            )
-        )
-    return known, {name: str(earlier[name]["release"]) for name in known}, unbounded
+    earlier = history.scales()
+    known = {name: (earlier[name]["center"], earlier[name]["scale"]) for name in features if name in earlier}
+    return known, {name: str(earlier[name]["release"]) for name in known}, ()
 
 
 def _left_out(request: Request, ledger: Ledger, problems: list[Problem]) -> tuple[Words, tuple[str, ...]]:

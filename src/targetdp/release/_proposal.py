@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from targetdp._core import check
 from targetdp._files import explain, read_toml, toml_key, toml_value
-from targetdp.normalization import ScalesFile
+from targetdp.normalization import PrivateScales, ScalesFile
 from targetdp.release._desk import FOLDER, Desk
 from targetdp.release._ids import Names, Spelling
 from targetdp.release._ledger._elsewhere import (
@@ -19,7 +19,7 @@ from targetdp.release._ledger._elsewhere import (
     known_elsewhere,
     shared_tag_key,
 )
-from targetdp.release._policy import LONGEST_NAME, LONGEST_REASON
+from targetdp.release._policy import LONGEST_NAME, LONGEST_REASON, Policy
 from targetdp.release._translate import tags_in
 from targetdp.table import (
     TableProfile,
@@ -53,18 +53,16 @@ class NewDesk:
     with_gaps: tuple[str, ...]
     pseudonyms: bool
     notes: tuple[str, ...]
-    needs_bounds: bool
+    too_few: str | None
+    """Why private scales cannot be estimated from so few people, if they cannot."""
     elsewhere: tuple[DeskElsewhere, ...] = ()
 
     @property
     def to_do(self) -> tuple[str, ...]:
         """What stands between this desk and its first release."""
         steps = []
-        if self.needs_bounds:
-            steps.append(
-                f"[scales.bounds]: the lowest and highest value that is possible at all, for each of "
-                f"{len(self.released)} columns (or begin again with --scales FILE: public scales)"
-            )
+        if self.too_few is not None:
+            steps.append(f"[scales]: {self.too_few}; scales get scales.share of the ε that is asked for")
         if self.with_gaps:
             steps.append(f"[gaps]: what stands for a missing value of {', '.join(self.with_gaps[:8])}")
         return tuple(steps)
@@ -133,7 +131,21 @@ def make_desk(
     )
     if new_people is not None:
         desk.log("new people", reason=new_people)
-    return NewDesk(desk, profile, column, released, gaps, hidden, notes, scales is None, elsewhere)
+    return NewDesk(
+        desk, profile, column, released, gaps, hidden, notes, _too_few(desk.policy, profile), elsewhere
+    )
+
+
+def _too_few(policy: Policy, profile: TableProfile) -> str | None:
+    """Why a table has too few rows for private scales, even at the largest ε of a release."""
+    if policy.scales.source != "private" or not profile.whole:
+        return None
+    epsilon = min(100.0, policy.release.epsilon * policy.scales.share)
+    try:
+        PrivateScales(profile.rows, len(policy.columns.release), epsilon)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _elsewhere(table: Path, column: str, new_people: str | None) -> tuple[DeskElsewhere, ...]:
@@ -226,7 +238,7 @@ def _policy_text(
             *(f"# {toml_key(one)} = 0    # it has gaps" for one in gaps),
             "# all = 0               # for every column",
             "",
-            *_scales_lines(released, public=public_scales),
+            *_scales_lines(public=public_scales),
             "",
             "[limit]",
             "# What all releases together may cost one person: within distance B, up to (ε, δ).",
@@ -253,7 +265,7 @@ def _policy_text(
     )  # fmt: skip
 
 
-def _scales_lines(released: tuple[str, ...], *, public: bool) -> list[str]:
+def _scales_lines(*, public: bool) -> list[str]:
     if public:
         return [
             "[scales]",
@@ -264,11 +276,6 @@ def _scales_lines(released: tuple[str, ...], *, public: bool) -> list[str]:
         "[scales]",
         'source = "private"     # estimated by the first release that needs them, inside its ε',
         "share = 0.1            # of that ε",
-        "",
-        "[scales.bounds]",
-        "# EDIT: the lowest and highest value that is possible at all, from the nature of the quantity",
-        "# (a month has 744 hours), not from this table.",
-        *(f"# {toml_key(one)} = [0, 1000]" for one in released),
     ]
 
 

@@ -9,7 +9,7 @@ from targetdp._core import Words, __version__, check
 from targetdp._files import canonical
 from targetdp.guarantee import Guarantee, sequential
 from targetdp.mechanisms import LEAST_NOISE, NoiseLaw, NoiseMechanism, Scores, least_noise, noise_mechanisms
-from targetdp.normalization import PrivateScalesPlan
+from targetdp.normalization import PrivateScales
 from targetdp.release._certificate._caveats import Facts, conditions_of
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._prepare import Prepared, lines_for
@@ -31,7 +31,7 @@ class ReleaseTerms:
     conditions: tuple[str, ...]
     charge: Charge
     why: str
-    scales: PrivateScalesPlan | None
+    scales: PrivateScales | None
 
 
 def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -> ReleaseTerms:
@@ -44,9 +44,8 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
     scales = None
     if prepared.estimated:
         share = prepared.policy.scales.share
-        bounds = prepared.policy.bounds_of(prepared.estimated)
         try:
-            scales = PrivateScalesPlan(rows, bounds, share * asked.epsilon)
+            scales = PrivateScales(rows, len(prepared.estimated), share * asked.epsilon)
         except ValueError as error:
             raise ValueError(f"{error}; {share_of_scales(prepared)}") from error
     noise = asked if scales is None else _rest(asked, scales.spent)

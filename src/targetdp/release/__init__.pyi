@@ -47,6 +47,8 @@ from targetdp.release._output import PublishedButUnsettledError as PublishedButU
 from targetdp.release._policy import Policy as Policy
 from targetdp.release._policy import read_policy as read_policy
 from targetdp.release._public_scales import learn_scales as learn_scales
+from targetdp.release._public_scales import people_in as people_in
+from targetdp.release._public_scales import remember_people as remember_people
 from targetdp.release._request import Request as Request
 from targetdp.release._request import describe_request as describe_request
 from targetdp.release._request import make_request as make_request

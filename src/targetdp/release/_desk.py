@@ -24,7 +24,7 @@ from targetdp._files import (
     sync_folder,
     write_new,
 )
-from targetdp.normalization import ColumnScales, read_scales
+from targetdp.normalization import ColumnScales, ScalesFile, read_scales, read_scales_file
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
@@ -40,6 +40,7 @@ from targetdp.release._ledger._elsewhere import (
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import History
 from targetdp.release._policy import Policy, loosened, read_policy
+from targetdp.release._public_scales import must_be_public, read_tags, scaled_people, tags_name
 from targetdp.release._trust._keys import SigningKey, secret_key
 
 FOLDER = "desk"
@@ -111,6 +112,7 @@ class Desk:
             write_new(draft / "policy.toml", policy, private=True)
             _must_be_a_policy(draft / "policy.toml", place / "policy.toml")
             if scales is not None:
+                must_be_public(scales)
                 write_new(draft / "scales.toml", scales.read_bytes(), private=True)
             (draft / "keys").mkdir(mode=0o700)
             key = SigningKey.open(draft / "keys" / "signing.pem")
@@ -235,13 +237,24 @@ class Desk:
 
     def public_scales(self, features: tuple[str, ...]) -> ColumnScales:
         """The scales that its owner has called public."""
-        scales = read_scales(self.path / "scales.toml", features)
-        if scales.source != "declared":
-            raise ValueError(
-                f"{self.path / 'scales.toml'} is confidential, learned from the same people: give public "
-                'scales, or set scales.source = "private" in policy.toml'
-            )
-        return scales
+        must_be_public(self.path / "scales.toml")
+        return read_scales(self.path / "scales.toml", features)
+
+    def scales_record(self) -> ScalesFile | None:
+        """What its scales.toml says of them; None if it has none."""
+        place = self.path / "scales.toml"
+        return read_scales_file(place) if place.exists() else None
+
+    def scaled_from(self) -> Words | None:
+        """Loose tags of the people whom public scales were learned from; None where that is not on record."""
+        record = self.scales_record()
+        if record is None or record.people is None:
+            return None
+        own = self.path / tags_name(record.people)
+        if not own.exists() and shared_tag_key() == self._secret("tags.key"):
+            with suppress(OSError):  # it was learned by another user, or on another machine
+                write_new(own, scaled_people(record.people).read_bytes(), private=True)
+        return read_tags(own) if own.exists() else None
 
     @property
     def drafts(self) -> Path:

@@ -380,6 +380,12 @@ def _of_rows(prepared: Prepared, engine: Engine, inspection: Inspection) -> Iter
             "an id, in the spelling of policy.toml",
             "one row per person; merge or drop the others",
         )
+    if inspection.in_scales:
+        yield Problem(
+            f"the public scales were learned from {inspection.in_scales:,} of these people",
+            "learn them from others (targetdp scales … --without TABLE leaves these out), or let them be "
+            'estimated: scales.source = "private" in policy.toml',
+        )
     ends = zip(prepared.features, inspection.lowest.tolist(), inspection.highest.tolist(), strict=True)
     # A column that is no number is read as 0 everywhere.
     wrong = {column for _, column in inspection.tally.counts}

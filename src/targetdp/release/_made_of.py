@@ -71,6 +71,11 @@ def doubts(prepared: Prepared, spread: Spread | None, history: History) -> Itera
     p = prepared
     if p.policy.scales.source == "public" and p.known_scales:
         yield from _odd_scales(p, spread)
+        if p.scaled_from is None:
+            yield (
+                "whom the declared scales were learned from is not on record here: make sure that it was "
+                f"nobody of this table (scales.toml says: “{p.scales_reason}”)"
+            )
     if p.weights is None or spread is None:
         return
     scales = {name: scale for name, (_, scale) in p.known_scales.items()}

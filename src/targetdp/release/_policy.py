@@ -89,7 +89,6 @@ class ScalesPolicy(StrictModel):
     source: Literal["public", "private"] = Field(
         default="private", description="public: the desk's scales.toml; private: estimated once, and paid for"
     )
-    reason: Reason | None = Field(default=None, description="why scales that are called public are public")
     share: Annotated[Number, Field(gt=0, lt=1)] = Field(
         default=0.1, description="of the ε of the release that estimates private scales"
     )
@@ -223,8 +222,6 @@ class Policy(StrictModel):
             raise ValueError(f"column {self.id.column!r} identifies people: it cannot be released as another")
         if unknown := sorted(set(self.gaps) - {ALL, *known}):
             raise ValueError(f"gaps names {unknown[0]!r}, which is not among the columns")
-        if self.scales.source == "public" and self.scales.reason is None:
-            raise ValueError('scales.source = "public" needs scales.reason: why these scales are public')
         return self
 
     @property

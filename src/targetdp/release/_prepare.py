@@ -139,6 +139,7 @@ class Prepared:
         return Recipe(
             self.names, self.features, self.released, tuple(self.public), self.gaps, self.left_out,
             tuple(self.features.index(name) for name in estimated), known,
+            np.empty(0, dtype=np.uint64) if self.scaled_from is None else self.scaled_from,
         )  # fmt: skip
 
     def scales_with(self, drawn: ColumnScales) -> ColumnScales:
@@ -184,6 +185,7 @@ def prepare(
             problems.append(Problem(str(error), "ask for it under another name", "official"))
     allowed = tuple(name for name in features if name in columns and name in policy.columns.release)
     known, sources, unscaled = _scales(desk, allowed, history, problems)
+    scaled_from, reason = _record_of_scales(desk, problems)
     limit = _limit(policy, problems)
     left_out, rows = _left_out(request, ledger, problems)
     return Prepared(
@@ -191,7 +193,8 @@ def prepare(
         names=desk.names(), features=allowed,
         weights=request.weights_for(allowed) if request.weights is not None else None,
         gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},
-        known_scales=known, scales_of=sources, unscaled=unscaled, left_out=left_out, left_out_releases=rows,
+        scaled_from=scaled_from, scales_reason=reason, known_scales=known, scales_of=sources,
+        unscaled=unscaled, left_out=left_out, left_out_releases=rows,
         limit=limit, stated=None if limit is None else _stated(history, limit, problems),
         new_people=None
         if new_people is None
@@ -337,6 +340,21 @@ def _scales(
     earlier = history.scales()
     known = {name: (earlier[name]["center"], earlier[name]["scale"]) for name in features if name in earlier}
     return known, {name: str(earlier[name]["release"]) for name in known}, ()
+
+
+def _record_of_scales(desk: Desk, problems: list[Problem]) -> tuple[Words | None, str | None]:
+    """Whom public scales were learned from, where that is known, and why they are public."""
+    nobody = np.empty(0, dtype=np.uint64)
+    if desk.policy.scales.source != "public":
+        return nobody, None
+    try:
+        record = desk.scales_record()
+        if record is None:
+            return None, None
+        return nobody if record.other_people is not None else desk.scaled_from(), record.reason
+    except ValueError as error:
+        problems.append(Problem(str(error), "see scales.toml at the desk"))
+        return None, None
 
 
 def _left_out(request: Request, ledger: Ledger, problems: list[Problem]) -> tuple[Words, tuple[str, ...]]:

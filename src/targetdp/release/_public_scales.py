@@ -1,14 +1,23 @@
-"""Scales learned from a table of other people, to be declared public."""
+"""Scales learned from a table of other people, to be declared public, and who these people are.
 
+Who they are is kept by keyed tags in the user's configuration, and then at the desk: a hash without a key
+would confirm a guess of any row. So a release can tell whether they are its own people.
+"""
+
+import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from targetdp._core import Floats, Progress, check
-from targetdp.normalization import ColumnMoments, ColumnScales, scales_of
-from targetdp.table import Source, Tally, batch_rows, check_columns, numbers_of, open_source
+from targetdp._core import Floats, Progress, Words, check
+from targetdp._files import write_whole
+from targetdp.normalization import ColumnMoments, ColumnScales, read_scales_file, scales_of
+from targetdp.release._ids import is_among, loose_tags
+from targetdp.release._ledger._elsewhere import shared_tag_key
+from targetdp.release._trust._keys import config_folder
+from targetdp.table import Source, Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
 
 
 def learn_scales(
@@ -19,11 +28,13 @@ def learn_scales(
     impute: float | dict[str, float] | None,
     fit: float | None,
     progress: Progress,
+    without: Words | None = None,
 ) -> ColumnScales:
     """Means and deviations of a table's columns.
 
     With ``fit`` all scales are multiplied by one number, so that this share of the table's rows fits in the
     unit ball; without, as in the paper, most rows of several columns are longer than 1 and will be clipped.
+    People whose loose tags are in ``without`` are left out.
 
     Does not guarantee: any privacy. Whoever uses them must say whose data they are from.
     """
@@ -36,35 +47,45 @@ def learn_scales(
     constants = (
         impute if isinstance(impute, dict) else {} if impute is None else dict.fromkeys(features, impute)
     )
+    people = None if without is None or id_column is None else (id_column, without)
     moments = None
-    for block in _blocks(source, features, constants, progress):
+    for block in _blocks(source, features, constants, progress, people):
         moments = ColumnMoments.of(block) if moments is None else moments + ColumnMoments.of(block)
     if moments is None:
-        raise ValueError(f"input {table} has no rows: there is nothing to learn from")
+        of = "" if people is None else " of other people"
+        raise ValueError(f"input {table} has no rows{of}: there is nothing to learn from")
     _refuse_constants(features, moments)
     scales = scales_of(moments, "data", features)
     if fit is None:
         return scales
     lengths = [
         np.linalg.norm((block - scales.center[:, None]) / scales.scale[:, None], axis=0)
-        for block in _blocks(source, features, constants, progress)
+        for block in _blocks(source, features, constants, progress, people)
     ]
     longest = float(np.quantile(np.concatenate(lengths), fit, method="higher"))
     return ColumnScales(scales.center, scales.scale * longest, "data")
 
 
 def _blocks(
-    source: Source, features: Sequence[str], constants: dict[str, float], progress: Progress
-) -> Iterator[Floats]:
+    source: Source, features: Sequence[str], constants: dict[str, float], progress: Progress,
+    without: tuple[str, Words] | None,
+) -> Iterator[Floats]:  # fmt: skip
     """The table's numbers, column by column, in batches; a table with gaps is refused at its end."""
     progress.phase("reading", source.count())
     tally = Tally()
     seen, types = 0, dict.fromkeys(features, pa.float64())
-    for batch in source.batches(list(features), types, batch_rows(len(features))):
+    columns, key = list(features), None
+    if without is not None:
+        columns, key = [without[0], *columns], shared_tag_key()
+    for whole in source.batches(columns, types, batch_rows(len(features))):
+        batch = whole
+        if without is not None and key is not None:
+            ids = ids_of(whole.column(without[0]), without[0], tally, seen)
+            batch = whole.filter(pa.array(~is_among(loose_tags(ids, key), without[1])))
         if batch.num_rows:
             yield numbers_of(batch, features, constants, tally, seen)
-            seen += batch.num_rows
-            progress.advance(batch.num_rows)
+        seen += whole.num_rows
+        progress.advance(whole.num_rows)
     tally.raise_if_any()
 
 
@@ -77,3 +98,69 @@ def _refuse_constants(features: Sequence[str], moments: ColumnMoments) -> None:
             f"constant columns among the features: {', '.join(map(repr, constant))}: leave them out; the "
             "same value in every row tells nothing and costs the others noise"
         )
+
+
+# Whom scales were learned from
+
+
+_ROWS = 1 << 20
+
+
+def people_in(table: Path, id_column: str) -> Words:
+    """Loose tags of a table's people under the user's key, sorted, each once."""
+    source = open_source(table)
+    check_columns(source.columns, f"input {table}", id=[id_column])
+    key = shared_tag_key()
+    found = [
+        loose_tags(ids_of(batch.column(id_column), id_column, Tally(), 0), key)
+        for batch in source.batches([id_column], {}, _ROWS)
+    ]
+    return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.uint64)
+
+
+def remember_people(people: Words) -> str:
+    """Keep tags in the user's configuration; the name under which they are."""
+    name = secrets.token_hex(16)
+    place = scaled_people(name)
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_whole(place, people.tobytes(), private=True)
+    return name
+
+
+def scaled_people(name: str) -> Path:
+    """Where the user's configuration keeps whom scales were learned from."""
+    return config_folder() / "scales" / tags_name(name)
+
+
+def tags_name(name: str) -> str:
+    """The name of a file of tags."""
+    return f"scales-{name}.people"
+
+
+def read_tags(path: Path) -> Words:
+    """Sorted tags from their file; a ValueError if it is damaged."""
+    data = path.read_bytes()
+    tags = np.frombuffer(data[: len(data) // 8 * 8], dtype=np.uint64)
+    if len(data) % 8 or not bool((tags[1:] > tags[:-1]).all()):
+        raise ValueError(
+            f"{path} is damaged: it says whom the public scales were learned from; bring it back, or learn "
+            "the scales again"
+        )
+    return tags
+
+
+def must_be_public(path: Path) -> None:
+    """A ValueError unless a file has scales that are called public."""
+    if read_scales_file(path).source != "public":
+        raise ValueError(
+            f"scales {path} are confidential, learned from the same people: give public ones, or let them be "
+            'estimated (scales.source = "private" in policy.toml)'
+        )
+
+
+def shared_people(table: Path, id_column: str, scales: Path) -> int:
+    """How many people of a table public scales were learned from, as far as the user's configuration knows."""
+    file = read_scales_file(scales)
+    if file.people is None or file.other_people is not None or not scaled_people(file.people).exists():
+        return 0
+    return int(is_among(people_in(table, id_column), read_tags(scaled_people(file.people))).sum())

@@ -89,6 +89,7 @@ class Scales(CertificatePart):
     """Where column scales came from, and their values: they are public, or were paid for."""
 
     source: ReleaseSource
+    reason: str | None = Field(description="why declared ones are public, in the data holder's words")
     spent: Stated | None
     values: dict[str, Scale]
     estimated: tuple[str, ...] = Field(description="columns whose scales this release has estimated")
@@ -279,6 +280,7 @@ def make_certificate(
         ),
         scales=Scales(
             source=prepared.scales_source,
+            reason=prepared.scales_reason,
             spent=None if scales.spent is None else stated(scales.spent),
             values={name: Scale(center=center, scale=scale) for name, (center, scale) in values},
             estimated=prepared.estimated,

@@ -154,7 +154,8 @@ def _made(c: Certificate) -> list[str]:
         f"- Mechanism: {m.name}",
         f"- Noise: deviation {m.deviation_per_column:.4g} per {of}, typical length {m.noise_length:.3g} on a "
         f"row (rows have length at most 1); {law['family']}: {numbers}",
-        f"- Column scales: {_ORIGINS[c.scales.source]}",
+        f"- Column scales: {_ORIGINS[c.scales.source]}"
+        + ("" if c.scales.reason is None else f": “{c.scales.reason}” (the data holder's words)"),
     ]
     if c.scales.spent is not None:
         spent = c.scales.spent

@@ -99,7 +99,7 @@ def test_a_column_that_another_one_follows_is_singled_out_by_it() -> None:
 
 def hostile(folder: Path) -> Path:
     """The file that made "10% of each column" one column: a tiny scale for it, huge ones for the others."""
-    lines = ['source = "public"', "[features]"]
+    lines = ['source = "public"', 'reason = "a gift"', "[features]"]
     for name, scale in zip(FEATURES, (1e-9, 1e12, 1e12), strict=True):
         lines.append(f"{name} = {{ center = 10.0, scale = {scale} }}")
     (folder / "scales.toml").write_text("\n".join(lines) + "\n")

@@ -77,7 +77,8 @@ EXAMPLES = {
     "key trust": "operator 3q2+7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
     "key list": "",
     "key forget": "operator",
-    "scales": "census.parquet --id name --features calls,texts --source public --out scales.toml",
+    "scales": "census.parquet --id name --features calls,texts --source public --reason census "
+    "--out scales.toml",
     "learn": "sample.parquet labels.csv --ids ids.csv --program program.toml --out request.toml",
     "allocate": "scores.parquet sample.parquet labels.csv --ids ids.csv --program program.toml "
     "--out decisions.csv",

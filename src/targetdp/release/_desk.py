@@ -23,6 +23,7 @@ from targetdp._files import (
     must_hold_locks,
     sync_folder,
     write_new,
+    write_whole,
 )
 from targetdp.normalization import ColumnScales, ScalesFile, read_scales, read_scales_file
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
@@ -40,7 +41,7 @@ from targetdp.release._ledger._elsewhere import (
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import History
 from targetdp.release._policy import Policy, loosened, read_policy
-from targetdp.release._public_scales import must_be_public, read_tags, scaled_people, tags_name
+from targetdp.release._public_scales import must_be_public, read_tags, scaled_people
 from targetdp.release._trust._keys import SigningKey, secret_key
 
 FOLDER = "desk"
@@ -250,11 +251,20 @@ class Desk:
         record = self.scales_record()
         if record is None or record.people is None:
             return None
-        own = self.path / tags_name(record.people)
-        if not own.exists() and shared_tag_key() == self._secret("tags.key"):
-            with suppress(OSError):  # it was learned by another user, or on another machine
-                write_new(own, scaled_people(record.people).read_bytes(), private=True)
-        return read_tags(own) if own.exists() else None
+        own, told = self.path / "scales.people", scaled_people(record.people)
+        found = read_tags(own, record.people) if own.exists() else None
+        # It may have been learned by another user, or on another machine.
+        if found is None and told.exists() and shared_tag_key() == self._secret("tags.key"):
+            found = read_tags(told, record.people)
+        return found
+
+    def keep_scaled_from(self) -> None:
+        """Keep at the desk whom public scales were learned from, where only the user's configuration has it."""
+        record, own = self.scales_record(), self.path / "scales.people"
+        if record is not None and record.people is not None and (people := self.scaled_from()) is not None:
+            content = bytes.fromhex(record.people) + people.tobytes()
+            if not own.exists() or own.read_bytes() != content:
+                write_whole(own, content, private=True)
 
     @property
     def drafts(self) -> Path:

@@ -104,6 +104,8 @@ def _refuse_constants(features: Sequence[str], moments: ColumnMoments) -> None:
 
 
 _ROWS = 1 << 20
+_NAME = 16
+"""Bytes of a name, with which a file of tags begins."""
 
 
 def people_in(table: Path, id_column: str) -> Words:
@@ -123,25 +125,23 @@ def remember_people(people: Words) -> str:
     name = secrets.token_hex(16)
     place = scaled_people(name)
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_whole(place, people.tobytes(), private=True)
+    write_whole(place, bytes.fromhex(name) + people.tobytes(), private=True)
     return name
 
 
 def scaled_people(name: str) -> Path:
     """Where the user's configuration keeps whom scales were learned from."""
-    return config_folder() / "scales" / tags_name(name)
+    return config_folder() / "scales" / f"{name}.people"
 
 
-def tags_name(name: str) -> str:
-    """The name of a file of tags."""
-    return f"scales-{name}.people"
-
-
-def read_tags(path: Path) -> Words:
-    """Sorted tags from their file; a ValueError if it is damaged."""
+def read_tags(path: Path, name: str) -> Words | None:
+    """Sorted tags from their file; None if it is that of other scales, a ValueError if it is damaged."""
     data = path.read_bytes()
+    own, data = data[:_NAME], data[_NAME:]
+    if len(own) == _NAME and own.hex() != name:
+        return None
     tags = np.frombuffer(data[: len(data) // 8 * 8], dtype=np.uint64)
-    if len(data) % 8 or not bool((tags[1:] > tags[:-1]).all()):
+    if len(own) < _NAME or len(data) % 8 or not bool((tags[1:] > tags[:-1]).all()):
         raise ValueError(
             f"{path} is damaged: it says whom the public scales were learned from; bring it back, or learn "
             "the scales again"
@@ -159,8 +159,9 @@ def must_be_public(path: Path) -> None:
 
 
 def shared_people(table: Path, id_column: str, scales: Path) -> int:
-    """How many people of a table public scales were learned from, as far as the user's configuration knows."""
+    """How many people of a table public scales were learned from, as far as this user knows."""
     file = read_scales_file(scales)
     if file.people is None or file.other_people is not None or not scaled_people(file.people).exists():
         return 0
-    return int(is_among(people_in(table, id_column), read_tags(scaled_people(file.people))).sum())
+    people = read_tags(scaled_people(file.people), file.people)
+    return 0 if people is None else int(is_among(people_in(table, id_column), people).sum())

@@ -470,14 +470,14 @@ def test_a_release_of_scores_does_everything_once(tmp_path: Path, scales: str) -
     for number in range(3):
         release(folder, f"{number}.parquet", epsilon=1.0 + number)
     checked: list[int] = []
-    kept: Any = vars(Reading)["chain_problems"]
+    kept: Any = vars(Reading)["walked"]
 
-    def chain_problems(self: Reading) -> Any:
+    def walked(self: Reading) -> Any:
         checked.append(len(self.entries))
         return kept.func(self)
 
-    watched = cached_property(chain_problems)
-    watched.__set_name__(Reading, "chain_problems")
+    watched = cached_property(walked)
+    watched.__set_name__(Reading, "walked")
     with (
         pytest.MonkeyPatch.context() as patch,
         counted(
@@ -486,7 +486,7 @@ def test_a_release_of_scores_does_everything_once(tmp_path: Path, scales: str) -
             (Look, "_fits"),
         ) as calls,
     ):  # fmt: skip
-        patch.setattr(Reading, "chain_problems", watched)
+        patch.setattr(Reading, "walked", watched)
         release(folder, **SCORES, epsilon=2.5)
     assert calls["connect"] == 1, "one connection"
     assert calls["weights_matrix"] == calls["unit_map"] == 1, (

@@ -106,6 +106,7 @@ def policy_text(
     plan: Sequence[Mapping[str, Any]] = (),
     requests: Mapping[str, Any] | None = None,
     keys: Mapping[str, str] | None = None,
+    approvers: Mapping[str, str] | None = None,
     reason: str | None = None,
 ) -> str:
     """A policy.toml: public scales, ids in clear and a wide limit, but for what a test changes."""
@@ -124,6 +125,7 @@ def policy_text(
         "release": dict(zip(("epsilon", "delta"), most, strict=True)),
         "requests": requests or {},
         "requests.keys": keys or {},
+        "approvers": approvers or {},
     }
     lines = _lines({"name": name, "reason": reason})
     for heading, fields in tables.items():

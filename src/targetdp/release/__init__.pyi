@@ -20,6 +20,13 @@ from targetdp.release._job import Released as Released
 from targetdp.release._job import check_release as check_release
 from targetdp.release._job import privatize as privatize
 from targetdp.release._trust._keys import SigningKey as SigningKey
+from targetdp.release._trust._approval import policy_problems as policy_problems
+from targetdp.release._trust._approval import read_proposal as read_proposal
+from targetdp.release._trust._approval import write_proposal as write_proposal
+from targetdp.release._trust._keys import Succession as Succession
+from targetdp.release._trust._keys import succeeds as succeeds
+from targetdp.release._trust._rotation import replace_key as replace_key
+from targetdp.release._trust._rotation import rotate_key as rotate_key
 from targetdp.release._trust._keys import default_key_path as default_key_path
 from targetdp.release._trust._keys import fingerprint_of as fingerprint_of
 from targetdp.release._trust._keys import secret_key as secret_key

@@ -35,6 +35,7 @@ from targetdp.release._output import PublishedButUnsettledError, Publisher, open
 from targetdp.release._prepare import planned, prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms, bound_of
+from targetdp.release._trust._approval import write_proposal
 from targetdp.release._trust._keys import is_signed
 from targetdp.table import Source, open_source
 
@@ -158,6 +159,7 @@ def privatize(
                 "refused", request=request.sha256, kind=request.release, B=request.B, epsilon=request.epsilon,
                 asked_by=request.asked_by, why=[p.what for p in seen.problems],
             )  # fmt: skip
+            write_proposal(opened, ledger.history)
             raise Refused(seen)
         if confirm is not None:
             confirm(seen)
@@ -207,7 +209,7 @@ def _release(
         source.check_unchanged()
         certificate = make_certificate(
             release, prepared, terms, scales, inspection.rows, output, _mark(reservation.head)
-        ).signed(desk.key)
+        ).signed(desk.key, ledger.reading.successions)
         estimated = estimated_by(certificate)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
         publisher.publish(certificate, journal | {_SEAL: desk.key.sign(_sealed(journal))})
@@ -273,7 +275,7 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
                 "run: wait for it"
             )
         try:
-            head = ledger.go_on(seen.goes_on, prepared.policy, prepared.policy_version)
+            head = ledger.go_on(seen.goes_on, *prepared.ruling)
         except BaseException:
             draws.close()
             raise
@@ -302,7 +304,7 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
     try:
         head = ledger.reserve(
             release, terms.charge, prepared.limit, people, title, space=prepared.space(release),
-            planned=seen.planned, look=still_planned, policy=(prepared.policy, prepared.policy_version),
+            planned=seen.planned, look=still_planned, policy=prepared.ruling,
         )  # fmt: skip
     except BaseException as error:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn
@@ -365,7 +367,9 @@ def _settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None
             f"{journal.get('release')} here and could not tell its ledger: run it again at that desk first"
         )
     seal = journal.pop(_SEAL, "")
-    if not is_signed(desk.key.public, seal, _sealed(journal)):
+    known = [row.entry for row in ledger.releases_on_record() if row.release == journal.get("release")]
+    keys = ledger.reading.keys_since(min(known, default=1))  # an earlier key speaks of what it has reserved
+    if not any(is_signed(key, seal, _sealed(journal)) for key in keys):
         raise ValueError(
             "an earlier run's journal beside the output is not signed by this desk: somebody else wrote it; "
             "look at the hidden folder beside the output, and move it away"

@@ -189,6 +189,7 @@ class Policy(StrictModel):
         release: What one release may ask for at most.
         plan: Releases that are planned; without one, any within the limit.
         requests: Whose requests are answered.
+        approvers: Public keys of people of whom one must sign whatever loosens the policy.
         reason: Why the policy was last changed.
     """
 
@@ -205,6 +206,10 @@ class Policy(StrictModel):
     release: ReleasePolicy
     plan: tuple[PlannedRelease, ...] = ()
     requests: RequestsPolicy = RequestsPolicy()
+    approvers: dict[Name, str] = Field(
+        default_factory=dict,
+        description="public keys, by names, of people of whom one must sign whatever loosens the policy",
+    )
     reason: Reason | None = Field(default=None, description="why the policy was last loosened")
 
     @field_validator("columns")
@@ -214,6 +219,13 @@ class Policy(StrictModel):
         if twice:
             raise ValueError(f"column {twice[0]!r} is named twice: it is released with noise, or public")
         return columns
+
+    @field_validator("approvers")
+    @classmethod
+    def _have_keys(cls, approvers: dict[str, str]) -> dict[str, str]:
+        for key in approvers.values():
+            fingerprint_of(key)
+        return approvers
 
     @model_validator(mode="after")
     def _agree(self) -> "Policy":
@@ -284,4 +296,6 @@ def loosened(before: Policy, after: Policy) -> list[str]:
         found.append("the plan of releases is another one")
     if before.requests.accept == "signed" and before.requests != after.requests:
         found.append("other requests are answered")
+    if before.approvers and before.approvers != after.approvers:
+        found.append("other people approve, or nobody does")
     return found

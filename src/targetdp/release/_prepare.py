@@ -17,6 +17,7 @@ from targetdp.release._ledger._history import History, private_space, public_spa
 from targetdp.release._ledger._limit import Limit
 from targetdp.release._policy import LONGEST_REASON, PlannedRelease, Policy
 from targetdp.release._request import Request, scores_must_differ
+from targetdp.release._trust._approval import Approval, approval_of, policy_problems
 
 _MOST_NAMED = 8
 
@@ -76,6 +77,8 @@ class Prepared:
     desk: Desk
     policy: Policy
     policy_version: int
+    approval: Approval | None
+    """Of the change that the policy is, where it needs one."""
     request: Request
     signer: str | None
     engine: str
@@ -103,6 +106,11 @@ class Prepared:
     new_people: str | None
     """Why people whom the ledger does not know, or other desks do, are nobody it should know."""
     problems: tuple[Problem, ...]
+
+    @property
+    def ruling(self) -> tuple[Policy, int, Approval | None]:
+        """What goes on record of the policy."""
+        return self.policy, self.policy_version, self.approval
 
     @property
     def released(self) -> tuple[str, ...]:
@@ -164,14 +172,7 @@ def prepare(
     """
     policy, history = desk.policy, ledger.history
     version = history.policy_version + (history.policy != policy)
-    problems: list[Problem] = []
-    if more := desk.loosened_without_reason(history):
-        problems.append(
-            Problem(
-                f"policy.toml allows more than the policy on record: {'; '.join(more)}",
-                'say why, at the top of the file: reason = "…"; it goes on record',
-            )
-        )
+    problems = [Problem(*one) for one in policy_problems(desk, history)]
     signer = _signer(request, policy, problems)
     features = tuple(request.weights or request.features or policy.columns.release)
     problems += _columns_that_are_not_released(features, policy)
@@ -189,7 +190,8 @@ def prepare(
     limit = _limit(policy, problems)
     left_out, rows = _left_out(request, ledger, problems)
     return Prepared(
-        desk=desk, policy=policy, policy_version=version, request=request, signer=signer, engine=engine,
+        desk=desk, policy=policy, policy_version=version, approval=approval_of(desk, history)[0],
+        request=request, signer=signer, engine=engine,
         names=desk.names(), features=allowed,
         weights=request.weights_for(allowed) if request.weights is not None else None,
         gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},

@@ -259,6 +259,8 @@ def _policy_text(
             "tell = true            # whether an official may be told what would be accepted",
             "# [requests.keys]",
             '# ministry = "…"         # as targetdp key prints it',
+            "# [approvers]          # if you name any, one of them must sign whatever loosens this policy",
+            '# auditor = "…"          # her key, as targetdp key prints it; she runs targetdp approve',
             "",
         ]
     )  # fmt: skip

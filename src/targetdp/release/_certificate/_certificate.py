@@ -5,6 +5,7 @@ It holds nothing that the release itself does not reveal: no statistic of the da
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -23,12 +24,14 @@ from targetdp.release._ledger._entries import Head
 from targetdp.release._prepare import Prepared
 from targetdp.release._request import TunedOn
 from targetdp.release._terms import ReleaseTerms, facts_of, is_large
-from targetdp.release._trust._keys import SigningKey
+from targetdp.release._trust._keys import SigningKey, Succession
 
 SUFFIX = ".certificate.json"
 PAGE_SUFFIX = ".certificate.md"
 DISTANCES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Where the true ε is stated; B itself is added."""
+MOST_SUCCESSIONS = 100
+"""Changes of keys that a certificate tells of, the newest."""
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Chance = Annotated[float, Field(ge=0, le=1)]
 _Sha = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -158,9 +161,14 @@ class Asked(CertificatePart):
 
 
 class Signature(CertificatePart):
-    """Ed25519 over everything else in the certificate."""
+    """Ed25519 over everything else in the certificate, key and succession among it."""
 
     key: str
+    succession: tuple[Succession, ...] = Field(
+        default=(),
+        max_length=MOST_SUCCESSIONS,
+        description="by which steps the key follows from earlier ones of the desk, the oldest first",
+    )
     value: str
 
 
@@ -228,12 +236,20 @@ class Certificate(CertificatePart):
         return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
 
     def message(self) -> bytes:
-        """What is signed: everything but the signature, in one canonical form."""
-        return canonical(self.model_dump(mode="json", exclude={"signature"})).encode()
+        """What is signed: everything but the signature's value, in one canonical form."""
+        return canonical(self.model_dump(mode="json", exclude={"signature": {"value"}})).encode()
 
-    def signed(self, key: SigningKey) -> "Certificate":
-        """The certificate with the data holder's signature."""
-        signature = Signature(key=key.public, value=key.sign(self.message()))
+    def signed(self, key: SigningKey, succession: Sequence[Succession] = ()) -> "Certificate":
+        """The certificate with the data holder's signature.
+
+        Args:
+            key: Her key.
+            succession: By which steps it follows from earlier ones. It is signed, too: nobody takes steps of
+                another certificate, or leaves some out.
+        """
+        steps = tuple(succession)[-MOST_SUCCESSIONS:]
+        draft = self.model_copy(update={"signature": Signature(key=key.public, succession=steps, value="")})
+        signature = Signature(key=key.public, succession=steps, value=key.sign(draft.message()))
         return self.model_copy(update={"signature": signature})
 
     def _repr_html_(self) -> str:

@@ -190,6 +190,9 @@ def _proof(c: Certificate) -> list[str]:
         lines.append(
             f"- Signed with Ed25519 key {fingerprint_of(c.signature.key)}: compare it with the data holder's"
         )
+        if c.signature.succession:
+            older = ", ".join(fingerprint_of(step.older) for step in c.signature.succession)
+            lines.append(f"- That key follows {older}, each on the word of the one before it")
     lines.append("- `targetdp verify` checks all of this against the released file.")
     return lines
 

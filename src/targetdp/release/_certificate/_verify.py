@@ -191,9 +191,11 @@ def certified(what: str, release: Path, given: Path | None, public_key: str | No
 
 
 def verify_in_ledger(c: Certificate, ledger: Ledger) -> Iterator[Check]:
-    """Whether a ledger is sound, of the same key, and has this release charged as it is certified."""
-    key = None if c.signature is None else c.signature.key
-    problems = ledger.verify([Witness("the certificate", c.ledger.head())], key)
+    """Whether a ledger is sound, of the same key or desk, and has this release charged as it is certified."""
+    problems = ledger.verify([Witness("the certificate", c.ledger.head())])
+    keys = ledger.reading.keys_since(c.ledger.number)
+    if c.signature is None or c.signature.key not in keys:
+        problems.append("it was not signed with the key of the certificate, then or later")
     yield Check("ledger", not problems, "; ".join(problems) or "sound, and signed by the same key")
     if problems:
         return

@@ -23,9 +23,7 @@ from targetdp._files import (
     must_hold_locks,
     sync_folder,
     write_new,
-    write_whole,
 )
-from targetdp.normalization import ColumnScales, ScalesFile, read_scales, read_scales_file
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
@@ -41,7 +39,7 @@ from targetdp.release._ledger._elsewhere import (
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import History
 from targetdp.release._policy import Policy, loosened, read_policy
-from targetdp.release._public_scales import must_be_public, read_tags, scaled_people
+from targetdp.release._public_scales import PublicScales, must_be_public
 from targetdp.release._trust._keys import SigningKey, secret_key
 from targetdp.release._trust._rotation import SIGNING, finish_change
 
@@ -244,35 +242,10 @@ class Desk:
             )
         return key
 
-    def public_scales(self, features: tuple[str, ...]) -> ColumnScales:
+    @property
+    def scales(self) -> PublicScales:
         """The scales that its owner has called public."""
-        must_be_public(self.path / "scales.toml")
-        return read_scales(self.path / "scales.toml", features)
-
-    def scales_record(self) -> ScalesFile | None:
-        """What its scales.toml says of them; None if it has none."""
-        place = self.path / "scales.toml"
-        return read_scales_file(place) if place.exists() else None
-
-    def scaled_from(self) -> Words | None:
-        """Loose tags of the people whom public scales were learned from; None where that is not on record."""
-        record = self.scales_record()
-        if record is None or record.people is None:
-            return None
-        own, told = self.path / "scales.people", scaled_people(record.people)
-        found = read_tags(own, record.people) if own.exists() else None
-        # It may have been learned by another user, or on another machine.
-        if found is None and told.exists() and shared_tag_key() == self._secret("tags.key"):
-            found = read_tags(told, record.people)
-        return found
-
-    def keep_scaled_from(self) -> None:
-        """Keep at the desk whom public scales were learned from, where only the user's configuration has it."""
-        record, own = self.scales_record(), self.path / "scales.people"
-        if record is not None and record.people is not None and (people := self.scaled_from()) is not None:
-            content = bytes.fromhex(record.people) + people.tobytes()
-            if not own.exists() or own.read_bytes() != content:
-                write_whole(own, content, private=True)
+        return PublicScales(self.path, lambda: self._secret("tags.key"))
 
     @property
     def drafts(self) -> Path:

@@ -197,7 +197,7 @@ def _release(
     desk.check_unchanged()
     if not desk.was_known:  # before anything goes out: other desks must know whom this one knows
         desk.remember()
-    desk.keep_scaled_from()
+    desk.scales.keep_people()
     reservation = _reserve(desk, ledger, seen, terms, publisher.place)
     release, draws = reservation.release, reservation.draws
     try:

@@ -270,32 +270,29 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], place: str = ""
 
 def loosened(before: Policy, after: Policy) -> list[str]:
     """In which ways a policy allows more than the one before it."""
-    found = []
     old, new = before.limit, after.limit
-    if old != new:
-        found.append(f"the limit was {old.value()} and becomes {new.value()}, and δ of both is stated")
-    if after.release.epsilon > before.release.epsilon or after.release.delta > before.release.delta:
-        found.append("one release may ask for more")
-    if after.release.large_delta not in {None, before.release.large_delta}:
-        found.append("δ may be above 1 in the number of rows")
-    if before.id.pseudonyms and not after.id.pseudonyms:
-        found.append("ids go out in clear")
-    if before.id.column != after.id.column or before.id.spelling != after.id.spelling:
-        found.append("people are identified in another way, so that the ledger may not know them again")
-    if more := sorted(set(after.columns.release) - set(before.columns.release)):
-        found.append(f"{', '.join(more)} may be released")
-    if more := [name for name, why in after.columns.public.items() if before.columns.public.get(name) != why]:
-        found.append(f"{', '.join(more)} goes out as it is, or for another reason")
-    if before.scales.model_dump(exclude={"share"}) != after.scales.model_dump(exclude={"share"}):
-        found.append("columns are scaled in another way")
-    if before.gaps != after.gaps:
-        found.append("missing values are filled in another way")
-    if after.requests.tell and not before.requests.tell:
-        found.append("officials are told what would be accepted")
-    if before.plan != after.plan:
-        found.append("the plan of releases is another one")
-    if before.requests.accept == "signed" and before.requests != after.requests:
-        found.append("other requests are answered")
-    if before.approvers and before.approvers != after.approvers:
-        found.append("other people approve, or nobody does")
-    return found
+    columns = sorted(set(after.columns.release) - set(before.columns.release))
+    public = [name for name, why in after.columns.public.items() if before.columns.public.get(name) != why]
+    scales = [one.scales.model_dump(exclude={"share"}) for one in (before, after)]
+    one, other = before.release, after.release
+    ways = {
+        f"the limit was {old.value()} and becomes {new.value()}, and δ of both is stated": old != new,
+        "one release may ask for more": other.epsilon > one.epsilon or other.delta > one.delta,
+        "δ may be above 1 in the number of rows": other.large_delta not in {None, one.large_delta},
+        "ids go out in clear": before.id.pseudonyms and not after.id.pseudonyms,
+        "people are identified in another way, so that the ledger may not know them again": (
+            before.id.column != after.id.column or before.id.spelling != after.id.spelling
+        ),
+        f"{', '.join(columns)} may be released": bool(columns),
+        f"{', '.join(public)} goes out as it is, or for another reason": bool(public),
+        "columns are scaled in another way": scales[0] != scales[1],
+        "missing values are filled in another way": before.gaps != after.gaps,
+        "officials are told what would be accepted": after.requests.tell and not before.requests.tell,
+        "the plan of releases is another one": before.plan != after.plan,
+        "other requests are answered": (
+            before.requests.accept == "signed" and before.requests != after.requests
+        ),
+        "other people approve, or nobody does": bool(before.approvers)
+        and before.approvers != after.approvers,
+    }
+    return [way for way, is_so in ways.items() if is_so]

@@ -331,7 +331,7 @@ def _scales(
     policy = desk.policy
     if policy.scales.source == "public":
         try:
-            scales = desk.public_scales(features) if features else None
+            scales = desk.scales.of(features) if features else None
         except ValueError as error:
             problems.append(Problem(str(error), "see scales.toml at the desk"))
             scales = None
@@ -350,10 +350,10 @@ def _record_of_scales(desk: Desk, problems: list[Problem]) -> tuple[Words | None
     if desk.policy.scales.source != "public":
         return nobody, None
     try:
-        record = desk.scales_record()
+        record = desk.scales.record()
         if record is None:
             return None, None
-        return nobody if record.other_people is not None else desk.scaled_from(), record.reason
+        return nobody if record.other_people is not None else desk.scales.people(), record.reason
     except ValueError as error:
         problems.append(Problem(str(error), "see scales.toml at the desk"))
         return None, None

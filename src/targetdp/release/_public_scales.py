@@ -5,7 +5,8 @@ would confirm a guess of any row. So a release can tell whether they are its own
 """
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,14 @@ import pyarrow as pa
 
 from targetdp._core import Floats, Progress, Words, check
 from targetdp._files import write_whole
-from targetdp.normalization import ColumnMoments, ColumnScales, read_scales_file, scales_of
+from targetdp.normalization import (
+    ColumnMoments,
+    ColumnScales,
+    ScalesFile,
+    read_scales,
+    read_scales_file,
+    scales_of,
+)
 from targetdp.release._ids import is_among, loose_tags
 from targetdp.release._ledger._elsewhere import shared_tag_key
 from targetdp.release._trust._keys import config_folder
@@ -104,8 +112,8 @@ def _refuse_constants(features: Sequence[str], moments: ColumnMoments) -> None:
 
 
 _ROWS = 1 << 20
-_NAME = 16
-"""Bytes of a name, with which a file of tags begins."""
+_PEOPLE, _NAME = "scales.people", 16
+"""Where a desk has the tags, and how many bytes the name has with which they begin."""
 
 
 def people_in(table: Path, id_column: str) -> Words:
@@ -156,6 +164,53 @@ def must_be_public(path: Path) -> None:
             f"scales {path} are confidential, learned from the same people: give public ones, or let them be "
             'estimated (scales.source = "private" in policy.toml)'
         )
+
+
+@dataclass(frozen=True)
+class PublicScales:
+    """The scales.toml of a desk, and who is in the table that it was learned from.
+
+    Args:
+        desk: The desk's folder.
+        tag_key: Gives the desk's key of tags.
+    """
+
+    desk: Path
+    tag_key: Callable[[], bytes] = field(repr=False)
+
+    @property
+    def file(self) -> Path:
+        """The one record of them: source, reason, and whom they were learned from."""
+        return self.desk / "scales.toml"
+
+    def of(self, features: Sequence[str]) -> ColumnScales:
+        """Those of some features."""
+        must_be_public(self.file)
+        return read_scales(self.file, features)
+
+    def record(self) -> ScalesFile | None:
+        """What the file says; None if there is none."""
+        return read_scales_file(self.file) if self.file.exists() else None
+
+    def people(self) -> Words | None:
+        """Loose tags of those whom they were learned from; None where that is not on record."""
+        record = self.record()
+        if record is None or record.people is None:
+            return None
+        own, told = self.desk / _PEOPLE, scaled_people(record.people)
+        found = read_tags(own, record.people) if own.exists() else None
+        # They may have been learned by another user, or on another machine.
+        if found is None and told.exists() and shared_tag_key() == self.tag_key():
+            found = read_tags(told, record.people)
+        return found
+
+    def keep_people(self) -> None:
+        """Keep the tags at the desk, where only the user's configuration has them."""
+        record, people = self.record(), self.people()
+        if record is not None and record.people is not None and people is not None:
+            content, own = bytes.fromhex(record.people) + people.tobytes(), self.desk / _PEOPLE
+            if not own.exists() or own.read_bytes() != content:
+                write_whole(own, content, private=True)
 
 
 def shared_people(table: Path, id_column: str, scales: Path) -> int:

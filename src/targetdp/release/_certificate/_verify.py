@@ -246,9 +246,7 @@ def _name_of(key: str, succession: tuple[Succession, ...], desk: str) -> str | N
     """Whose key it is, of those whom the user knows."""
     for name, known in known_signers().items():
         if succeeds(known, key, succession, desk):
-            newer = (
-                f", by a newer key that the named one vouches for: targetdp key trust NAME {key} --replace"
-            )
+            newer = f", by a newer key, on the named one's word (targetdp key trust NAME {key} --replace)"
             return name if known == key else name + newer
     return earlier_key_of_own_desk(desk, key)
 

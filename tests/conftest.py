@@ -10,6 +10,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from support import remembering
+from support.signers import Signers
 from support.steady_keys import SteadyKeys
 from support.zygote import Zygote
 from targetdp.accounting import SphericalLaplaceLoss
@@ -47,6 +48,7 @@ def single_threaded_algebra() -> Iterator[None]:
 
 
 KEYS = SteadyKeys()
+SIGNERS = Signers()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -65,9 +67,13 @@ def pytest_fixture_setup(
         KEYS.of(f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param', '')!r}"),
         pytest.MonkeyPatch.context() as patch,
     ):
-        if fixturedef.scope != "function" and (config := os.environ.get("XDG_CONFIG_HOME")):
-            patch.setenv("XDG_CONFIG_HOME", tempfile.mkdtemp(dir=config))
-        return (yield)
+        if fixturedef.scope == "function" or (config := os.environ.get("XDG_CONFIG_HOME")) is None:
+            return (yield)
+        patch.setenv("XDG_CONFIG_HOME", own := tempfile.mkdtemp(dir=config))
+        SIGNERS.trusted_in(own)
+        made = yield
+        SIGNERS.learn_from(own)
+        return made
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,7 +95,8 @@ def own_signing_key(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def own_list_of_desks(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test is a user of her own: the same people at another test's desk are not known to hers."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
+    monkeypatch.setenv("XDG_CONFIG_HOME", own := str(tmp_path_factory.mktemp("config")))
+    SIGNERS.trusted_in(own)
 
 
 @pytest.fixture(autouse=True, scope="module")

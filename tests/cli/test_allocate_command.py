@@ -86,7 +86,7 @@ def test_the_same_again_only_if_it_is_meant(folder: Path) -> None:
         (("--program", "program.toml", "--out", "labels.csv", "--force"), "one of the inputs"),
         (("--program", "missing.toml", "--out", "decisions.csv"), "missing.toml"),
         ((*OPTIONS, "--seed", "-1"), "seed = -1"),
-        ((*OPTIONS, "--public-key", "00"), "does not hold for scores"),
+        ((*OPTIONS, "--public-key", "00"), "not an Ed25519 public key"),
         ((*OPTIONS, "--certificate", "sample.parquet.certificate.json"), "does not hold for scores"),
         ((*OPTIONS, "--sample-certificate", "scores.parquet.certificate.json"), "does not hold for sample"),
         ((*OPTIONS, "--id", "person"), "id names 'person'"),

@@ -217,7 +217,7 @@ def test_pictures_that_disagree_are_warned_about(folder: Path, monkeypatch: pyte
         ((*QUICK, "--confidence", "1"), "confidence = 1.0 is outside"),
         ((*QUICK, "--id", "person"), "id names 'person'"),
         ((*QUICK, "--certificate", "labels.csv"), "is not one"),
-        ((*QUICK, "--public-key", "00"), "does not hold for sample"),
+        ((*QUICK, "--public-key", "00"), "not an Ed25519 public key"),
     ],
 )
 def test_what_is_refused_writes_nothing(folder: Path, arguments: tuple[str, ...], said: str) -> None:

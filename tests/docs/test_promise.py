@@ -3,13 +3,17 @@
 import math
 
 import numpy as np
+import pytest
 
 from support.docs import DOCS
-from targetdp import declared_scales, normalize
+from targetdp import Guarantee, declared_scales, normalize
+from targetdp._core import up
 from targetdp.accounting import GaussianLoss, PrivacyLoss, compose
-from targetdp.mechanisms import Staircase
+from targetdp.mechanisms import GaussianNoise, Scores, SphericalLaplace, Staircase, noise_mechanisms
+from targetdp.noise import SecretWords
 from targetdp.release import Limit
 from targetdp.release._certificate._caveats import statement
+from targetdp.release._engine._local import noisy_rows
 from targetdp.release._policy import LimitPolicy
 
 TEXT = (DOCS / "promise.md").read_text(encoding="utf-8")
@@ -55,3 +59,68 @@ def test_clipping_makes_distances_of_subsets_differ() -> None:
 def test_the_statement_stands_there_in_its_exact_words() -> None:
     limit = Limit.within(LimitPolicy(B=0.25, epsilon=10, delta=1e-6), ())
     assert f"> {statement(limit.stated, limit.classic)}\n" in TEXT
+
+
+ONE = Guarantee(0.25, 4.0, 1e-6)
+NOISES = {
+    "spherical Laplace": SphericalLaplace(B=ONE.B, epsilon=ONE.epsilon, delta=ONE.delta),
+    "normal": GaussianNoise(B=ONE.B, epsilon=ONE.epsilon, delta=ONE.delta),
+}
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_a_person_with_two_rows(name: str) -> None:
+    """Composition of two rows that each have their own noise is never more than what certificates state."""
+    loss = NOISES[name].privacy_loss(distance=ONE.B, dimensions=10)
+    two, stated = compose(loss, loss), ONE.at_distance(2 * ONE.B)
+    assert two.delta(2 * ONE.epsilon) <= 2 * ONE.delta <= stated.delta
+    exactly = up(two.epsilon(ONE.delta), 3)
+    guesses = (f"{math.ceil(1000 * one.best_guess()) / 1000:.3f}" for one in (loss, two))
+    assert (
+        f"| {name} | (4, 1e-06) | ({stated.epsilon:g}, {up(stated.delta, 3)}) | ({exactly}, 1e-06) "
+        f"| {' | '.join(guesses)} |" in TEXT
+    )
+
+
+def test_two_rows_under_normal_noise_are_one_at_root_two() -> None:
+    loss = NOISES["normal"].privacy_loss(distance=ONE.B, dimensions=10)
+    at = NOISES["normal"].epsilon(distance=ONE.B * math.sqrt(2), delta=ONE.delta, dimensions=10)
+    assert compose(loss, loss).epsilon(ONE.delta) == pytest.approx(at, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_beyond_epsilon_the_loss_grows_gradually(name: str) -> None:
+    loss = NOISES[name].privacy_loss(distance=ONE.B, dimensions=10)
+    told = (math.ceil(100 * loss.epsilon(delta) - 1e-6) / 100 for delta in (1e-6, 1e-9, 1e-12, 1e-15))
+    assert f"| ε, {name} | {' | '.join(f'{epsilon:g}' for epsilon in told)} |" in TEXT
+
+
+def test_the_loss_of_laplace_noise_is_bounded_and_the_sampler_errs_by_little() -> None:
+    largest = []
+    for distance in (ONE.B, 2.0):
+        ideal, imperfection = (
+            NOISES["spherical Laplace"].privacy_loss(distance=distance, dimensions=10).split()
+        )
+        assert imperfection.tail <= 2.0**-90
+        assert imperfection.log_error < 1e-6
+        largest.append(ideal.largest())
+    near, far = (f"{up(loss, 3)}" for loss in largest)
+    assert f"in units of its scale, {near} here ({far} at distance 2)" in TEXT
+
+
+@pytest.mark.parametrize("name", noise_mechanisms())
+@pytest.mark.parametrize("scores", [False, True])
+def test_no_row_enters_another_rows_release(name: str, scores: bool) -> None:
+    """With public scales and the same words, one row is moved: everybody else's numbers stay as they are."""
+    d = 1 if name == "staircase" and not scores else 4
+    mechanism = noise_mechanisms()[name](ONE)
+    law = (Scores(np.ones((1, d)), mechanism) if scores else mechanism).law(d)
+    scales = declared_scales([0.0] * d, [2.0] * d)
+    before = np.random.default_rng(19).normal(size=(d, 500))
+    key = bytes(range(32))
+    for moved in (1e-9, 1.0, 1e12, 1e200):
+        after = before.copy()
+        after[:, 137] = moved
+        rows = [noisy_rows(columns, scales, law, SecretWords(key))[0] for columns in (before, after)]
+        same = (rows[0] == rows[1]).all(axis=1)
+        assert np.flatnonzero(~same).tolist() == [137]

@@ -368,9 +368,8 @@ def test_people_of_an_earlier_release_are_left_out() -> None:
 def test_scales_are_learned_as_means_and_deviations() -> None:
     table = table_of(500)
     for source in (write_parquet(Path("t.parquet"), table), write_csv(Path("t.csv"), table)):
-        ran = cli(
-            "scales", source, "--features", "topups,calls", "--source", "public", "--out", "s.toml", "--force"
-        )
+        named = ("--source", "public", "--reason", "a test")
+        ran = cli("scales", source, "--features", "topups,calls", *named, "--out", "s.toml", "--force")
         assert ran.code == 0
         text = Path("s.toml").read_text()
         read = tomllib.loads(text)
@@ -379,7 +378,9 @@ def test_scales_are_learned_as_means_and_deviations() -> None:
             column = np.asarray(table[name])
             assert read["features"][name]["center"] == pytest.approx(column.mean())
             assert read["features"][name]["scale"] == pytest.approx(column.std())
-    ran = cli("scales", "t.csv", "--features", "calls", "--source", "public", "--out", "s.toml")
+    ran = cli(
+        "scales", "t.csv", "--features", "calls", "--source", "public", "--reason", "a", "--out", "s.toml"
+    )
     assert ran.code == 2
     assert "exists" in ran.err
 
@@ -491,6 +492,6 @@ def test_names_may_come_from_a_file() -> None:
     ran = cli("columns", "in.parquet", "--names", "--without", "name")
     assert ran.out.split() == list(FEATURES)
     Path("names.txt").write_text(ran.out)
-    scaled = ("--features", "@names.txt", "--source", "public", "--out", "scales.toml")
+    scaled = ("--features", "@names.txt", "--source", "public", "--reason", "a test", "--out", "scales.toml")
     assert cli("scales", "in.parquet", *scaled).code == 0
     assert set(tomllib.loads(Path("scales.toml").read_text())["features"]) == set(FEATURES)

@@ -16,7 +16,7 @@ from targetdp._core import Floats, Integers, check
 from targetdp.mechanisms import Mondrian
 from targetdp.mechanisms import _mondrian as mondrian
 from targetdp.mechanisms._mondrian import Value
-from targetdp.normalization import clip_rows
+from targetdp.normalization import clip_rows, declared_scales, normalize
 
 fixed = settings(derandomize=True, deadline=None)
 
@@ -353,3 +353,12 @@ def test_broken_cuts_are_caught_before_a_release(
     for method in (Mondrian(2).privatize, Mondrian(2).classes):
         with pytest.raises(RuntimeError, match="self-check failed"):
             method(np.zeros((6, 2)))
+
+
+def test_the_result_does_not_read_like_a_guarantee() -> None:
+    """It had the conditions of a guarantee that there is none of."""
+    table = normalize([[1.0], [2.0], [3.0]], declared_scales([2], [2]))
+    private = Mondrian(group_size=2).privatize(table)
+    assert private.guarantee is None
+    (said,) = private.conditions
+    assert said.startswith("No guarantee holds")

@@ -82,7 +82,7 @@ def write_csv(path: Path, table: pa.Table | None = None) -> Path:
 
 
 def write_scales(path: Path, source: str = "public", features: Sequence[str] = FEATURES) -> Path:
-    lines = [f'source = "{source}"', "[features]"]
+    lines = [f'source = "{source}"', *(['reason = "a census"'] if source == "public" else []), "[features]"]
     for j, name in enumerate(features):
         lines.append(f"{json.dumps(name)} = {{ center = {CENTERS[j % 3]}, scale = {SCALES[j % 3]} }}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -117,7 +117,7 @@ def policy_text(
         "columns": {"release": list(features)},
         "columns.public": public or {},
         "gaps": gaps or {},
-        "scales": {"source": scales, "reason": "a census" if scales == "public" else None, "share": share},
+        "scales": {"source": scales, "share": share},
         "scales.bounds": within if scales == "private" else {},
         "limit": limit
         if isinstance(limit, Mapping)

@@ -45,7 +45,18 @@ def scales(
         ),
     ],
     out: Annotated[Path, typer.Option(help="scales file to write (TOML)")],
-    id: Annotated[str | None, typer.Option(help="column that identifies a person")] = None,  # noqa: A002
+    reason: Annotated[
+        str | None, typer.Option(help="why public scales are public: whose data they are learned from")
+    ] = None,
+    id: Annotated[  # noqa: A002
+        str | None, typer.Option(help="column that identifies a person; default: guessed")
+    ] = None,
+    without: Annotated[
+        Path | None, typer.Option(help="leave out the people of this table: that which will be released")
+    ] = None,
+    other_people: Annotated[
+        str | None, typer.Option(help="why ids that both tables have are other people's, if they are")
+    ] = None,
     impute: Annotated[str | None, typer.Option(help="constants for missing values")] = None,
     fit: Annotated[
         float | None,
@@ -54,16 +65,41 @@ def scales(
     force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
     quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
 ) -> None:
-    """Write the means and deviations of a table's columns to a scales file."""
-    from targetdp.normalization import scales_text
-    from targetdp.release import learn_scales
+    """Write the means and deviations of a table's columns to a scales file.
 
+    Whom public scales are learned from is kept by keyed tags in your configuration: a release of the same
+    people does not accept them.
+    """
+    import numpy as np
+
+    from targetdp.normalization import scales_text
+    from targetdp.release import learn_scales, people_in, remember_people
+    from targetdp.table import guess_id, open_source, profile_table
+
+    if source == "public" and not (reason and reason.strip()):
+        raise ValueError(
+            "--reason must be given: whose data public scales are learned from, and why they are public"
+        )
     if out.exists() and not force:
         raise ValueError(f"scales file {out} exists: choose another name, or replace it with --force")
     wanted = names(features) or ()
+    column = id or guess_id(profile_table(table))
+    left_out = None
+    if without is not None:
+        theirs = column if column in open_source(without).columns else guess_id(profile_table(without))
+        if column is None or theirs is None:
+            raise ValueError(f"{table if column is None else without} has no column that identifies people: "
+                             "name it with --id; without one nobody can be left out")  # fmt: skip
+        left_out = people_in(without, theirs)
     with Bar(quiet=quiet) as bar:
-        learned = learn_scales(table, wanted, id_column=id, impute=constants(impute), fit=fit, progress=bar)
-    text = scales_text(learned, wanted, source)
+        learned = learn_scales(
+            table, wanted, id_column=column, impute=constants(impute), fit=fit, progress=bar, without=left_out
+        )
+    people = None
+    if source == "public" and column is not None:
+        of = people_in(table, column)
+        people = remember_people(of if left_out is None else np.setdiff1d(of, left_out))
+    text = scales_text(learned, wanted, source, reason, people, other_people)
     save_new("scales file", out, text, force=force, private=source == "confidential")
     if not quiet:
         tell(f"scales of {len(wanted)} columns → {out} ({source})")

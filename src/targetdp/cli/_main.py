@@ -81,7 +81,8 @@ EXAMPLES = {
     "key list": "",
     "key forget": "operator",
     "approve": "proposed.json --out approval.json",
-    "scales": "census.parquet --id name --features calls,texts --source public --out scales.toml",
+    "scales": "census.parquet --id name --features calls,texts --source public --reason census "
+    "--out scales.toml",
     "learn": "sample.parquet labels.csv --ids ids.csv --program program.toml --out request.toml",
     "allocate": "scores.parquet sample.parquet labels.csv --ids ids.csv --program program.toml "
     "--out decisions.csv",

@@ -85,7 +85,7 @@ class Mechanism(ABC):
             return Privatized(
                 X=self.privatize(X.X, rng),
                 guarantee=None if simulated else self._together_with(X.spent),
-                conditions=X.conditions + ((SIMULATION,) if rng is not None else ()),
+                conditions=self._conditions(X) + ((SIMULATION,) if rng is not None else ()),
             )
         table = check.table(X)
         # Whatever the caller made of floating-point events: none may stop a release, since data cause them.
@@ -95,6 +95,10 @@ class Mechanism(ABC):
     @abstractmethod
     def _privatize(self, rows: Floats, words: WordStream, *, fresh: bool) -> Floats:
         """Privatize rows of the unit ball. ``fresh``: also redraw what a release keeps public."""
+
+    def _conditions(self, X: Normalized) -> tuple[str, ...]:
+        """What must be said beside the guarantee."""
+        return X.conditions
 
     def _together_with(self, spent: Guarantee | None) -> Guarantee | None:
         own = self.guarantee

@@ -17,7 +17,7 @@ import numpy as np
 from targetdp._core import Floats, Integers, check, kernel
 from targetdp.mechanisms._base import Mechanism
 from targetdp.noise import WordStream
-from targetdp.normalization import clip_rows
+from targetdp.normalization import Normalized, clip_rows
 
 Value = Literal["midpoint", "mean"]
 """What stands for a class in each column: the middle of its interval, or the mean of its rows."""
@@ -64,6 +64,12 @@ class Mondrian(Mechanism):
     def guarantee(self) -> None:
         """None: k-anonymity gives no differential privacy guarantee, whatever its `group_size`."""
         return None
+
+    def _conditions(self, X: Normalized) -> tuple[str, ...]:  # noqa: ARG002 (of none)
+        return (
+            f"No guarantee holds: {self.group_size} or more rows look alike, and their values are a "
+            "statistic of these people.",
+        )
 
     def classes(self, X: Any) -> Integers:
         """Give the class number of every row, for an audit: 0, 1, … in the order of the cuts.

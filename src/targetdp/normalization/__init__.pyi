@@ -7,10 +7,12 @@ from targetdp.normalization._layout import count_clipped as count_clipped
 from targetdp.normalization._layout import rows_in_ball as rows_in_ball
 from targetdp.normalization._layout import scores_in_ball as scores_in_ball
 from targetdp.normalization._moments import ColumnMoments as ColumnMoments
-from targetdp.normalization._scales import Bounds as Bounds
+from targetdp.normalization._quantiles import PrivateScales as PrivateScales
+from targetdp.normalization._quantiles import UntoldScalesError as UntoldScalesError
+from targetdp.normalization._quantiles import count_distances as count_distances
+from targetdp.normalization._quantiles import count_values as count_values
 from targetdp.normalization._scales import CONDITIONS as CONDITIONS
 from targetdp.normalization._scales import ColumnScales as ColumnScales
-from targetdp.normalization._scales import PrivateScalesPlan as PrivateScalesPlan
 from targetdp.normalization._scales import ReleaseSource as ReleaseSource
 from targetdp.normalization._scales import confidential_scales as confidential_scales
 from targetdp.normalization._scales import data_scales as data_scales
@@ -19,4 +21,5 @@ from targetdp.normalization._scales import private_scales as private_scales
 from targetdp.normalization._scales import scales_of as scales_of
 from targetdp.normalization._scales_file import ScalesFile as ScalesFile
 from targetdp.normalization._scales_file import read_scales as read_scales
+from targetdp.normalization._scales_file import read_scales_file as read_scales_file
 from targetdp.normalization._scales_file import scales_text as scales_text

@@ -48,13 +48,14 @@ from targetdp.release._ledger._planning import propose_plan as propose_plan
 from targetdp.release._ledger._spending import LimitExceeded as LimitExceeded
 from targetdp.release._ledger._spending import Spending as Spending
 from targetdp.release._ledger._spending import percent as percent
-from targetdp.release._look import LARGE_DELTA as LARGE_DELTA
 from targetdp.release._look import Look as Look
 from targetdp.release._look import Refused as Refused
 from targetdp.release._output import PublishedButUnsettledError as PublishedButUnsettledError
 from targetdp.release._policy import Policy as Policy
 from targetdp.release._policy import read_policy as read_policy
 from targetdp.release._public_scales import learn_scales as learn_scales
+from targetdp.release._public_scales import people_in as people_in
+from targetdp.release._public_scales import remember_people as remember_people
 from targetdp.release._request import Request as Request
 from targetdp.release._request import describe_request as describe_request
 from targetdp.release._request import make_request as make_request

@@ -24,7 +24,6 @@ from targetdp._files import (
     sync_folder,
     write_new,
 )
-from targetdp.normalization import ColumnScales, read_scales
 from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
@@ -40,6 +39,7 @@ from targetdp.release._ledger._elsewhere import (
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import History
 from targetdp.release._policy import Policy, loosened, read_policy
+from targetdp.release._public_scales import PublicScales, must_be_public
 from targetdp.release._trust._keys import SigningKey, secret_key
 from targetdp.release._trust._rotation import SIGNING, finish_change
 
@@ -112,6 +112,7 @@ class Desk:
             write_new(draft / "policy.toml", policy, private=True)
             _must_be_a_policy(draft / "policy.toml", place / "policy.toml")
             if scales is not None:
+                must_be_public(scales)
                 write_new(draft / "scales.toml", scales.read_bytes(), private=True)
             (draft / "keys").mkdir(mode=0o700)
             key = SigningKey.open(draft / "keys" / SIGNING)
@@ -241,15 +242,10 @@ class Desk:
             )
         return key
 
-    def public_scales(self, features: tuple[str, ...]) -> ColumnScales:
+    @property
+    def scales(self) -> PublicScales:
         """The scales that its owner has called public."""
-        scales = read_scales(self.path / "scales.toml", features)
-        if scales.source != "declared":
-            raise ValueError(
-                f"{self.path / 'scales.toml'} is confidential, learned from the same people: give public "
-                'scales, or set scales.source = "private" in policy.toml'
-            )
-        return scales
+        return PublicScales(self.path, lambda: self._secret("tags.key"))
 
     @property
     def drafts(self) -> Path:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -36,8 +36,8 @@ _CACHEDIR = (
     "# Secrets of releases that are being made. Backups must leave this folder out: with such a secret the\n"
     "# noise could be taken off a release.\n"
 )
-_SCALES = (1 << 63) - 1
-"""The number under which the fingerprint of what scales were drawn for is kept; batches have small ones."""
+_SCALES = {"centers": (1 << 63) - 1, "scales": (1 << 63) - 2}
+"""The numbers under which fingerprints of what scales were drawn for are kept; batches have small ones."""
 
 
 class TableChangedError(ValueError):
@@ -98,10 +98,15 @@ class Draws:
         """Whether any noise was drawn."""
         return _size(self._folder / _DRAWN) != 0
 
-    def for_scales(self, sums: Integers) -> SecretWords:
-        """Words for the scales of a table with these sums."""
-        self._note(_SCALES, sums)
-        return SecretWords(derived_key(self._key, "scales"))
+    @property
+    def only_scales(self) -> bool:
+        """Whether nothing was drawn but scales: any run repeats these, in whichever order rows come."""
+        return _only_scales(self._folder)
+
+    def for_scales(self, step: Literal["centers", "scales"], counts: Integers) -> SecretWords:
+        """Words for the centers, or then the scales, of a table with these counts."""
+        self._note(_SCALES[step], counts)
+        return SecretWords(derived_key(self._key, step))
 
     def for_batch(self, number: int, ids: pa.StringArray, columns: Floats) -> SecretWords:
         """Words for the rows of a batch, for the thread that asks."""
@@ -192,11 +197,16 @@ def nothing_was_drawn(drafts: Path, release: str) -> bool:
     return _secret(folder) is not None and _size(folder / _DRAWN) == 0
 
 
-def can_go_on(drafts: Path, release: str, bound: str) -> bool:
-    """Whether an earlier run has left its draws for the same release, and is gone."""
+def can_go_on(drafts: Path, release: str, bound: str, *, any_order: bool) -> bool:
+    """Whether an earlier run has left its draws for the same release, and is gone.
+
+    Rows that come in ``any_order`` get no noise a second time: then only scales may have been drawn.
+    """
     folder = drafts / release
     found = _secret(folder)
-    return found is not None and found[1] == bound and not is_at_work(drafts, release)
+    if found is None or found[1] != bound or is_at_work(drafts, release):
+        return False
+    return not any_order or _only_scales(folder)
 
 
 def is_at_work(drafts: Path, release: str) -> bool:
@@ -233,6 +243,10 @@ def _locked(folder: Path) -> int | None:
         os.close(handle)
         return None
     return handle
+
+
+def _only_scales(folder: Path) -> bool:
+    return _read(folder / _DRAWN).keys() <= set(_SCALES.values())
 
 
 def _size(path: Path) -> int | None:

@@ -12,17 +12,16 @@ from typing import Any
 
 from targetdp._core import Progress, Silent, check
 from targetdp._files import canonical
-from targetdp.normalization import ColumnScales
+from targetdp.normalization import ColumnScales, UntoldScalesError
 from targetdp.release._certificate._certificate import Certificate, LedgerMark, make_certificate
 from targetdp.release._certificate._contents import arrow_of
 from targetdp.release._certificate._page import page_html
-from targetdp.release._certificate._witnesses import witnesses
+from targetdp.release._certificate._witnesses import estimated_by, witnesses
 from targetdp.release._desk import Desk
 from targetdp.release._draws import Draws, TableChangedError, erase
 from targetdp.release._engine._base import (
     NOTHING_INSPECTED,
     Engine,
-    Inspection,
     NoiseJob,
     engine_of,
     output_schema,
@@ -33,7 +32,7 @@ from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
 from targetdp.release._look import Look, Refused, look
 from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
-from targetdp.release._prepare import Prepared, Recipe, planned, prepare
+from targetdp.release._prepare import planned, prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms, bound_of
 from targetdp.release._trust._approval import write_proposal
@@ -126,6 +125,8 @@ def privatize(
 
     Raises:
         Refused: Something keeps the release from being made; the message says all of it.
+        UntoldScalesError: Private scales were drawn, and a column has none that could be used. The release
+            stays charged, and the same call repeats this.
         ValueError: The table, the desk or the output cannot be used.
         PublishedButUnsettledError: It is published, and the ledger could not be told.
 
@@ -133,7 +134,7 @@ def privatize(
     output's name there is the whole release with its certificate, or what was there before. A run that ends
     before the first draw costs nothing; one that ends after it is finished by the same call, with the same
     noise, at no further cost.
-    Edges: a Spark frame's release is begun anew, and charged anew, when it ended after its first draw.
+    Edges: a Spark frame's release is begun anew, and charged anew, when it ended after rows got noise.
 
     Example:
         >>> asked = Request(B=0.25, epsilon=4)
@@ -196,10 +197,11 @@ def _release(
     desk.check_unchanged()
     if not desk.was_known:  # before anything goes out: other desks must know whom this one knows
         desk.remember()
+    desk.scales.keep_people()
     reservation = _reserve(desk, ledger, seen, terms, publisher.place)
     release, draws = reservation.release, reservation.draws
     try:
-        scales = _scales(prepared, terms, recipe, inspection, draws)
+        scales = _scales(seen, terms, source, draws, progress)
         with publisher.sink(schema) as sink:
             job = NoiseJob(recipe, scales, terms.law, inspection, draws, publisher.folder)
             clipped = source.write(job, sink, schema, progress)
@@ -208,7 +210,7 @@ def _release(
         certificate = make_certificate(
             release, prepared, terms, scales, inspection.rows, output, _mark(reservation.head)
         ).signed(desk.key, ledger.reading.successions)
-        estimated = _estimated(prepared.estimated, scales, certificate, seen)
+        estimated = estimated_by(certificate)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
         publisher.publish(certificate, journal | {_SEAL: desk.key.sign(_sealed(journal))})
         ledger.settle(release, output.sha256, estimated)
@@ -225,14 +227,26 @@ def _release(
 
 
 def _scales(
-    prepared: Prepared, terms: ReleaseTerms, recipe: Recipe, inspection: Inspection, draws: Draws
+    seen: Look, terms: ReleaseTerms, source: Engine, draws: Draws, progress: Progress
 ) -> ColumnScales:
-    """The scales that are known, or drawn here, once."""
+    """The scales that are known, or drawn here, once: centers, then how far people are from them."""
+    prepared, values = seen.prepared, seen.inspection.counts
+    recipe, plan = prepared.recipe(), terms.scales
     if recipe.scales is not None:
         return recipe.scales
-    if terms.scales is None or inspection.sums is None:
+    if plan is None or values is None:
         raise RuntimeError("a release without scales: please report this")
-    return prepared.scales_with(terms.scales.draw(inspection.sums, draws.for_scales(inspection.sums)))
+    centers = plan.draw_centers(values, draws.for_scales("centers", values))
+    distances = source.count(recipe, centers, progress)
+    source.check_unchanged()
+    if (distances.sum(axis=1) != plan.rows).any():
+        raise ValueError(
+            f"{source.place} had {plan.rows:,} rows at first, and not so many then: it changed meanwhile; "
+            "try again when nobody writes to it"
+        )
+    drawn = draws.for_scales("scales", distances)
+    scales = plan.draw_scales(centers, distances, drawn, prepared.estimated)
+    return prepared.scales_with(ColumnScales(centers, scales, "private", plan.spent))
 
 
 # Charging, and what is left when a run ends
@@ -275,7 +289,8 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
             "B": terms.guarantee.B, "epsilon": terms.guarantee.epsilon, "delta": terms.guarantee.delta,
         },
         "mechanism": terms.name, "rows": seen.inspection.rows, "columns": len(prepared.released),
-        "kind": request.release, "scores": list(request.scores), "public": list(prepared.public),
+        "kind": request.release, "scores": list(request.scores), "features": list(prepared.features),
+        "public": list(prepared.public),
         "left_out": list(prepared.left_out_releases), "output": place, "bound": bound,
         "request": request.sha256, "asked_by": request.asked_by, "program": request.program,
         "why": request.why, "signer": prepared.signer, "engine": prepared.engine,
@@ -321,9 +336,18 @@ def _end_without_publishing(
             ledger.free(release, f"the run ended before any noise was drawn: {kind}")
             draws.erase()
             error.add_note(_FREED)
-        elif isinstance(error, TableChangedError) or not source.can_repeat or row.state != "reserved":
+        elif (
+            isinstance(error, TableChangedError)
+            or not (source.can_repeat or draws.only_scales)
+            or row.state != "reserved"
+        ):
             draws.erase()
             error.add_note(f"Noise was drawn: release {release[:12]} stays charged")
+        elif isinstance(error, UntoldScalesError):
+            error.add_note(
+                f"Nothing was published, and release {release[:12]} stays charged: its draws have told this; "
+                "the same command repeats it, at no further cost"
+            )
         else:
             error.add_note(
                 f"Noise was drawn: release {release[:12]} stays charged; run the same command again, and it "
@@ -363,19 +387,6 @@ def _settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None
 def _sealed(journal: dict[str, Any]) -> bytes:
     """What is signed of a journal: it lies in the output's folder, where others may write."""
     return f"targetdp journal {canonical(journal)}".encode()
-
-
-def _estimated(
-    names: tuple[str, ...], scales: ColumnScales, certificate: Certificate, seen: Look
-) -> dict[str, Any] | None:
-    """The scales that this release has estimated, for later ones to reuse."""
-    if not names or scales.spent is None:
-        return None
-    bounds, values = seen.prepared.policy.scales.bounds, certificate.scales.values
-    return {
-        name: {"center": values[name].center, "scale": values[name].scale, "bounds": list(bounds[name])}
-        for name in names
-    }
 
 
 def _mark(head: Head) -> LedgerMark:

@@ -10,22 +10,21 @@ from typing import Any
 
 from targetdp._core import down, up
 from targetdp.mechanisms import DROWNED
-from targetdp.release._certificate._caveats import format_guarantee
+from targetdp.release._certificate._caveats import DELTA, format_guarantee
 from targetdp.release._certificate._certificate import noise_length
-from targetdp.release._certificate._weights_words import in_words, singled_out
 from targetdp.release._draws import can_go_on
 from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import DeskElsewhere
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._spending import Spending, over_limit, percent
+from targetdp.release._made_of import doubts, made_of
 from targetdp.release._prepare import Prepared, Problem, beyond_the_plan, left_of_plan, planned
 from targetdp.release._staging import belongs, certificate_path
-from targetdp.release._terms import ReleaseTerms, bound_of, make_terms, share_of_scales
+from targetdp.release._terms import ReleaseTerms, bound_of, is_large, make_terms
 
 MANY_CLIPPED = 0.5
 """Share of rows that are clipped from which on the scales look wrong."""
-LARGE_DELTA = 0.01
 _STEPS = 12
 
 
@@ -78,9 +77,11 @@ class Look:
         """The largest ε that still fits, for this B and δ and these people; None if none does."""
         if self.spending is None or self.planned is not None:
             return None
-        low, high = 0.0, self.prepared.policy.release.epsilon
-        if (self.spending.fits and self.prepared.request.epsilon == high) or self._fits(high):
+        asked, high = self.prepared.request.epsilon, self.prepared.policy.release.epsilon
+        if (self.spending.fits and asked == high) or self._fits(high):
             return high
+        # Private scales cannot be had for a small ε, and below it nothing fits: begin with one that does.
+        low = asked if asked < high and self._fits(asked) else 0.0
         for _ in range(_STEPS):
             middle = (low + high) / 2
             low, high = (middle, high) if self._fits(middle) else (low, middle)
@@ -118,19 +119,14 @@ class Look:
             remedy = (
                 "widen the scales (targetdp scales … --fit 0.9 on public data)"
                 if p.policy.scales.source == "public"
-                else "that is usual with private scales, the deviations of columns; wider ones can be "
-                "declared public"
+                else "that is usual with many columns, each scaled for itself; wider scales can be declared "
+                "public"
             )
             yield (
                 f"{self.clipped:.1%} of rows are longer than 1 and will be clipped, so that only their "
                 f"direction is left; {remedy}"
             )
-        if p.weights is not None and p.features:
-            for name, share in singled_out(p.features, p.weights).items():
-                yield (
-                    f"the scores are nearly the column {name!r} ({share:.0%}): whoever "
-                    "gets them learns nearly that column of everybody, with noise"
-                )
+        yield from doubts(p, self.inspection.spread, self.history)
         if terms is None:
             return
         length = noise_length(terms.law)
@@ -142,13 +138,6 @@ class Look:
             yield (
                 f"the noise on a row has length {length:.2g}, and rows at most 1: it drowns any one person's "
                 f"signal; {fewer}"
-            )
-        if terms.scales is not None and terms.scales.warning is not None:
-            yield f"{terms.scales.warning}; {share_of_scales(p)}"
-        if terms.guarantee.delta > LARGE_DELTA:
-            yield (
-                f"δ = {terms.guarantee.delta:.2g} is large: in that share of cases the promise may fail for "
-                "a person altogether; 1/(rows + 1) or less is usual"
             )
 
     @property
@@ -174,11 +163,7 @@ class Look:
             + (f"; {self.inspection.left_out:,} people are left out" if p.left_out_releases else ""),
         ]
         if p.weights is not None and p.features:
-            made_of = (
-                f"{name}: {in_words(p.features, row)}"
-                for name, row in zip(p.released, p.weights, strict=True)
-            )
-            lines.append(f"the scores are made of: {'; '.join(made_of)} (shares of the squared weights)")
+            lines.append(made_of(p, p.weights, self.inspection.spread))
         if self.terms is not None:
             lines += self._promise(self.terms)
         if self.clipped is not None:
@@ -201,6 +186,7 @@ class Look:
         length = noise_length(terms.law)
         lines = [
             f"what is promised: {format_guarantee(terms.guarantee)}, on the conditions below",
+            DELTA,
             f"noise: {terms.name}, length {length:.2g} on a row (rows have length at most 1)",
         ]
         if terms.scales is not None:
@@ -292,6 +278,7 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
         except ValueError as error:
             problems.append(Problem("no noise keeps this promise here", str(error), "official"))
         if terms is not None:
+            problems += _delta_too_large(prepared, terms, inspection.rows)
             goes_on = None if problems else _unfinished(prepared, terms, engine, inspection, history)
             line = planned(prepared, history) if goes_on is None else None
             # What is planned, or an earlier run has reserved, is charged already.
@@ -317,6 +304,17 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
         prepared, inspection, terms, spending, tuple(problems), goes_on, before, line, elsewhere, history,
         ledger.is_watched,
     )  # fmt: skip
+
+
+def _delta_too_large(prepared: Prepared, terms: ReleaseTerms, rows: int) -> Iterator[Problem]:
+    """A δ that was chosen for fewer people is not used for more of them in silence."""
+    delta = terms.guarantee.delta
+    if is_large(delta, rows) and prepared.policy.release.large_delta is None:
+        yield Problem(
+            f"δ = {up(delta)} is above 1/rows = {1 / rows:.3g}: it may have been chosen for fewer people",
+            "leave δ out of the request, and the desk takes 1/(rows + 1) or less; or say in policy.toml why "
+            'it may be so large: large_delta = "…" in [release]',
+        )
 
 
 def _new_people(
@@ -355,14 +353,14 @@ def _unfinished(
 ) -> str | None:
     """The release that an earlier run began and did not finish, and whose draws this one would repeat."""
     reserved = [row for row in history.releases.values() if row.state == "reserved"]
-    if not reserved or not engine.can_repeat:
+    if not reserved:
         return None
     bound, desk = bound_of(prepared, terms, inspection.people), prepared.desk
     for row in reserved:
         same = row.title.get("bound") == bound
         # What is published, and only its ledger was not told, is done: another output is another release.
         done = same and belongs(certificate_path(Path(row.title["output"])), row.release)
-        if same and not done and can_go_on(desk.drafts, row.release, bound):
+        if same and not done and can_go_on(desk.drafts, row.release, bound, any_order=not engine.can_repeat):
             return row.release
     return None
 
@@ -381,6 +379,12 @@ def _of_rows(prepared: Prepared, engine: Engine, inspection: Inspection) -> Iter
             f"id column {prepared.names.column!r} has duplicated values: {inspection.repeated:,} rows repeat "
             "an id, in the spelling of policy.toml",
             "one row per person; merge or drop the others",
+        )
+    if inspection.in_scales:
+        yield Problem(
+            f"the public scales were learned from {inspection.in_scales:,} of these people",
+            "learn them from others (targetdp scales … --without TABLE leaves these out), or let them be "
+            'estimated: scales.source = "private" in policy.toml',
         )
     ends = zip(prepared.features, inspection.lowest.tolist(), inspection.highest.tolist(), strict=True)
     # A column that is no number is read as 0 everywhere.

@@ -8,8 +8,7 @@ from typing import Literal
 import numpy as np
 
 from targetdp._core import Floats, Words, check
-from targetdp._files import toml_key
-from targetdp.normalization import Bounds, ColumnScales
+from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._caveats import AllReleases
 from targetdp.release._desk import Desk
 from targetdp.release._ids import Names
@@ -50,15 +49,20 @@ class Recipe:
     left_out: Words = field(repr=False)
     estimated: tuple[int, ...]
     """Places of the features whose scales this release estimates."""
-    bounds: Bounds | None
-    """Of these features."""
     scales: ColumnScales | None
     """Where all are known before anything is drawn."""
+    scaled_from: Words = field(repr=False)
+    """Loose tags of the people whom declared scales were learned from, as far as that is known."""
 
     @property
     def id(self) -> str:
         """The column that identifies a person."""
         return self.names.column
+
+    @property
+    def estimated_names(self) -> tuple[str, ...]:
+        """These features."""
+        return tuple(self.features[place] for place in self.estimated)
 
     @property
     def columns(self) -> list[str]:
@@ -85,10 +89,14 @@ class Prepared:
     public: dict[str, str]
     """Columns that are passed on, each with the reason why it is public."""
     known_scales: dict[str, tuple[float, float]]
+    scaled_from: Words | None = field(repr=False)
+    """Loose tags of the people whom declared scales were learned from; None where nobody knows."""
+    scales_reason: str | None
+    """Why declared scales are public."""
     scales_of: dict[str, str]
     """The releases that estimated the scales which are known, by column."""
     unscaled: tuple[str, ...]
-    """Features whose scales are not known, and cannot be estimated yet: a problem."""
+    """Features whose public scales cannot be read: a problem."""
     left_out: Words = field(repr=False)
     left_out_releases: tuple[str, ...]
     limit: Limit | None
@@ -138,8 +146,8 @@ class Prepared:
             known = ColumnScales(*self._arrays(self.known_scales), self.scales_source)
         return Recipe(
             self.names, self.features, self.released, tuple(self.public), self.gaps, self.left_out,
-            tuple(self.features.index(name) for name in estimated),
-            self.policy.bounds_of(estimated) if estimated else None, known,
+            tuple(self.features.index(name) for name in estimated), known,
+            np.empty(0, dtype=np.uint64) if self.scaled_from is None else self.scaled_from,
         )  # fmt: skip
 
     def scales_with(self, drawn: ColumnScales) -> ColumnScales:
@@ -178,6 +186,7 @@ def prepare(
             problems.append(Problem(str(error), "ask for it under another name", "official"))
     allowed = tuple(name for name in features if name in columns and name in policy.columns.release)
     known, sources, unscaled = _scales(desk, allowed, history, problems)
+    scaled_from, reason = _record_of_scales(desk, problems)
     limit = _limit(policy, problems)
     left_out, rows = _left_out(request, ledger, problems)
     return Prepared(
@@ -186,7 +195,8 @@ def prepare(
         names=desk.names(), features=allowed,
         weights=request.weights_for(allowed) if request.weights is not None else None,
         gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},
-        known_scales=known, scales_of=sources, unscaled=unscaled, left_out=left_out, left_out_releases=rows,
+        scaled_from=scaled_from, scales_reason=reason, known_scales=known, scales_of=sources,
+        unscaled=unscaled, left_out=left_out, left_out_releases=rows,
         limit=limit, stated=None if limit is None else _stated(history, limit, problems),
         new_people=None
         if new_people is None
@@ -321,7 +331,7 @@ def _scales(
     policy = desk.policy
     if policy.scales.source == "public":
         try:
-            scales = desk.public_scales(features) if features else None
+            scales = desk.scales.of(features) if features else None
         except ValueError as error:
             problems.append(Problem(str(error), "see scales.toml at the desk"))
             scales = None
@@ -329,26 +339,24 @@ def _scales(
             return {}, {}, features
         both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
         return dict(zip(features, both, strict=True)), {}, ()
-    bounds, earlier = policy.scales.bounds, history.scales()
-    known = {
-        name: (earlier[name]["center"], earlier[name]["scale"])
-        for name in features
-        if name in earlier and (name not in bounds or list(bounds[name]) == list(earlier[name]["bounds"]))
-    }
-    unbounded = tuple(name for name in features if name not in known and name not in bounds)
-    if unbounded:
-        first = "\n".join(f"      {toml_key(name)} = [LOWEST, HIGHEST]" for name in unbounded[:_MOST_NAMED])
-        more = len(unbounded) - _MOST_NAMED
-        problems.append(
-            Problem(
-                f"{len(unbounded)} column{'s have' if len(unbounded) > 1 else ' has'} no public bounds, "
-                "which private scales need",
-                "say in policy.toml what is possible at all, from the nature of the quantity and not from "
-                f"the table:\n      [scales.bounds]\n{first}"
-                + (f"\n      … and {more:,} more" if more > 0 else ""),
-            )
-        )
-    return known, {name: str(earlier[name]["release"]) for name in known}, unbounded
+    earlier = history.scales()
+    known = {name: (earlier[name]["center"], earlier[name]["scale"]) for name in features if name in earlier}
+    return known, {name: str(earlier[name]["release"]) for name in known}, ()
+
+
+def _record_of_scales(desk: Desk, problems: list[Problem]) -> tuple[Words | None, str | None]:
+    """Whom public scales were learned from, where that is known, and why they are public."""
+    nobody = np.empty(0, dtype=np.uint64)
+    if desk.policy.scales.source != "public":
+        return nobody, None
+    try:
+        record = desk.scales.record()
+        if record is None:
+            return None, None
+        return nobody if record.other_people is not None else desk.scales.people(), record.reason
+    except ValueError as error:
+        problems.append(Problem(str(error), "see scales.toml at the desk"))
+        return None, None
 
 
 def _left_out(request: Request, ledger: Ledger, problems: list[Problem]) -> tuple[Words, tuple[str, ...]]:

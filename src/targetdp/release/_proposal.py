@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import ValidationError
 
 from targetdp._core import check
-from targetdp._files import explain, read_toml, toml_key, toml_value
-from targetdp.normalization import ScalesFile
+from targetdp._files import toml_key, toml_value
+from targetdp.normalization import PrivateScales, read_scales_file
 from targetdp.release._desk import FOLDER, Desk
 from targetdp.release._ids import Names, Spelling
 from targetdp.release._ledger._elsewhere import (
@@ -19,7 +18,8 @@ from targetdp.release._ledger._elsewhere import (
     known_elsewhere,
     shared_tag_key,
 )
-from targetdp.release._policy import LONGEST_NAME, LONGEST_REASON
+from targetdp.release._policy import LONGEST_NAME, LONGEST_REASON, Policy
+from targetdp.release._public_scales import must_be_public, shared_people
 from targetdp.release._translate import tags_in
 from targetdp.table import (
     TableProfile,
@@ -53,18 +53,16 @@ class NewDesk:
     with_gaps: tuple[str, ...]
     pseudonyms: bool
     notes: tuple[str, ...]
-    needs_bounds: bool
+    too_few: str | None
+    """Why private scales cannot be estimated from so few people, if they cannot."""
     elsewhere: tuple[DeskElsewhere, ...] = ()
 
     @property
     def to_do(self) -> tuple[str, ...]:
         """What stands between this desk and its first release."""
         steps = []
-        if self.needs_bounds:
-            steps.append(
-                f"[scales.bounds]: the lowest and highest value that is possible at all, for each of "
-                f"{len(self.released)} columns (or begin again with --scales FILE: public scales)"
-            )
+        if self.too_few is not None:
+            steps.append(f"[scales]: {self.too_few}; scales get scales.share of the ε that is asked for")
         if self.with_gaps:
             steps.append(f"[gaps]: what stands for a missing value of {', '.join(self.with_gaps[:8])}")
         return tuple(steps)
@@ -110,7 +108,8 @@ def make_desk(
     }
     why_not = {name: _WHY[problem.kind] for name, problem in unusable.items()}
     if scales is not None:
-        known = _scaled_columns(scales)
+        _must_be_of_others(table, column, scales)
+        known = read_scales_file(scales).features
         why_not |= {one.name: f"{scales.name} does not know it" for one in others if one.name not in known}
     released = tuple(one.name for one in others if one.name not in why_not)
     if not released:
@@ -133,7 +132,21 @@ def make_desk(
     )
     if new_people is not None:
         desk.log("new people", reason=new_people)
-    return NewDesk(desk, profile, column, released, gaps, hidden, notes, scales is None, elsewhere)
+    return NewDesk(
+        desk, profile, column, released, gaps, hidden, notes, _too_few(desk.policy, profile), elsewhere
+    )
+
+
+def _too_few(policy: Policy, profile: TableProfile) -> str | None:
+    """Why a table has too few rows for private scales, even at the largest ε of a release."""
+    if policy.scales.source != "private" or not profile.whole:
+        return None
+    epsilon = min(100.0, policy.release.epsilon * policy.scales.share)
+    try:
+        PrivateScales(profile.rows, len(policy.columns.release), epsilon)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _elsewhere(table: Path, column: str, new_people: str | None) -> tuple[DeskElsewhere, ...]:
@@ -163,17 +176,15 @@ def _some_ids(table: Path, column: str) -> pa.StringArray:
     return ids_of(batch.column(column), column, Tally(), 0)
 
 
-def _scaled_columns(scales: Path) -> frozenset[str]:
-    """The columns that a file of public scales knows."""
-    try:
-        file = ScalesFile.model_validate(read_toml(scales, "scales file"))
-    except ValidationError as error:
-        raise ValueError(f"scales file {scales}: {explain(error)}") from error
-    if file.source != "public":
+def _must_be_of_others(table: Path, column: str, scales: Path) -> None:
+    """A ValueError if public scales were learned from people of a table."""
+    must_be_public(scales)
+    if shared := shared_people(table, column, scales):
         raise ValueError(
-            f"scales {scales} are confidential, learned from the same people: give public ones, or none"
+            f"scales {scales} were learned from {shared:,} people of {table}: learn them from others "
+            f"(targetdp scales … --without {table} leaves these out), or make the desk without --scales, and "
+            "they are estimated"
         )
-    return frozenset(file.features)
 
 
 def _name_of(folder: Path) -> str:
@@ -226,7 +237,7 @@ def _policy_text(
             *(f"# {toml_key(one)} = 0    # it has gaps" for one in gaps),
             "# all = 0               # for every column",
             "",
-            *_scales_lines(released, public=public_scales),
+            *_scales_lines(public=public_scales),
             "",
             "[limit]",
             "# What all releases together may cost one person: within distance B, up to (ε, δ).",
@@ -255,22 +266,16 @@ def _policy_text(
     )  # fmt: skip
 
 
-def _scales_lines(released: tuple[str, ...], *, public: bool) -> list[str]:
+def _scales_lines(*, public: bool) -> list[str]:
     if public:
         return [
             "[scales]",
-            'source = "public"      # scales.toml, beside this file',
-            'reason = "given as public when the desk was made"',
+            'source = "public"      # scales.toml, beside this file, says why they are',
         ]
     return [
         "[scales]",
         'source = "private"     # estimated by the first release that needs them, inside its ε',
         "share = 0.1            # of that ε",
-        "",
-        "[scales.bounds]",
-        "# EDIT: the lowest and highest value that is possible at all, from the nature of the quantity",
-        "# (a month has 744 hours), not from this table.",
-        *(f"# {toml_key(one)} = [0, 1000]" for one in released),
     ]
 
 

@@ -23,7 +23,7 @@ from targetdp.release._certificate._charge import Charge
 from targetdp.release._ledger._entries import Head
 from targetdp.release._prepare import Prepared
 from targetdp.release._request import TunedOn
-from targetdp.release._terms import ReleaseTerms, facts_of
+from targetdp.release._terms import ReleaseTerms, facts_of, is_large
 from targetdp.release._trust._keys import SigningKey, Succession
 
 SUFFIX = ".certificate.json"
@@ -92,6 +92,7 @@ class Scales(CertificatePart):
     """Where column scales came from, and their values: they are public, or were paid for."""
 
     source: ReleaseSource
+    reason: str | None = Field(description="why declared ones are public, in the data holder's words")
     spent: Stated | None
     values: dict[str, Scale]
     estimated: tuple[str, ...] = Field(description="columns whose scales this release has estimated")
@@ -222,7 +223,7 @@ class Certificate(CertificatePart):
             scales=self.scales.source, public=tuple(self.public), features=len(self.features),
             gaps=self.gaps, pseudonyms=self.pseudonyms, tuned_on=self.tuned_on, engine=self.engine,
             scores=self.scores, learned_from=self.learned_from, left_out=self.left_out,
-            stated=self.together.value(),
+            stated=self.together.value(), large_delta=is_large(self.guarantee.delta, self.rows),
         )  # fmt: skip
 
     def charge(self) -> Charge:
@@ -269,7 +270,8 @@ def make_certificate(
     """Everything that may be said of a release, derived from what was really done."""
     if prepared.stated is None:
         raise RuntimeError("a release without a limit: please report this")
-    law, g, request, facts = terms.law, terms.guarantee, prepared.request, facts_of(prepared)
+    law, g, request = terms.law, terms.guarantee, prepared.request
+    facts = facts_of(prepared, is_large(terms.guarantee.delta, rows))
     both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
     values = zip(prepared.features, both, strict=True)
     return Certificate(
@@ -294,6 +296,7 @@ def make_certificate(
         ),
         scales=Scales(
             source=prepared.scales_source,
+            reason=prepared.scales_reason,
             spent=None if scales.spent is None else stated(scales.spent),
             values={name: Scale(center=center, scale=scale) for name, (center, scale) in values},
             estimated=prepared.estimated,

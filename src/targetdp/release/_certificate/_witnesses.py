@@ -28,7 +28,7 @@ def witnesses(desk: Desk, ledger: Ledger, *folders: Path) -> tuple[Witness, ...]
     told = (row.title.get("output") for row in ledger.releases_on_record())
     places = [Path(output).parent for output in told if isinstance(output, str)]
     found = _signed_in([*places, *folders], desk, _keys_of(ledger))
-    return tuple(_witness(path, certificate, desk) for path, certificate in found)
+    return tuple(_witness(path, certificate) for path, certificate in found)
 
 
 def witness(path: Path, desk: Desk, ledger: Ledger) -> Witness:
@@ -36,10 +36,10 @@ def witness(path: Path, desk: Desk, ledger: Ledger) -> Witness:
     certificate = read_certificate(path)
     if not _is_own(certificate, desk, _keys_of(ledger)):
         raise ValueError(f"certificate {path} is not signed by this desk: it tells nothing of its ledger")
-    return _witness(path, certificate, desk)
+    return _witness(path, certificate)
 
 
-def _witness(path: Path, certificate: Certificate, desk: Desk) -> Witness:
+def _witness(path: Path, certificate: Certificate) -> Witness:
     """A certificate as a witness, with what the ledger would say of its release."""
     g = certificate.guarantee
     title = {
@@ -50,7 +50,7 @@ def _witness(path: Path, certificate: Certificate, desk: Desk) -> Witness:
     return Witness(
         f"the certificate {path}", certificate.ledger.head(), certificate.release,
         certificate.charge().record(), _space(certificate), title, certificate.output.sha256,
-        _estimated(certificate, desk), certificate.desk.policy_sha256,
+        estimated_by(certificate), certificate.desk.policy_sha256,
         [one.model_dump() for one in (certificate.together.near, certificate.together.classic)],
         "" if certificate.signature is None else certificate.signature.key,
     )  # fmt: skip
@@ -64,15 +64,9 @@ def _space(c: Certificate) -> dict[str, str]:
     return {name: private_space(c.release if name in c.scales.estimated else earlier) for name in c.features}
 
 
-def _estimated(c: Certificate, desk: Desk) -> dict[str, Any] | None:
-    """The scales that it has estimated, as the ledger keeps them; with other bounds by now, none."""
-    values, bounds = c.scales.values, desk.policy.scales.bounds
-    if not c.scales.estimated or any(name not in bounds for name in c.scales.estimated):
-        return None
-    return {
-        name: {"center": values[name].center, "scale": values[name].scale, "bounds": list(bounds[name])}
-        for name in c.scales.estimated
-    }
+def estimated_by(c: Certificate) -> dict[str, Any] | None:
+    """The scales that a release has estimated, as the ledger keeps them for later ones."""
+    return {name: c.scales.values[name].model_dump() for name in c.scales.estimated} or None
 
 
 def _keys_of(ledger: Ledger) -> list[str]:

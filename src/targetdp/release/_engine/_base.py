@@ -19,6 +19,7 @@ from targetdp._core import Floats, Integers, Progress, Words, check, declared, i
 from targetdp.mechanisms import NoiseLaw
 from targetdp.normalization import ColumnScales
 from targetdp.release._draws import Draws
+from targetdp.release._made_of import Spread
 from targetdp.release._prepare import Recipe
 from targetdp.table import MAX_BUCKETS, SortedIds, Source, Tally, overlapped, regrouped
 
@@ -35,7 +36,8 @@ class Inspection:
 
     ``people`` are sorted tags; ``repeated`` counts rows whose id came before. ``lowest`` and ``highest`` are
     two values of each feature, different ones if there are any; ``clipped`` says how many rows are longer
-    than 1, where the scales are known, and ``sums`` is what private scales are estimated from.
+    than 1, and ``spread`` how rows differ then, where the scales are known; ``counts`` is what private
+    centers are drawn from.
     """
 
     rows: int
@@ -46,8 +48,11 @@ class Inspection:
     lowest: Floats
     highest: Floats
     clipped: int | None
-    sums: Integers | None
+    counts: Integers | None
     left_out: int = 0
+    spread: Spread | None = None
+    in_scales: int = 0
+    """People whom the declared scales were learned from."""
     formulas: int = 0
     """Ids that go out as they are, and that a spreadsheet would run."""
 
@@ -105,6 +110,9 @@ class Engine(Protocol):
 
     def inspect(self, recipe: Recipe, progress: Progress) -> Inspection:
         """Look at all rows: who they are, and whatever is wrong with them. Nothing is drawn."""
+
+    def count(self, recipe: Recipe, centers: Floats, progress: Progress) -> Integers:
+        """How far people are from the centers that were drawn: what private scales are drawn from."""
 
     def write(self, job: NoiseJob, output: RowWriter, schema: pa.Schema, progress: Progress) -> int:
         """Add noise and write all rows in the order of their ids; how many were clipped."""

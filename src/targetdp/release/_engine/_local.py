@@ -14,7 +14,14 @@ import pyarrow as pa
 from targetdp._core import Floats, Integers, Progress, Words, kernel
 from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import WordSource
-from targetdp.normalization import ColumnScales, count_clipped, rows_in_ball, scores_in_ball
+from targetdp.normalization import (
+    ColumnScales,
+    count_clipped,
+    count_distances,
+    count_values,
+    rows_in_ball,
+    scores_in_ball,
+)
 from targetdp.release._engine._base import (
     Inspection,
     NoiseJob,
@@ -25,7 +32,8 @@ from targetdp.release._engine._base import (
     ranges_of,
     write_in_order,
 )
-from targetdp.release._ids import is_among
+from targetdp.release._ids import is_among, loose_tags
+from targetdp.release._made_of import Spread
 from targetdp.release._prepare import Recipe
 from targetdp.table import (
     Source,
@@ -114,9 +122,11 @@ class Looked:
     lowest: Floats
     highest: Floats
     clipped: int | None
-    sums: Integers | None
+    counts: Integers | None
     left_out: int = 0
     formulas: int = 0
+    spread: Spread | None = None
+    in_scales: int = 0
 
     def __add__(self, other: "Looked") -> "Looked":
         tally = Tally()
@@ -125,8 +135,9 @@ class Looked:
         return Looked(
             self.rows + other.rows, self.people + other.people, tally,
             np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest),
-            joined(self.clipped, other.clipped), joined(self.sums, other.sums),
+            joined(self.clipped, other.clipped), joined(self.counts, other.counts),
             self.left_out + other.left_out, self.formulas + other.formulas,
+            joined(self.spread, other.spread), self.in_scales + other.in_scales,
         )  # fmt: skip
 
     def inspection(self, splitters: pa.StringArray) -> Inspection:
@@ -136,7 +147,7 @@ class Looked:
         different = len(people) - int(np.count_nonzero(people[1:] == people[:-1]))
         return Inspection(
             self.rows, people, len(people) - different, splitters, self.tally, self.lowest, self.highest,
-            self.clipped, self.sums, self.left_out, self.formulas,
+            self.clipped, self.counts, self.left_out, self.spread, self.in_scales, self.formulas,
         )  # fmt: skip
 
 
@@ -166,12 +177,15 @@ def look_at(
     found = nothing_seen(recipe)
     found.rows, found.people, found.tally, found.left_out = len(ids), [tags], tally, left_out
     if len(ids):
+        if len(recipe.scaled_from):
+            found.in_scales = int(is_among(loose_tags(ids, recipe.names.tag_key), recipe.scaled_from).sum())
         found.formulas = 0 if recipe.names.pseudonym_key is not None else formulas_in(ids)
         _two_values(block, found.lowest, found.highest)
         if recipe.scales is not None and not tally.counts:
             found.clipped = count_clipped(block, recipe.scales)
-        if recipe.bounds is not None and not tally.counts:
-            found.sums = recipe.bounds.sums(block[list(recipe.estimated)].T)
+            found.spread = Spread.of(block, recipe.scales, whole=recipe.released != recipe.features)
+        if recipe.estimated and not tally.counts:
+            found.counts = count_values(block[list(recipe.estimated)])
     return found, ids
 
 
@@ -204,6 +218,20 @@ def people_of(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, pa
     if not len(recipe.left_out):
         return batch, ids
     return _without(batch, ids, recipe.names.tags(ids), recipe)[:2]
+
+
+def count_from(
+    centers: Floats, batch: pa.RecordBatch, recipe: Recipe, room: Floats | None = None
+) -> Integers | None:
+    """How far the people of a batch are from the centers of the columns whose scales are estimated."""
+    batch, ids = people_of(batch, recipe)
+    if not len(ids):
+        return None
+    tally = Tally()
+    block = numbers_of(batch, recipe.estimated_names, recipe.gaps, tally, 0, room)
+    if tally.counts:  # all of it was looked at before
+        raise ValueError("the table changed while it was read: try again when nobody writes to it")
+    return count_distances(block, centers)
 
 
 @dataclass
@@ -253,6 +281,20 @@ class LocalEngine:
             progress.advance(found.rows + found.left_out)
         ranges = ranges_of(total.rows, len(recipe.released))
         return total.inspection(hash_splitters(ranges) if hashed else splitters.cut(ranges))
+
+    def count(self, recipe: Recipe, centers: Floats, progress: Progress) -> Integers:
+        """See `Engine`."""
+        progress.phase("measuring columns", self.source.count())
+
+        def measure(item: tuple[int, pa.RecordBatch]) -> tuple[int, Integers | None]:
+            room = None if len(recipe.left_out) else self._room(item[1].num_rows, len(recipe.estimated))
+            return item[1].num_rows, count_from(centers, item[1], recipe, room)
+
+        total = None
+        for rows, counts in overlapped(measure, self._batches(recipe, [recipe.id, *recipe.estimated_names])):
+            total = joined(total, counts)
+            progress.advance(rows)
+        return np.empty((len(centers), 0), dtype=np.int64) if total is None else np.asarray(total)
 
     def write(self, job: NoiseJob, output: RowWriter, schema: pa.Schema, progress: Progress) -> int:
         """See `Engine`."""

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from targetdp._core import Progress, check
+from targetdp._core import Floats, Integers, Progress, check
 from targetdp.release._engine._base import (
     Inspection,
     NoiseJob,
@@ -36,7 +36,15 @@ from targetdp.release._engine._base import (
     write_in_order,
 )
 from targetdp.release._engine._local import in_order
-from targetdp.release._engine._spark_tasks import REPORT, Gathered, LookTask, Privatize, Report, Secret
+from targetdp.release._engine._spark_tasks import (
+    REPORT,
+    CountTask,
+    Gathered,
+    LookTask,
+    Privatize,
+    Report,
+    Secret,
+)
 from targetdp.release._prepare import Recipe
 from targetdp.table import Source, Splitters, Tally, ids_of, numbers_of, plain_type
 
@@ -116,6 +124,14 @@ class SparkEngine:
             raise ValueError("the table has no rows, or all are left out: there is nothing to release")
         progress.advance(found.rows)
         return found.inspection(_splitters(frame, found.rows, recipe))
+
+    def count(self, recipe: Recipe, centers: Floats, progress: Progress) -> Integers:
+        """See `Engine`."""
+        if self._selected is None:
+            raise RuntimeError("a table is counted before it was looked at: please report this")
+        progress.phase("measuring columns", None)
+        counts = _run(self._selected, CountTask(recipe, centers)).counts
+        return np.empty((len(centers), 0), dtype=np.int64) if counts is None else counts
 
     def write(self, job: NoiseJob, output: RowWriter, schema: pa.Schema, progress: Progress) -> int:
         """See `Engine`."""
@@ -244,7 +260,7 @@ def _splitters(frame: DataFrame, rows: int, recipe: Recipe) -> pa.StringArray:
     return pc.utf8_slice_codeunits(splitters.cut(ranges), 0, _LONGEST_SPLITTER)
 
 
-def _run(frame: DataFrame, task: LookTask | Privatize) -> Report:
+def _run(frame: DataFrame, task: LookTask | CountTask | Privatize) -> Report:
     """Run a task over all partitions in one action, and join what each of them reports, once.
 
     The task, with the secret in it, travels inside the function that Spark ships: never as configuration, in

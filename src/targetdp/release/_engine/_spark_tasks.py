@@ -8,6 +8,7 @@ looked at.
 
 import pickle
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -17,12 +18,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from targetdp._core import Floats, Words
+from targetdp._core import Floats, Integers, Words
 from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import RowWords
 from targetdp.normalization import ColumnScales
 from targetdp.release._engine._base import joined
-from targetdp.release._engine._local import Looked, in_order, look_at, noisy_rows, nothing_seen, people_of
+from targetdp.release._engine._local import (
+    Looked,
+    count_from,
+    in_order,
+    look_at,
+    noisy_rows,
+    nothing_seen,
+    people_of,
+)
 from targetdp.release._ids import tags_of
 from targetdp.release._prepare import Recipe
 from targetdp.table import (
@@ -37,7 +46,7 @@ from targetdp.table import (
 )
 
 REPORT = "report"
-"""The one column that a task hands to Spark: a pickled `Report`, one for each partition."""
+"""The one column that a task hands to Spark: a packed `Report`, one for each partition."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,7 @@ class Report:
     """
 
     looked: Looked | None = None
+    counts: Integers | None = None
     people: list[Words] = field(default_factory=list)
     """Tags of whose rows got noise, sorted by each task."""
     clipped: int = 0
@@ -79,20 +89,22 @@ class Report:
 
     def __add__(self, other: "Report") -> "Report":
         return Report(
-            joined(self.looked, other.looked), self.people + other.people,
-            self.clipped + other.clipped, self.pieces | other.pieces,
+            joined(self.looked, other.looked), joined(self.counts, other.counts),
+            self.people + other.people, self.clipped + other.clipped, self.pieces | other.pieces,
         )  # fmt: skip
 
     def packed(self) -> pa.RecordBatch:
-        """As the one row that a task hands to Spark."""
-        return pa.RecordBatch.from_pydict({REPORT: pa.array([pickle.dumps(self)], pa.binary())})
+        """As the one row that a task hands to Spark; most cells of its counts are empty."""
+        return pa.RecordBatch.from_pydict(
+            {REPORT: pa.array([zlib.compress(pickle.dumps(self), 1)], pa.binary())}
+        )
 
     @classmethod
     def joined(cls, packed: Iterable[bytes]) -> "Report":
         """The report on all parts of a table, each as its task packed it."""
         total = cls()
         for one in packed:  # from our own tasks, over the channel by which Spark moves pickles anyway
-            total += pickle.loads(one)  # noqa: S301
+            total += pickle.loads(zlib.decompress(one))  # noqa: S301
         return total
 
 
@@ -109,6 +121,21 @@ class LookTask:
             total += look_at(batch, recipe, 0)[0]
         total.people = [in_order(total.people)]
         yield Report(total).packed()
+
+
+@dataclass(frozen=True)
+class CountTask:
+    """The task that counts how far people are from the centers that were drawn."""
+
+    recipe: Recipe
+    centers: Floats
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One report for all rows of a partition."""
+        total, recipe = Report(), self.recipe
+        for batch in _gathered(batches, recipe.columns, batch_rows(len(recipe.features))):
+            total += Report(counts=count_from(self.centers, batch, recipe))
+        yield total.packed()
 
 
 @dataclass(frozen=True)

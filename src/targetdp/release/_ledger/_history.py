@@ -158,6 +158,15 @@ class History:
             for name, of in row.scales.items()
         }
 
+    def scale_of(self, row: ReleaseRow, column: str) -> float | None:
+        """What a column of a release was divided by; None where that is not known."""
+        kind, _, rest = row.space.get(column, "").partition(" ")
+        if kind == "public":
+            return float(rest.split()[-1])
+        by = self.releases.get(rest)
+        scales = None if by is None or by.scales is None else by.scales.get(column)
+        return None if scales is None else float(scales["scale"])
+
     def moved(self, row: ReleaseRow, space: Mapping[str, str]) -> bool:
         """Whether a column of a release has other scales by now, or will have in a new release."""
         now = self.space | dict(space)

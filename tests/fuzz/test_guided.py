@@ -51,7 +51,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (draft / "drawn").touch()  # nothing was drawn yet
     draws = Draws.reopen(draft.parent, draft.name, "bound")
     assert draws is not None
-    draws.for_scales(np.arange(3))
+    draws.for_scales("centers", np.arange(3))
     draws.close()
     return {
         "policy": desk / "policy.toml", "request": request, "program": program,

@@ -19,6 +19,7 @@ from support.docs import DOCS
 from support.release import (
     ASKED,
     ENOUGH,
+    FEATURES,
     Ran,
     cli,
     new_policy,
@@ -229,6 +230,20 @@ def nearly_constant(folder: Path, patch: Patch) -> Ran:
     return privatize(table="zeros.parquet")
 
 
+def own_scales(folder: Path, patch: Patch) -> Ran:
+    named = ("--features", ",".join(FEATURES), "--source", "public", "--reason", "a census")
+    assert cli("scales", "in.parquet", *named, "--out", "desk/scales.toml", "--force").code == 0
+    return privatize()
+
+
+def stranger(folder: Path, patch: Patch) -> Ran:
+    release(folder, "private.parquet")
+    patch.setenv("XDG_CONFIG_HOME", str(folder / "another user"))
+    (folder / "labels.csv").write_text("name,target\n")
+    (folder / "program.toml").write_text('kind = "aid"\ntarget = "target"\nquota = 0.3\n')
+    return cli("learn", "private.parquet", "labels.csv", "--program", "program.toml", "--out", "r.toml")
+
+
 def narrow_scales(folder: Path, patch: Patch) -> Ran:
     path = folder / "desk" / "scales.toml"
     path.write_text(re.sub(r"scale = [\d.]+", "scale = 0.5", path.read_text()))
@@ -263,6 +278,9 @@ CASES = {
         under(scales="private")
     ),
     "private scales were drawn, and cannot be used (…)": Case(nearly_constant),
+    "the public scales were learned from … of these people": Case(own_scales),
+    "δ = … is above 1/rows": Case(asked_for(delta=0.2)),
+    "signed by nobody you have named": Case(stranger),
     "policy.toml allows more than the policy on record: …": Case(loosened),
     "policy.toml allows more than the policy on record (…), and that needs an approval: …": Case(unapproved),
     "… is gone: bring it back from a backup": Case(without_key),

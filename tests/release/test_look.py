@@ -14,6 +14,7 @@ from support.release import (
     cli,
     look,
     make_desk,
+    new_policy,
     nothing_changes,
     place_with,
     policy_text,
@@ -153,7 +154,7 @@ def test_a_share_of_clipped_rows_that_is_large_is_warned_of_with_its_remedy(tmp_
     (warning,) = (warning for warning in seen.warnings if "% of rows are longer than 1" in warning)
     assert "widen" in warning
     # Scales ten times as wide clip nobody.
-    lines = ['source = "public"', "[features]"]
+    lines = ['source = "public"', 'reason = "a census"', "[features]"]
     lines += [
         f"{name} = {{ center = {c}, scale = {10 * s} }}"
         for name, c, s in zip(FEATURES, CENTERS, SCALES, strict=True)
@@ -205,10 +206,7 @@ def test_a_delta_that_was_chosen_for_fewer_people_needs_the_holders_word(tmp_pat
     assert "large_delta" in problem.remedy
     assert not look(folder, delta=1 / 400).problems
     assert not look(folder).problems
-    text = policy_text(reason="a pilot").replace(
-        "[release]", '[release]\nlarge_delta = "a pilot, by contract"'
-    )
-    (folder / "desk" / "policy.toml").write_text(text)
+    new_policy(folder / "desk", large_delta="a pilot, by contract", reason="a pilot")
     assert not look(folder, delta=1 / 61).problems
     done = release(folder, delta=1 / 61)
     said = "δ is above 1 in the number of rows"

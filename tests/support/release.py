@@ -102,6 +102,7 @@ def policy_text(
     share: float | None = None,
     limit: Sequence[float] | Mapping[str, Any] = LIMIT,
     most: Sequence[float] = (100.0, 0.5),
+    large_delta: str | None = None,
     plan: Sequence[Mapping[str, Any]] = (),
     requests: Mapping[str, Any] | None = None,
     keys: Mapping[str, str] | None = None,
@@ -121,7 +122,7 @@ def policy_text(
         "limit": limit
         if isinstance(limit, Mapping)
         else dict(zip(("B", "epsilon", "delta"), limit, strict=True)),
-        "release": dict(zip(("epsilon", "delta"), most, strict=True)),
+        "release": dict(zip(("epsilon", "delta"), most, strict=True)) | {"large_delta": large_delta},
         "requests": requests or {},
         "requests.keys": keys or {},
         "approvers": approvers or {},

@@ -54,7 +54,12 @@ tables that makes δ at most 1 + e^ε times as much, which is below 2¹⁴⁵ ti
 
 
 class UntoldScalesError(ValueError):
-    """Private scales were drawn and paid for, and some columns have none that could be used."""
+    """Private scales were drawn and paid for, and some columns have none that could be used.
+
+    Example:
+        >>> issubclass(UntoldScalesError, ValueError)
+        True
+    """
 
 
 @dataclass(frozen=True)

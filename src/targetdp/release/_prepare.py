@@ -51,7 +51,7 @@ class Recipe:
     """Places of the features whose scales this release estimates."""
     scales: ColumnScales | None
     """Where all are known before anything is drawn."""
-    scaled_from: Words = field(repr=False)
+    scaled_from: Words = field(default_factory=lambda: np.empty(0, dtype=np.uint64), repr=False)
     """Loose tags of the people whom declared scales were learned from, as far as that is known."""
 
     @property

@@ -124,8 +124,9 @@ MAY_BE_MISSING = ("drawn",)
 """Before the first draw there is none."""
 _FILES = {
     "certificate": "file.json", "proposal": "file.json", "desk": "desk.json", "mark": "ledger.db.head",
-    "sweep": "run.json", "ledger": "ledger.db", "people": "release.tags", "secret": "secret", "drawn": "drawn",
-    "signing key": "signing.pem", "secret key": "tags.key", "CSV": "table.csv", "Parquet": "table.parquet",
+    "sweep": "run.json", "ledger": "ledger.db", "people": "release.tags", "secret": "secret",
+    "drawn": "drawn", "signing key": "signing.pem", "secret key": "tags.key", "CSV": "table.csv",
+    "Parquet": "table.parquet",
 }  # fmt: skip
 
 

@@ -91,7 +91,10 @@ class Proposal(StrictModel):
         """What changes, in words: all of it, and nothing that would play tricks on a terminal."""
         before, after = self.policies()
         more = loosened(before, after)
-        lines = [f"desk {before.name} ({self.desk}), {self.number} policies on record", "what changes:"]
+        lines = [
+            f"desk {before.name} ({self.desk}), after version {self.number} of its policy",
+            "what changes:",
+        ]
         for place, (one, other) in changes(self.before, self.after).items():
             lines.append(f"  {place}: {_change(one, other)}")
         lines += ["in which ways more is allowed:", *(f"  {one}" for one in more)] if more else [

@@ -47,7 +47,7 @@ from targetdp.accounting import (
     StatedLoss,
 )
 from targetdp.mechanisms import Mechanism, NoiseMechanism
-from targetdp.normalization import scales_text
+from targetdp.normalization import UntoldScalesError, scales_text
 
 RESULT_TYPES = {"Desk", "Normalized", "Privatized", "Protection"}
 """Made by functions, never by users: what is in them was checked on the way."""
@@ -455,10 +455,8 @@ CALLS: dict[str, Call] = {
     "data_scales": Call(targetdp.data_scales, {"X": TABLE}, {}),
     "private_scales": Call(
         targetdp.private_scales,
-        {"X": TABLE, "lower": [-1, -1], "upper": [1, 1], "epsilon": 5.0, "rng": rng()},
+        {"X": TABLE, "epsilon": 50.0, "rng": rng()},
         {
-            "lower": vector([2.0, 2.0]),
-            "upper": vector([-2.0, -2.0]),
             "epsilon": Argument([*NOT_NUMBERS, *OUTSIDE, 0, 9e-5, 101], "[0.0001, 100]"),
             "rng": Argument(NOT_GENERATORS, "np.random.default_rng(seed)"),
         },
@@ -789,9 +787,7 @@ TAKERS: dict[str, Callable[[Any], Any]] = {
     **{f"{name}.privatize": simulated(mechanism) for name, mechanism in MECHANISMS.items()},
     "Mondrian.classes": Mondrian(2).classes,
     "data_scales": targetdp.data_scales,
-    "private_scales": lambda X: targetdp.private_scales(
-        X, lower=[-1] * 3, upper=[1] * 3, epsilon=100.0, rng=rng()
-    ),
+    "private_scales": lambda X: targetdp.private_scales(X, epsilon=100.0, rng=rng()),
     "normalize": lambda X: scaled(X, "clip"),
     "normalize, unit": lambda X: scaled(X, "unit"),
     "normalize, largest": lambda X: scaled(X, "largest"),
@@ -970,12 +966,15 @@ def must_work_and_stay(X: Any, name: str, writeable: bool) -> None:
     if name.startswith(("Mondrian", "Partitioned")) and len(before) < 2:
         with pytest.raises(ValueError, match=r"^(group_size|parts) = 2 is more than the 1 rows of X"):
             TAKERS[name](X)
-    elif name == "private_scales" and before.shape[1] != 3:
-        with pytest.raises(ValueError, match=r"^lower has shape \(3,\)"):
+    elif name == "private_scales" and len(before) < 40:
+        with pytest.raises(ValueError, match=r"needs at least \d+ rows, .* or public scales$"):
             TAKERS[name](X)
-    elif name == "private_scales" and len(before) < 3:
-        with pytest.warns(UserWarning, match=r"or declared scales$"):
-            check_result(TAKERS[name](X), before.shape)
+    elif name == "private_scales" and (np.ptp(before, axis=0) == 0).any():
+        with pytest.raises(UntoldScalesError, match=r"^private scales were drawn, and cannot be used"):
+            TAKERS[name](X)
+    elif name == "private_scales" and np.abs(before).max() > 1e100:
+        with pytest.raises(UntoldScalesError, match=r"values are mostly below 9e-10 or above 1e\+12"):
+            TAKERS[name](X)
     else:
         check_result(TAKERS[name](X), before.shape)
     assert np.array_equal(np.array(X), before)

@@ -63,7 +63,7 @@ def test_each_person_meets_her_own_row_in_the_units_of_the_release(folder: Path,
 
 
 def test_scales_that_were_paid_for_are_the_certificates(tmp_path: Path) -> None:
-    write_parquet(tmp_path / "original.parquet")
+    write_parquet(tmp_path / "original.parquet", table_of(400))
     make_desk(tmp_path, scales="private", share=0.5)
     for output, source in (("first.parquet", "private"), ("second.parquet", "earlier")):
         tables = joined(tmp_path, release(tmp_path, output, epsilon=20))
@@ -71,7 +71,7 @@ def test_scales_that_were_paid_for_are_the_certificates(tmp_path: Path) -> None:
         assert tables.certificate.scales.source == source
         assert (tables.scales_spent is not None) == (source == "private")
         values = [tables.certificate.scales.values[name] for name in FEATURES]
-        raw = rows_by_id(table_of())[read_back(tmp_path / output)["name"][0].as_py()]
+        raw = rows_by_id(table_of(400))[read_back(tmp_path / output)["name"][0].as_py()]
         row = np.array([(x - one.center) / one.scale for x, one in zip(raw, values, strict=True)])
         assert tables.original[0] == pytest.approx(row / max(1.0, float(np.linalg.norm(row))))
 
@@ -261,8 +261,8 @@ def test_columns_that_are_passed_on_are_named(folder: Path) -> None:
 
 def test_scales_that_another_release_has_paid_for_are_named(tmp_path: Path) -> None:
     """What they tell of a person is in that release's loss, unless she is not in it."""
-    write_parquet(tmp_path / "original.parquet")
-    write_parquet(tmp_path / "few.parquet", table_of().slice(0, 30))
+    write_parquet(tmp_path / "original.parquet", table_of(600))
+    write_parquet(tmp_path / "few.parquet", table_of(600).slice(0, 300))
     make_desk(tmp_path, scales="private", share=0.5)
     sample = release_at(tmp_path, "sample.parquet", table="few.parquet", epsilon=20).certificate.release
     first = joined(tmp_path, tmp_path / "sample.parquet", rest_is_holdout=True)

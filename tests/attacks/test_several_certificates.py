@@ -28,8 +28,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Callable[[float | None], D
         folder = tmp_path_factory.mktemp("certificates")
         write_parquet(folder / "in.parquet", people)
         if scale is None:
-            bounds = dict.fromkeys(COLUMNS, (-5.0, 5.0))
-            return make_desk(folder, COLUMNS, id="id", scales="private", share=0.5, bounds=bounds)
+            return make_desk(folder, COLUMNS, id="id", scales="private", share=0.5)
         lines = "".join(f"{name} = {{ center = 0.0, scale = {scale!r} }}\n" for name in COLUMNS)
         (folder / "scales.toml").write_text(
             f'source = "public"\nreason = "a"\n[features]\n{lines}', encoding="utf-8"

@@ -18,6 +18,7 @@ import pytest
 from support.docs import DOCS
 from support.release import (
     ASKED,
+    ENOUGH,
     Ran,
     cli,
     new_policy,
@@ -220,6 +221,14 @@ def unsettled(folder: Path, patch: Patch) -> Ran:
     return privatize()
 
 
+def nearly_constant(folder: Path, patch: Patch) -> Ran:
+    new_policy(folder / "desk", scales="private")
+    people = table_of(ENOUGH)
+    zeros = people.set_column(2, "texts", [np.where(np.arange(ENOUGH) < 5, 7.0, 0.0)])
+    write_parquet(Path("zeros.parquet"), zeros)
+    return privatize(table="zeros.parquet")
+
+
 def narrow_scales(folder: Path, patch: Patch) -> Ran:
     path = folder / "desk" / "scales.toml"
     path.write_text(re.sub(r"scale = [\d.]+", "scale = 0.5", path.read_text()))
@@ -250,7 +259,10 @@ CASES = {
     ),
     "id column … has duplicated values": Case(of_table("name", lambda x: [x[1], *x[1:]])),
     "constant columns: …": Case(of_table("texts", lambda x: [1.0 for _ in x])),
-    "… no public bounds, which private scales need": Case(under(scales="private", bounds={})),
+    "no noise keeps this promise here: … private scales of … columns needs at least … rows": Case(
+        under(scales="private")
+    ),
+    "private scales were drawn, and cannot be used (…)": Case(nearly_constant),
     "policy.toml allows more than the policy on record: …": Case(loosened),
     "policy.toml allows more than the policy on record (…), and that needs an approval: …": Case(unapproved),
     "… is gone: bring it back from a backup": Case(without_key),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.faults import count, some, times
-from support.release import certificate_of, hidden, holds, read_back, write_parquet
+from support.release import ENOUGH, certificate_of, hidden, holds, read_back, write_parquet
 from support.staged import (
     RUN,
     STAGES,
@@ -79,7 +79,7 @@ def test_it_survives_a_kill_at_every_call_that_touches_the_disk(
 
 def test_a_run_that_is_gone_on_with_repeats_its_noise(zygote: Zygote, tmp_path: Path) -> None:
     """Also with private scales, which are drawn first; on other rows it is refused, and its secret erased."""
-    folder = place(tmp_path / "place", 100, limit=room_for(1), scales="private")
+    folder = place(tmp_path / "place", ENOUGH, limit=room_for(1), scales="private")
     kept = keep(folder, tmp_path / "kept")
     calls = zygote.run(folder, *RUN).calls
     seen = 0

@@ -52,7 +52,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     (draft / "drawn").touch()  # nothing was drawn yet
     draws = Draws.reopen(draft.parent, draft.name, "bound")
     assert draws is not None
-    draws.for_scales(np.arange(3))
+    draws.for_scales("centers", np.arange(3))
     draws.close()
     proposal = folder / "proposed.json"
     plain = read_policy(desk / "policy.toml").model_dump(mode="json")

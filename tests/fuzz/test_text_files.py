@@ -30,7 +30,7 @@ QUIET = settings(
 
 KNOWN = (
     "name", "id", "column", "pseudonyms", "spelling", "spaces", "case", "leading_zeros", "country_code",
-    "digits", "columns", "public", "gaps", "all", "source", "reason", "share", "bounds", "limit", "plan",
+    "digits", "columns", "public", "gaps", "all", "source", "reason", "share", "limit", "plan",
     "requests", "accept", "keys", "tell", "release", "features", "B", "epsilon", "delta", "mechanism",
     "scores", "weights", "learned_from", "leave_out", "tuned_on", "program", "asked_by", "why", "page",
     "signature", "key", "kind", "table", "target", "quota", "groups", "grid", "loans", "amount", "revenue",

@@ -248,7 +248,7 @@ def test_all_three_real_scales_work_together_with_normalize() -> None:
     for scales in (
         declared_scales([0, 0], [1, 1]),
         data_scales(X),
-        private_scales(X, lower=[-4, -4], upper=[4, 4], epsilon=1.0, rng=np.random.default_rng(0)),
+        private_scales(X, epsilon=1.0, rng=np.random.default_rng(0)),
     ):
         result = normalize(X, scales)
         assert result.X.shape == X.shape
@@ -421,7 +421,7 @@ def test_a_release_needs_no_generator_and_is_never_repeated(name: str) -> None:
 
 def test_simulated_scales_never_lead_to_a_guarantee() -> None:
     X = some_rows(4000, 2)
-    scales = private_scales(X, lower=[-9, -9], upper=[9, 9], epsilon=1.0, rng=np.random.default_rng(1))
+    scales = private_scales(X, epsilon=1.0, rng=np.random.default_rng(1))
     assert (scales.source, scales.spent) == ("simulated", None)
     result = MECHANISMS["gaussian"].privatize(normalize(X, scales))
     assert result.guarantee is None

@@ -1,4 +1,4 @@
-"""Scales and bounds files: round trips of any name, what is missing, what is confidential."""
+"""Scales files: round trips of any name, what is missing, what is confidential."""
 
 import tomllib
 from pathlib import Path

@@ -83,14 +83,16 @@ def again(folder: Path) -> Draws:
 def test_words_are_the_same_each_time_and_differ_between_batches(draws: Draws, tmp_path: Path) -> None:
     one = words_of(draws, 0, ids("a", "b"), columns(1, 2))
     two = words_of(draws, 2, ids("c"), columns(3))
-    scales = first_of(draws.for_scales(np.array([1, 2])))
+    centers = first_of(draws.for_scales("centers", np.array([1, 2])))
+    scales = first_of(draws.for_scales("scales", np.array([1, 2])))
     assert words_of(draws, 0, ids("a", "b"), columns(1, 2)) == one
     draws.close()
     reopened = again(tmp_path)
     assert words_of(reopened, 0, ids("a", "b"), columns(1, 2)) == one
     assert words_of(reopened, 2, ids("c"), columns(3)) == two
-    assert first_of(reopened.for_scales(np.array([1, 2]))) == scales
-    assert len({one, two, scales}) == 3
+    assert first_of(reopened.for_scales("centers", np.array([1, 2]))) == centers
+    assert first_of(reopened.for_scales("scales", np.array([1, 2]))) == scales
+    assert len({one, two, centers, scales}) == 4
     reopened.close()
     other = Draws.create(tmp_path / "drafts", "r2", BOUND)
     assert words_of(other, 0, ids("a", "b"), columns(1, 2)) != one
@@ -113,13 +115,16 @@ def test_they_are_never_given_for_other_rows(
     draws: Draws, tmp_path: Path, names: pa.StringArray, block: Floats
 ) -> None:
     words_of(draws, 0, ids("a", "b"), columns(1, 2))
-    draws.for_scales(np.array([1, 2]))
+    draws.for_scales("centers", np.array([1, 2]))
+    draws.for_scales("scales", np.array([1, 2]))
     draws.close()
     reopened = again(tmp_path)
     with pytest.raises(TableChangedError, match="its noise was drawn for other rows"):
         reopened.for_batch(0, names, block)
     with pytest.raises(TableChangedError):
-        reopened.for_scales(np.array([1, 3]))
+        reopened.for_scales("centers", np.array([1, 3]))
+    with pytest.raises(TableChangedError):
+        reopened.for_scales("scales", np.array([1, 3]))
     reopened.close()
 
 
@@ -227,13 +232,13 @@ def test_closing_twice_closes_nobody_else_s_file(tmp_path: Path) -> None:
 def test_another_bound_or_a_damaged_secret_is_not_gone_on_with(draws: Draws, tmp_path: Path) -> None:
     drafts = tmp_path / "drafts"
     draws.close()
-    assert can_go_on(drafts, "r1", BOUND)
-    assert not can_go_on(drafts, "r1", "c" * 64)
-    assert not can_go_on(drafts, "r2", BOUND)
+    assert can_go_on(drafts, "r1", BOUND, any_order=False)
+    assert not can_go_on(drafts, "r1", "c" * 64, any_order=False)
+    assert not can_go_on(drafts, "r2", BOUND, any_order=False)
     assert Draws.reopen(drafts, "r1", "c" * 64) is None
     assert Draws.reopen(drafts, "r2", BOUND) is None
     (drafts / "r1" / "secret").write_text("half")
-    assert not can_go_on(drafts, "r1", BOUND)
+    assert not can_go_on(drafts, "r1", BOUND, any_order=False)
     assert Draws.reopen(drafts, "r1", BOUND) is None
     assert not is_at_work(drafts, "r1"), "nobody has it after that"
 
@@ -428,6 +433,26 @@ def test_private_scales_of_other_values_stop_it_before_anything_else(tmp_path: P
     with pytest.raises(TableChangedError):
         release(folder)
     assert secrets_in(folder) == []
+
+
+def test_where_rows_come_in_any_order_only_scales_are_gone_on_with(draws: Draws, tmp_path: Path) -> None:
+    drafts = tmp_path / "drafts"
+
+    def goes_on(*, any_order: bool) -> bool:
+        draws.close()
+        return can_go_on(drafts, "r1", BOUND, any_order=any_order)
+
+    assert goes_on(any_order=True), "nothing was drawn"
+    draws = again(tmp_path)
+    draws.for_scales("centers", np.array([1, 2]))
+    draws.for_scales("scales", np.array([1, 2]))
+    assert draws.only_scales
+    assert goes_on(any_order=True)
+    draws = again(tmp_path)
+    draws.for_rows()
+    assert not draws.only_scales
+    assert not goes_on(any_order=True)
+    assert goes_on(any_order=False)
 
 
 @pytest.mark.parametrize(

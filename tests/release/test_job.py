@@ -466,7 +466,7 @@ def counted(*places: tuple[Any, str]) -> Iterator[Counter[str]]:
 
 @pytest.mark.parametrize("scales", ["public", "private"])
 def test_a_release_of_scores_does_everything_once(tmp_path: Path, scales: str) -> None:
-    folder = place_with(tmp_path, 2000, scales=scales)
+    folder = place_with(tmp_path, 6000, scales=scales)
     for number in range(3):
         release(folder, f"{number}.parquet", epsilon=1.0 + number)
     checked: list[int] = []
@@ -580,7 +580,7 @@ def test_a_journal_that_the_desk_has_not_signed_tells_its_ledger_nothing(tmp_pat
     place = folder / ".out.parquet.targetdp" / "journal.json"
     journal = json.loads(place.read_text())
     del journal["check"]
-    for change in ({"sha256": "0" * 64}, {"scales": {"calls": {"center": 0, "scale": 1, "bounds": [0, 1]}}}):
+    for change in ({"sha256": "0" * 64}, {"scales": {"calls": {"center": 0, "scale": 1}}}):
         forged = journal | change
         place.write_text(json.dumps(forged | {"check": _digest(forged)}))
         with pytest.raises(ValueError, match="is not signed by this desk: somebody else wrote it"):

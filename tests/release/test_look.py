@@ -177,7 +177,6 @@ def test_a_share_of_clipped_rows_that_is_large_is_warned_of_with_its_remedy(tmp_
             {}, {"release": "scores", "weights": WEIGHTS | {"texts": 60.0}},
             "the scores are nearly the column 'texts' (100% of how people differ in it): whoever gets them",
         ),
-        ({"scales": "private"}, {"epsilon": 4.0}, "noise"),
     ],
 )  # fmt: skip
 def test_what_should_be_thought_about_is_warned_of(

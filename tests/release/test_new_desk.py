@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from support.release import (
-    BOUNDS,
     FEATURES,
     holds,
     nothing_changes,
@@ -26,33 +25,31 @@ def proposed(folder: Path, table: pa.Table, **given: Any) -> Any:
 
 
 def test_a_policy_is_proposed_and_says_what_is_left_to_decide(tmp_path: Path) -> None:
-    made = proposed(tmp_path, table_of(200))
+    made = proposed(tmp_path, table_of(200, gappy=[None, *range(199)]))
     desk = Desk.open(tmp_path / "desk")
     assert made.desk == desk
     assert (made.id, desk.policy.id.column) == ("name", "name")
-    assert made.released == desk.policy.columns.release == FEATURES
+    assert made.released == desk.policy.columns.release == (*FEATURES, "gappy")
     assert desk.policy.columns.public == {}, "nothing is public before its owner says so"
-    assert (desk.policy.scales.source, desk.policy.scales.bounds) == ("private", {})
-    assert made.needs_bounds
-    assert any("[scales.bounds]" in step for step in made.to_do)
-    with pytest.raises(Refused, match="3 columns have no public bounds"):
+    assert desk.policy.scales.source == "private"
+    scales, gaps = made.to_do
+    assert scales.startswith(
+        "[scales]: epsilon = 0.4 for the private scales of 4 columns needs at least 9,106"
+    )
+    assert gaps == "[gaps]: what stands for a missing value of gappy"
+    with pytest.raises(Refused, match=r"needs at least 9,106 rows, and there are 200") as refused:
         privatize(
             tmp_path / "in.parquet",
             tmp_path / "out.parquet",
             desk=desk,
             request=make_request(B=0.25, epsilon=4),
         )
+    assert "gappy" in str(refused.value)
 
 
-def test_with_that_one_edit_the_first_release_is_made(tmp_path: Path) -> None:
-    """Two commands and one edit of the policy."""
-    proposed(tmp_path, table_of(20_000))
-    policy = tmp_path / "desk" / "policy.toml"
-    text = policy.read_text(encoding="utf-8")
-    for name, (low, high) in zip(FEATURES, BOUNDS, strict=True):
-        assert f"# {name} = [0, 1000]" in text
-        text = text.replace(f"# {name} = [0, 1000]", f"{name} = [{low}, {high}]")
-    policy.write_text(text, encoding="utf-8")
+def test_the_first_release_of_many_people_needs_no_edit(tmp_path: Path) -> None:
+    """Two commands."""
+    assert proposed(tmp_path, table_of(7_000)).to_do == ()
     privatize(tmp_path / "in.parquet", tmp_path / "out.parquet", desk=tmp_path / "desk",
               request=make_request(B=0.25, epsilon=4))  # fmt: skip
     assert holds(tmp_path / "out.parquet")

@@ -40,7 +40,7 @@ def test_a_policy_is_read_as_it_says(tmp_path: Path) -> None:
     assert found.requests.name_of("other") is None
     assert (found.plan[0].times, found.plan[0].columns, found.plan[0].mechanism) == (2, 3, LEAST_NOISE)
     assert found.fill(FEATURES) == {"calls": -1.0}
-    assert found.bounds_of(("texts",)).upper.tolist() == [40.0]
+    assert (found.scales.source, found.scales.share) == ("private", 0.2)
 
 
 def test_defaults_are_the_safe_ones() -> None:
@@ -78,10 +78,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "gaps of nobody": ({"gaps": {"nope": 0}}, "gaps names 'nope', which is not among the columns"),
     "text for a gap": ({"gaps": {"calls": "zero"}}, "gaps.calls = 'zero'"),
     "truth for a gap": ({"gaps": {"calls": True}}, "gaps.calls = True"),
-    "bounds of nobody": ({"scales": "private", "bounds": {"nope": (0, 1)}}, "scales.bounds names 'nope'"),
-    "bounds turned round": ({"scales": "private", "bounds": {"calls": (1, 0)}}, "give the lower bound first"),
-    "equal bounds": ({"scales": "private", "bounds": {"calls": (1, 1)}}, "give the lower bound first"),
-    "one bound": ({"scales": "private", "bounds": {"calls": (1,)}}, "scales.bounds.calls"),
     "share of all": ({"share": 1.0}, "scales.share = 1.0"),
     "unknown scales": ({"scales": "data"}, "scales.source = 'data'"),
     "unknown source of requests": ({"requests": {"accept": "all"}}, "requests.accept = 'all'"),

@@ -9,7 +9,6 @@ import pytest
 
 from support.ledgers import WIDE, gaussian, people
 from support.release import (
-    BOUNDS,
     FEATURES,
     look,
     make_desk,
@@ -160,15 +159,6 @@ def test_scales_of_these_very_people_are_refused(tmp_path: Path, source: str) ->
         release(folder)
 
 
-def test_private_scales_need_bounds_and_all_that_are_missing_are_named(tmp_path: Path) -> None:
-    make_desk(tmp_path, scales="private", bounds={"texts": (0, 9)})
-    found = prepared(tmp_path)
-    (problem,) = found.problems
-    assert problem.what == "2 columns have no public bounds, which private scales need"
-    assert "calls = [LOWEST, HIGHEST]\n      topups = [LOWEST, HIGHEST]" in problem.remedy
-    assert found.estimated == ("texts",)
-
-
 def private(folder: Path, rows: int = 3000, **policy: Any) -> Path:
     return place_with(folder, rows, scales="private", **policy)
 
@@ -201,14 +191,6 @@ def test_only_new_columns_are_estimated_and_paid_for(tmp_path: Path) -> None:
     assert (second.scales.source, second.scales.estimated) == ("private", ("texts", "topups"))
     assert second.scales.releases == (first.release,)
     assert second.scales.values["calls"] == first.scales.values["calls"]
-
-
-def test_other_bounds_are_another_estimate(tmp_path: Path) -> None:
-    folder = private(tmp_path)
-    release(folder, "a.parquet")
-    wider = dict(zip(FEATURES, BOUNDS, strict=True)) | {"texts": (-50.0, 60.0)}
-    new_policy(folder / "desk", scales="private", bounds=wider, reason="a wider range is possible")
-    assert look(folder).prepared.estimated == ("texts",)
 
 
 def test_scales_are_not_shown_before_they_are_published(tmp_path: Path) -> None:

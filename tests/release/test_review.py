@@ -54,7 +54,7 @@ def test_a_journal_that_the_desk_did_not_sign_is_refused(tmp_path: Path) -> None
     first = release(folder, "first.parquet").certificate
     planted = folder / ".next.parquet.targetdp"
     planted.mkdir()
-    scales = {"calls": {"center": 0.0, "scale": 1e-9, "bounds": [0, 1]}}
+    scales = {"calls": {"center": 0.0, "scale": 1e-9}}
     journal = {"desk": first.desk.id, "release": first.release, "sha256": "0" * 64, "scales": scales}
     digest = hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()
     (planted / "journal.json").write_text(json.dumps(journal | {"check": digest}))
@@ -89,7 +89,7 @@ def test_the_largest_epsilon_fits_for_everybody_and_not_only_for_who_spent_most(
 def test_a_secret_that_was_being_erased_is_not_taken_for_one_that_drew_nothing(tmp_path: Path) -> None:
     draws = Draws.create(tmp_path / "drafts", "a", "bound")
     assert nothing_was_drawn(tmp_path / "drafts", "a")
-    draws.for_scales(np.arange(2))
+    draws.for_scales("scales", np.arange(2))
     draws.close()
     assert not nothing_was_drawn(tmp_path / "drafts", "a")
     secret = tmp_path / "drafts" / "a" / "secret"

@@ -36,8 +36,8 @@ from targetdp.release import (
 FEATURES = ("calls", "texts", "topups")
 CENTERS = (10.0, 5.0, 1.0)
 SCALES = (8.0, 6.0, 2.0)
-BOUNDS = ((-30.0, 50.0), (-30.0, 40.0), (-15.0, 17.0))
-"""Where the values of `people` are, for private scales."""
+ENOUGH = 1_500
+"""Rows for private scales of three columns, at half of ε = 4."""
 NAMED = ("--id", "name", "--features", ",".join(FEATURES))
 ASKED = ("--B", "0.25", "--epsilon", "4", "--yes")
 """What `targetdp privatize` is asked for where there is no request's file, without a question."""
@@ -99,7 +99,6 @@ def policy_text(
     public: Mapping[str, str] | None = None,
     gaps: Mapping[str, float] | None = None,
     scales: str = "public",
-    bounds: Mapping[str, Sequence[float]] | None = None,
     share: float | None = None,
     limit: Sequence[float] | Mapping[str, Any] = LIMIT,
     most: Sequence[float] = (100.0, 0.5),
@@ -110,7 +109,8 @@ def policy_text(
     reason: str | None = None,
 ) -> str:
     """A policy.toml: public scales, ids in clear and a wide limit, but for what a test changes."""
-    within = dict(zip(features, BOUNDS * len(features), strict=False)) if bounds is None else bounds
+    if share is None and scales == "private":
+        share = 0.5  # so that small tables have enough people for them
     tables: dict[str, Mapping[str, Any]] = {
         "id": {"column": id, "pseudonyms": pseudonyms},
         "id.spelling": spelling or {},
@@ -118,7 +118,6 @@ def policy_text(
         "columns.public": public or {},
         "gaps": gaps or {},
         "scales": {"source": scales, "share": share},
-        "scales.bounds": within if scales == "private" else {},
         "limit": limit
         if isinstance(limit, Mapping)
         else dict(zip(("B", "epsilon", "delta"), limit, strict=True)),

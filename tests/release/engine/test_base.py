@@ -130,7 +130,7 @@ def recipe(**more: Any) -> Recipe:
     nobody = np.empty(0, dtype=np.uint64)
     given: dict[str, Any] = {
         "names": names, "features": FEATURES, "released": FEATURES, "public": (), "gaps": {},
-        "left_out": nobody, "estimated": (), "bounds": None, "scales": None,
+        "left_out": nobody, "estimated": (), "scales": None,
     }  # fmt: skip
     return Recipe(**given | more)
 

@@ -39,10 +39,18 @@ from targetdp import Staircase
 from targetdp._core import Floats
 from targetdp.mechanisms import LinearLaw, SphericalLaplaceLaw
 from targetdp.noise import grid_for
-from targetdp.normalization import Bounds, declared_scales
+from targetdp.normalization import count_distances, count_values, declared_scales
 from targetdp.release import Desk, Refused, Released, ReleaseRow, Spelling, check_release, privatize
 from targetdp.release._draws import Draws
-from targetdp.release._engine._spark_tasks import REPORT, Gathered, LookTask, Privatize, Report, Secret
+from targetdp.release._engine._spark_tasks import (
+    REPORT,
+    CountTask,
+    Gathered,
+    LookTask,
+    Privatize,
+    Report,
+    Secret,
+)
 from targetdp.release._ids import Names, person_tags
 from targetdp.release._prepare import Recipe
 from targetdp.table import Source
@@ -136,7 +144,7 @@ def rows_of(folder: Path) -> list[ReleaseRow]:
 def recipe(**more: Any) -> Recipe:
     given: dict[str, Any] = {
         "names": Names("name", Spelling(), bytes(32), None), "features": FEATURES, "released": FEATURES,
-        "public": (), "gaps": {}, "left_out": np.empty(0, dtype=np.uint64), "estimated": (), "bounds": None,
+        "public": (), "gaps": {}, "left_out": np.empty(0, dtype=np.uint64), "estimated": (),
         "scales": declared_scales([0.0] * 3, [1.0] * 3),
     }  # fmt: skip
     return Recipe(**given | more)
@@ -411,15 +419,18 @@ def test_private_scales_agree_with_the_local_engine(spark: Any, tmp_path: Path) 
 
 def test_a_look_finds_what_the_local_engine_finds(spark: Any, tmp_path: Path) -> None:
     table = table_of(3000)
-    bounds = Bounds(np.full(3, -40.0), np.full(3, 60.0))
     left_out = np.sort(person_tags(table["name"].combine_chunks().slice(0, 100), bytes(32)))
-    of = recipe(scales=None, estimated=(0, 1, 2), bounds=bounds, left_out=left_out)
+    of = recipe(scales=None, estimated=(0, 2), left_out=left_out)
     frame = frame_of(spark, table, 5).select("name", *FEATURES)
     found = engine()._run(frame, LookTask(of)).looked
     assert found is not None
     assert (found.rows, found.left_out, found.clipped) == (2900, 100, None)
-    assert found.sums is not None
-    assert found.sums.tolist() == bounds.sums(values_of(table.slice(100))).tolist(), "exactly"
+    columns, centers = np.ascontiguousarray(values_of(table.slice(100))[:, [0, 2]].T), np.array([9.5, 0.0])
+    assert found.counts is not None
+    assert found.counts.tolist() == count_values(columns).tolist()
+    counts = engine()._run(frame, CountTask(of, centers)).counts
+    assert counts is not None
+    assert counts.tolist() == count_distances(columns, centers).tolist()
     tags = np.sort(person_tags(table["name"].combine_chunks().slice(100), bytes(32)))
     assert len(found.people) == 5, "a list from each task"
     assert all((np.diff(part) > 0).all() for part in found.people), "sorted by the workers"

@@ -339,7 +339,7 @@ def test_what_became_public_after_it_was_freed_counts_again(ledger: Ledger) -> N
 
 
 def test_scales_that_were_estimated_are_known_once_they_are_published(empty: Ledger) -> None:
-    scales = {"calls": {"center": 1.0, "scale": 2.0, "bounds": [0, 9]}}
+    scales = {"calls": {"center": 1.0, "scale": 2.0}}
     reserve(empty, "r1")
     assert empty.history.scales() == {}
     empty.settle("r1", SHA, scales)

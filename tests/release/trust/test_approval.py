@@ -387,3 +387,22 @@ def test_a_key_that_may_not_approve_is_told_so(
 def test_an_approver_s_key_must_be_one(folder: Path) -> None:
     with pytest.raises(ValueError, match="is not an Ed25519 public key"):
         _ = new_policy(folder / "desk", approvers={"the auditor": "no key"}).policy
+
+
+def test_a_proposal_of_many_columns_is_read_at_once(folder: Path, approvers: dict[str, str]) -> None:
+    """Whoever is sent a huge one is not kept waiting: the work grows with its length, and no faster."""
+    proposed = wider(folder, approvers)
+    names = [f"column {number}" for number in range(60_000)]
+    before, after = (
+        one | {"columns": {"release": [*one["columns"]["release"], *more], "public": {}}}
+        for one, more in ((proposed.before, names[:-1]), (proposed.after, names[1:]))
+    )
+    said = proposed.model_copy(update={"before": before, "after": after}).lines()
+    assert '  columns.release: came: "column 59999"; went: "column 0"' in said
+
+
+def test_columns_in_another_order_are_shown_as_they_are(folder: Path, approvers: dict[str, str]) -> None:
+    proposed = wider(folder, approvers)
+    columns = {"release": proposed.after["columns"]["release"][::-1], "public": {}}
+    said = proposed.model_copy(update={"after": proposed.after | {"columns": columns}}).lines()
+    assert any(line.startswith('  columns.release: ["calls"') and "→" in line for line in said)

@@ -6,7 +6,7 @@ there.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -91,7 +91,10 @@ class Proposal(StrictModel):
         """What changes, in words: all of it, and nothing that would play tricks on a terminal."""
         before, after = self.policies()
         more = loosened(before, after)
-        lines = [f"desk {before.name} ({self.desk}), {self.number} policies on record", "what changes:"]
+        lines = [
+            f"desk {before.name} ({self.desk}), after version {self.number} of its policy",
+            "what changes:",
+        ]
         for place, (one, other) in changes(self.before, self.after).items():
             lines.append(f"  {place}: {_change(one, other)}")
         lines += ["in which ways more is allowed:", *(f"  {one}" for one in more)] if more else [
@@ -205,11 +208,11 @@ def _named(names: Collection[str] | Mapping[str, str]) -> str:
 
 def _change(one: Any, other: Any) -> str:
     """What stood there and what stands there; of long lists, what came and what went."""
-    if isinstance(one, Sequence) and isinstance(other, Sequence) and not isinstance(one, str):
-        came, went = [x for x in other if x not in one], [x for x in one if x not in other]
-        if came or went:
-            both = (("came: ", came), ("went: ", went))
-            return "; ".join(said + ", ".join(map(_plain, part)) for said, part in both if part)
+    if isinstance(one, list) and isinstance(other, list):
+        old, new = (dict.fromkeys(map(_plain, part)) for part in (one, other))
+        both = (("came: ", [x for x in new if x not in old]), ("went: ", [x for x in old if x not in new]))
+        if any(part for _, part in both):
+            return "; ".join(said + ", ".join(part) for said, part in both if part)
     return f"{_plain(one)} → {_plain(other)}"
 
 

@@ -54,7 +54,16 @@ tables that makes δ at most 1 + e^ε times as much, which is below 2¹⁴⁵ ti
 
 
 class UntoldScalesError(ValueError):
-    """Private scales were drawn and paid for, and some columns have none that could be used."""
+    """Private scales were drawn and paid for, and some columns have none that could be used.
+
+    Example:
+        >>> from targetdp import private_scales
+        >>> try:
+        ...     private_scales(np.zeros((10_000, 1)), epsilon=1)
+        ... except UntoldScalesError as error:
+        ...     print(str(error)[:52])
+        private scales were drawn, and cannot be used (column
+    """
 
 
 @dataclass(frozen=True)

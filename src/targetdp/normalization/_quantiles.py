@@ -61,8 +61,8 @@ class UntoldScalesError(ValueError):
         >>> try:
         ...     private_scales(np.zeros((10_000, 1)), epsilon=1)
         ... except UntoldScalesError as error:
-        ...     print(str(error)[:52])
-        private scales were drawn, and cannot be used (column
+        ...     print(str(error)[:45])
+        private scales were drawn, and cannot be used
     """
 
 

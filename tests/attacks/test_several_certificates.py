@@ -20,8 +20,8 @@ COLUMNS = ("a", "b", "c")
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Callable[[float | None], Desk]:
     """A desk with a table, all of whose rows are clipped by scales of 0.001 and of 0.004."""
-    values = np.random.default_rng(0).normal(0, 1, (300, 3))
-    ids = pa.array([f"{i:04d}" for i in range(300)])
+    values = np.random.default_rng(0).normal(0, 1, (1_500, 3))
+    ids = pa.array([f"{i:04d}" for i in range(1_500)])
     people = pa.table({"id": ids} | {name: values[:, j] for j, name in enumerate(COLUMNS)})
 
     def make(scale: float | None) -> Desk:

@@ -161,15 +161,15 @@ def test_a_sample_that_shows_nothing_is_warned_about(folder: Path, monkeypatch: 
 def test_scales_that_the_sample_has_paid_for_cost_the_scores_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the sample's ε = 4 a half went to its scales; all of the scores' goes to their noise."""
+    """Of the sample's ε = 16 a half went to its scales; all of the scores' goes to their noise."""
     write_population(tmp_path, scales="private", share=0.5)
-    sample = release_sample(tmp_path).certificate
+    sample = release_sample(tmp_path, epsilon=16.0).certificate
     assert sample.scales.spent is not None
-    assert sample.scales.spent.epsilon == pytest.approx(2.0)
+    assert sample.scales.spent.epsilon == pytest.approx(8.0)
     monkeypatch.chdir(tmp_path)
     ran = learn(*QUICK, "--json")
     assert ran.code == 0, ran.err
-    assert ran.json["scores"]["guarantee"]["epsilon"] == 4
+    assert ran.json["scores"]["guarantee"]["epsilon"] == 16
     assert ran.json["notes"] == []
     scored = cli("privatize", "all.parquet", "scores.parquet", "--request", "request.toml", "--yes")
     assert scored.code == 0, scored.err

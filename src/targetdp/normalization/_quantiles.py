@@ -57,8 +57,12 @@ class UntoldScalesError(ValueError):
     """Private scales were drawn and paid for, and some columns have none that could be used.
 
     Example:
-        >>> issubclass(UntoldScalesError, ValueError)
-        True
+        >>> from targetdp import private_scales
+        >>> try:
+        ...     private_scales(np.zeros((10_000, 1)), epsilon=1)
+        ... except UntoldScalesError as error:
+        ...     print(str(error)[:45])
+        private scales were drawn, and cannot be used
     """
 
 

@@ -24,7 +24,14 @@ from targetdp._files import (
     sync_folder,
     write_new,
 )
-from targetdp.release._draws import drafts_in, erase, is_at_work, kept_from_others, nothing_was_drawn
+from targetdp.release._draws import (
+    drafts_in,
+    erase,
+    is_at_work,
+    kept_from_others,
+    nothing_was_drawn,
+    only_scales,
+)
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import (
@@ -299,8 +306,9 @@ class Desk:
                 row = ledger.history.releases.get(release)
                 if row is not None and row.state == "reserved":
                     if not nothing_was_drawn(self.drafts, release):
-                        if row.title.get("engine") == "spark":  # its draws cannot be repeated
-                            erase(self.drafts / release)
+                        folder = self.drafts / release
+                        if row.title.get("engine") == "spark" and not only_scales(folder):
+                            erase(folder)  # noise on its rows cannot be repeated
                         continue
                     ledger.free(release, "a run ended before any noise was drawn")
                     freed.append(release)

@@ -101,7 +101,7 @@ class Draws:
     @property
     def only_scales(self) -> bool:
         """Whether nothing was drawn but scales: any run repeats these, in whichever order rows come."""
-        return _only_scales(self._folder)
+        return only_scales(self._folder)
 
     def for_scales(self, step: Literal["centers", "scales"], counts: Integers) -> SecretWords:
         """Words for the centers, or then the scales, of a table with these counts."""
@@ -206,7 +206,7 @@ def can_go_on(drafts: Path, release: str, bound: str, *, any_order: bool) -> boo
     found = _secret(folder)
     if found is None or found[1] != bound or is_at_work(drafts, release):
         return False
-    return not any_order or _only_scales(folder)
+    return not any_order or only_scales(folder)
 
 
 def is_at_work(drafts: Path, release: str) -> bool:
@@ -245,7 +245,8 @@ def _locked(folder: Path) -> int | None:
     return handle
 
 
-def _only_scales(folder: Path) -> bool:
+def only_scales(folder: Path) -> bool:
+    """Whether nothing was drawn in a folder of draws but scales, if anything."""
     return _read(folder / _DRAWN).keys() <= set(_SCALES.values())
 
 

@@ -42,7 +42,7 @@ def test_scales_are_printed_with_where_they_come_from_and_what_they_cost() -> No
     assert "| calls | 10 | 8 |" in text
     assert "- Column scales: declared public" in text
     assert "Paid for the scales" not in text
-    paid = page(made(50_000, {"scales": "private"}))
+    paid = page(made(50_000, {"scales": "private", "share": 0.1}))
     assert "- Column scales: estimated from the data under classic differential privacy, and paid for" in paid
     assert "- Paid for the scales (included above): ε = 0.4, δ = " in paid
 

@@ -18,6 +18,7 @@ import pytest
 
 from support.faults import count, times
 from support.release import (
+    ENOUGH,
     FEATURES,
     certificate_of,
     hidden,
@@ -39,7 +40,7 @@ from targetdp import Staircase
 from targetdp._core import Floats
 from targetdp.mechanisms import LinearLaw, SphericalLaplaceLaw
 from targetdp.noise import grid_for
-from targetdp.normalization import count_distances, count_values, declared_scales
+from targetdp.normalization import UntoldScalesError, count_distances, count_values, declared_scales
 from targetdp.release import Desk, Refused, Released, ReleaseRow, Spelling, check_release, privatize
 from targetdp.release._draws import Draws
 from targetdp.release._engine._spark_tasks import (
@@ -415,6 +416,20 @@ def test_private_scales_agree_with_the_local_engine(spark: Any, tmp_path: Path) 
     again = privatize(made["spark"], tmp_path / "spark" / "again.parquet",
                       **(told | {"desk": tmp_path / "spark" / "desk"}))  # fmt: skip
     assert again.certificate.scales.source == "earlier"
+
+
+def test_scales_that_cannot_be_used_are_refused_again_with_the_same_draws(spark: Any, tmp_path: Path) -> None:
+    """Rows come in any order, and their noise is not repeated; counts do not depend on it, so scales are."""
+    table = table_of(ENOUGH)
+    texts = np.where(np.arange(ENOUGH) < 9, np.asarray(table["texts"]), 0.0)
+    zeros = table.set_column(2, "texts", pa.array(texts))
+    desk, told = desk_in(tmp_path, scales="private"), []
+    for order in (zeros, zeros.take(np.arange(ENOUGH)[::-1])):
+        with pytest.raises(UntoldScalesError, match=r"column 'texts': no more than about 2\.5%") as refused:
+            privatize(frame_of(spark, order), tmp_path / "out", desk=desk, request=request_of())
+        told.append([str(refused.value), *refused.value.__notes__])
+    assert told[0] == told[1]
+    assert [row.state for row in rows_of(tmp_path)] == ["reserved"], "charged once"
 
 
 def test_a_look_finds_what_the_local_engine_finds(spark: Any, tmp_path: Path) -> None:

@@ -234,7 +234,9 @@ def _load(path: Path) -> bytes:
 
 
 def _from_base64(text: str) -> bytes | None:
+    """The bytes in a text; None unless it is the one way to write them, since keys are compared as texts."""
     try:
-        return base64.b64decode(text, validate=True)
+        found = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError, TypeError):
         return None
+    return found if base64.b64encode(found).decode() == text else None

@@ -45,8 +45,8 @@ def file_checks(output: Path, c: Certificate) -> Iterator[Check]:
         if c.output.format == "frame":
             yield _frame(output, c)
             if c.public:
-                told = f"a frame's certificate does not cover {_shown(tuple(c.public))}: anybody can have changed"
-                yield Check("public columns", None, f"{told} these")
+                told = f"anybody can have changed {_shown(tuple(c.public))}: a frame's certificate does not"
+                yield Check("public columns", None, f"{told} cover them")
         elif output.is_dir():
             yield from _parts(output, c)
         else:

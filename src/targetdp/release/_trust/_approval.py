@@ -211,11 +211,13 @@ def _change(one: Any, other: Any) -> str:
     """What stood there and what stands there; of long lists, what came and what went."""
     if isinstance(one, list) and isinstance(other, list):
         old, new = (Counter(map(_plain, part)) for part in (one, other))  # the plan may name one twice
-        both = [(said, list(part.elements())) for said, part in (("came: ", new - old), ("went: ", old - new))]
+        both = [
+            (said, list(part.elements())) for said, part in (("came: ", new - old), ("went: ", old - new))
+        ]
         if any(part for _, part in both):
             return "; ".join(said + ", ".join(part) for said, part in both if part)
     return f"{_plain(one)} → {_plain(other)}"
 
 
 def _plain(value: Any) -> str:
-    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+    return "nothing" if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -42,8 +42,8 @@ from targetdp.release._certificate._page import page
 from targetdp.release._ledger._entries import Entry
 from targetdp.release._staging import page_path
 from targetdp.release._trust._approval import Approval
-from targetdp.release._trust._keys import Succession, is_signed, succeeds
-from targetdp.release._trust._signers import config_folder, known_signers, trust
+from targetdp.release._trust._keys import Succession, config_folder, is_signed, succeeds
+from targetdp.release._trust._signers import known_signers, trust
 from targetdp.table import Written
 
 WIDER: dict[str, Any] = {"limit": (0.25, 200.0, 0.1), "reason": "a second survey"}

@@ -107,6 +107,20 @@ def test_the_desk_does_not_approve_under_another_spelling_of_its_own_key(tmp_pat
         release(folder, "b.parquet")
 
 
+def test_a_key_under_which_anybody_can_sign_is_none(folder: Path) -> None:
+    """A point of small order: the signature of nothing fits everything, or every eighth message."""
+    small = ["01" + "00" * 31, "00" * 32, "ec" + "ff" * 30 + "7f", "01" + "00" * 30 + "80"]
+    small += ["26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"]
+    small += ["c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"]
+    nothing = base64.b64encode(bytes([1]) + bytes(63)).decode()
+    for point in small:
+        key = base64.b64encode(bytes.fromhex(point)).decode()
+        assert not any(is_signed(key, nothing, f"message {i}".encode()) for i in range(200)), point
+        assert cli("key", "trust", "operator", key).code == 2
+        with pytest.raises(ValueError, match="is not an Ed25519 public key"):
+            _ = new_policy(folder / "desk", approvers={"the auditor": key}).policy
+
+
 # Keys that were replaced
 
 

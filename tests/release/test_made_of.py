@@ -20,7 +20,7 @@ from support.release import (
 from targetdp._core import Floats
 from targetdp.normalization import declared_scales
 from targetdp.release._certificate._page import page
-from targetdp.release._made_of import SHOWN, SINGLED_OUT, Spread, in_words, shares, singled_out
+from targetdp.release._look._made_of import SHOWN, SINGLED_OUT, Spread, in_words, shares, singled_out
 
 THREE = ("calls", "texts", "topups")
 EQUAL = {"calls": 1.0, "texts": 1.0, "topups": 1.0}

@@ -33,7 +33,7 @@ from targetdp.release._engine._base import (
     write_in_order,
 )
 from targetdp.release._ids import is_among, loose_tags
-from targetdp.release._made_of import Spread
+from targetdp.release._look._made_of import Spread
 from targetdp.release._prepare import Recipe
 from targetdp.table import (
     Source,

@@ -29,7 +29,7 @@ def write_crowd(path: Path, rows: int, features: int) -> Path:
 def write_scales(path: Path, names: Sequence[str]) -> None:
     """A scales file for columns of phone use."""
     scales = "\n".join(f"{name} = {{ center = 100.0, scale = 150.0 }}" for name in names)
-    path.write_text(f'source = "public"\n[features]\n{scales}\n')
+    path.write_text(f'source = "public"\nreason = "invented"\n[features]\n{scales}\n')
 
 
 def _numbers(start: int, count: int) -> pa.Array:

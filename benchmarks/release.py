@@ -32,7 +32,7 @@ name = "benchmark"
 id = {{ column = "{id}", pseudonyms = false }}
 columns.release = {features}
 gaps.all = 0
-scales = {{ source = "public", reason = "invented" }}
+scales = {{ source = "public" }}
 limit = {{ B = 0.25, epsilon = 2000, delta = 1e-5 }}
 release = {{ epsilon = 8, delta = 1e-5 }}
 """

@@ -21,7 +21,7 @@ STEPS = (
     "plan --accuracy 0.99 --epsilon 1 --delta 1e-4",
     "example togo --rows 1000 --out people.csv --program program.toml",
     "example togo --rows 1000 --seed 2 --out others.csv",
-    f"scales others.csv --id id --features {NUMBERS} --source public --out scales.toml",
+    f"scales others.csv --id id --features {NUMBERS} --source public --reason others --out scales.toml",
     "init people.csv --scales scales.toml",
     "privatize people.csv private.parquet --B 0.25 --epsilon 4 --yes",
     "verify private.parquet --desk desk",

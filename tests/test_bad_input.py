@@ -265,7 +265,7 @@ POLICY = """
 name = "people"
 id = { column = "name", pseudonyms = false }
 columns = { release = ["a", "b"] }
-scales = { source = "public", reason = "a test" }
+scales = { source = "public" }
 limit = { B = 0.5, epsilon = 100, delta = 0.1 }
 release = { epsilon = 10, delta = 0.01 }
 """
@@ -277,7 +277,7 @@ def desk() -> targetdp.Desk:
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     scales = folder / "scales.toml"
-    scales.write_text(scales_text(UNIT, ["a", "b"], "public"), encoding="utf-8")
+    scales.write_text(scales_text(UNIT, ["a", "b"], "public", "a test"), encoding="utf-8")
     return targetdp.Desk.create(folder / "desk", POLICY, scales=scales)
 
 

@@ -54,8 +54,8 @@ def steps() -> tuple[Step, ...]:
         Step(
             "Data holder: public column scales, and a desk with a policy, a ledger and keys",
             (
-                "scales census.parquet --id id --features @columns.txt --source public --fit 0.9 "
-                "--out scales.toml",
+                "scales census.parquet --id id --features @columns.txt --source public --reason census "
+                "--fit 0.9 --out scales.toml",
                 "init features.parquet --scales scales.toml --name subscribers",
             ),
             hands.divide,

@@ -59,7 +59,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, elsewhere: Path) -> Path:
     each = zip(TOGO, scales.center.tolist(), scales.scale.tolist(), strict=True)
     lines = "".join(f"{name} = {{ center = {c!r}, scale = {s!r} }}\n" for name, c, s in each)
     for one in (place, elsewhere):
-        (one / "scales.toml").write_text(f'source = "public"\n[features]\n{lines}', encoding="utf-8")
+        (one / "scales.toml").write_text(
+            f'source = "public"\nreason = "a"\n[features]\n{lines}', encoding="utf-8"
+        )
         write_parquet(one / "in.parquet", released)
     here = make_desk(place, TOGO, id="id")
     release(place, "private.parquet")
@@ -243,7 +245,17 @@ def test_the_documented_headline_is_what_the_tour_prints(tmp_path: Path) -> None
         assert cli("example", "togo", "--out", tmp_path / f"{file}.parquet", *more, "--quiet").code == 0
     named = ("--id", "id", "--features", ",".join(TOGO))
     scales, private = tmp_path / "scales.toml", tmp_path / "private.parquet"
-    cli("scales", tmp_path / "census.parquet", *named, "--source", "public", "--out", scales)
+    cli(
+        "scales",
+        tmp_path / "census.parquet",
+        *named,
+        "--source",
+        "public",
+        "--reason",
+        "a",
+        "--out",
+        scales,
+    )
     make_desk(tmp_path, TOGO, id="id")
     release(tmp_path, private.name, table="people.parquet")
     people = ("attack", tmp_path / "people.parquet", private, "--id", "id")

@@ -30,7 +30,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Callable[[float | None], D
         if scale is None:
             return make_desk(folder, COLUMNS, id="id", scales="private", share=0.5)
         lines = "".join(f"{name} = {{ center = 0.0, scale = {scale!r} }}\n" for name in COLUMNS)
-        (folder / "scales.toml").write_text(f'source = "public"\n[features]\n{lines}', encoding="utf-8")
+        (folder / "scales.toml").write_text(
+            f'source = "public"\nreason = "a"\n[features]\n{lines}', encoding="utf-8"
+        )
         return make_desk(folder, COLUMNS, id="id")
 
     return make

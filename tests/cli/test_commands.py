@@ -17,7 +17,7 @@ from targetdp import __version__
 from targetdp.cli import app
 from targetdp.cli._main import COMMANDS, EXAMPLES
 
-MOST = 19
+MOST = 20
 ROLES = ["For the data holder", "For the program official", "For the privacy researcher"]
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])

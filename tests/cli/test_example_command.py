@@ -37,7 +37,8 @@ def test_it_goes_straight_into_a_release(tmp_path: Path) -> None:
     table, features = tmp_path / "togo.parquet", ",".join(invented_populations()["togo"].features)
     assert cli("example", "togo", "--out", table).code == 0
     asked = ("--id", "id", "--features", features)
-    scales = cli("scales", table, *asked, "--source", "public", "--out", tmp_path / "scales.toml")
+    public = ("--source", "public", "--reason", "a test", "--other-people", "a test")
+    scales = cli("scales", table, *asked, *public, "--out", tmp_path / "scales.toml")
     assert scales.code == 0, scales.err
     made = cli("init", table, "--id", "id", "--desk", tmp_path / "desk", "--scales", tmp_path / "scales.toml")
     assert made.code == 0, made.err

@@ -19,6 +19,7 @@ from support.docs import DOCS
 from support.release import (
     ASKED,
     ENOUGH,
+    FEATURES,
     Ran,
     cli,
     new_policy,
@@ -29,7 +30,7 @@ from support.release import (
     words,
     write_parquet,
 )
-from targetdp.release import Ledger
+from targetdp.release import Desk, Ledger, rotate_key
 from targetdp.release._engine._local import LocalEngine
 from targetdp.release._staging import Staging
 
@@ -113,6 +114,23 @@ def copied_desk(folder: Path, patch: Patch) -> Ran:
 def loosened(folder: Path, patch: Patch) -> Ran:
     release(folder, "first.parquet")
     new_policy(folder / "desk", limit=(0.25, 101.0, 0.5))
+    return privatize()
+
+
+def unapproved(folder: Path, patch: Patch) -> Ran:
+    new_policy(folder / "desk", approvers={"auditor": KEY})
+    release(folder, "first.parquet")
+    new_policy(folder / "desk", approvers={"auditor": KEY}, limit=(0.25, 101.0, 0.5), reason="a survey")
+    return privatize()
+
+
+def without_key(folder: Path, patch: Patch) -> Ran:
+    (folder / "desk" / "keys" / "signing.pem").unlink()
+    return privatize()
+
+
+def changed_key(folder: Path, patch: Patch) -> Ran:
+    patch.setattr(Desk, "check_unchanged", lambda desk: rotate_key(Desk.open(desk.path), "meanwhile"))
     return privatize()
 
 
@@ -212,6 +230,20 @@ def nearly_constant(folder: Path, patch: Patch) -> Ran:
     return privatize(table="zeros.parquet")
 
 
+def own_scales(folder: Path, patch: Patch) -> Ran:
+    named = ("--features", ",".join(FEATURES), "--source", "public", "--reason", "a census")
+    assert cli("scales", "in.parquet", *named, "--out", "desk/scales.toml", "--force").code == 0
+    return privatize()
+
+
+def stranger(folder: Path, patch: Patch) -> Ran:
+    release(folder, "private.parquet")
+    patch.setenv("XDG_CONFIG_HOME", str(folder / "another user"))
+    (folder / "labels.csv").write_text("name,target\n")
+    (folder / "program.toml").write_text('kind = "aid"\ntarget = "target"\nquota = 0.3\n')
+    return cli("learn", "private.parquet", "labels.csv", "--program", "program.toml", "--out", "r.toml")
+
+
 def narrow_scales(folder: Path, patch: Patch) -> Ran:
     path = folder / "desk" / "scales.toml"
     path.write_text(re.sub(r"scale = [\d.]+", "scale = 0.5", path.read_text()))
@@ -246,7 +278,13 @@ CASES = {
         under(scales="private")
     ),
     "private scales were drawn, and cannot be used (…)": Case(nearly_constant),
+    "the public scales were learned from … of these people": Case(own_scales),
+    "δ = … is above 1/rows": Case(asked_for(delta=0.2)),
+    "signed by nobody you have named": Case(stranger),
     "policy.toml allows more than the policy on record: …": Case(loosened),
+    "policy.toml allows more than the policy on record (…), and that needs an approval: …": Case(unapproved),
+    "… is gone: bring it back from a backup": Case(without_key),
+    "the key of this desk was changed meanwhile": Case(changed_key),
     "the policy releases no …": Case(asked_for(features=("calls", "visits"))),
     "the request is not signed": Case(under(requests={"accept": "signed"}, keys={"ministry": KEY})),
     "… the data holder decides about that, in policy.toml, and no request does": Case(holders_field),

@@ -145,7 +145,7 @@ def test_it_is_released_and_verified_from_a_file_that_registers_it(tmp_path: Pat
     lines = (f"p{i},{','.join(map(str, row))}" for i, row in enumerate(rows.round(3).tolist()))
     (tmp_path / "people.csv").write_text("name,a,b,c\n" + "\n".join(lines) + "\n", encoding="utf-8")
     columns = "".join(f"[features.{name}]\ncenter = 0\nscale = 3\n" for name in "abc")
-    (tmp_path / "scales.toml").write_text(f'source = "public"\n{columns}', encoding="utf-8")
+    (tmp_path / "scales.toml").write_text(f'source = "public"\nreason = "a"\n{columns}', encoding="utf-8")
     request = 'B = 0.25\nepsilon = 4\ndelta = 1e-6\nmechanism = "careful"\n'
     (tmp_path / "request.toml").write_text(request, encoding="utf-8")
     release = "mine.py privatize people.csv private.csv --request request.toml --yes"

@@ -506,7 +506,7 @@ def test_scales_without_a_feature_are_refused(folder: Path) -> None:
 
 def test_confidential_scales_are_refused(folder: Path) -> None:
     write_scales(Path("desk/scales.toml"), "confidential")
-    assert "is confidential, learned from the same people" in refused("good.parquet")
+    assert "are confidential, learned from the same people" in refused("good.parquet")
 
 
 def test_a_limit_that_is_reached_is_refused_before_the_work(folder: Path) -> None:

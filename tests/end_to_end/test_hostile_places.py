@@ -63,7 +63,8 @@ def desk_for(folder: Path, table: pa.Table) -> Ran:
     source = write_parquet(folder / "in.parquet", table)
     names = folder / "features.txt"
     names.write_text("\n".join(table.column_names[1:]), encoding="utf-8")
-    scaled = ("--source", "public", "--out", folder / "scales.toml", "--force")
+    named = ("--source", "public", "--reason", "a test", "--other-people", "a test")
+    scaled = (*named, "--out", folder / "scales.toml", "--force")
     ran = cli("scales", source, "--id", "name", "--features", f"@{names}", *scaled)
     if ran.code != 0:
         return ran

@@ -101,6 +101,44 @@ def test_how_often_a_desk_is_killed() -> None:
     assert sum(fault.whole for fault in kills) >= 500
 
 
+@pytest.mark.parametrize("command", ["rotate", "replace"])
+def test_a_key_is_changed_whole_or_not_at_all(zygote: Zygote, tmp_path: Path, command: str) -> None:
+    folder = place(tmp_path / "place", 60)
+    assert zygote.run(folder, *RUN).code == 0
+    old = Desk.open(folder / "desk").key.public
+    if command == "replace":
+        (folder / "desk" / "keys" / "signing.pem").unlink()
+    change = ("key", command, "--reason", "once a year")
+    kept = keep(folder, tmp_path / "kept")
+    whole = zygote.run(folder, *change)
+    assert whole.code == 0, whole.words
+    outcomes = set()
+    for die_at in some(range(whole.calls), 15):
+        put_back(folder, kept)
+        ended = zygote.run(folder, *change, die_at=die_at)
+        assert ended.killed or ended.code == 0, ended.words
+        desk = Desk.open(folder / "desk")
+        with desk.ledger(without_key=True) as ledger:
+            assert ledger.verify() == []
+            changed = ledger.reading.key != old
+            if changed or command == "rotate":
+                assert desk.key.public == ledger.reading.key
+        if command == "replace":
+            again = zygote.run(folder, *change)
+            assert again.code == (2 if changed else 0), again.words
+        made = zygote.run(folder, *RUN, "--force")
+        assert made.code == 0, made.words
+        assert release_that_is_there(folder) is not None
+        assert hidden(folder / "desk") == []
+        assert zygote.run(folder, "key", "rotate", "--reason", "again").code == 0
+        assert sorted(p.name for p in (folder / "desk" / "keys").iterdir()) == [
+            "pseudonyms.key", "signing.pem", "tags.key",
+        ]  # fmt: skip
+        outcomes.add(changed)
+        count("kills at calls: keys", "changed" if changed else "not changed")
+    assert outcomes == {False, True}
+
+
 # Telling the ledger
 
 

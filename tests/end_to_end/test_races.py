@@ -49,7 +49,7 @@ def test_of_three_that_race_for_the_last_budget_one_publishes(zygote: Zygote, tm
 
 
 def test_of_two_that_write_the_same_output_one_wins(zygote: Zygote, tmp_path: Path) -> None:
-    folder = place(tmp_path / "place", 200_000)
+    folder = place(tmp_path / "place", 99_000)
     done = together(zygote, folder, RUN, RUN)
     assert sorted(code for code, _ in done) == [0, 2]
     (said,) = (said for code, said in done if code == 2)

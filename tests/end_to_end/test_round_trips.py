@@ -50,6 +50,7 @@ IDS = ["007", "7", "07", "NA", "null", "nan", "ünï", "名前", "🙂", "x y", 
 QUIETLY: dict[str, Any] = {"B": 1e-3, "epsilon": 100.0, "delta": 0.3}
 """Asks for hardly any noise; at a limit that speaks of so small a distance it costs little."""
 NEARBY = (1e-3, 1000.0, 0.5)
+QUIET: dict[str, Any] = {"limit": NEARBY, "large_delta": "a test"}
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +114,7 @@ def test_ids_survive_and_rows_are_sorted_whatever_the_formats(kind: str, output:
 def test_every_value_belongs_to_its_own_person(kind: str) -> None:
     """With hardly any noise, what is released is what was there."""
     table = odd_table()
-    released = read_back(release(stored(kind, table), "out.parquet", {"limit": NEARBY}, **QUIETLY))
+    released = read_back(release(stored(kind, table), "out.parquet", QUIET, **QUIETLY))
     order = np.argsort([i.encode() for i in IDS])
     assert released["name"].to_pylist() == [IDS[i] for i in order]
     assert np.abs(values_of(released) - normalized(table)[order]).max() < 1e-3
@@ -122,7 +123,7 @@ def test_every_value_belongs_to_its_own_person(kind: str) -> None:
 def test_every_pseudonym_has_its_own_persons_values() -> None:
     table = odd_table()
     source = write_parquet(Path("in.parquet"), table)
-    released = read_back(release(source, "out.parquet", {"limit": NEARBY, "pseudonyms": True}, **QUIETLY))
+    released = read_back(release(source, "out.parquet", {**QUIET, "pseudonyms": True}, **QUIETLY))
     key = secret_key(Path("desk/keys/pseudonyms.key"))
     assert released["name"].to_pylist() == sorted(pseudonym(name, key) for name in IDS)
     place = {pseudonym(name, key): i for i, name in enumerate(IDS)}
@@ -285,13 +286,13 @@ def test_missing_values_are_filled_with_declared_constants() -> None:
     for number, (gaps, fill) in enumerate(
         zip(ways, ((1.5, 1.5, 1.5), (-1.0, 0.0, 2.0), (-1.0, 2.0, 2.0)), strict=True)
     ):
-        output = release("in.csv", f"{number}.csv", {"limit": NEARBY, "gaps": gaps}, **QUIETLY)
+        output = release("in.csv", f"{number}.csv", {**QUIET, "gaps": gaps}, **QUIETLY)
         raw = pa.table({"calls": [fill[0], 4, 7], "texts": [2, fill[1], 8.0], "topups": [3, 6, fill[2]]})
         assert np.abs(values_of(read_back(output)) - normalized(raw)).max() < 1e-3
         c = certificate_of(output)
         assert c.gaps == dict(zip(FEATURES, fill, strict=True))
         assert any("declared, not learned" in condition for condition in c.conditions)
-    new_policy(Path("desk"), limit=NEARBY, gaps={"calls": 0})
+    new_policy(Path("desk"), limit=NEARBY, large_delta="a test", gaps={"calls": 0})
     ran = cli("privatize", "in.csv", "x.csv", "--B", "1e-3", "--epsilon", "4", "--yes")
     assert ran.code == 2
     assert "texts 1 gap" in words(ran.err)
@@ -331,7 +332,7 @@ def test_scores_are_weighted_sums_of_scaled_rows() -> None:
     table = odd_table()
     weights = {"topups": (2.0, 0.5), "calls": (-1.0, 0.25)}
     output = release(
-        write_parquet(Path("in.parquet"), table), "out.parquet", {"limit": NEARBY}, release="scores",
+        write_parquet(Path("in.parquet"), table), "out.parquet", QUIET, release="scores",
         scores=("poverty", "need"), weights=weights, **QUIETLY,
     )  # fmt: skip
     released = read_back(output)
@@ -368,9 +369,8 @@ def test_people_of_an_earlier_release_are_left_out() -> None:
 def test_scales_are_learned_as_means_and_deviations() -> None:
     table = table_of(500)
     for source in (write_parquet(Path("t.parquet"), table), write_csv(Path("t.csv"), table)):
-        ran = cli(
-            "scales", source, "--features", "topups,calls", "--source", "public", "--out", "s.toml", "--force"
-        )
+        named = ("--source", "public", "--reason", "a test")
+        ran = cli("scales", source, "--features", "topups,calls", *named, "--out", "s.toml", "--force")
         assert ran.code == 0
         text = Path("s.toml").read_text()
         read = tomllib.loads(text)
@@ -379,7 +379,9 @@ def test_scales_are_learned_as_means_and_deviations() -> None:
             column = np.asarray(table[name])
             assert read["features"][name]["center"] == pytest.approx(column.mean())
             assert read["features"][name]["scale"] == pytest.approx(column.std())
-    ran = cli("scales", "t.csv", "--features", "calls", "--source", "public", "--out", "s.toml")
+    ran = cli(
+        "scales", "t.csv", "--features", "calls", "--source", "public", "--reason", "a", "--out", "s.toml"
+    )
     assert ran.code == 2
     assert "exists" in ran.err
 
@@ -491,6 +493,6 @@ def test_names_may_come_from_a_file() -> None:
     ran = cli("columns", "in.parquet", "--names", "--without", "name")
     assert ran.out.split() == list(FEATURES)
     Path("names.txt").write_text(ran.out)
-    scaled = ("--features", "@names.txt", "--source", "public", "--out", "scales.toml")
+    scaled = ("--features", "@names.txt", "--source", "public", "--reason", "a test", "--out", "scales.toml")
     assert cli("scales", "in.parquet", *scaled).code == 0
     assert set(tomllib.loads(Path("scales.toml").read_text())["features"]) == set(FEATURES)

@@ -14,7 +14,7 @@ from support.zygote import Zygote
 
 STORY = """
 targetdp plan --accuracy 0.99 --epsilon 1 --delta 1e-4
-targetdp scales census.parquet --id name --features calls,texts,topups --source public --out scales.toml
+targetdp scales census.parquet --features calls,texts,topups --source public --reason census --out scales.toml
 targetdp init features.parquet --scales scales.toml --name subscribers
 targetdp privatize features.parquet --check --B 0.25 --epsilon 4
 targetdp privatize features.parquet private.parquet --B 0.25 --epsilon 4 --yes
@@ -29,7 +29,8 @@ PRIVATIZE = ("privatize", "features.parquet")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("story")
-    write_parquet(place / "census.parquet", table_of(500, seed=9))
+    others = [f"9{i:06d}" for i in range(500)]
+    write_parquet(place / "census.parquet", table_of(500, seed=9).set_column(0, "name", [others]))
     write_parquet(place / "features.parquet", table_of(ROWS, region=["north"] * ROWS))
     return place
 
@@ -74,7 +75,7 @@ def test_the_release_is_there_with_its_certificate_and_nothing_else(
     assert hidden(folder) == []
     assert sorted(p.name for p in (folder / "desk").iterdir()) == [
         "desk.json", "drafts", "keys", "ledger.db", "ledger.db.head", "log.jsonl", "people", "policy.toml",
-        "scales.toml",
+        "scales.people", "scales.toml",
     ]  # fmt: skip
     assert [p.name for p in (folder / "desk" / "drafts").iterdir()] == ["CACHEDIR.TAG"]
 

@@ -87,7 +87,7 @@ def test_a_limit_is_passed_by_a_change_of_the_policy_alone_and_that_is_on_record
     assert ran.code == 2, "not without a word"
     assert "policy.toml allows more than the policy on record: the limit was" in words(ran.err)
     assert 'say why, at the top of the file: reason = "…"' in words(ran.err)
-    assert "allows more than before" in cli("status").err
+    assert "allows more than the policy on record" in cli("status").err
     new_policy(folder / "desk", reason="a second survey, agreed on 3 May", **wider)
     assert cli("privatize", "in.parquet", "more.parquet", *RUN[3:]).code == 0
     with Desk.open(folder / "desk").ledger() as ledger:

@@ -75,7 +75,7 @@ def test_the_clock_is_moved(
     assert spent == sorted(set(spent)), "each release costs something, whenever it was"
     desk = Desk.open("desk")
     with desk.ledger() as ledger:
-        assert ledger.verify([witness(certificate_path(path), desk) for path in OUTPUTS]) == []
+        assert ledger.verify([witness(certificate_path(path), desk, ledger) for path in OUTPUTS]) == []
         assert list(ledger.history.releases) == [certificate_of(path).release for path in OUTPUTS]
         for path in OUTPUTS:
             c = certificate_of(path)

@@ -18,8 +18,9 @@ import pytest
 from support.fuzz_readers import READERS, SECRET, file_of
 from support.release import cli, place_with, release, request_of, table_of, write_csv
 from support.tradeoff import files
-from targetdp.release import certificate_path
+from targetdp.release import certificate_path, read_policy
 from targetdp.release._draws import Draws
+from targetdp.release._trust._approval import PolicyChange
 
 pytestmark = pytest.mark.skipif(
     find_spec("atheris") is None and os.environ.get("TARGETDP_REQUIRE_ATHERIS") != "1",
@@ -53,7 +54,12 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     assert draws is not None
     draws.for_scales("centers", np.arange(3))
     draws.close()
+    proposal = folder / "proposed.json"
+    plain = read_policy(desk / "policy.toml").model_dump(mode="json")
+    wider = plain | {"limit": plain["limit"] | {"epsilon": 200.0}}
+    proposal.write_text(PolicyChange(desk="0" * 32, number=1, before=plain, after=wider).text())
     return {
+        "proposal": proposal,
         "policy": desk / "policy.toml", "request": request, "program": program,
         "scales": desk / "scales.toml", "certificate": certificate_path(output), "desk": desk / "desk.json",
         "mark": desk / "ledger.db.head", "sweep": folder / "sweep" / "run.json", "ledger": desk / "ledger.db",

@@ -367,13 +367,14 @@ def test_a_normalized_table_gives_a_private_one_with_everything_to_be_said(
     simulated = mechanism.privatize(table, np.random.default_rng(5))
     assert np.array_equal(simulated.X, mechanism.privatize(table.X, np.random.default_rng(5)))
     assert simulated.guarantee is None  # whatever can be drawn again promises nothing, and says so
-    assert simulated.conditions == (*table.conditions, SIMULATION)
     result = mechanism.privatize(table)
     assert isinstance(result, Privatized)
-    assert result.conditions == table.conditions
+    assert simulated.conditions == (*result.conditions, SIMULATION)
+    assert (result.conditions == table.conditions) == (mechanism.guarantee is not None)
     if mechanism.guarantee is None:
         assert isinstance(mechanism, Mondrian)
         assert result.guarantee is None
+        assert result.conditions[0].startswith("No guarantee holds")
     elif source == "private":
         assert table.spent is not None
         assert result.guarantee == sequential(table.spent, mechanism.guarantee)

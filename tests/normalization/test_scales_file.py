@@ -20,7 +20,7 @@ ODD = (
 def saved(path: Path, features: tuple[str, ...], origin: Origin = "public") -> Path:
     center = np.arange(len(features)) / 3 - 1e-17
     scales = declared_scales(center, np.exp(np.arange(len(features)) * 7.0 - 30))
-    path.write_bytes(scales_text(scales, features, origin).encode())
+    path.write_bytes(scales_text(scales, features, origin, "a census").encode())
     return path
 
 
@@ -34,14 +34,14 @@ def test_odd_names_survive_the_round_trip(tmp_path: Path) -> None:
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=5, unique=True))
 def test_any_names_survive_as_toml(names: list[str]) -> None:
     scales = declared_scales(np.zeros(len(names)), np.ones(len(names)))
-    read = tomllib.loads(scales_text(scales, names, "public"))
+    read = tomllib.loads(scales_text(scales, names, "public", "a census"))
     assert list(read["features"]) == names
     assert read["source"] == "public"
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(min_value=5e-324, max_value=1e308))
 def test_numbers_survive_to_the_last_bit(center: float, scale: float) -> None:
-    text = scales_text(declared_scales([center], [scale]), ["x"], "public")
+    text = scales_text(declared_scales([center], [scale]), ["x"], "public", "a census")
     assert tomllib.loads(text)["features"]["x"] == {"center": center, "scale": scale}
 
 
@@ -65,16 +65,32 @@ def test_features_that_are_not_there_are_all_named(tmp_path: Path) -> None:
         read_scales(place, ("a", "b", "c"))
 
 
+PUBLIC = 'source = "public"\nreason = "a census"\n[features]\n'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('source = "public"\n', "features"),
+        ('source = "public"\n[features]\na = { center = 0, scale = 1 }\n', "needs a reason"),
+        ('source = "public"\nreason = "a census"\n', "features"),
         ('source = "hearsay"\n[features]\na = { center = 0, scale = 1 }\n', "source = 'hearsay'"),
         ("[features]\na = { center = 0, scale = 1 }\n", "source must be given"),
-        ('source = "public"\n[features]\na = { center = 0, scale = 0 }\n', "features.a.scale = 0"),
-        ('source = "public"\n[features]\na = { center = nan, scale = 1 }\n', "features.a.center = nan"),
-        ('source = "public"\n[features]\na = { center = 0, scale = inf }\n', "features.a.scale = inf"),
-        ('source = "public"\n[features]\na = { center = 0, scale = 1, x = 2 }\n', "features.a.x = 2"),
+        (
+            PUBLIC + "a = { center = 0, scale = 0 }\n",
+            "features.a.scale = 0",
+        ),
+        (
+            PUBLIC + "a = { center = nan, scale = 1 }\n",
+            "features.a.center = nan",
+        ),
+        (
+            PUBLIC + "a = { center = 0, scale = inf }\n",
+            "features.a.scale = inf",
+        ),
+        (
+            PUBLIC + "a = { center = 0, scale = 1, x = 2 }\n",
+            "features.a.x = 2",
+        ),
         ("source = public\n", "cannot be read"),
     ],
 )

@@ -129,7 +129,7 @@ def test_an_outcome_that_is_not_known_is_not_taken_for_a_default(
 def test_scales_from_a_file_and_declared_constants(tmp_path: Path) -> None:
     scales = tmp_path / "scales.toml"
     scales.write_text(
-        'source = "public"\n[features]\ncalls = { center = 20.0, scale = 40.0 }\n'
+        'source = "public"\nreason = "a census"\n[features]\ncalls = { center = 20.0, scale = 40.0 }\n'
         "texts = { center = 0.0, scale = 2.0 }\n",
         encoding="utf-8",
     )

@@ -14,6 +14,7 @@ from support.release import (
     cli,
     look,
     make_desk,
+    new_policy,
     nothing_changes,
     place_with,
     policy_text,
@@ -23,7 +24,8 @@ from support.release import (
     words,
     write_parquet,
 )
-from targetdp.release import Desk, LimitExceeded, Look, Refused, check_release, privatize
+from targetdp.release import Desk, LimitExceeded, Look, Refused, check_release, privatize, verify
+from targetdp.release._certificate._numbers import verify_guarantee
 
 WEIGHTS = {"calls": 1.0, "texts": 2.0, "topups": -1.0}
 
@@ -152,7 +154,7 @@ def test_a_share_of_clipped_rows_that_is_large_is_warned_of_with_its_remedy(tmp_
     (warning,) = (warning for warning in seen.warnings if "% of rows are longer than 1" in warning)
     assert "widen" in warning
     # Scales ten times as wide clip nobody.
-    lines = ['source = "public"', "[features]"]
+    lines = ['source = "public"', 'reason = "a census"', "[features]"]
     lines += [
         f"{name} = {{ center = {c}, scale = {10 * s} }}"
         for name, c, s in zip(FEATURES, CENTERS, SCALES, strict=True)
@@ -167,7 +169,6 @@ def test_a_share_of_clipped_rows_that_is_large_is_warned_of_with_its_remedy(tmp_
     ("policy", "given", "said"),
     [
         ({}, {}, "ids go out in clear: whoever gets the table knows whose row is whose"),
-        ({}, {"delta": 0.2}, "δ = 0.2 is large"),
         ({}, {"epsilon": 0.01}, "it drowns any one person's signal; release fewer columns"),
         (
             {}, {"epsilon": 0.01, "release": "scores", "weights": WEIGHTS},
@@ -175,7 +176,7 @@ def test_a_share_of_clipped_rows_that_is_large_is_warned_of_with_its_remedy(tmp_
         ),
         (
             {}, {"release": "scores", "weights": WEIGHTS | {"texts": 60.0}},
-            "the scores are nearly the column 'texts' (100%): whoever gets them learns nearly that column",
+            "the scores are nearly the column 'texts' (100% of how people differ in it): whoever gets them",
         ),
     ],
 )  # fmt: skip
@@ -189,8 +190,41 @@ def test_what_should_be_thought_about_is_warned_of(
 def test_what_scores_are_made_of_is_said(tmp_path: Path) -> None:
     folder = place_with(tmp_path)
     seen = look(folder, release="scores", weights=WEIGHTS)
-    assert "score: 67% texts (raises it), 17% calls (raises it), 17% topups (lowers it)" in told(seen)
+    assert "% texts (raises it), " in told(seen)
+    assert "(of how people differ, after scaling and clipping; for you only)" in told(seen)
     assert "what goes out: 1 score about 60 people (score)" in told(seen)
+
+
+# δ
+
+
+def test_a_delta_that_was_chosen_for_fewer_people_needs_the_holders_word(tmp_path: Path) -> None:
+    """A sweep of 60 people says 1/61; it is not used for 400 in silence."""
+    folder = place_with(tmp_path, 400)
+    (problem,) = look(folder, delta=1 / 61).problems
+    assert "above 1/rows = 0.0025" in problem.what
+    assert "large_delta" in problem.remedy
+    assert not look(folder, delta=1 / 400).problems
+    assert not look(folder).problems
+    new_policy(folder / "desk", large_delta="a pilot, by contract", reason="a pilot")
+    assert not look(folder, delta=1 / 61).problems
+    done = release(folder, delta=1 / 61)
+    said = "δ is above 1 in the number of rows"
+    assert said in " ".join(done.certificate.conditions)
+    assert verify(folder / "out.parquet").holds
+    # Without the sentence the certificate does not hold.
+    bare = tuple(one for one in done.certificate.conditions if said not in one)
+    forged = done.certificate.model_copy(update={"conditions": bare})
+    assert {c.what for c in verify_guarantee(forged) if c.holds is False} == {"conditions"}
+
+
+def test_what_delta_means_is_said_where_it_is_printed(tmp_path: Path) -> None:
+    folder = place_with(tmp_path)
+    assert "It is no chance that a row goes out as it is" in told(look(folder))
+    release(folder)
+    assert (
+        "It is no chance that a row goes out as it is" in (folder / "out.parquet.certificate.md").read_text()
+    )
 
 
 # The budget

@@ -150,15 +150,16 @@ def test_what_drew_nothing_uses_nothing_of_the_plan_up(tmp_path: Path) -> None:
 
 
 def test_private_scales_that_are_not_known_yet_are_refused_with_a_plan(tmp_path: Path) -> None:
+    line = LINE | {"delta": 1e-4}
     folder = place_with(tmp_path, 3000, scales="private")
-    new_policy(folder / "desk", scales="private", plan=[LINE])
+    new_policy(folder / "desk", scales="private", plan=[line])
     with pytest.raises(
         Refused, match="a plan is made of releases whose scales are known, and this one would"
     ):
         release(folder)
     new_policy(folder / "desk", scales="private")
     release(folder, "first.parquet")
-    new_policy(folder / "desk", scales="private", plan=[LINE], reason="for the rest of the year")
+    new_policy(folder / "desk", scales="private", plan=[line], reason="for the rest of the year")
     assert release(folder, "second.parquet").certificate.scales.source == "earlier"
     assert rows(folder)[1].title["planned"] == 0
 

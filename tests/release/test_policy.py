@@ -109,11 +109,6 @@ def test_what_is_wrong_is_named_with_its_value(tmp_path: Path, what: str) -> Non
     assert "\n" not in str(refused.value)
 
 
-def test_public_scales_need_a_reason(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"scales\.source = \"public\" needs scales\.reason"):
-        read(tmp_path, policy_text().replace('"reason" = "a census"\n', ""))
-
-
 def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"limit\.B = 3\.0.*release\.epsilon = -1"):
         made(tmp_path, limit=(3.0, 8, 1e-6), most=(-1, 1e-6))

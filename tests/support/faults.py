@@ -72,6 +72,11 @@ FAULTS = {
         "the ledger verifies; what was released stays charged, whoever comes back; whom the next run erases "
         "is in no list", 55, 60,
     ),
+    "kills at calls: keys": Fault(
+        "SIGKILL at every call that touches the disk", "`key rotate`, `key replace`",
+        "the desk has one key that its ledger knows, the old or the new one; it releases, and verifies",
+        30, 40,
+    ),
     "kills at calls: tradeoff": Fault(
         "SIGKILL at every call that touches the disk", "`tradeoff`",
         "it ends with the bytes of an undisturbed run", 14, 14,

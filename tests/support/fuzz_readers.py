@@ -14,6 +14,7 @@ from targetdp.release import (
     SigningKey,
     read_certificate,
     read_policy,
+    read_proposal,
     read_request,
     secret_key,
 )
@@ -102,6 +103,7 @@ JSON_READERS: dict[str, Reader] = {
     "certificate": read_certificate,
     "desk": _read_desk,
     "mark": _read_mark,
+    "proposal": lambda path: read_proposal(path).lines(),
     "sweep": lambda path: read_run(path.parent),
 }
 READERS: dict[str, Reader] = (
@@ -121,9 +123,10 @@ READERS: dict[str, Reader] = (
 MAY_BE_MISSING = ("drawn",)
 """Before the first draw there is none."""
 _FILES = {
-    "certificate": "file.json", "desk": "desk.json", "mark": "ledger.db.head", "sweep": "run.json",
-    "ledger": "ledger.db", "people": "release.tags", "secret": "secret", "drawn": "drawn",
-    "signing key": "signing.pem", "secret key": "tags.key", "CSV": "table.csv", "Parquet": "table.parquet",
+    "certificate": "file.json", "proposal": "file.json", "desk": "desk.json", "mark": "ledger.db.head",
+    "sweep": "run.json", "ledger": "ledger.db", "people": "release.tags", "secret": "secret",
+    "drawn": "drawn", "signing key": "signing.pem", "secret key": "tags.key", "CSV": "table.csv",
+    "Parquet": "table.parquet",
 }  # fmt: skip
 
 

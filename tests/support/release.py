@@ -82,7 +82,7 @@ def write_csv(path: Path, table: pa.Table | None = None) -> Path:
 
 
 def write_scales(path: Path, source: str = "public", features: Sequence[str] = FEATURES) -> Path:
-    lines = [f'source = "{source}"', "[features]"]
+    lines = [f'source = "{source}"', *(['reason = "a census"'] if source == "public" else []), "[features]"]
     for j, name in enumerate(features):
         lines.append(f"{json.dumps(name)} = {{ center = {CENTERS[j % 3]}, scale = {SCALES[j % 3]} }}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -102,9 +102,11 @@ def policy_text(
     share: float | None = None,
     limit: Sequence[float] | Mapping[str, Any] = LIMIT,
     most: Sequence[float] = (100.0, 0.5),
+    large_delta: str | None = None,
     plan: Sequence[Mapping[str, Any]] = (),
     requests: Mapping[str, Any] | None = None,
     keys: Mapping[str, str] | None = None,
+    approvers: Mapping[str, str] | None = None,
     reason: str | None = None,
 ) -> str:
     """A policy.toml: public scales, ids in clear and a wide limit, but for what a test changes."""
@@ -116,13 +118,14 @@ def policy_text(
         "columns": {"release": list(features)},
         "columns.public": public or {},
         "gaps": gaps or {},
-        "scales": {"source": scales, "reason": "a census" if scales == "public" else None, "share": share},
+        "scales": {"source": scales, "share": share},
         "limit": limit
         if isinstance(limit, Mapping)
         else dict(zip(("B", "epsilon", "delta"), limit, strict=True)),
-        "release": dict(zip(("epsilon", "delta"), most, strict=True)),
+        "release": dict(zip(("epsilon", "delta"), most, strict=True)) | {"large_delta": large_delta},
         "requests": requests or {},
         "requests.keys": keys or {},
+        "approvers": approvers or {},
     }
     lines = _lines({"name": name, "reason": reason})
     for heading, fields in tables.items():

@@ -262,7 +262,7 @@ def test_a_large_delta_is_warned_of(tmp_path: Path) -> None:
     )
     assert found.chosen is not None
     assert found.chosen.cell.parts is None
-    large = "δ = 0.033 is large: the promise allows that somebody's row is given away altogether"
+    large = "δ = 0.033 is large: noise that is added gives nobody's row away altogether"
     assert found.record()["warnings"] == list(found.warnings)
     assert large in found.warnings[0]
     assert large in found.reason

@@ -208,7 +208,7 @@ def desk(others: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> De
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     public = draw("togo", rows=500, seed=9)
     scales = tmp_path / "public.toml"
-    scales.write_text(scales_text(data_scales(public.X), public.features, "public"), encoding="utf-8")
+    scales.write_text(scales_text(data_scales(public.X), public.features, "public", "a"), encoding="utf-8")
     policy = POLICY.format(features=list(others.features))
     return Desk.create(tmp_path / "desk", policy, scales=scales)
 

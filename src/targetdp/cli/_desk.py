@@ -81,7 +81,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
 ) -> None:
     """Say what the desk allows, what is spent, what is unsettled, and what to do next."""
-    from targetdp.release import Desk, Limit, percent
+    from targetdp.release import Desk, Limit, percent, policy_problems, write_proposal
 
     opened = Desk.open(desk)
     if not opened.was_known:
@@ -95,14 +95,17 @@ def status(
         together = history.together(limit)
         unsettled = [row for row in history.releases.values() if row.state == "reserved"]
         published = [row for row in history.releases.values() if row.state == "published"]
-        loosened = opened.loosened_without_reason(history)
+        problems = list(policy_problems(opened, history))
+        changed = ledger.reading.signers[1:]
     steps = []
     if history.policy is not None and history.policy != opened.policy:
-        steps.append(
+        try:
+            write_proposal(opened, history)
+        except OSError as error:  # whoever may only read is told all the same
+            warn((f"what an approver would sign cannot be written: {error}",))
+        steps += [f"{what}: {remedy}" for what, remedy in problems] or [
             "policy.toml has changed since the last release: the next one puts it on record"
-            if not loosened
-            else f"policy.toml allows more than before ({'; '.join(loosened)}): say why in it (reason = …)"
-        )
+        ]
     for row in unsettled:
         if opened.is_at_work(row.release):
             steps.append(f"release {row.release[:12]} is being made right now")
@@ -125,6 +128,7 @@ def status(
         "spent_of_the_limit": standing.spending.spent, "pure_epsilon": standing.pure,
         "released": len(published),
         "unsettled": [row.release for row in unsettled], "next": steps, "public_key": opened.key.public,
+        "keys_changed": [str(one) for one in changed],
     }  # fmt: skip
     if as_json:
         emit(record)
@@ -144,6 +148,7 @@ def status(
         ("spent", spent),
         ("releases", f"{len(published)} published, {len(unsettled)} unsettled"),
         ("signs with key", opened.key.fingerprint),
+        *(("its keys", str(one)) for one in changed),
     ):
         shown.add_row(*cells(heading, value))
     console = out()

@@ -1,5 +1,6 @@
 """`targetdp verify`: a released file against its certificate, and the certificate against its noise."""
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -10,12 +11,14 @@ from rich.text import Text
 
 from targetdp.cli._console import (
     Bar,
+    DeskFolder,
     FirstByDefault,
     KeyFile,
     PublicKey,
     cells,
     constants,
     emit,
+    must_be_free,
     names,
     out,
     save_new,
@@ -42,7 +45,18 @@ def scales(
         ),
     ],
     out: Annotated[Path, typer.Option(help="scales file to write (TOML)")],
-    id: Annotated[str | None, typer.Option(help="column that identifies a person")] = None,  # noqa: A002
+    reason: Annotated[
+        str | None, typer.Option(help="why public scales are public: whose data they are learned from")
+    ] = None,
+    id: Annotated[  # noqa: A002
+        str | None, typer.Option(help="column that identifies a person; default: guessed")
+    ] = None,
+    without: Annotated[
+        Path | None, typer.Option(help="leave out the people of this table: that which will be released")
+    ] = None,
+    other_people: Annotated[
+        str | None, typer.Option(help="why ids that both tables have are other people's, if they are")
+    ] = None,
     impute: Annotated[str | None, typer.Option(help="constants for missing values")] = None,
     fit: Annotated[
         float | None,
@@ -51,16 +65,41 @@ def scales(
     force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
     quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
 ) -> None:
-    """Write the means and deviations of a table's columns to a scales file."""
-    from targetdp.normalization import scales_text
-    from targetdp.release import learn_scales
+    """Write the means and deviations of a table's columns to a scales file.
 
+    Whom public scales are learned from is kept by keyed tags in your configuration: a release of the same
+    people does not accept them.
+    """
+    import numpy as np
+
+    from targetdp.normalization import scales_text
+    from targetdp.release import learn_scales, people_in, remember_people
+    from targetdp.table import guess_id, open_source, profile_table
+
+    if source == "public" and not (reason and reason.strip()):
+        raise ValueError(
+            "--reason must be given: whose data public scales are learned from, and why they are public"
+        )
     if out.exists() and not force:
         raise ValueError(f"scales file {out} exists: choose another name, or replace it with --force")
     wanted = names(features) or ()
+    column = id or guess_id(profile_table(table))
+    left_out = None
+    if without is not None:
+        theirs = column if column in open_source(without).columns else guess_id(profile_table(without))
+        if column is None or theirs is None:
+            raise ValueError(f"{table if column is None else without} has no column that identifies people: "
+                             "name it with --id; without one nobody can be left out")  # fmt: skip
+        left_out = people_in(without, theirs)
     with Bar(quiet=quiet) as bar:
-        learned = learn_scales(table, wanted, id_column=id, impute=constants(impute), fit=fit, progress=bar)
-    text = scales_text(learned, wanted, source)
+        learned = learn_scales(
+            table, wanted, id_column=column, impute=constants(impute), fit=fit, progress=bar, without=left_out
+        )
+    people = None
+    if source == "public" and column is not None:
+        of = people_in(table, column)
+        people = remember_people(of if left_out is None else np.setdiff1d(of, left_out))
+    text = scales_text(learned, wanted, source, reason, people, other_people)
     save_new("scales file", out, text, force=force, private=source == "confidential")
     if not quiet:
         tell(f"scales of {len(wanted)} columns → {out} ({source})")
@@ -224,6 +263,42 @@ def show_key(
     tell(f"{whose}, fingerprint {opened.fingerprint}, as certificates print it")
 
 
+Reason = Annotated[str, typer.Option(help="why, for the record")]
+
+
+@keys.command("rotate")
+def rotate(reason: Reason, desk: DeskFolder = None) -> None:
+    """Let a new key sign for the desk, on the word of the present one, which is destroyed.
+
+    Certificates say so from now on: whoever has named the old key can follow. Tell everybody the new one all
+    the same, by another way: whoever has a copy of the old key could still sign with it.
+    """
+    from targetdp.release import Desk, rotate_key
+
+    opened = Desk.open(desk)
+    old = opened.key.fingerprint
+    new = rotate_key(opened, reason)
+    emit(new.public)
+    tell(f"key {new.fingerprint} signs from now on, on the word of {old}, which is destroyed; on record")
+    tell("back it up, destroy the old one in your backups, and tell officials the new fingerprint")
+
+
+@keys.command("replace")
+def replace(reason: Reason, desk: DeskFolder = None) -> None:
+    """Make a new key for a desk whose signing key is lost, without its word; that stays on record.
+
+    Nobody who has named the old key can tell the new one from a stranger's: tell them its fingerprint.
+    """
+    from targetdp.release import Desk, replace_key
+
+    new = replace_key(Desk.open(desk), reason)
+    emit(new.public)
+    tell(
+        f"key {new.fingerprint} signs from now on, without the word of the old one, which is lost; on record"
+    )
+    tell("back it up, and tell everybody who checks your releases its fingerprint, by another way")
+
+
 @keys.command("trust")
 def trust_key(
     name: Annotated[str, typer.Argument(help="whose key it is, in a few words")],
@@ -266,6 +341,37 @@ def forget_key(name: Annotated[str, typer.Argument(help="as `targetdp key list` 
 
     forget(name)
     tell(f"what {name} signs is believed no longer")
+
+
+# Second signatures, where a policy names approvers.
+
+
+def approve(
+    proposal: Annotated[Path, typer.Argument(help="what is proposed: a desk's proposed.json")],
+    *,
+    output: Annotated[Path, typer.Option("--out", help="the approval to write: the desk's approval.json")],
+    key: KeyFile = None,
+    yes: Annotated[bool, typer.Option("--yes", help="ask nothing")] = False,
+    force: Annotated[bool, typer.Option("--force", help="replace a file that exists")] = False,
+) -> None:
+    """Show what a change of a desk's policy would allow, and sign it with your own key as its approver.
+
+    The data holder sends you the proposal, and puts what you send back into the desk.
+    """
+    from targetdp.release import SigningKey, default_key_path, fingerprint_of, read_proposal
+
+    must_be_free("out", output, force=force)
+    proposed = read_proposal(proposal)
+    for line in proposed.lines():
+        tell(line)
+    signed = proposed.approved(SigningKey.open(key or default_key_path(), create=False))
+    if not yes:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise ValueError("nobody is at the terminal to say yes: read what changes, then give --yes")
+        if not typer.confirm("Approve this?", err=True):
+            raise ValueError("that was not confirmed: nothing was signed")
+    save_new("approval", output, signed.text(), force=force)
+    tell(f"approved with key {fingerprint_of(signed.key)} → {output}; send it to the data holder")
 
 
 def schema(

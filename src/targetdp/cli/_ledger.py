@@ -139,13 +139,15 @@ def verify(
 
     opened = Desk.open(desk)
     with opened.ledger() as ledger:
-        told = [*(witness(path, opened) for path in certificates or []), *witnesses(opened, ledger)]
-        problems = ledger.verify(told, public_key)
+        told = [*(witness(path, opened, ledger) for path in certificates or []), *witnesses(opened, ledger)]
+        problems, changed = ledger.verify(told, public_key), ledger.reading.signers[1:]
     for problem in dict.fromkeys(problems):
         emit(problem)
     if problems:
         tell(f"{len(problems)} problem{'s' if len(problems) > 1 else ''}: do not trust this ledger")
         raise typer.Exit(1)
+    for one in changed:
+        tell(f"on record: {one}")
     count = len({one.release for one in told})
     tell(f"the ledger is sound; compared with {count} certificate{'s' if count != 1 else ''}")
     if not told:
@@ -170,7 +172,7 @@ def resume(
 
     opened = Desk.open(desk)
     with opened.ledger() as ledger:
-        told = [witness(path, opened) for path in certificates or []]
+        told = [witness(path, opened, ledger) for path in certificates or []]
         lost = ledger.resume(reason, [*told, *witnesses(opened, ledger)])
     tell("on record; the ledger can be used again")
     for release in lost:

@@ -8,7 +8,13 @@ from typing import Any
 from targetdp._core import exact, up
 
 _MOST_LEVELS, _LONGEST = 12, 200
-_WHAT = {"opened": "ledger opened", "reserved": "charged", "voided": "freed", "erased": "people erased"}
+_WHAT = {
+    "opened": "ledger opened",
+    "reserved": "charged",
+    "voided": "freed",
+    "erased": "people erased",
+    "key": "key changed",
+}
 """Kinds of entries that go by another name among people."""
 SILENT = {"made", "released", "goes on"}
 """Lines of the desk's log that only say again what the ledger does."""
@@ -101,6 +107,7 @@ def details_of(kind: str, body: Mapping[str, Any], titles: Mapping[str, Any], re
     about: dict[str, Any] = {
         "policy": _policy, "reserved": _charged, "published": _published, "refused": _refused,
         "erased": _erased, "ids translated": _translated, "failed": _failed, "resumed": _resumed,
+        "key": _key,
     }  # fmt: skip
     try:
         said = about[kind](body, titles.get(release, {})) if kind in about else []
@@ -118,6 +125,10 @@ def _policy(body: Mapping[str, Any], _: Mapping[str, Any]) -> list[str]:
         return [f"{first}, with a plan" if plan else first, f"{len(policy['columns']['release'])} columns"]
     _, why = changed.pop("reason", (None, policy.get("reason")))
     said = [f"{place}: {_value(one)} → {_value(other)}" for place, (one, other) in changed.items()]
+    if approval := body.get("approval"):
+        from targetdp.release import fingerprint_of
+
+        said.append(f"approved with key {fingerprint_of(approval['key'])}")
     return [*said, *([f"because: {why}"] if why else [])]
 
 
@@ -163,6 +174,13 @@ def _failed(body: Mapping[str, Any], _: Mapping[str, Any]) -> list[str]:
 def _resumed(body: Mapping[str, Any], _: Mapping[str, Any]) -> list[str]:
     lost = [str(one["release"])[:12] for one in body.get("lost") or ()]
     return [*(str(one) for one in body["found"]), *(f"charged to everybody: {one}" for one in lost)]
+
+
+def _key(body: Mapping[str, Any], _: Mapping[str, Any]) -> list[str]:
+    from targetdp.release import fingerprint_of
+
+    lost = "which was lost, without its word" if body["succession"] is None else "on its word"
+    return [f"{fingerprint_of(body['newer'])} signs in place of {fingerprint_of(body['older'])}, {lost}"]
 
 
 def _guarantee(record: Mapping[str, Any]) -> str:

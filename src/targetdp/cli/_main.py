@@ -16,7 +16,7 @@ from targetdp._core import __version__
 from targetdp.cli._attack import app as attack
 from targetdp.cli._desk import ids, init, status
 from targetdp.cli._endings import asks_for_json, ending_of, sigterm_raises
-from targetdp.cli._holder_tools import columns, scales, schema, verify
+from targetdp.cli._holder_tools import approve, columns, scales, schema, verify
 from targetdp.cli._holder_tools import keys as key
 from targetdp.cli._ledger import app as ledger
 from targetdp.cli._plan import plan
@@ -35,6 +35,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "ledger": ledger,
         "ids": ids,
         "key": key,
+        "approve": approve,
         "scales": scales,
     },
     "For the program official": {
@@ -74,10 +75,14 @@ EXAMPLES = {
     "request show": "request.toml",
     "key": "",
     "key show": "--desk desk",
+    "key rotate": "--reason 'once a year'",
+    "key replace": "--reason 'the disk broke, and no backup had it'",
     "key trust": "operator 3q2+7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
     "key list": "",
     "key forget": "operator",
-    "scales": "census.parquet --id name --features calls,texts --source public --out scales.toml",
+    "approve": "proposed.json --out approval.json",
+    "scales": "census.parquet --id name --features calls,texts --source public --reason census "
+    "--out scales.toml",
     "learn": "sample.parquet labels.csv --ids ids.csv --program program.toml --out request.toml",
     "allocate": "scores.parquet sample.parquet labels.csv --ids ids.csv --program program.toml "
     "--out decisions.csv",

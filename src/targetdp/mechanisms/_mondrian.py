@@ -65,10 +65,10 @@ class Mondrian(Mechanism):
         """None: k-anonymity gives no differential privacy guarantee, whatever its `group_size`."""
         return None
 
-    def _conditions(self, X: Normalized) -> tuple[str, ...]:  # noqa: ARG002 (of a guarantee, which it has not)
+    def _conditions(self, X: Normalized) -> tuple[str, ...]:  # noqa: ARG002 (of none)
         return (
-            f"No guarantee holds: {self.group_size} or more rows look alike, and their values are a statistic "
-            "of these people.",
+            f"No guarantee holds: {self.group_size} or more rows look alike, and their values are a "
+            "statistic of these people.",
         )
 
     def classes(self, X: Any) -> Integers:

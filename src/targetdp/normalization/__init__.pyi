@@ -21,4 +21,5 @@ from targetdp.normalization._scales import private_scales as private_scales
 from targetdp.normalization._scales import scales_of as scales_of
 from targetdp.normalization._scales_file import ScalesFile as ScalesFile
 from targetdp.normalization._scales_file import read_scales as read_scales
+from targetdp.normalization._scales_file import read_scales_file as read_scales_file
 from targetdp.normalization._scales_file import scales_text as scales_text

@@ -24,7 +24,6 @@ from targetdp._files import (
     sync_folder,
     write_new,
 )
-from targetdp.normalization import ColumnScales, read_scales
 from targetdp.release._draws import (
     drafts_in,
     erase,
@@ -47,7 +46,9 @@ from targetdp.release._ledger._elsewhere import (
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import History
 from targetdp.release._policy import Policy, loosened, read_policy
+from targetdp.release._public_scales import PublicScales, must_be_public
 from targetdp.release._trust._keys import SigningKey, secret_key
+from targetdp.release._trust._rotation import SIGNING, finish_change
 
 FOLDER = "desk"
 """What a desk's folder is called, unless its owner says otherwise."""
@@ -118,9 +119,10 @@ class Desk:
             write_new(draft / "policy.toml", policy, private=True)
             _must_be_a_policy(draft / "policy.toml", place / "policy.toml")
             if scales is not None:
+                must_be_public(scales)
                 write_new(draft / "scales.toml", scales.read_bytes(), private=True)
             (draft / "keys").mkdir(mode=0o700)
-            key = SigningKey.open(draft / "keys" / "signing.pem")
+            key = SigningKey.open(draft / "keys" / SIGNING)
             with suppress(OSError):  # where the user can keep nothing, the desk has a key of its own
                 write_new(draft / "keys" / "tags.key", f"{shared_tag_key().hex()}\n", private=True)
             keys = {name: secret_key(draft / "keys" / name, create=True) for name in _SECRETS}
@@ -171,6 +173,7 @@ class Desk:
                 f"did, run chmod 700 '{place}'"
             )
         must_be_local(place)
+        finish_change(place)
         return cls(place, own, cls(place, own)._is_in_the_list())
 
     def _is_in_the_list(self) -> bool:
@@ -217,7 +220,13 @@ class Desk:
     @cached_property
     def key(self) -> SigningKey:
         """The key that signs its certificates and its ledger."""
-        return SigningKey.open(self.path / "keys" / "signing.pem", create=False)
+        path = self.path / "keys" / SIGNING
+        if not path.exists():
+            raise ValueError(
+                f"{path} is gone: bring it back from a backup; if it is lost for good, targetdp key replace "
+                "makes a new one, on record"
+            )
+        return SigningKey.open(path, create=False)
 
     def names(self) -> Names:
         """How its people are named."""
@@ -240,33 +249,29 @@ class Desk:
             )
         return key
 
-    def public_scales(self, features: tuple[str, ...]) -> ColumnScales:
+    @property
+    def scales(self) -> PublicScales:
         """The scales that its owner has called public."""
-        scales = read_scales(self.path / "scales.toml", features)
-        if scales.source != "declared":
-            raise ValueError(
-                f"{self.path / 'scales.toml'} is confidential, learned from the same people: give public "
-                'scales, or set scales.source = "private" in policy.toml'
-            )
-        return scales
+        return PublicScales(self.path, lambda: self._secret("tags.key"))
 
     @property
     def drafts(self) -> Path:
         """Where the secrets of releases are that are being made."""
         return self.path / "drafts"
 
-    def ledger(self) -> Ledger:
-        """Its ledger, to be closed by the caller."""
+    def ledger(self, *, without_key: bool = False) -> Ledger:
+        """Its ledger, to be closed by the caller; without the key, for reading."""
         path = self.path / "ledger.db"
         if not path.exists():
             raise ValueError(
                 f"desk {self.path} has no ledger: without it nobody knows what was spent; bring it back from "
                 "a backup"
             )
-        noted = noted_head(self.id, self.key.public)
+        noted = noted_head(self.id)
         seen = () if noted is None else (Witness("your own list of desks", noted),)
-        ledger = Ledger(path, self.key, witnesses=seen, second_mark=second_mark(self.id))
-        if ledger.desk != self.id:
+        key = None if without_key else self.key
+        ledger = Ledger(path, key, witnesses=seen, second_mark=second_mark(self.id))
+        if ledger.reading.desk != self.id:
             ledger.close()
             raise ValueError(
                 f"{self.path / _MARK} names another desk than its ledger: bring it back from a backup"

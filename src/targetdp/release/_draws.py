@@ -25,6 +25,7 @@ from targetdp._core import Floats, Integers
 from targetdp._files import sync_folder, write_whole
 from targetdp.noise import SecretWords, derived_key, fresh_keys
 from targetdp.release._ids import text_buffers
+from targetdp.release._trust._keys import wipe
 
 _SECRET, _DRAWN, _LOCK = "secret", "drawn", "lock"
 _KEY_BYTES = 32
@@ -158,12 +159,7 @@ class Draws:
 
 def erase(folder: Path) -> None:
     """Forget the secret of a release for good, where there is one."""
-    secret = folder / _SECRET
-    if secret.exists():
-        with secret.open("r+b") as file:
-            file.write(bytes(secret.stat().st_size))
-            file.flush()
-            os.fsync(file.fileno())
+    wipe(folder / _SECRET)
     if folder.is_dir():
         shutil.rmtree(folder, ignore_errors=True)
         sync_folder(folder.parent)

@@ -111,6 +111,17 @@ class Names:
         return ids if self.pseudonym_key is None else pseudonyms(ids, self.pseudonym_key)
 
 
+def loose_tags(ids: pa.StringArray, key: bytes) -> Words:
+    """Tags of ids without whatever spellings differ in: the same people are found in two tables by them.
+
+    Of phone numbers the last eight digits count: countries and operators write the rest in several ways.
+    """
+    plain = pc.utf8_lower(pc.utf8_normalize(ids, form="NFC"))
+    plain = pc.replace_substring_regex(plain, r"[\s.()/+_\-]", "")
+    plain = pc.replace_substring_regex(plain, r"^[0-9]*([0-9]{8})$", r"\1")
+    return person_tags(pc.utf8_ltrim(plain, "0"), key)
+
+
 def is_among(tags: Words, others: Words) -> NDArray[np.bool_]:
     """Of each tag, whether it is among other tags, which are sorted."""
     if not len(others):

@@ -14,7 +14,6 @@ from targetdp._core import Progress, Silent, check
 from targetdp._files import canonical
 from targetdp.normalization import ColumnScales, UntoldScalesError
 from targetdp.release._certificate._certificate import Certificate, LedgerMark, make_certificate
-from targetdp.release._certificate._contents import arrow_of
 from targetdp.release._certificate._page import page_html
 from targetdp.release._certificate._witnesses import estimated_by, witnesses
 from targetdp.release._desk import Desk
@@ -23,20 +22,19 @@ from targetdp.release._engine._base import (
     NOTHING_INSPECTED,
     Engine,
     NoiseJob,
-    engine_of,
     output_schema,
 )
-from targetdp.release._engine._local import LocalEngine, TableInMemory
+from targetdp.release._engine._tables import open_table
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
-from targetdp.release._look import Look, Refused, look
+from targetdp.release._look._look import Look, Refused, look
 from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
 from targetdp.release._prepare import planned, prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms, bound_of
+from targetdp.release._trust._approval import write_proposal
 from targetdp.release._trust._keys import is_signed
-from targetdp.table import Source, open_source
 
 _SEAL = "seal"
 """Where a journal has the desk's signature."""
@@ -158,6 +156,7 @@ def privatize(
                 "refused", request=request.sha256, kind=request.release, B=request.B, epsilon=request.epsilon,
                 asked_by=request.asked_by, why=[p.what for p in seen.problems],
             )  # fmt: skip
+            write_proposal(opened, ledger.history)
             raise Refused(seen)
         if confirm is not None:
             confirm(seen)
@@ -195,6 +194,7 @@ def _release(
     desk.check_unchanged()
     if not desk.was_known:  # before anything goes out: other desks must know whom this one knows
         desk.remember()
+    desk.scales.keep_people()
     reservation = _reserve(desk, ledger, seen, terms, publisher.place)
     release, draws = reservation.release, reservation.draws
     try:
@@ -206,7 +206,7 @@ def _release(
         source.check_unchanged()
         certificate = make_certificate(
             release, prepared, terms, scales, inspection.rows, output, _mark(reservation.head)
-        ).signed(desk.key)
+        ).signed(desk.key, ledger.reading.successions)
         estimated = estimated_by(certificate)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
         publisher.publish(certificate, journal | {_SEAL: desk.key.sign(_sealed(journal))})
@@ -272,7 +272,7 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
                 "run: wait for it"
             )
         try:
-            head = ledger.go_on(seen.goes_on, prepared.policy, prepared.policy_version)
+            head = ledger.go_on(seen.goes_on, *prepared.ruling)
         except BaseException:
             draws.close()
             raise
@@ -286,7 +286,8 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
             "B": terms.guarantee.B, "epsilon": terms.guarantee.epsilon, "delta": terms.guarantee.delta,
         },
         "mechanism": terms.name, "rows": seen.inspection.rows, "columns": len(prepared.released),
-        "kind": request.release, "scores": list(request.scores), "public": list(prepared.public),
+        "kind": request.release, "scores": list(request.scores), "features": list(prepared.features),
+        "public": list(prepared.public),
         "left_out": list(prepared.left_out_releases), "output": place, "bound": bound,
         "request": request.sha256, "asked_by": request.asked_by, "program": request.program,
         "why": request.why, "signer": prepared.signer, "engine": prepared.engine,
@@ -300,7 +301,7 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
     try:
         head = ledger.reserve(
             release, terms.charge, prepared.limit, people, title, space=prepared.space(release),
-            planned=seen.planned, look=still_planned, policy=(prepared.policy, prepared.policy_version),
+            planned=seen.planned, look=still_planned, policy=prepared.ruling,
         )  # fmt: skip
     except BaseException as error:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn
@@ -363,7 +364,9 @@ def _settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None
             f"{journal.get('release')} here and could not tell its ledger: run it again at that desk first"
         )
     seal = journal.pop(_SEAL, "")
-    if not is_signed(desk.key.public, seal, _sealed(journal)):
+    known = [row.entry for row in ledger.releases_on_record() if row.release == journal.get("release")]
+    keys = ledger.reading.keys_since(min(known, default=1))  # an earlier key speaks of what it has reserved
+    if not any(is_signed(key, seal, _sealed(journal)) for key in keys):
         raise ValueError(
             "an earlier run's journal beside the output is not signed by this desk: somebody else wrote it; "
             "look at the hidden folder beside the output, and move it away"
@@ -385,20 +388,3 @@ def _sealed(journal: dict[str, Any]) -> bytes:
 
 def _mark(head: Head) -> LedgerMark:
     return LedgerMark(ledger_id=head.ledger_id, number=head.number, hash=head.hash)
-
-
-# Tables in and out
-
-
-def open_table(table: Any, engine: str | None = None) -> Engine:
-    """The engine for a table: a path, a source, a table in memory, or a Spark frame."""
-    if isinstance(table, Source | str | Path):
-        source = table if isinstance(table, Source) else open_source(Path(table), keep_words=True)
-        return engine_of(engine or "local")(source)
-    if type(table).__module__.startswith("pyspark."):
-        if engine not in {None, "spark"}:
-            raise ValueError(f"engine = {engine!r}: a Spark frame is privatized by Spark; leave it out")
-        return engine_of("spark")(table)
-    if engine not in {None, "local"}:
-        raise ValueError(f"engine = {engine!r}: a table in memory is privatized where it is; leave it out")
-    return LocalEngine(TableInMemory(arrow_of(table)[0]), "the frame")

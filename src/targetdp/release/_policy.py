@@ -89,7 +89,6 @@ class ScalesPolicy(StrictModel):
     source: Literal["public", "private"] = Field(
         default="private", description="public: the desk's scales.toml; private: estimated once, and paid for"
     )
-    reason: Reason | None = Field(default=None, description="why scales that are called public are public")
     share: Annotated[Number, Field(gt=0, lt=1)] = Field(
         default=0.1, description="of the ε of the release that estimates private scales"
     )
@@ -134,6 +133,9 @@ class ReleasePolicy(StrictModel):
 
     epsilon: Epsilon
     delta: Delta
+    large_delta: Reason | None = Field(
+        default=None, description="why δ may be above 1/rows, where a request asks for that"
+    )
 
 
 class PlannedRelease(StrictModel):
@@ -187,6 +189,7 @@ class Policy(StrictModel):
         release: What one release may ask for at most.
         plan: Releases that are planned; without one, any within the limit.
         requests: Whose requests are answered.
+        approvers: Public keys of people of whom one must sign whatever loosens the policy.
         reason: Why the policy was last changed.
     """
 
@@ -203,6 +206,10 @@ class Policy(StrictModel):
     release: ReleasePolicy
     plan: tuple[PlannedRelease, ...] = ()
     requests: RequestsPolicy = RequestsPolicy()
+    approvers: dict[Name, str] = Field(
+        default_factory=dict,
+        description="public keys, by names, of people of whom one must sign whatever loosens the policy",
+    )
     reason: Reason | None = Field(default=None, description="why the policy was last loosened")
 
     @field_validator("columns")
@@ -213,6 +220,13 @@ class Policy(StrictModel):
             raise ValueError(f"column {twice[0]!r} is named twice: it is released with noise, or public")
         return columns
 
+    @field_validator("approvers")
+    @classmethod
+    def _have_keys(cls, approvers: dict[str, str]) -> dict[str, str]:
+        for key in approvers.values():
+            fingerprint_of(key)
+        return approvers
+
     @model_validator(mode="after")
     def _agree(self) -> "Policy":
         known = {self.id.column, *self.columns.release, *self.columns.public}
@@ -220,8 +234,6 @@ class Policy(StrictModel):
             raise ValueError(f"column {self.id.column!r} identifies people: it cannot be released as another")
         if unknown := sorted(set(self.gaps) - {ALL, *known}):
             raise ValueError(f"gaps names {unknown[0]!r}, which is not among the columns")
-        if self.scales.source == "public" and self.scales.reason is None:
-            raise ValueError('scales.source = "public" needs scales.reason: why these scales are public')
         return self
 
     @property
@@ -258,28 +270,29 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], place: str = ""
 
 def loosened(before: Policy, after: Policy) -> list[str]:
     """In which ways a policy allows more than the one before it."""
-    found = []
     old, new = before.limit, after.limit
-    if old != new:
-        found.append(f"the limit was {old.value()} and becomes {new.value()}, and δ of both is stated")
-    if after.release.epsilon > before.release.epsilon or after.release.delta > before.release.delta:
-        found.append("one release may ask for more")
-    if before.id.pseudonyms and not after.id.pseudonyms:
-        found.append("ids go out in clear")
-    if before.id.column != after.id.column or before.id.spelling != after.id.spelling:
-        found.append("people are identified in another way, so that the ledger may not know them again")
-    if more := sorted(set(after.columns.release) - set(before.columns.release)):
-        found.append(f"{', '.join(more)} may be released")
-    if more := [name for name, why in after.columns.public.items() if before.columns.public.get(name) != why]:
-        found.append(f"{', '.join(more)} goes out as it is, or for another reason")
-    if before.scales.model_dump(exclude={"share"}) != after.scales.model_dump(exclude={"share"}):
-        found.append("columns are scaled in another way")
-    if before.gaps != after.gaps:
-        found.append("missing values are filled in another way")
-    if after.requests.tell and not before.requests.tell:
-        found.append("officials are told what would be accepted")
-    if before.plan != after.plan:
-        found.append("the plan of releases is another one")
-    if before.requests.accept == "signed" and before.requests != after.requests:
-        found.append("other requests are answered")
-    return found
+    columns = sorted(set(after.columns.release) - set(before.columns.release))
+    public = [name for name, why in after.columns.public.items() if before.columns.public.get(name) != why]
+    scales = [one.scales.model_dump(exclude={"share"}) for one in (before, after)]
+    one, other = before.release, after.release
+    ways = {
+        f"the limit was {old.value()} and becomes {new.value()}, and δ of both is stated": old != new,
+        "one release may ask for more": other.epsilon > one.epsilon or other.delta > one.delta,
+        "δ may be above 1 in the number of rows": other.large_delta not in {None, one.large_delta},
+        "ids go out in clear": before.id.pseudonyms and not after.id.pseudonyms,
+        "people are identified in another way, so that the ledger may not know them again": (
+            before.id.column != after.id.column or before.id.spelling != after.id.spelling
+        ),
+        f"{', '.join(columns)} may be released": bool(columns),
+        f"{', '.join(public)} goes out as it is, or for another reason": bool(public),
+        "columns are scaled in another way": scales[0] != scales[1],
+        "missing values are filled in another way": before.gaps != after.gaps,
+        "officials are told what would be accepted": after.requests.tell and not before.requests.tell,
+        "the plan of releases is another one": before.plan != after.plan,
+        "other requests are answered": (
+            before.requests.accept == "signed" and before.requests != after.requests
+        ),
+        "other people approve, or nobody does": bool(before.approvers)
+        and before.approvers != after.approvers,
+    }
+    return [way for way, is_so in ways.items() if is_so]

@@ -17,6 +17,7 @@ from targetdp.release._ledger._history import History, private_space, public_spa
 from targetdp.release._ledger._limit import Limit
 from targetdp.release._policy import LONGEST_REASON, PlannedRelease, Policy
 from targetdp.release._request import Request, scores_must_differ
+from targetdp.release._trust._approval import Approval, approval_of, policy_problems
 
 _MOST_NAMED = 8
 
@@ -50,6 +51,8 @@ class Recipe:
     """Places of the features whose scales this release estimates."""
     scales: ColumnScales | None
     """Where all are known before anything is drawn."""
+    scaled_from: Words = field(default_factory=lambda: np.empty(0, dtype=np.uint64), repr=False)
+    """Loose tags of the people whom declared scales were learned from, as far as that is known."""
 
     @property
     def id(self) -> str:
@@ -74,6 +77,8 @@ class Prepared:
     desk: Desk
     policy: Policy
     policy_version: int
+    approval: Approval | None
+    """Of the change that the policy is, where it needs one."""
     request: Request
     signer: str | None
     engine: str
@@ -84,6 +89,10 @@ class Prepared:
     public: dict[str, str]
     """Columns that are passed on, each with the reason why it is public."""
     known_scales: dict[str, tuple[float, float]]
+    scaled_from: Words | None = field(repr=False)
+    """Loose tags of the people whom declared scales were learned from; None where nobody knows."""
+    scales_reason: str | None
+    """Why declared scales are public."""
     scales_of: dict[str, str]
     """The releases that estimated the scales which are known, by column."""
     unscaled: tuple[str, ...]
@@ -97,6 +106,11 @@ class Prepared:
     new_people: str | None
     """Why people whom the ledger does not know, or other desks do, are nobody it should know."""
     problems: tuple[Problem, ...]
+
+    @property
+    def ruling(self) -> tuple[Policy, int, Approval | None]:
+        """What goes on record of the policy."""
+        return self.policy, self.policy_version, self.approval
 
     @property
     def released(self) -> tuple[str, ...]:
@@ -133,6 +147,7 @@ class Prepared:
         return Recipe(
             self.names, self.features, self.released, tuple(self.public), self.gaps, self.left_out,
             tuple(self.features.index(name) for name in estimated), known,
+            np.empty(0, dtype=np.uint64) if self.scaled_from is None else self.scaled_from,
         )  # fmt: skip
 
     def scales_with(self, drawn: ColumnScales) -> ColumnScales:
@@ -157,14 +172,7 @@ def prepare(
     """
     policy, history = desk.policy, ledger.history
     version = history.policy_version + (history.policy != policy)
-    problems: list[Problem] = []
-    if more := desk.loosened_without_reason(history):
-        problems.append(
-            Problem(
-                f"policy.toml allows more than the policy on record: {'; '.join(more)}",
-                'say why, at the top of the file: reason = "…"; it goes on record',
-            )
-        )
+    problems = [Problem(*one) for one in policy_problems(desk, history)]
     signer = _signer(request, policy, problems)
     features = tuple(request.weights or request.features or policy.columns.release)
     problems += _columns_that_are_not_released(features, policy)
@@ -178,14 +186,17 @@ def prepare(
             problems.append(Problem(str(error), "ask for it under another name", "official"))
     allowed = tuple(name for name in features if name in columns and name in policy.columns.release)
     known, sources, unscaled = _scales(desk, allowed, history, problems)
+    scaled_from, reason = _record_of_scales(desk, problems)
     limit = _limit(policy, problems)
     left_out, rows = _left_out(request, ledger, problems)
     return Prepared(
-        desk=desk, policy=policy, policy_version=version, request=request, signer=signer, engine=engine,
+        desk=desk, policy=policy, policy_version=version, approval=approval_of(desk, history)[0],
+        request=request, signer=signer, engine=engine,
         names=desk.names(), features=allowed,
         weights=request.weights_for(allowed) if request.weights is not None else None,
         gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},
-        known_scales=known, scales_of=sources, unscaled=unscaled, left_out=left_out, left_out_releases=rows,
+        scaled_from=scaled_from, scales_reason=reason, known_scales=known, scales_of=sources,
+        unscaled=unscaled, left_out=left_out, left_out_releases=rows,
         limit=limit, stated=None if limit is None else _stated(history, limit, problems),
         new_people=None
         if new_people is None
@@ -320,7 +331,7 @@ def _scales(
     policy = desk.policy
     if policy.scales.source == "public":
         try:
-            scales = desk.public_scales(features) if features else None
+            scales = desk.scales.of(features) if features else None
         except ValueError as error:
             problems.append(Problem(str(error), "see scales.toml at the desk"))
             scales = None
@@ -331,6 +342,21 @@ def _scales(
     earlier = history.scales()
     known = {name: (earlier[name]["center"], earlier[name]["scale"]) for name in features if name in earlier}
     return known, {name: str(earlier[name]["release"]) for name in known}, ()
+
+
+def _record_of_scales(desk: Desk, problems: list[Problem]) -> tuple[Words | None, str | None]:
+    """Whom public scales were learned from, where that is known, and why they are public."""
+    nobody = np.empty(0, dtype=np.uint64)
+    if desk.policy.scales.source != "public":
+        return nobody, None
+    try:
+        record = desk.scales.record()
+        if record is None:
+            return None, None
+        return nobody if record.other_people is not None else desk.scales.people(), record.reason
+    except ValueError as error:
+        problems.append(Problem(str(error), "see scales.toml at the desk"))
+        return None, None
 
 
 def _left_out(request: Request, ledger: Ledger, problems: list[Problem]) -> tuple[Words, tuple[str, ...]]:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import ValidationError
 
 from targetdp._core import check
-from targetdp._files import explain, read_toml, toml_key, toml_value
-from targetdp.normalization import PrivateScales, ScalesFile
+from targetdp._files import toml_key, toml_value
+from targetdp.normalization import PrivateScales, read_scales_file
 from targetdp.release._desk import FOLDER, Desk
 from targetdp.release._ids import Names, Spelling
 from targetdp.release._ledger._elsewhere import (
@@ -20,6 +19,7 @@ from targetdp.release._ledger._elsewhere import (
     shared_tag_key,
 )
 from targetdp.release._policy import LONGEST_NAME, LONGEST_REASON, Policy
+from targetdp.release._public_scales import must_be_public, shared_people
 from targetdp.release._translate import tags_in
 from targetdp.table import (
     TableProfile,
@@ -108,7 +108,8 @@ def make_desk(
     }
     why_not = {name: _WHY[problem.kind] for name, problem in unusable.items()}
     if scales is not None:
-        known = _scaled_columns(scales)
+        _must_be_of_others(table, column, scales)
+        known = read_scales_file(scales).features
         why_not |= {one.name: f"{scales.name} does not know it" for one in others if one.name not in known}
     released = tuple(one.name for one in others if one.name not in why_not)
     if not released:
@@ -175,17 +176,15 @@ def _some_ids(table: Path, column: str) -> pa.StringArray:
     return ids_of(batch.column(column), column, Tally(), 0)
 
 
-def _scaled_columns(scales: Path) -> frozenset[str]:
-    """The columns that a file of public scales knows."""
-    try:
-        file = ScalesFile.model_validate(read_toml(scales, "scales file"))
-    except ValidationError as error:
-        raise ValueError(f"scales file {scales}: {explain(error)}") from error
-    if file.source != "public":
+def _must_be_of_others(table: Path, column: str, scales: Path) -> None:
+    """A ValueError if public scales were learned from people of a table."""
+    must_be_public(scales)
+    if shared := shared_people(table, column, scales):
         raise ValueError(
-            f"scales {scales} are confidential, learned from the same people: give public ones, or none"
+            f"scales {scales} were learned from {shared:,} people of {table}: learn them from others "
+            f"(targetdp scales … --without {table} leaves these out), or make the desk without --scales, and "
+            "they are estimated"
         )
-    return frozenset(file.features)
 
 
 def _name_of(folder: Path) -> str:
@@ -260,6 +259,8 @@ def _policy_text(
             "tell = true            # whether an official may be told what would be accepted",
             "# [requests.keys]",
             '# ministry = "…"         # as targetdp key prints it',
+            "# [approvers]          # if you name any, one of them must sign whatever loosens this policy",
+            '# auditor = "…"          # her key, as targetdp key prints it; she runs targetdp approve',
             "",
         ]
     )  # fmt: skip
@@ -269,8 +270,7 @@ def _scales_lines(*, public: bool) -> list[str]:
     if public:
         return [
             "[scales]",
-            'source = "public"      # scales.toml, beside this file',
-            'reason = "given as public when the desk was made"',
+            'source = "public"      # scales.toml, beside this file, says why they are',
         ]
     return [
         "[scales]",

@@ -61,7 +61,8 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
     if guarantee.epsilon > asked.epsilon or guarantee.B < asked.B:
         raise RuntimeError(f"{guarantee} is weaker than {asked}, which was asked for: please report this")
     return ReleaseTerms(
-        name=name, law=law, guarantee=guarantee, conditions=conditions_of(facts_of(prepared)),
+        name=name, law=law, guarantee=guarantee,
+        conditions=conditions_of(facts_of(prepared, is_large(guarantee.delta, rows))),
         charge=Charge(law, None if scales is None else scales.spent), why=why, scales=scales,
     )  # fmt: skip
 
@@ -78,6 +79,11 @@ def delta_of(prepared: Prepared, rows: int) -> float:
     if lines := lines_for(prepared):
         return policy.plan[lines[0]].delta
     return min(policy.release.delta, _PURE if policy.limit.filter == "pure" else 1 / (rows + 1))
+
+
+def is_large(delta: float, rows: int) -> bool:
+    """Whether a δ is above 1/rows: then it needs the data holder's word."""
+    return delta > 1 / rows
 
 
 def share_of_scales(prepared: Prepared) -> str:
@@ -116,14 +122,14 @@ def _must_keep(law: NoiseLaw, guarantee: Guarantee) -> None:
         raise RuntimeError(f"{law.family} noise does not keep {guarantee}: please report this")
 
 
-def facts_of(prepared: Prepared) -> Facts:
+def facts_of(prepared: Prepared, large_delta: bool) -> Facts:
     """What the conditions of a release depend on."""
     request = prepared.request
     return Facts(
         scales=prepared.scales_source, public=tuple(prepared.public), features=len(prepared.features),
         gaps=prepared.gaps, pseudonyms=prepared.names.pseudonym_key is not None, tuned_on=request.tuned_on,
         engine=prepared.engine, scores=request.scores, learned_from=request.learned_from,
-        left_out=prepared.left_out_releases, stated=prepared.stated,
+        left_out=prepared.left_out_releases, stated=prepared.stated, large_delta=large_delta,
     )  # fmt: skip
 
 

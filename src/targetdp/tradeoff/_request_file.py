@@ -8,7 +8,7 @@ from typing import Any, Literal
 from targetdp._core import exact, up
 from targetdp.guarantee import Guarantee
 from targetdp.programs import MARK as FOR_THE_HOLDER
-from targetdp.release import LARGE_DELTA, format_guarantee, make_request
+from targetdp.release import format_guarantee, make_request
 from targetdp.tradeoff._rows import larger_by_parts
 from targetdp.tradeoff._study import FINGERPRINT, FIRST_LOOK, MARK, SOURCE, fingerprint_of
 from targetdp.tradeoff._technology import NOT_CLIPPED, Cell
@@ -28,6 +28,10 @@ _TO_FILL_IN = (
 )
 
 
+LARGE_DELTA = 0.01
+"""From here on whoever reads it is warned."""
+
+
 def large_delta(delta: float | None) -> str | None:
     """The warning that a release with this δ would come with.
 
@@ -44,8 +48,8 @@ def large_delta(delta: float | None) -> str | None:
     if delta is None or delta <= LARGE_DELTA:
         return None
     return (
-        f"δ = {up(delta, 2)} is large: the promise allows that somebody's row is given away altogether with "
-        "that probability; 1/(rows + 1) or less is usual"
+        f"δ = {up(delta, 2)} is large: noise that is added gives nobody's row away altogether, but the "
+        "promise no longer says so; 1/(rows + 1) or less is usual"
     )
 
 

@@ -78,7 +78,7 @@ def test_ledger_and_signatures_are_shown(tmp_path: Path) -> None:
 def test_scores_are_told_in_words() -> None:
     text = page(made(release="scores", weights=SCORES))
     assert "999 rows, 1 score of 3 protected columns" in text
-    assert "- **score**: 67% texts (raises it), 17% calls (raises it), 17% topups (lowers it)" in text
+    assert "- **score**: 0.816 × texts, 0.408 × calls, -0.408 × topups" in text
     assert "per score" in text
     assert "What the scores tell" not in page(made())
 

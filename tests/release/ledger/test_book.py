@@ -454,7 +454,7 @@ def test_a_ledger_of_the_former_version_is_refused_in_a_sentence(path: Path, key
 
 def test_another_key_cannot_write(ledger: Ledger, path: Path, tmp_path: Path) -> None:
     other = SigningKey.open(tmp_path / "other.pem")
-    with pytest.raises(ValueError, match=f"not by {other.fingerprint}.*changes are not supported"):
+    with pytest.raises(ValueError, match=f"not by {other.fingerprint}.*targetdp key replace"):
         Ledger(path, other)
     (problem,) = ledger.verify(public_key=other.public)
     assert other.fingerprint in problem

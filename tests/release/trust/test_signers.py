@@ -140,3 +140,44 @@ def test_the_list_is_for_its_owner_alone(tmp_path: Path) -> None:
     trust("operator", SigningKey.open(tmp_path / "one.pem").public)
     assert signers_path().stat().st_mode & 0o077 == 0
     assert "operator" in known_signers()
+
+
+def test_a_newer_key_is_believed_on_the_word_of_the_one_that_was_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = SigningKey.open(folder / "desk" / "keys" / "signing.pem", create=False)
+    assert cli("key", "rotate", "--desk", folder / "desk", "--reason", "every year").code == 0
+    release(folder, "later.parquet")
+    # The holder knows both keys of her own desk.
+    assert verify(folder / "out.parquet").holds
+    assert verify(folder / "later.parquet").holds
+    as_another_user(monkeypatch, tmp_path)
+    trust("operator", old.public)
+    assert verify(folder / "out.parquet").holds
+    found = verify(folder / "later.parquet")
+    assert found.holds
+    (signer,) = [check for check in found.checks if check.what == "signer"]
+    assert "on the named one's word" in signer.detail
+    assert verify(folder / "later.parquet", public_key=old.public).holds
+    # Nobody takes the old key's word off the certificate.
+    place = certificate_path(folder / "later.parquet")
+    c = read_certificate(place)
+    assert c.signature is not None
+    bare = c.model_copy(update={"signature": c.signature.model_copy(update={"succession": ()})})
+    assert "signature" in {check.what for check in verify(folder / "later.parquet", bare).failed}
+
+
+def test_a_key_that_came_for_a_lost_one_is_a_strangers(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pem = folder / "desk" / "keys" / "signing.pem"
+    old = SigningKey.open(pem, create=False)
+    pem.unlink()
+    ran = cli("key", "replace", "--desk", folder / "desk", "--reason", "the disk broke")
+    assert ran.code == 0, ran.err
+    release(folder, "later.parquet")
+    assert verify(folder / "later.parquet").holds
+    assert not verify(folder / "out.parquet").holds, "whoever found the lost key could have signed it"
+    as_another_user(monkeypatch, tmp_path)
+    trust("operator", old.public)
+    assert verify(folder / "later.parquet").only_the_signer_is_unknown

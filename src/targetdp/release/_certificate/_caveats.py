@@ -24,6 +24,15 @@ ALWAYS = (
     "AES-256 is not broken, the operating system's generator is sound, nobody read the process's memory, and "
     "the time that the release took was not measured.",
 )
+DELTA = (
+    "δ bounds by how much probabilities may differ beyond the factor e^ε. It is no chance that a row goes "
+    "out as it is: noise is added to every row, and what the rarest draws tell beyond ε grows gradually."
+)
+"""What δ means for noise that is added: said wherever δ is printed with a release."""
+_LARGE_DELTA = (
+    "δ is above 1 in the number of rows, on the data holder's word: so large a δ by itself excludes little; "
+    "what the noise does is told by ε at smaller δ."
+)
 _GAPS = "Missing values were replaced by constants that were declared, not learned: {constants}."
 _PUBLIC = (
     "Columns that the data holder has declared public were passed on as they were and are NOT protected: "
@@ -71,6 +80,8 @@ class Facts:
     learned_from: str | None = None
     left_out: tuple[str, ...] = ()
     stated: "AllReleases | None" = None
+    large_delta: bool = False
+    """Whether δ is above 1 in the number of rows."""
 
 
 def conditions_of(facts: Facts) -> tuple[str, ...]:
@@ -82,6 +93,7 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
         (facts.scores, _SCORES.format(sums=sums, names=names)),
         (facts.learned_from, _LEARNED.format(release=facts.learned_from)),
         (facts.left_out, _LEFT_OUT.format(releases=releases)),
+        (facts.large_delta, _LARGE_DELTA),
         (facts.public, _PUBLIC.format(names=", ".join(facts.public))),
         (facts.gaps, _GAPS.format(constants=_constants(facts))),
         (facts.pseudonyms, _PSEUDONYMS),

@@ -5,6 +5,7 @@ It holds nothing that the release itself does not reveal: no statistic of the da
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
@@ -22,13 +23,15 @@ from targetdp.release._certificate._charge import Charge
 from targetdp.release._ledger._entries import Head
 from targetdp.release._prepare import Prepared
 from targetdp.release._request import TunedOn
-from targetdp.release._terms import ReleaseTerms, facts_of
-from targetdp.release._trust._keys import SigningKey
+from targetdp.release._terms import ReleaseTerms, facts_of, is_large
+from targetdp.release._trust._keys import SigningKey, Succession
 
 SUFFIX = ".certificate.json"
 PAGE_SUFFIX = ".certificate.md"
 DISTANCES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0)
 """Where the true ε is stated; B itself is added."""
+MOST_SUCCESSIONS = 100
+"""Changes of keys that a certificate tells of, the newest."""
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Chance = Annotated[float, Field(ge=0, le=1)]
 _Sha = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -89,6 +92,7 @@ class Scales(CertificatePart):
     """Where column scales came from, and their values: they are public, or were paid for."""
 
     source: ReleaseSource
+    reason: str | None = Field(description="why declared ones are public, in the data holder's words")
     spent: Stated | None
     values: dict[str, Scale]
     estimated: tuple[str, ...] = Field(description="columns whose scales this release has estimated")
@@ -157,9 +161,14 @@ class Asked(CertificatePart):
 
 
 class Signature(CertificatePart):
-    """Ed25519 over everything else in the certificate."""
+    """Ed25519 over everything else in the certificate, key and succession among it."""
 
     key: str
+    succession: tuple[Succession, ...] = Field(
+        default=(),
+        max_length=MOST_SUCCESSIONS,
+        description="by which steps the key follows from earlier ones of the desk, the oldest first",
+    )
     value: str
 
 
@@ -214,7 +223,7 @@ class Certificate(CertificatePart):
             scales=self.scales.source, public=tuple(self.public), features=len(self.features),
             gaps=self.gaps, pseudonyms=self.pseudonyms, tuned_on=self.tuned_on, engine=self.engine,
             scores=self.scores, learned_from=self.learned_from, left_out=self.left_out,
-            stated=self.together.value(),
+            stated=self.together.value(), large_delta=is_large(self.guarantee.delta, self.rows),
         )  # fmt: skip
 
     def charge(self) -> Charge:
@@ -227,12 +236,20 @@ class Certificate(CertificatePart):
         return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
 
     def message(self) -> bytes:
-        """What is signed: everything but the signature, in one canonical form."""
-        return canonical(self.model_dump(mode="json", exclude={"signature"})).encode()
+        """What is signed: everything but the signature's value, in one canonical form."""
+        return canonical(self.model_dump(mode="json", exclude={"signature": {"value"}})).encode()
 
-    def signed(self, key: SigningKey) -> "Certificate":
-        """The certificate with the data holder's signature."""
-        signature = Signature(key=key.public, value=key.sign(self.message()))
+    def signed(self, key: SigningKey, succession: Sequence[Succession] = ()) -> "Certificate":
+        """The certificate with the data holder's signature.
+
+        Args:
+            key: Her key.
+            succession: By which steps it follows from earlier ones. It is signed, too: nobody takes steps of
+                another certificate, or leaves some out.
+        """
+        steps = tuple(succession)[-MOST_SUCCESSIONS:]
+        draft = self.model_copy(update={"signature": Signature(key=key.public, succession=steps, value="")})
+        signature = Signature(key=key.public, succession=steps, value=key.sign(draft.message()))
         return self.model_copy(update={"signature": signature})
 
     def _repr_html_(self) -> str:
@@ -253,7 +270,8 @@ def make_certificate(
     """Everything that may be said of a release, derived from what was really done."""
     if prepared.stated is None:
         raise RuntimeError("a release without a limit: please report this")
-    law, g, request, facts = terms.law, terms.guarantee, prepared.request, facts_of(prepared)
+    law, g, request = terms.law, terms.guarantee, prepared.request
+    facts = facts_of(prepared, is_large(terms.guarantee.delta, rows))
     both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
     values = zip(prepared.features, both, strict=True)
     return Certificate(
@@ -278,6 +296,7 @@ def make_certificate(
         ),
         scales=Scales(
             source=prepared.scales_source,
+            reason=prepared.scales_reason,
             spent=None if scales.spent is None else stated(scales.spent),
             values={name: Scale(center=center, scale=scale) for name, (center, scale) in values},
             estimated=prepared.estimated,

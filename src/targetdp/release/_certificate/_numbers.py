@@ -80,7 +80,7 @@ def _scales(c: Certificate) -> Iterator[Check]:
     """Private scales that this release estimated, and no others, were paid for here, at B = 2."""
     s = c.scales
     good = (s.spent is not None) == (s.source == "private") and (s.spent is None or s.spent.B == 2)
-    good &= tuple(s.values) == c.features
+    good &= tuple(s.values) == c.features and (s.reason is not None) == (s.source == "declared")
     good &= bool(s.estimated) == (s.source == "private") and set(s.estimated) <= set(c.features)
     earlier = s.source != "declared" and set(s.estimated) != set(c.features)
     good &= bool(s.releases) == earlier

@@ -5,11 +5,12 @@ from html import escape
 
 import numpy as np
 
-from targetdp._core import exact, percent_up, up
+from targetdp._core import Floats, exact, percent_up, up
+from targetdp.release._certificate._caveats import DELTA
 from targetdp.release._certificate._certificate import Certificate
-from targetdp.release._certificate._weights_words import in_words
 from targetdp.release._trust._keys import fingerprint_of
 
+_MOST_WEIGHTS = 12
 _ORIGINS = {
     "declared": "declared public",
     "private": "estimated from the data under classic differential privacy, and paid for",
@@ -73,6 +74,8 @@ def _promise(c: Certificate) -> list[str]:
         f"by at most a factor e^{up(g.epsilon, 6)}, plus {up(g.delta)}, had one person's row been any other "
         f"row within distance {exact(g.B)} of it.",
         "",
+        DELTA,
+        "",
         "People who are farther apart may be told apart: that is what targeting needs. As classic "
         f"differential privacy (any two rows), {_classic(c)}.",
         "",
@@ -94,19 +97,27 @@ def _classic(c: Certificate) -> str:
 
 
 def _scores(c: Certificate) -> list[str]:
-    """What each score is made of, in words."""
+    """The weights of each score: what these make of the columns only the data holder can measure."""
     if not c.scores:
         return []
     weights = [np.array(row, dtype=float) for row in c.mechanism.law["weights"]]
     return [
         "## What the scores tell",
         "",
-        *(f"- **{name}**: {in_words(c.features, w)}" for name, w in zip(c.scores, weights, strict=True)),
+        *(f"- **{name}**: {_weights(c.features, w)}" for name, w in zip(c.scores, weights, strict=True)),
         "",
-        "Percentages are shares of the squared weights, on columns as they were scaled. The weights "
-        "themselves are in the JSON certificate.",
+        "These are weights on columns as they were scaled, the largest first; all are in the JSON "
+        "certificate. How much of a score a column makes up depends on the people, and is not told here.",
         "",
     ]
+
+
+def _weights(features: tuple[str, ...], weights: Floats) -> str:
+    """The largest weights, and how many more there are."""
+    largest = np.argsort(-np.abs(weights), kind="stable")[:_MOST_WEIGHTS]
+    shown = ", ".join(f"{weights[j]:.3g} × {features[j]}" for j in largest)
+    more = len(features) - len(largest)
+    return f"{shown} and {more:,} more" if more else shown
 
 
 def _distances(c: Certificate) -> list[str]:
@@ -143,7 +154,8 @@ def _made(c: Certificate) -> list[str]:
         f"- Mechanism: {m.name}",
         f"- Noise: deviation {m.deviation_per_column:.4g} per {of}, typical length {m.noise_length:.3g} on a "
         f"row (rows have length at most 1); {law['family']}: {numbers}",
-        f"- Column scales: {_ORIGINS[c.scales.source]}",
+        f"- Column scales: {_ORIGINS[c.scales.source]}"
+        + ("" if c.scales.reason is None else f": “{c.scales.reason}” (the data holder's words)"),
     ]
     if c.scales.spent is not None:
         spent = c.scales.spent
@@ -178,6 +190,9 @@ def _proof(c: Certificate) -> list[str]:
         lines.append(
             f"- Signed with Ed25519 key {fingerprint_of(c.signature.key)}: compare it with the data holder's"
         )
+        if c.signature.succession:
+            older = ", ".join(fingerprint_of(step.older) for step in c.signature.succession)
+            lines.append(f"- That key follows {older}, each on the word of the one before it")
     lines.append("- `targetdp verify` checks all of this against the released file.")
     return lines
 

@@ -22,8 +22,8 @@ from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._request import Request
 from targetdp.release._staging import certificate_path, page_path
-from targetdp.release._trust._keys import fingerprint_of, is_signed
-from targetdp.release._trust._signers import known_signers, must_be_key
+from targetdp.release._trust._keys import Succession, fingerprint_of, is_signed, succeeds
+from targetdp.release._trust._signers import earlier_key_of_own_desk, known_signers, must_be_key
 
 _FORMAT = re.compile("targetdp certificate [0-9]{1,4}")
 
@@ -191,9 +191,11 @@ def certified(what: str, release: Path, given: Path | None, public_key: str | No
 
 
 def verify_in_ledger(c: Certificate, ledger: Ledger) -> Iterator[Check]:
-    """Whether a ledger is sound, of the same key, and has this release charged as it is certified."""
-    key = None if c.signature is None else c.signature.key
-    problems = ledger.verify([Witness("the certificate", c.ledger.head())], key)
+    """Whether a ledger is sound, of the same key or desk, and has this release charged as it is certified."""
+    problems = ledger.verify([Witness("the certificate", c.ledger.head())])
+    keys = ledger.reading.keys_since(c.ledger.number)
+    if c.signature is None or c.signature.key not in keys:
+        problems.append("it was not signed with the key of the certificate, then or later")
     yield Check("ledger", not problems, "; ".join(problems) or "sound, and signed by the same key")
     if problems:
         return
@@ -228,16 +230,25 @@ def _signature(c: Certificate, public_key: str | None) -> Iterator[Check]:
     mark = fingerprint_of(key)
     yield Check("signature", True, f"by key {mark}")
     if public_key is not None:
-        same = key == public_key
-        told = "the key that it is held against" if same else "another key than it is held against"
-        yield Check(_SIGNER, same, told)
+        same = succeeds(public_key, key, c.signature.succession, c.desk.id)
+        told = "the key that it is held against" if key == public_key else "a key that this one vouches for"
+        yield Check(_SIGNER, same, told if same else "another key than it is held against")
         return
-    name = next((name for name, known in known_signers().items() if known == key), None)
+    name = _name_of(key, c.signature.succession, c.desk.id)
     yield Check(
         _SIGNER, name is not None,
         name or f"signed by nobody you have named: if the data holder has told you that {mark} is her key, "
         f"by another way than this release, then targetdp key trust NAME {key}",
     )  # fmt: skip
+
+
+def _name_of(key: str, succession: tuple[Succession, ...], desk: str) -> str | None:
+    """Whose key it is, of those whom the user knows."""
+    for name, known in known_signers().items():
+        if succeeds(known, key, succession, desk):
+            newer = f", by a newer key, on the named one's word (targetdp key trust NAME {key} --replace)"
+            return name if known == key else name + newer
+    return earlier_key_of_own_desk(desk, key)
 
 
 def _page(output: Path, c: Certificate) -> Iterator[Check]:

@@ -1,6 +1,6 @@
 """Certificates beside releases as witnesses: each has seen where the ledger stood."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from targetdp.release._desk import Desk
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._ledger._history import private_space, public_space
-from targetdp.release._trust._keys import is_signed
+from targetdp.release._trust._keys import is_signed, succeeds
 
 _MOST, _LONGEST = 10_000, 1 << 22
 """Certificates in a folder, and bytes of one: nobody has more, and others may have put files there."""
@@ -20,17 +20,21 @@ _MOST, _LONGEST = 10_000, 1 << 22
 def witnesses(desk: Desk, ledger: Ledger, *folders: Path) -> tuple[Witness, ...]:
     """What the desk's own certificates tell, beside releases that the ledger knows and in some folders.
 
-    Guarantees: only what the desk's key has signed is believed.
+    Guarantees: only what a key of the desk has signed is believed: one that its ledger knows, or one that
+    follows from these, as the ledger would not know if it were older than the change.
+    Does not guarantee: anything against whoever has an earlier key of the desk. What he signs makes the
+    ledger look behind, or charges what never was, and never frees anything.
     """
     told = (row.title.get("output") for row in ledger.releases_on_record())
     places = [Path(output).parent for output in told if isinstance(output, str)]
-    return tuple(_witness(path, found) for path, found in _signed_in([*places, *folders], desk))
+    found = _signed_in([*places, *folders], desk, _keys_of(ledger))
+    return tuple(_witness(path, certificate) for path, certificate in found)
 
 
-def witness(path: Path, desk: Desk) -> Witness:
+def witness(path: Path, desk: Desk, ledger: Ledger) -> Witness:
     """A certificate that somebody names as a witness; a ValueError unless the desk has signed it."""
     certificate = read_certificate(path)
-    if not _is_own(certificate, desk):
+    if not _is_own(certificate, desk, _keys_of(ledger)):
         raise ValueError(f"certificate {path} is not signed by this desk: it tells nothing of its ledger")
     return _witness(path, certificate)
 
@@ -48,6 +52,7 @@ def _witness(path: Path, certificate: Certificate) -> Witness:
         certificate.charge().record(), _space(certificate), title, certificate.output.sha256,
         estimated_by(certificate), certificate.desk.policy_sha256,
         [one.model_dump() for one in (certificate.together.near, certificate.together.classic)],
+        "" if certificate.signature is None else certificate.signature.key,
     )  # fmt: skip
 
 
@@ -64,12 +69,20 @@ def estimated_by(c: Certificate) -> dict[str, Any] | None:
     return {name: c.scales.values[name].model_dump() for name in c.scales.estimated} or None
 
 
-def _is_own(c: Certificate, desk: Desk) -> bool:
-    return c.signature is not None and is_signed(desk.key.public, c.signature.value, c.message())
+def _keys_of(ledger: Ledger) -> list[str]:
+    return [one.public for one in ledger.reading.signers]
 
 
-def _signed_in(folders: Iterable[Path], desk: Desk) -> Iterator[tuple[Path, Certificate]]:
-    key = desk.key.public.encode()
+def _is_own(c: Certificate, desk: Desk, keys: Sequence[str]) -> bool:
+    own = c.signature
+    if own is None or not is_signed(own.key, own.value, c.message()):
+        return False
+    return any(succeeds(key, own.key, own.succession, desk.id) for key in keys)
+
+
+def _signed_in(
+    folders: Iterable[Path], desk: Desk, keys: Sequence[str]
+) -> Iterator[tuple[Path, Certificate]]:
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
         paths: list[Path] = []
         with suppress(OSError):
@@ -82,8 +95,11 @@ def _signed_in(folders: Iterable[Path], desk: Desk) -> Iterator[tuple[Path, Cert
         for path in paths:
             with suppress(OSError, ValueError):  # what is no certificate tells nothing
                 # Neither a pipe nor a device nor a giant that somebody has put there.
-                if not path.is_file() or path.stat().st_size > _LONGEST or key not in path.read_bytes():
+                if not path.is_file() or path.stat().st_size > _LONGEST:
+                    continue
+                content = path.read_bytes()
+                if not any(key.encode() in content for key in keys):
                     continue
                 found = read_certificate(path)
-                if _is_own(found, desk):
+                if _is_own(found, desk, keys):
                     yield path, found

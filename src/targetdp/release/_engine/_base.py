@@ -19,6 +19,7 @@ from targetdp._core import Floats, Integers, Progress, Words, check, declared, i
 from targetdp.mechanisms import NoiseLaw
 from targetdp.normalization import ColumnScales
 from targetdp.release._draws import Draws
+from targetdp.release._look._made_of import Spread
 from targetdp.release._prepare import Recipe
 from targetdp.table import MAX_BUCKETS, SortedIds, Source, Tally, overlapped, regrouped
 
@@ -35,7 +36,8 @@ class Inspection:
 
     ``people`` are sorted tags; ``repeated`` counts rows whose id came before. ``lowest`` and ``highest`` are
     two values of each feature, different ones if there are any; ``clipped`` says how many rows are longer
-    than 1, where the scales are known, and ``counts`` is what private centers are drawn from.
+    than 1, and ``spread`` how rows differ then, where the scales are known; ``counts`` is what private
+    centers are drawn from.
     """
 
     rows: int
@@ -48,6 +50,9 @@ class Inspection:
     clipped: int | None
     counts: Integers | None
     left_out: int = 0
+    spread: Spread | None = None
+    in_scales: int = 0
+    """People whom the declared scales were learned from."""
     formulas: int = 0
     """Ids that go out as they are, and that a spreadsheet would run."""
 

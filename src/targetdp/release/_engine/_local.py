@@ -32,7 +32,8 @@ from targetdp.release._engine._base import (
     ranges_of,
     write_in_order,
 )
-from targetdp.release._ids import is_among
+from targetdp.release._ids import is_among, loose_tags
+from targetdp.release._look._made_of import Spread
 from targetdp.release._prepare import Recipe
 from targetdp.table import (
     Source,
@@ -124,6 +125,8 @@ class Looked:
     counts: Integers | None
     left_out: int = 0
     formulas: int = 0
+    spread: Spread | None = None
+    in_scales: int = 0
 
     def __add__(self, other: "Looked") -> "Looked":
         tally = Tally()
@@ -134,6 +137,7 @@ class Looked:
             np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest),
             joined(self.clipped, other.clipped), joined(self.counts, other.counts),
             self.left_out + other.left_out, self.formulas + other.formulas,
+            joined(self.spread, other.spread), self.in_scales + other.in_scales,
         )  # fmt: skip
 
     def inspection(self, splitters: pa.StringArray) -> Inspection:
@@ -143,7 +147,7 @@ class Looked:
         different = len(people) - int(np.count_nonzero(people[1:] == people[:-1]))
         return Inspection(
             self.rows, people, len(people) - different, splitters, self.tally, self.lowest, self.highest,
-            self.clipped, self.counts, self.left_out, self.formulas,
+            self.clipped, self.counts, self.left_out, self.spread, self.in_scales, self.formulas,
         )  # fmt: skip
 
 
@@ -173,10 +177,13 @@ def look_at(
     found = nothing_seen(recipe)
     found.rows, found.people, found.tally, found.left_out = len(ids), [tags], tally, left_out
     if len(ids):
+        if len(recipe.scaled_from):
+            found.in_scales = int(is_among(loose_tags(ids, recipe.names.tag_key), recipe.scaled_from).sum())
         found.formulas = 0 if recipe.names.pseudonym_key is not None else formulas_in(ids)
         _two_values(block, found.lowest, found.highest)
         if recipe.scales is not None and not tally.counts:
             found.clipped = count_clipped(block, recipe.scales)
+            found.spread = Spread.of(block, recipe.scales, whole=recipe.released != recipe.features)
         if recipe.estimated and not tally.counts:
             found.counts = count_values(block[list(recipe.estimated)])
     return found, ids

@@ -1,6 +1,5 @@
 """The ledger: what was released about whom, what that costs, and what may still be released."""
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -12,13 +11,14 @@ import numpy as np
 from targetdp._core import Words, check
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._ledger._chain import Chain, LedgerDamaged, Pen
-from targetdp.release._ledger._entries import LONGEST_REASON, Head, Witness
-from targetdp.release._ledger._history import History, ReleaseRow
+from targetdp.release._ledger._entries import LONGEST_REASON, Entry, Head, Reading, Witness
+from targetdp.release._ledger._history import History, ReleaseRow, lost_record
 from targetdp.release._ledger._limit import Limit
 from targetdp.release._ledger._people import forget_people, people_path, read_people, write_people
 from targetdp.release._ledger._spending import LimitExceeded, Spending, Standing, measure, standing
 from targetdp.release._policy import Policy, changes
-from targetdp.release._trust._keys import SigningKey, fingerprint_of
+from targetdp.release._trust._approval import Approval, must_be_approved
+from targetdp.release._trust._keys import SigningKey
 
 
 class Ledger:
@@ -60,45 +60,26 @@ class Ledger:
     @property
     def history(self) -> History:
         """What the entries tell that were read last; a `LedgerDamaged` if they cannot be believed."""
-        reading = self._chain.reading
+        reading = self.reading
         if self._known is None or self._known[0] != len(reading.entries):
             history = History.of(reading.entries)
             problems = reading.chain_problems + reading.mark_problems() + history.problems
-            problems += self._told(history, self._witnesses)
+            problems += history.told(reading, self._witnesses)
             if problems:
                 raise LedgerDamaged(self.path, problems)
             self._known = (len(reading.entries), history)
         return self._known[1]
 
-    def _told(self, history: History, witnesses: Sequence[Witness]) -> list[str]:
-        """What witnesses say against the ledger, but for what its owner has gone on without.
-
-        A release that nobody knew of then is not left behind with the entry: it was never charged.
-        """
-        found = [
-            problem
-            for one in witnesses
-            if (one.head.number, one.head.hash) not in history.left_behind
-            or one.release not in {None, *history.releases}
-            for problem in self._chain.reading.head_problems(one.head, one.name)
-        ]
-        for one in witnesses:
-            row = history.releases.get(one.release or "")
-            if row is not None and not row.counts:
-                found.append(f"release {row.release[:12]} is freed, and {one.name} says that it is published")
-            elif row is not None and row.charge.record() != one.charge:
-                found.append(f"release {row.release[:12]} is charged otherwise than {one.name} says")
-        return found
-
     def settle_what_is_published(self, witnesses: Iterable[Witness]) -> list[str]:
         """Settle releases of which only their certificates tell that they are published; which they are.
 
-        Nothing is freed, or finished with the same draws, that somebody has seen.
+        Nothing is freed, or finished with the same draws, that somebody has seen. A key that was changed
+        before a release was reserved tells nothing of it.
         """
         found = []
         for one in witnesses:
             row = self.history.releases.get(one.release or "")
-            if row is not None and row.state == "reserved":
+            if row is not None and row.state == "reserved" and one.key in self.reading.keys_since(row.entry):
                 self.settle(row.release, one.sha256, one.scales)
                 found.append(row.release)
         return found
@@ -106,16 +87,13 @@ class Ledger:
     def must_be_newest(self, witnesses: Sequence[Witness]) -> None:
         """A `LedgerDamaged` if a witness has seen an entry that is not there: an older copy was put back."""
         self.refresh()  # a witness may have been made since the ledger was read
-        if problems := self._told(self.history, witnesses):
+        if problems := self.history.told(self.reading, witnesses):
             raise LedgerDamaged(self.path, problems)
 
     @property
-    def desk(self) -> str | None:
-        """The desk that the ledger was made for, as its signed first entry says."""
-        try:
-            return str(json.loads(self._chain.reading.entries[0].body)["desk"])
-        except (IndexError, ValueError, KeyError, TypeError, RecursionError):
-            return None
+    def reading(self) -> Reading:
+        """The entries as they were read last, which nobody has checked yet, and the keys that signed them."""
+        return self._chain.reading
 
     @property
     def is_watched(self) -> bool:
@@ -124,7 +102,7 @@ class Ledger:
 
     def releases_on_record(self) -> list[ReleaseRow]:
         """All releases that can be read, also of a ledger that is damaged."""
-        return list(History.of(self._chain.reading.entries).releases.values())
+        return list(History.of(self.reading.entries).releases.values())
 
     def people_of(self, row: ReleaseRow) -> Words:
         """Who is in a release: sorted tags."""
@@ -135,12 +113,17 @@ class Ledger:
 
     # Policy
 
-    def record_policy(self, policy: Policy, version: int) -> None:
-        """Put a policy on record as a version, unless it is there; refuse it if another one came between."""
-        with self._chain.writing() as pen:
-            self._record_policy(pen, policy, version)
+    def record_policy(self, policy: Policy, version: int, approval: Approval | None = None) -> None:
+        """Put a policy on record as a version, unless it is there; refuse it if another one came between.
 
-    def _record_policy(self, pen: Pen, policy: Policy, version: int) -> None:
+        It is refused, too, if it needs an approval and this is none for it.
+        """
+        with self._chain.writing() as pen:
+            self._record_policy(pen, policy, version, approval)
+
+    def _record_policy(
+        self, pen: Pen, policy: Policy, version: int, approval: Approval | None = None
+    ) -> None:
         before = self.history.policy
         if before == policy and self.history.policy_version == version:
             return
@@ -148,9 +131,12 @@ class Ledger:
             raise ValueError(
                 "the policy was changed while this release was prepared: run again, under the new one"
             )
-        after = policy.model_dump(mode="json")
-        changed = {} if before is None else changes(before.model_dump(mode="json"), after)
-        pen.append("policy", "", {"policy": after, "changed": changed})
+        after, changed = policy.model_dump(mode="json"), {}
+        said = None if approval is None else approval.model_dump(mode="json")
+        if before is not None:
+            changed = changes(before.model_dump(mode="json"), after)
+            must_be_approved(self.history.proposal(after), said, self.history.keys)
+        pen.append("policy", "", {"policy": after, "changed": changed, "approval": said})
 
     # Releases
 
@@ -159,7 +145,7 @@ class Ledger:
     ) -> Spending:
         """The budget of some people (sorted tags) if a release about them is made, with columns so scaled."""
         # A release asks twice, before the lock and under it: the second time nothing has changed, usually.
-        asked = (len(self._chain.reading.entries), limit, charge, dict(space or {}))
+        asked = (len(self.reading.entries), limit, charge, dict(space or {}))
         last = self._measured
         # The very same array, which is kept: another one may get its place in memory.
         if last is None or last[0] != asked or last[1] is not people:
@@ -182,7 +168,7 @@ class Ledger:
         space: Mapping[str, str] | None = None,
         planned: int | None = None,
         look: Callable[[History], object] = lambda _: None,
-        policy: tuple[Policy, int] | None = None,
+        policy: tuple[Policy, int, Approval | None] | tuple[Policy, int] | None = None,
     ) -> Head:
         """Check a release and count it as spent, in one transaction. Draw only after this returned.
 
@@ -196,8 +182,8 @@ class Ledger:
             planned: The line of the limit's plan that it is, where it is one: that is paid for.
             look: Is shown the history in that same transaction, and raises if something speaks against the
                 release: nobody can come between.
-            policy: The policy that it is made under, and which version that is: it goes on record with the
-                charge, and is refused if another one came between.
+            policy: The policy that it is made under, which version that is, and an approval where it needs
+                one: it goes on record with the charge, and is refused if another one came between.
         """
         check.instance("charge", charge, Charge)
         if release in self.history.releases:
@@ -229,13 +215,13 @@ class Ledger:
             raise ValueError(f"release {release!r} is in the ledger: who is in it must be known")
         forget_people(self._people, release)
 
-    def go_on(self, release: str, policy: Policy, version: int) -> Head:
+    def go_on(self, release: str, policy: Policy, version: int, approval: Approval | None = None) -> Head:
         """The entry of a reservation that a run is about to finish, unless it is free or settled by now."""
-        self.record_policy(policy, version)
+        self.record_policy(policy, version, approval)
         row = self.release(release)
         if row.state != "reserved":
             raise ValueError(f"release {release[:12]} is {row.state} by now: run again")
-        return self._chain.reading.head(row.entry)
+        return self.reading.head(row.entry)
 
     def settle(self, release: str, sha256: str, scales: Mapping[str, Any] | None = None) -> Head:
         """Put on record that a reserved release was published. Again with the same hash, nothing changes.
@@ -320,14 +306,14 @@ class Ledger:
     # The record itself
 
     @property
-    def entries(self) -> Sequence[Any]:
+    def entries(self) -> Sequence[Entry]:
         """All entries, as they were read."""
-        return self._chain.reading.entries
+        return self.reading.entries
 
     def head(self) -> Head:
         """The newest entry."""
         _ = self.history
-        return self._chain.reading.head()
+        return self.reading.head()
 
     def verify(self, witnesses: Sequence[Witness] = (), public_key: str | None = None) -> list[str]:
         """Whatever shows that the ledger is not as it was left; nothing if nothing does.
@@ -335,22 +321,23 @@ class Ledger:
         Guarantees: without the signing key nobody edits, reorders, inserts or removes entries before the
         newest ones, or forges any, without being found. A cut tail is found by the mark ``<ledger>.head``,
         by the user's own list, and by any certificate of what was cut or came later. A people index that is
-        missing or was altered is found.
+        missing or was altered is found. Whoever gives ``public_key`` is told if that key has not named the
+        one that signs now; a change of policy that no approver has signed is found where one had to.
         Does not guarantee: that a ledger is found out that was put back to an older state together with its
         mark, the user's list and all certificates; nor a cut of what a killed process had no time to mark.
         Whoever has the signing key can write a new ledger: only certificates and ``public_key``, kept
-        elsewhere, speak against it.
-        Edges: all entries must be signed by the key of the first; changes of keys are not supported. A
-        process that was killed leaves nothing that is reported.
+        elsewhere, speak against it. Anybody who can write the file can append that the key was lost, and go
+        on with a key of his own: the desk's key file does not fit then, ``public_key`` tells, and the entry
+        shows it for good.
+        Edges: a process that was killed leaves nothing that is reported.
         """
         self.refresh()
-        reading = self._chain.reading
+        reading = self.reading
         found = list(reading.chain_problems)
-        if public_key is not None and reading.key != public_key:
-            found.append(f"it is not signed by the key {fingerprint_of(public_key)}")
+        found += [] if public_key is None else reading.key_problems(public_key)
         found += reading.mark_problems()
         history = History.of(reading.entries)
-        found += self._told(history, (*self._witnesses, *witnesses))
+        found += history.told(reading, (*self._witnesses, *witnesses))
         for row in history.counted:
             try:
                 _ = self.people_of(row) if row.people else None
@@ -370,27 +357,40 @@ class Ledger:
         said = check.text("reason", reason, longest=LONGEST_REASON)
         with self._chain.writing(despite_mark=True) as pen:
             history, every = History.of(pen.reading.entries), (*self._witnesses, *witnesses)
-            against = [one for one in every if self._told(history, [one])]
-            found = pen.reading.mark_problems() + self._told(history, against)
+            against = [one for one in every if history.told(pen.reading, [one])]
+            found = pen.reading.mark_problems() + history.told(pen.reading, against)
             if not found:
                 raise ValueError("nothing speaks against the ledger: there is nothing to resume from")
             counted = {row.release for row in history.counted}
             lost = {one.release: one for one in against if one.release not in {None, *counted}}
-            body = {
-                "reason": said,
-                "found": found,
-                "left_behind": [[one.head.number, one.head.hash] for one in against],
-                "lost": [
-                    {
-                        "release": name,
-                        "charge": dict(one.charge),
-                        "space": dict(one.space),
-                        "title": dict(one.title),
-                        "policy": one.policy,
-                        "stated": [dict(part) for part in one.stated],
-                    }
-                    for name, one in lost.items()
-                ],
-            }
-            pen.append("resumed", "", body)
+            left_behind = [[one.head.number, one.head.hash] for one in against]
+            told = {"reason": said, "found": found, "left_behind": left_behind}
+            pen.append("resumed", "", told | {"lost": [lost_record(one) for one in lost.values()]})
         return [str(name) for name in lost]
+
+    # Keys
+
+    def change_key(self, new: SigningKey, reason: str, look: Callable[[], object] = lambda: None) -> None:
+        """Let another key sign from now on, on the word of this one.
+
+        Args:
+            new: The key.
+            reason: Why.
+            look: Is called while nobody else writes, and raises if something speaks against it.
+        """
+        said = check.text("reason", reason, longest=LONGEST_REASON)
+        with self._chain.writing() as pen:
+            _ = self.history
+            look()
+            pen.change_key(new, said)
+
+    def replace_lost_key(self, new: SigningKey, reason: str) -> None:
+        """Let another key sign from now on, since this one is lost; that stays on record.
+
+        Guarantees: whatever mark or witnesses say against the ledger stays to be looked at.
+        """
+        said = check.text("reason", reason, longest=LONGEST_REASON)
+        with self._chain.writing(despite_mark=True, in_place_of_lost=new) as pen:
+            told = History.of(pen.reading.entries).told(pen.reading, self._witnesses)
+            pen.marks = not (pen.reading.mark_problems() or told)
+            pen.replace_lost_key(said)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from targetdp._files import canonical, remove_drafts, write_whole
-from targetdp.release._ledger._entries import GENESIS, OPENED, Entry, Head, Reading, mark_path, problems_after
-from targetdp.release._trust._keys import SigningKey, fingerprint_of
+from targetdp.release._ledger._entries import GENESIS, KEY, OPENED, Entry, Head, Reading, mark_path, walk
+from targetdp.release._trust._keys import SigningKey, Succession, fingerprint_of
 
 _APPLICATION, _BY_POPULATIONS = 0x74647032, 0x74647031
 _BUSY_SECONDS = 60.0
@@ -52,8 +52,10 @@ class Pen:
     """Appends to a chain within the one transaction that read it."""
 
     def __init__(self, reading: Reading, connection: sqlite3.Connection, key: SigningKey) -> None:
-        self.reading = reading
-        self._connection, self._key = connection, key
+        self.reading, self.key = reading, key
+        self.marks = True
+        """Whether marks are written after it; otherwise what they say stays to be looked at."""
+        self._connection = connection
 
     def append(self, kind: str, release: str, body: Mapping[str, Any]) -> Head:
         """Sign an entry and add it to the end."""
@@ -65,16 +67,35 @@ class Pen:
             release=release,
             body=canonical(body),
             previous=GENESIS if last is None else last.hash,
-            key=self._key.public,
+            key=self.key.public,
         )
         unsigned = replace(draft, hash=draft.digest())
-        entry = replace(unsigned, signature=self._key.sign(unsigned.message()))
+        entry = replace(unsigned, signature=self.key.sign(unsigned.message()))
         self._connection.execute(
             f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 (constants)
             astuple(entry),
         )
         self.reading = Reading(self.reading.path, (*self.reading.entries, entry), self.reading.mark)
         return self.reading.head()
+
+    def change_key(self, new: SigningKey, reason: str) -> None:
+        """Let another key sign from now on, on the word of the one that has signed so far."""
+        step = Succession.between(self.reading.desk, self.key, new.public)
+        shown = new.sign(step.message(self.reading.desk))
+        self._append_key(step, {"succession": step.value, "possession": shown, "reason": reason})
+        self.key = new
+
+    def replace_lost_key(self, reason: str) -> None:
+        """Let the pen's own key sign from now on, although the one that has signed so far is lost."""
+        step = Succession(older=self.reading.key, newer=self.key.public, value="")
+        self._append_key(step, {"succession": None, "possession": None, "reason": reason})
+
+    def _append_key(self, step: Succession, body: Mapping[str, Any]) -> None:
+        if step.newer in {one.public for one in self.reading.signers}:
+            raise ValueError(
+                f"key {fingerprint_of(step.newer)} has signed this ledger before: make a new one"
+            )
+        self.append(KEY, "", {"older": step.older, "newer": step.newer, **body})
 
 
 class Chain:
@@ -123,7 +144,8 @@ class Chain:
         if key is not None and self.reading.entries and self.reading.key != key.public:
             raise ValueError(
                 f"the ledger {self.path} is signed by the key {_shown(self.reading.key)}, not by "
-                f"{key.fingerprint}: use the key that it was opened with; changes are not supported"
+                f"{key.fingerprint}: bring that key back from a backup; if it is lost for good, targetdp key "
+                "replace goes on with a new one, on record"
             )
 
     def close(self) -> None:
@@ -150,14 +172,21 @@ class Chain:
         if known.entries:
             last = known.entries[-1]
             # Kept where a cached property keeps its value: only what is new is checked.
-            found = problems_after(last.hash, last.number, new, known.key)
-            reading.__dict__["chain_problems"] = [*known.chain_problems, *found]
+            found, signers = walk(last.hash, last.number, new, known.desk, known.signers)
+            reading.__dict__["walked"] = ([*known.walked[0], *found], signers)
         self.reading = reading
 
     @contextmanager
-    def writing(self, *, despite_mark: bool = False) -> Iterator[Pen]:
-        """One transaction: what it reads stays true until what it appends is in the file."""
-        key = self._key
+    def writing(
+        self, *, despite_mark: bool = False, in_place_of_lost: SigningKey | None = None
+    ) -> Iterator[Pen]:
+        """One transaction: what it reads stays true until what it appends is in the file.
+
+        Args:
+            despite_mark: Whether to go on although the mark contradicts the chain.
+            in_place_of_lost: A key for the pen, where that of the chain is lost.
+        """
+        key = in_place_of_lost or self._key
         if key is None:
             raise ValueError(f"the ledger {self.path} was opened for reading: open it with its signing key")
         with self._explained(), self._locked() as connection:
@@ -165,18 +194,24 @@ class Chain:
             problems = self.reading.chain_problems + ([] if despite_mark else self.reading.mark_problems())
             if problems:
                 raise LedgerDamaged(self.path, problems)
-            if self.reading.mark is None and not despite_mark:
-                self._write_mark(self.reading.head(), key)  # so that only the first entry may have no mark
-            yield Pen(self.reading, connection, key)
+            if in_place_of_lost is None and self.reading.key != key.public:
+                raise ValueError("the key of this desk was changed meanwhile: run again, with the new one")
+            # So that only the first entry, and a change of keys, may have no mark of the chain's key.
+            if (self.reading.mark is None or self.reading.entries[-1].kind == KEY) and not despite_mark:
+                self._write_mark(self.reading.head(), key)
+            pen = Pen(self.reading, connection, key)
+            yield pen
             connection.execute("COMMIT")
+            self._key = pen.key
             # Under the lock again, so that a slower process cannot put an older mark over a newer one.
             try:
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError:
                 return  # whoever keeps it busy is appending, and marks this entry with his own
             self.refresh()
-            self._write_mark(self.reading.head(), key)
-            self.reading = replace_mark(self.reading, self._read_mark())
+            if pen.marks and self.reading.key == pen.key.public:
+                self._write_mark(self.reading.head(), pen.key)
+                self.reading = replace_mark(self.reading, self._read_mark())
 
     def _create(self) -> None:
         """Open the chain with its first entry, unless another process has."""
@@ -261,7 +296,7 @@ class Chain:
     def _write_mark(self, head: Head, key: SigningKey) -> None:
         """Replace the mark whole."""
         place = mark_path(self.path)
-        fields = head.fields() | {"signature": key.sign(head.message())}
+        fields = head.fields() | {"key": key.public, "signature": key.sign(head.message())}
         remove_drafts(place.parent, place.name)  # the caller holds the lock
         # Whoever may read the ledger may read its mark.
         mode = stat.S_IMODE(self.path.stat().st_mode)
@@ -276,7 +311,7 @@ class Chain:
 def replace_mark(reading: Reading, mark: str | None) -> Reading:
     """The same entries, with another mark."""
     again = Reading(reading.path, reading.entries, mark)
-    again.__dict__["chain_problems"] = reading.chain_problems
+    again.__dict__["walked"] = reading.walked
     return again
 
 

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._people import Sums
 from targetdp.release._policy import read_policy
-from targetdp.release._trust._keys import config_folder, is_signed, secret_key
+from targetdp.release._trust._keys import config_folder, secret_key
 
 _ONE = np.ones(1)
 _NOWHERE = {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP}
@@ -117,11 +117,13 @@ def second_mark(own: str) -> Path:
     return config_folder() / "heads" / f"{own}.head"
 
 
-def noted_head(own: str, key: str) -> Head | None:
-    """The newest entry of a desk's ledger that this user has seen, signed by the desk."""
+def noted_head(own: str) -> Head | None:
+    """The newest entry of a desk's ledger that this user has seen.
+
+    Whichever key has signed it: a ledger from before a change of keys does not know the newest.
+    """
     try:
-        record: dict[str, Any] = json.loads(second_mark(own).read_bytes())
-        head = Head(str(record["ledger"]), int(record["number"]), str(record["hash"]))
-        return head if is_signed(key, record["signature"], head.message()) else None
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        found = Head.signed_in(second_mark(own).read_bytes())
+    except OSError:
         return None  # without one, certificates are left
+    return None if found is None else found[0]

@@ -1,16 +1,17 @@
 """What the entries of a ledger say, from the first to the last: policies and releases."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from targetdp.guarantee import Guarantee
 from targetdp.release._certificate._caveats import AllReleases, statement
 from targetdp.release._certificate._charge import Charge, charge_of
-from targetdp.release._ledger._entries import OPENED, Entry
+from targetdp.release._ledger._entries import KEY, OPENED, Entry, Reading, Witness
 from targetdp.release._ledger._limit import Limit, Stated, all_of
 from targetdp.release._policy import Policy
+from targetdp.release._trust._approval import PolicyChange, must_be_approved
 
 State = Literal["reserved", "published", "voided", "lost"]
 
@@ -66,7 +67,12 @@ class ReleaseRow:
 class History:
     """Policies and releases after all entries, and the entries that make no sense after those before them."""
 
+    desk: str = ""
+    keys: set[str] = field(default_factory=set)
+    """All keys that have signed an entry."""
     policies: list[Policy] = field(default_factory=list)
+    plain: list[dict[str, Any]] = field(default_factory=list)
+    """The same as plain data, as it was recorded."""
     releases: dict[str, ReleaseRow] = field(default_factory=dict)
     space: dict[str, str] = field(default_factory=dict)
     """Which scales each column was last released with."""
@@ -83,11 +89,32 @@ class History:
         for entry in entries:
             if not entry.is_well_formed():
                 continue  # the chain's own check speaks of it
+            history.keys.add(entry.key)
             try:
                 _tell(history, entry, json.loads(entry.body))
             except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
                 history.problems.append(f"entry {entry.number} ({entry.kind}) makes no sense: {error}")
         return history
+
+    def told(self, reading: Reading, witnesses: Sequence[Witness]) -> list[str]:
+        """What witnesses say against a ledger, but for what its owner has gone on without.
+
+        A release that nobody knew of then is not left behind with the entry: it was never charged.
+        """
+        found = [
+            problem
+            for one in witnesses
+            if (one.head.number, one.head.hash) not in self.left_behind
+            or one.release not in {None, *self.releases}
+            for problem in reading.head_problems(one.head, one.name)
+        ]
+        for one in witnesses:
+            row = self.releases.get(one.release or "")
+            if row is not None and not row.counts:
+                found.append(f"release {row.release[:12]} is freed, and {one.name} says that it is published")
+            elif row is not None and row.charge.record() != one.charge:
+                found.append(f"release {row.release[:12]} is charged otherwise than {one.name} says")
+        return found
 
     @property
     def policy(self) -> Policy | None:
@@ -98,6 +125,11 @@ class History:
     def policy_version(self) -> int:
         """How many policies were put on record."""
         return len(self.policies)
+
+    def proposal(self, after: Policy | dict[str, Any]) -> PolicyChange:
+        """The change from the policy on record to another one, as approvers sign it."""
+        plain = after.model_dump(mode="json") if isinstance(after, Policy) else after
+        return PolicyChange(desk=self.desk, number=self.policy_version, before=self.plain[-1], after=plain)
 
     @property
     def reasons(self) -> set[str]:
@@ -125,6 +157,15 @@ class History:
             if row.state == "published" and row.scales is not None
             for name, of in row.scales.items()
         }
+
+    def scale_of(self, row: ReleaseRow, column: str) -> float | None:
+        """What a column of a release was divided by; None where that is not known."""
+        kind, _, rest = row.space.get(column, "").partition(" ")
+        if kind == "public":
+            return float(rest.split()[-1])
+        by = self.releases.get(rest)
+        scales = None if by is None or by.scales is None else by.scales.get(column)
+        return None if scales is None else float(scales["scale"])
 
     def moved(self, row: ReleaseRow, space: Mapping[str, str]) -> bool:
         """Whether a column of a release has other scales by now, or will have in a new release."""
@@ -165,9 +206,14 @@ def _tell(history: History, entry: Entry, body: dict[str, Any]) -> None:
     tell(history, entry, body)
 
 
-def _opened(_: History, entry: Entry, __: dict[str, Any]) -> None:
+def _opened(history: History, entry: Entry, body: dict[str, Any]) -> None:
     if entry.number != 1:
         raise ValueError("a ledger is opened once")
+    history.desk = str(body.get("desk", ""))
+
+
+def _key(_: History, __: Entry, body: dict[str, Any]) -> None:
+    _reason(body)  # whose key it is, the chain's own check says
 
 
 def _resumed(history: History, entry: Entry, body: dict[str, Any]) -> None:
@@ -182,7 +228,11 @@ def _resumed(history: History, entry: Entry, body: dict[str, Any]) -> None:
 
 
 def _policy(history: History, _: Entry, body: dict[str, Any]) -> None:
-    history.policies.append(Policy.model_validate(body["policy"]))
+    policy = Policy.model_validate(body["policy"])
+    if history.policies:
+        must_be_approved(history.proposal(body["policy"]), body.get("approval"), history.keys)
+    history.policies.append(policy)
+    history.plain.append(body["policy"])
 
 
 def _reserved(history: History, entry: Entry, body: dict[str, Any]) -> None:
@@ -218,9 +268,17 @@ def _erased(history: History, _: Entry, body: dict[str, Any]) -> None:
 
 
 _TELL: dict[str, Callable[[History, Entry, dict[str, Any]], None]] = {
-    OPENED: _opened, "resumed": _resumed, "policy": _policy, "reserved": _reserved, "published": _settle,
-    "voided": _settle, "withdrawn": _withdrawn, "erased": _erased,
+    OPENED: _opened, KEY: _key, "resumed": _resumed, "policy": _policy, "reserved": _reserved,
+    "published": _settle, "voided": _settle, "withdrawn": _withdrawn, "erased": _erased,
 }  # fmt: skip
+
+
+def lost_record(one: Witness) -> dict[str, Any]:
+    """What goes on record of a release that only its certificate tells of."""
+    return {
+        "release": one.release, "charge": dict(one.charge), "space": dict(one.space),
+        "title": dict(one.title), "policy": one.policy, "stated": [dict(part) for part in one.stated],
+    }  # fmt: skip
 
 
 def _lost(history: History, lost: dict[str, Any], entry: Entry) -> ReleaseRow:

@@ -9,7 +9,8 @@ import binascii
 import hashlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from cryptography.exceptions import InternalError, InvalidSignature, UnsupportedAlgorithm
@@ -21,12 +22,16 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from targetdp._files import write_whole
+from targetdp._files import StrictModel, canonical, write_whole
 from targetdp.noise import fresh_keys
 
 _SECRET_BYTES = 32
 _LONGEST_FILE = 16_384
 """No key file is longer: whoever names his data by mistake is told so without reading all of it."""
+
+
+class KeyDamagedError(ValueError):
+    """A file holds no signing key, or no whole one."""
 
 
 class SigningKey:
@@ -56,11 +61,9 @@ class SigningKey:
         except (ValueError, TypeError, UnsupportedAlgorithm, InternalError) as error:
             # InternalError has a page about OpenSSL and no cause: the key in the file has the wrong length.
             why = "its key is damaged" if isinstance(error, InternalError) else error
-            raise ValueError(f"{place} is no Ed25519 key without password ({why}): {remedy}") from error
+            raise KeyDamagedError(f"{place} is no Ed25519 key without password ({why}): {remedy}") from error
         if not isinstance(private, Ed25519PrivateKey):
-            raise ValueError(  # noqa: TRY004 (the file is wrong, not the argument's type)
-                f"{place} holds another kind of key than Ed25519: {remedy}"
-            )
+            raise KeyDamagedError(f"{place} holds another kind of key than Ed25519: {remedy}")
         return cls(private, created=created)
 
     def __repr__(self) -> str:
@@ -97,6 +100,54 @@ def fingerprint_of(public: str) -> str:
     return "-".join(digest[i : i + 4] for i in range(0, 16, 4))
 
 
+class Succession(StrictModel):
+    """A step from one key of a desk to the next: ``value`` is the older key's signature of it."""
+
+    older: str
+    newer: str
+    value: str
+
+    @classmethod
+    def between(cls, desk: str, older: SigningKey, newer: str) -> "Succession":
+        """The older key's word that a newer one signs for a desk from now on."""
+        step = cls(older=older.public, newer=newer, value="")
+        return step.model_copy(update={"value": older.sign(step.message(desk))})
+
+    def message(self, desk: str) -> bytes:
+        """What is signed: both keys, and the desk's id, so that no other desk can claim it."""
+        step = {"desk": desk, "newer": self.newer, "older": self.older}
+        return f"targetdp succession {canonical(step)}".encode()
+
+    def holds(self, desk: str) -> bool:
+        """Whether the older key has said so, of this desk."""
+        return self.newer != self.older and is_signed(self.older, self.value, self.message(desk))
+
+
+def succeeds(trusted_key: str, signer_key: str, succession: Iterable[Succession], desk_id: str) -> bool:
+    """Whether a signer's key is one that somebody trusts, or follows from it step by step.
+
+    Args:
+        trusted_key: The public key that is known by another way.
+        signer_key: The one that has signed.
+        succession: The steps that the signer shows, the oldest first.
+        desk_id: Of the desk that the signer speaks for.
+
+    Guarantees: every step from the trusted key on is signed by the key before it, for this desk.
+    Does not guarantee: that nobody else has an older key. Whoever has one can sign in its name, and name a
+    successor of his own, also after the desk has replaced it: only those who trust the newest key, and no
+    older one, are safe from him.
+
+    Example:
+        >>> succeeds("a key", "a key", (), "a desk"), succeeds("a key", "another", (), "a desk")
+        (True, False)
+    """
+    key = trusted_key
+    for step in succession:
+        if key != signer_key and step.older == key and step.holds(desk_id):
+            key = step.newer
+    return key == signer_key
+
+
 def default_key_path() -> Path:
     """Where a person's own key is: ``TARGETDP_KEY``, or ``targetdp/signing-key.pem`` in the config."""
     chosen = os.environ.get("TARGETDP_KEY")
@@ -127,6 +178,17 @@ def secret_key(path: str | Path, *, create: bool = False) -> bytes:
     if len(key) != _SECRET_BYTES:
         raise ValueError(f"{place} holds {len(key)} bytes: a secret key has {_SECRET_BYTES}")
     return key
+
+
+def wipe(path: Path) -> None:
+    """Write zeros over a secret, where there is one, before its file is removed or replaced.
+
+    Does not guarantee: that no trace is left in backups, snapshots, or spare blocks of a disk.
+    """
+    with suppress(FileNotFoundError), path.open("r+b") as file:
+        file.write(bytes(os.fstat(file.fileno()).st_size))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _new_signing_key() -> bytes:

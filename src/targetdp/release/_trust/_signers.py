@@ -7,6 +7,7 @@ from typing import Any
 
 from targetdp._core import check
 from targetdp._files import read_toml, toml_key, toml_value, write_whole
+from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import known_desks
 from targetdp.release._policy import plain_name
 from targetdp.release._trust._keys import SigningKey, config_folder, fingerprint_of
@@ -82,6 +83,19 @@ def known_signers() -> dict[str, str]:
     """All keys whose signatures count, by name: those that were named, and those of the user's own desks."""
     own = {f"your desk {path}": key for path, key in _of_own_desks()}
     return named_signers() | own
+
+
+def earlier_key_of_own_desk(desk: str, key: str) -> str | None:
+    """Which of the user's own desks had a key before it was replaced by its own word; None if none had."""
+    for other, path in known_desks():
+        with suppress(OSError, ValueError):
+            if other == desk:
+                with Ledger(path / "ledger.db") as ledger:
+                    signers = () if ledger.reading.chain_problems else ledger.reading.signers
+                lost = {one.lost for one in signers}
+                if key in {one.public for one in signers} - lost:
+                    return f"your desk {path}, by an earlier key"
+    return None
 
 
 def _of_own_desks() -> Iterator[tuple[Path, str]]:

@@ -1,7 +1,7 @@
 """A look before a release: what would go out, at what price, and everything that keeps it from going out."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from html import escape
@@ -10,22 +10,22 @@ from typing import Any
 
 from targetdp._core import down, up
 from targetdp.mechanisms import DROWNED
-from targetdp.release._certificate._caveats import format_guarantee
+from targetdp.release._certificate._caveats import DELTA, format_guarantee
 from targetdp.release._certificate._certificate import noise_length
-from targetdp.release._certificate._weights_words import in_words, singled_out
 from targetdp.release._draws import can_go_on
 from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import DeskElsewhere
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._spending import Spending, over_limit, percent
+from targetdp.release._look._made_of import doubts, made_of
+from targetdp.release._look._problems import delta_too_large, problems_of_rows, unknown_people
 from targetdp.release._prepare import Prepared, Problem, beyond_the_plan, left_of_plan, planned
 from targetdp.release._staging import belongs, certificate_path
 from targetdp.release._terms import ReleaseTerms, bound_of, make_terms
 
 MANY_CLIPPED = 0.5
 """Share of rows that are clipped from which on the scales look wrong."""
-LARGE_DELTA = 0.01
 _STEPS = 12
 
 
@@ -127,12 +127,7 @@ class Look:
                 f"{self.clipped:.1%} of rows are longer than 1 and will be clipped, so that only their "
                 f"direction is left; {remedy}"
             )
-        if p.weights is not None and p.features:
-            for name, share in singled_out(p.features, p.weights).items():
-                yield (
-                    f"the scores are nearly the column {name!r} ({share:.0%}): whoever "
-                    "gets them learns nearly that column of everybody, with noise"
-                )
+        yield from doubts(p, self.inspection.spread, self.history)
         if terms is None:
             return
         length = noise_length(terms.law)
@@ -144,11 +139,6 @@ class Look:
             yield (
                 f"the noise on a row has length {length:.2g}, and rows at most 1: it drowns any one person's "
                 f"signal; {fewer}"
-            )
-        if terms.guarantee.delta > LARGE_DELTA:
-            yield (
-                f"δ = {terms.guarantee.delta:.2g} is large: in that share of cases the promise may fail for "
-                "a person altogether; 1/(rows + 1) or less is usual"
             )
 
     @property
@@ -174,11 +164,7 @@ class Look:
             + (f"; {self.inspection.left_out:,} people are left out" if p.left_out_releases else ""),
         ]
         if p.weights is not None and p.features:
-            made_of = (
-                f"{name}: {in_words(p.features, row)}"
-                for name, row in zip(p.released, p.weights, strict=True)
-            )
-            lines.append(f"the scores are made of: {'; '.join(made_of)} (shares of the squared weights)")
+            lines.append(made_of(p, p.weights, self.inspection.spread))
         if self.terms is not None:
             lines += self._promise(self.terms)
         if self.clipped is not None:
@@ -201,6 +187,7 @@ class Look:
         length = noise_length(terms.law)
         lines = [
             f"what is promised: {format_guarantee(terms.guarantee)}, on the conditions below",
+            DELTA,
             f"noise: {terms.name}, length {length:.2g} on a row (rows have length at most 1)",
         ]
         if terms.scales is not None:
@@ -282,7 +269,7 @@ class Look:
 
 def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Ledger) -> Look:
     """Put together what is known, and all that is wrong."""
-    problems = [*prepared.problems, *_of_rows(prepared, engine, inspection)]
+    problems = [*prepared.problems, *problems_of_rows(prepared, engine, inspection)]
     terms = spending = goes_on = line = None
     history = ledger.history
     elsewhere = tuple(prepared.desk.known_elsewhere(inspection.people)) if inspection.rows else ()
@@ -292,6 +279,7 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
         except ValueError as error:
             problems.append(Problem("no noise keeps this promise here", str(error), "official"))
         if terms is not None:
+            problems += delta_too_large(prepared, terms, inspection.rows)
             goes_on = None if problems else _unfinished(prepared, terms, engine, inspection, history)
             line = planned(prepared, history) if goes_on is None else None
             # What is planned, or an earlier run has reserved, is charged already.
@@ -307,7 +295,7 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
         problems += beyond_the_plan(prepared, history)
         if spending is not None and prepared.new_people is None:
             left_out = dict.fromkeys(prepared.left_out_releases, inspection.left_out)
-            problems += _new_people(inspection.rows, spending.known, left_out, elsewhere, history)
+            problems += unknown_people(inspection.rows, spending.known, left_out, elsewhere, history)
     asked = [
         row.release for row in history.counted
         if row.title.get("request") == prepared.request.sha256 and row.release != goes_on
@@ -317,37 +305,6 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
         prepared, inspection, terms, spending, tuple(problems), goes_on, before, line, elsewhere, history,
         ledger.is_watched,
     )  # fmt: skip
-
-
-def _new_people(
-    rows: int, known: Mapping[str, int], left_out: Mapping[str, int], elsewhere: Sequence[DeskElsewhere],
-    history: History,
-) -> Iterator[Problem]:  # fmt: skip
-    """Whether people should be known and are not, or are known where they should not be."""
-    remedy = "if they are other people, say why, on record: --new-people REASON"
-    rows += max(left_out.values(), default=0)
-    sizes = {row.release: row.title.get("rows", 0) for row in history.counted if row.people}
-    shared = {release: known.get(release, 0) + left_out.get(release, 0) for release in sizes}
-    # A sample is known from its table, and a table by having most of the largest release: a few people who
-    # are always the same vouch for nobody else.
-    most, largest = max(shared.values(), default=0), max(sizes, key=sizes.__getitem__, default="")
-    if sizes and 2 * most < rows and 2 * shared[largest] < sizes[largest]:
-        yield Problem(
-            f"no earlier release shares half of these {rows:,} people (the most is {most:,}): ids with "
-            "another spelling or salt would look so, and everybody's budget would begin anew",
-            remedy,
-        )
-    for other in elsewhere:
-        if other.known:
-            yield Problem(
-                f"{other.known:,} of these people are in releases of another desk of yours, {other.path}: "
-                "what both release does not add up",
-                f"use that desk (--desk); {remedy}",
-            )
-        elif other.problem is not None and not other.gone:
-            yield Problem(
-                f"whether desk {other.path} knows these people cannot be told: {other.problem}", remedy
-            )
 
 
 def _unfinished(
@@ -365,32 +322,6 @@ def _unfinished(
         if same and not done and can_go_on(desk.drafts, row.release, bound, any_order=not engine.can_repeat):
             return row.release
     return None
-
-
-def _of_rows(prepared: Prepared, engine: Engine, inspection: Inspection) -> Iterator[Problem]:
-    """What is wrong with the rows themselves."""
-    if not inspection.rows:
-        why = "all its people are left out" if inspection.left_out else f"{engine.place} has no rows"
-        yield Problem(why, "there is nothing to release")
-        return
-    numbered = engine.numbered and not prepared.left_out_releases
-    if lines := inspection.tally.lines(rows_are_numbered=numbered):
-        yield Problem(lines[0].removesuffix(":"), "\n".join(["", *(f"  {line}" for line in lines[1:])]))
-    if inspection.repeated:
-        yield Problem(
-            f"id column {prepared.names.column!r} has duplicated values: {inspection.repeated:,} rows repeat "
-            "an id, in the spelling of policy.toml",
-            "one row per person; merge or drop the others",
-        )
-    ends = zip(prepared.features, inspection.lowest.tolist(), inspection.highest.tolist(), strict=True)
-    # A column that is no number is read as 0 everywhere.
-    wrong = {column for _, column in inspection.tally.counts}
-    constant = [name for name, low, high in ends if low == high and name not in wrong]
-    if constant:
-        yield Problem(
-            f"constant columns: {', '.join(constant[:8])}{' …' if len(constant) > 8 else ''}",
-            "leave them out; the same value in every row tells nothing and costs the others noise",
-        )
 
 
 def _finite(value: float) -> float | None:

@@ -1,0 +1,199 @@
+"""What scores are made of once columns are scaled and rows clipped: for the data holder's eyes only.
+
+Weights alone do not tell: a column with a tiny scale fills every row, and whoever chooses scales and weights
+could have a score that is one column under another name. So it is measured on the rows themselves, which is
+a statistic that nobody paid for: it is shown before a release and goes nowhere else.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from targetdp._core import Floats
+from targetdp.normalization import ColumnScales, rows_in_ball
+from targetdp.release._ledger._history import History, ReleaseRow
+from targetdp.release._prepare import Prepared
+
+SINGLED_OUT = 0.9
+"""Share of a column's variance from which on scores are hardly more than the column under another name."""
+MANY_ORDERS = 1e6
+"""How far declared scales may be apart before somebody is asked about it."""
+SHOWN = 8
+"""Columns named for a score."""
+_RANK, _NOTHING = 1e-9, 1e-12
+"""Directions, and variances, below this share of the largest are none."""
+_LOOKED_AT, _PRODUCTS = 4_096, 2e8
+"""Rows of a batch, and products of their values, at most: more would tell the holder no more."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How rows differ from each other after scaling and clipping; ``+`` joins two parts of a table.
+
+    ``weight`` is how many rows these stand for, ``sums`` are those of each column, and ``products`` those of
+    every two columns or, where rows themselves are released, of each column with itself.
+    """
+
+    weight: float
+    sums: Floats
+    products: Floats
+
+    @classmethod
+    def of(cls, columns: Floats, scales: ColumnScales, *, whole: bool) -> "Spread":
+        """That of some rows, whose finite values come column by column; of many, some are looked at."""
+        d, n = columns.shape
+        most = min(_LOOKED_AT, max(64, int(_PRODUCTS / d**2))) if whole else _LOOKED_AT
+        stride = -(-n // most)
+        rows, _ = rows_in_ball(np.ascontiguousarray(columns[:, ::stride]), scales)
+        products = rows.T @ rows if whole else np.einsum("ij,ij->j", rows, rows)
+        return cls(float(stride * len(rows)), stride * rows.sum(axis=0), stride * products)
+
+    def __add__(self, other: "Spread") -> "Spread":
+        return Spread(self.weight + other.weight, self.sums + other.sums, self.products + other.products)
+
+    @property
+    def covariance(self) -> Floats:
+        """Of every two columns."""
+        mean = self.sums / self.weight
+        return np.asarray(self.products / self.weight - np.outer(mean, mean))
+
+    @property
+    def variances(self) -> Floats:
+        """Of each column."""
+        squares = np.diagonal(self.products) if self.products.ndim == 2 else self.products
+        return np.maximum(0.0, squares / self.weight - np.square(self.sums / self.weight))
+
+
+def doubts(prepared: Prepared, spread: Spread | None, history: History) -> Iterator[str]:
+    """What the data holder should think about: odd scales, and scores that are one column."""
+    p = prepared
+    if p.policy.scales.source == "public" and p.known_scales:
+        yield from _odd_scales(p, spread)
+        if p.scaled_from is None:
+            yield (
+                "whom the declared scales were learned from is not on record here: make sure that it was "
+                f"nobody of this table (scales.toml says: “{p.scales_reason}”)"
+            )
+    if p.weights is None or spread is None:
+        return
+    scales = {name: scale for name, (_, scale) in p.known_scales.items()}
+    earlier = span_of(history, p.features, scales)
+    of = "the scores are" if not len(earlier) else "the scores, with those released before, are"
+    for name, share in singled_out(p.features, np.concatenate([earlier, p.weights]), spread).items():
+        yield (
+            f"{of} nearly the column {name!r} ({share:.0%} of how people differ in it): whoever gets them "
+            "learns nearly that column of everybody, with noise"
+        )
+
+
+def _odd_scales(p: Prepared, spread: Spread | None) -> Iterator[str]:
+    """Declared scales that look as if somebody had chosen them to show one column."""
+    by_size = sorted((scale, name) for name, (_, scale) in p.known_scales.items())
+    (least, small), (most, large) = by_size[0], by_size[-1]
+    if most / MANY_ORDERS > least:
+        orders = math.log10(most) - math.log10(least)
+        yield (
+            f"the declared scales span {orders:.0f} orders of magnitude, from {least:g} ({small}) to "
+            f"{most:g} ({large}): is each of the size of what people differ by?"
+        )
+    if spread is None or len(p.features) < 2 or not (total := float(spread.variances.sum())):
+        return
+    part = spread.variances / total
+    if part.max() > SINGLED_OUT:
+        yield (
+            f"under the declared scales {p.features[int(part.argmax())]!r} is {part.max():.0%} of how people "
+            "differ, and the other columns next to nothing: is its scale right?"
+        )
+
+
+def made_of(prepared: Prepared, weights: Floats, spread: Spread | None) -> str:
+    """What scores are made of, in words."""
+    p = prepared
+    variances = np.ones(len(p.features)) if spread is None else spread.variances
+    how = (
+        "by their weights alone: the scales are not known yet"
+        if spread is None
+        else "of how people differ, after scaling and clipping; for you only"
+    )
+    each = (
+        f"{name}: {in_words(p.features, row, shares(row, variances))}"
+        for name, row in zip(p.released, weights, strict=True)
+    )
+    return f"the scores are made of: {'; '.join(each)} ({how})"
+
+
+def shares(weights: Floats, variances: Floats) -> Floats:
+    """How much of a score's variance each column brings in, taken by itself."""
+    scaled = weights / np.abs(weights).max()
+    brought = np.square(scaled) * variances
+    total = float(brought.sum())
+    return np.asarray(brought / total) if total > 0 else np.zeros(len(weights))
+
+
+def singled_out(features: tuple[str, ...], span: Floats, spread: Spread) -> dict[str, float]:
+    """The columns that scores nearly give, and how nearly (1: exactly), were there no noise.
+
+    It is the share of a column's variance that a linear guess from all scores of ``span`` explains.
+    """
+    covariance = spread.covariance
+    scaled = span / np.maximum(np.abs(span).max(axis=1, keepdims=True), 1e-300)
+    together = scaled @ covariance
+    explained = np.einsum("ij,ik,kj->j", together, _inverse(together @ scaled.T), together)
+    variances = np.diagonal(covariance)
+    is_one = variances > _NOTHING * max(float(variances.max()), 1e-300)
+    told = np.where(is_one, explained / np.where(is_one, variances, 1.0), 0.0)
+    found = zip(features, np.minimum(told, 1.0).tolist(), strict=True)
+    return {name: share for name, share in found if share > SINGLED_OUT}
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """Of a matrix that may have directions in which there is nothing."""
+    values, vectors = np.linalg.eigh(matrix)
+    there = values > _RANK * max(float(values.max()), 1e-300)
+    return np.asarray(vectors[:, there] / values[there] @ vectors[:, there].T)
+
+
+def span_of(history: History, features: tuple[str, ...], scales: Mapping[str, float]) -> Floats:
+    """The weights of all scores that a desk has released, on some features, as these are scaled now."""
+    rows = [_weights(row, history, features, scales) for row in history.counted]
+    found = [row for row in rows if row is not None]
+    return np.concatenate(found) if found else np.empty((0, len(features)))
+
+
+def _weights(
+    row: ReleaseRow, history: History, features: tuple[str, ...], scales: Mapping[str, float]
+) -> Floats | None:
+    """The weights of one release on the features; other columns of it are left out."""
+    law, columns = row.charge.law.linear, row.title.get("features")
+    if law is None or not isinstance(columns, list) or len(columns) != law.dimensions:
+        return None
+    weights, found = np.array(law.weights), np.zeros((law.scores, len(features)))
+    for place, name in enumerate(features):
+        then = history.scale_of(row, name)
+        if name in columns and then is not None:
+            found[:, place] = weights[:, columns.index(name)] * (scales[name] / then)
+    return found if np.isfinite(found).all() and found.any() else None
+
+
+def in_words(features: tuple[str, ...], weights: Floats, parts: Floats) -> str:
+    """One score: its columns by their part in it, the largest first."""
+    order = np.argsort(-parts, kind="stable")
+    used = int(np.count_nonzero(weights))
+    named = [j for j in order if weights[j] != 0][:SHOWN]
+    words = [
+        f"{_percent(parts[j])} {features[j]} ({'raises' if weights[j] > 0 else 'lowers'} it)" for j in named
+    ]
+    if rest := used - len(named):
+        left = float(np.sum(parts[[j for j in order if weights[j] != 0][SHOWN:]]))
+        words.append(f"{_percent(left)} {rest:,} other column{'s' if rest > 1 else ''}")
+    if unused := len(features) - used:
+        words.append(f"nothing of {unused:,} column{'s' if unused > 1 else ''}")
+    return ", ".join(words)
+
+
+def _percent(share: float) -> str:
+    if share < 0.01:
+        return "under 1%"
+    return "over 99%" if 0.99 < share < 1 else f"{share:.0%}"

@@ -12,7 +12,6 @@ import pytest
 from support.release import (
     ASKED,
     ENOUGH,
-    FEATURES,
     certificate_of,
     cli,
     hidden,
@@ -25,6 +24,7 @@ from support.release import (
     table_of,
     words,
     write_parquet,
+    write_scales,
 )
 from targetdp.normalization import PrivateScales, UntoldScalesError
 from targetdp.release import Desk, ReleaseRow
@@ -108,8 +108,7 @@ def test_public_scales_are_a_way_out(tmp_path: Path) -> None:
     folder = place_with_zeros(tmp_path)
     with pytest.raises(UntoldScalesError):
         release(folder)
-    lines = "".join(f"{name} = {{ center = 1.0, scale = 9.0 }}\n" for name in FEATURES)
-    (folder / "desk" / "scales.toml").write_text(f'source = "public"\n[features]\n{lines}', encoding="utf-8")
+    write_scales(folder / "desk" / "scales.toml")
     new_policy(folder / "desk", reason="a census has them")
     assert release(folder).certificate.scales.source == "declared"
 

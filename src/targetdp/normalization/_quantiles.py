@@ -36,7 +36,7 @@ _FOR_CENTERS = Fraction(1, 10)
 _LOWEST, _HIGHEST = -30, 40
 """The grid has cells from 2⁻³⁰ to 2⁴⁰; what is beyond belongs to the first or last one."""
 _SCALE_DIGITS = 2
-"""Four cells for each doubling: a scale is at most 25% above the quantile."""
+"""Four cells for each doubling: a scale, the middle of its cell, is within 12% of all that are in it."""
 _MOST_DIGITS, _MOST_COUNTS = 9, 2**20
 """Centers have as many cells as there is room for: those of many columns have fewer."""
 _MISSED = 0.01

@@ -1,6 +1,7 @@
 """What a hostile reader found wrong with public scales, and with what scores are made of: each failed."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from support.release import (
     write_scales,
 )
 from targetdp.normalization import declared_scales
+from targetdp.release._draws import Draws
 from targetdp.release._ids import loose_tags
 from targetdp.release._look._made_of import Spread
 from targetdp.release._trust._keys import config_folder
@@ -140,6 +142,20 @@ def test_hostile_scales_are_told_of_and_break_nothing(tmp_path: Path, scale: str
     told = said(tmp_path)
     assert any(part in told for part in ("orders of magnitude", "next to nothing", "longer than 1"))
     release(tmp_path)
+
+
+# Draws
+
+
+def test_the_disk_knows_for_what_scales_were_drawn_before_a_refusal_tells_of_them(tmp_path: Path) -> None:
+    """Only the first record was made sure of: without power, other rows could have got the same words."""
+    draws, synced = Draws.create(tmp_path, "r", "b"), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_size))
+        draws.for_scales("centers", np.zeros(3, dtype=np.int64))
+        draws.for_scales("scales", np.zeros(3, dtype=np.int64))
+    draws.close()
+    assert synced == [24, 48]
 
 
 # What scores are made of

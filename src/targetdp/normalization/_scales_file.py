@@ -12,7 +12,11 @@ from targetdp.normalization._scales import ColumnScales, confidential_scales, de
 
 Origin = Literal["public", "confidential"]
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
-_Words = Annotated[str, AfterValidator(lambda value: check.text("reason", value, longest=500))]
+_Words = Annotated[
+    str,
+    Field(min_length=1, max_length=500),
+    AfterValidator(lambda value: check.text("reason", value, longest=500)),
+]
 """They are shown to the data holder, and one of them is certified."""
 
 

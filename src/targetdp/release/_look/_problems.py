@@ -29,7 +29,8 @@ def problems_of_rows(prepared: Prepared, engine: Engine, inspection: Inspection)
         yield Problem(
             f"the public scales were learned from {inspection.in_scales:,} of these people",
             "learn them from others (targetdp scales … --without TABLE leaves these out), or let them be "
-            'estimated: scales.source = "private" in policy.toml',
+            'estimated: scales.source = "private" in policy.toml; if these are other people whose ids look '
+            "alike, say so on record (targetdp scales … --other-people REASON)",
         )
     ends = zip(prepared.features, inspection.lowest.tolist(), inspection.highest.tolist(), strict=True)
     # A column that is no number is read as 0 everywhere.

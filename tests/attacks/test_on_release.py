@@ -228,7 +228,8 @@ def test_refused_with_the_reason(folder: Path) -> None:
         join_tables(original, private, "who", progress=Silent())
     with pytest.raises(ValueError, match="not the id"):
         join_tables(original, private, "calls", progress=Silent())
-    refused("signer", private, public_key="0" * 64)
+    refused("not an Ed25519 public key", private, public_key="0" * 64)
+    refused("signer", private, public_key="A" * 43 + "=")
 
 
 def test_a_certificate_must_hold(folder: Path) -> None:

@@ -50,7 +50,7 @@ def test_init_proposes_a_policy_that_is_read(tmp_path: Path, monkeypatch: pytest
     assert len(made["notes"]) >= 2
     (step,) = made["to_do"]
     assert step.startswith(
-        "[scales]: epsilon = 0.4 for the private scales of 3 columns needs at least 6,830 rows"
+        "[scales]: epsilon = 0.4 for the private scales of 3 columns needs at least 7,132 rows"
     )
     assert desk.policy.limit.epsilon == 10
     assert stat.S_IMODE(Path("desk").stat().st_mode) == 0o700

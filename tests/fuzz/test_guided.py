@@ -20,7 +20,7 @@ from support.release import cli, place_with, release, request_of, table_of, writ
 from support.tradeoff import files
 from targetdp.release import certificate_path, read_policy
 from targetdp.release._draws import Draws
-from targetdp.release._trust._approval import Proposal
+from targetdp.release._trust._approval import PolicyChange
 
 pytestmark = pytest.mark.skipif(
     find_spec("atheris") is None and os.environ.get("TARGETDP_REQUIRE_ATHERIS") != "1",
@@ -57,7 +57,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     proposal = folder / "proposed.json"
     plain = read_policy(desk / "policy.toml").model_dump(mode="json")
     wider = plain | {"limit": plain["limit"] | {"epsilon": 200.0}}
-    proposal.write_text(Proposal(desk="0" * 32, number=1, before=plain, after=wider).text())
+    proposal.write_text(PolicyChange(desk="0" * 32, number=1, before=plain, after=wider).text())
     return {
         "proposal": proposal,
         "policy": desk / "policy.toml", "request": request, "program": program,

@@ -399,7 +399,7 @@ BEFORE: dict[str, Any] = {"limit": (0.25, 30.0, 0.4), "most": (4.0, 0.5), "pseud
 @pytest.mark.parametrize("what", LOOSER)
 def test_allowing_more_needs_a_new_reason_that_goes_on_record(tmp_path: Path, what: str) -> None:
     change, said = LOOSER[what]
-    rows = 2_100  # as many as private scales need
+    rows = 2_200  # as many as private scales need
     table = table_of(rows, region=["north"] * rows, more=[float(i) for i in range(rows)])
     write_parquet(tmp_path / "in.parquet", table)
     desk = make_desk(tmp_path)

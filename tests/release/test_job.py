@@ -44,7 +44,7 @@ from targetdp.release._certificate import _certificate as certificate_module
 from targetdp.release._certificate._contents import is_certified
 from targetdp.release._certificate._numbers import verify_guarantee
 from targetdp.release._engine._local import LocalEngine
-from targetdp.release._job import open_table
+from targetdp.release._engine._tables import open_table
 from targetdp.release._ledger import _book as book_module
 from targetdp.release._ledger import _entries as entries_module
 from targetdp.release._ledger._book import Ledger

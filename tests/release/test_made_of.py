@@ -20,7 +20,7 @@ from support.release import (
 from targetdp._core import Floats
 from targetdp.normalization import declared_scales
 from targetdp.release._certificate._page import page
-from targetdp.release._made_of import SHOWN, SINGLED_OUT, Spread, in_words, shares, singled_out
+from targetdp.release._look._made_of import SHOWN, SINGLED_OUT, Spread, in_words, shares, singled_out
 
 THREE = ("calls", "texts", "topups")
 EQUAL = {"calls": 1.0, "texts": 1.0, "topups": 1.0}
@@ -92,6 +92,22 @@ def test_two_scores_together_give_what_neither_gives_alone() -> None:
 def test_a_column_that_another_one_follows_is_singled_out_by_it() -> None:
     alike = np.array([[1.0, 0.99, 0.0], [0.99, 1.0, 0.0], [0.0, 0.0, 1.0]])
     assert singled_out(THREE, np.array([[1.0, 0.0, 0.0]]), spread_of(alike)).keys() == {"calls", "texts"}
+
+
+@pytest.mark.parametrize(
+    ("share", "weight", "told"), [(0.01, 0.5, True), (0.01, 0.2, False), (0.5, 0.7, False)]
+)
+def test_rare_values_show_through_scores_that_are_little_of_them(
+    share: float, weight: float, told: bool
+) -> None:
+    generator = np.random.default_rng(2)
+    flag = (generator.random(20_000) < share) / np.sqrt(share * (1 - share)) / 20
+    others = generator.normal(size=(2, 20_000)) / 20
+    spread = Spread.of(np.vstack([flag, others]) / 2, declared_scales([0] * 3, [1] * 3), whole=True)
+    assert spread.rarity[0] == pytest.approx(1 / share if share < 0.1 else 1.0, rel=0.3)
+    assert spread.rarity[1] == pytest.approx(3.0, rel=0.1)
+    found = singled_out(THREE, np.array([[weight, np.sqrt(1 - weight**2), 0.0]]), spread)
+    assert ("calls" in found) == told
 
 
 # At a desk

@@ -34,10 +34,10 @@ def test_a_policy_is_proposed_and_says_what_is_left_to_decide(tmp_path: Path) ->
     assert desk.policy.scales.source == "private"
     scales, gaps = made.to_do
     assert scales.startswith(
-        "[scales]: epsilon = 0.4 for the private scales of 4 columns needs at least 9,106"
+        "[scales]: epsilon = 0.4 for the private scales of 4 columns needs at least 9,509"
     )
     assert gaps == "[gaps]: what stands for a missing value of gappy"
-    with pytest.raises(Refused, match=r"needs at least 9,106 rows, and there are 200") as refused:
+    with pytest.raises(Refused, match=r"needs at least 9,509 rows, and there are 200") as refused:
         privatize(
             tmp_path / "in.parquet",
             tmp_path / "out.parquet",
@@ -49,7 +49,7 @@ def test_a_policy_is_proposed_and_says_what_is_left_to_decide(tmp_path: Path) ->
 
 def test_the_first_release_of_many_people_needs_no_edit(tmp_path: Path) -> None:
     """Two commands."""
-    assert proposed(tmp_path, table_of(7_000)).to_do == ()
+    assert proposed(tmp_path, table_of(7_200)).to_do == ()
     privatize(tmp_path / "in.parquet", tmp_path / "out.parquet", desk=tmp_path / "desk",
               request=make_request(B=0.25, epsilon=4))  # fmt: skip
     assert holds(tmp_path / "out.parquet")

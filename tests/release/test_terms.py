@@ -191,7 +191,7 @@ def test_what_is_printed_is_never_less_than_what_is_promised_nor_more_than_was_a
 
 def test_scales_that_would_drown_in_noise_are_refused(desk: Desk) -> None:
     told = (
-        r"^epsilon = 0.05 for the private scales of 3 columns needs at least 54,633 rows, and there are 20: "
+        r"^epsilon = 0.05 for the private scales of 3 columns needs at least 57,052 rows, and there are 20: "
         r"noise would drown the scales; .*; scales get 0.5 of the ε that is asked for \(scales.share in"
     )
     with pytest.raises(ValueError, match=told):

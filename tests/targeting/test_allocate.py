@@ -231,7 +231,7 @@ def test_private_scales_are_those_of_the_sample(tmp_path: Path) -> None:
     second = score(tmp_path).certificate
     assert (first.scales.source, second.scales.source) == ("private", "earlier")
     assert second.scales.values == first.scales.values
-    assert second.guarantee.epsilon == first.guarantee.epsilon
+    assert second.guarantee.epsilon == 4.0, "all of it is for the noise"
     assert decided(tmp_path).notes == ()
 
 

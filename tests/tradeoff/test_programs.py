@@ -29,7 +29,7 @@ def test_a_program_file_says_everything(tmp_path: Path) -> None:
 def test_parts_and_scales_of_a_file(tmp_path: Path) -> None:
     lines = [f"{name} = {{ center = 0.0, scale = 2.0 }}" for name in FEATURES]
     (tmp_path / "scales.toml").write_text(
-        'source = "public"\n[features]\n' + "\n".join(lines), encoding="utf-8"
+        'source = "public"\nreason = "a census"\n[features]\n' + "\n".join(lines), encoding="utf-8"
     )
     made = find_sweep(str(files(tmp_path, parts=3, scales="scales.toml", impute=0.0)))
     assert made.grid.parts == 3

@@ -170,7 +170,6 @@ release = {features}
 
 [scales]
 source = "public"
-reason = "learned from other invented people"
 
 [limit]
 B = 0.5

@@ -98,7 +98,8 @@ def scales(
     people = None
     if source == "public" and column is not None:
         of = people_in(table, column)
-        people = remember_people(of if left_out is None else np.setdiff1d(of, left_out))
+        of = of if left_out is None else np.setdiff1d(of, left_out)
+        people = remember_people(of, learned, wanted)
     text = scales_text(learned, wanted, source, reason, people, other_people)
     save_new("scales file", out, text, force=force, private=source == "confidential")
     if not quiet:

@@ -28,16 +28,20 @@ from targetdp.noise import WordStream
 
 WITHIN = 0.975
 """The share of people whose distance from the center is at most the scale."""
-_FEW = 0.025
-"""A cell is no scale unless this share of people lies around it, up to a factor of 8 away."""
-_AROUND = 8
-_FOR_CENTERS = Fraction(1, 10)
+_FEW = 0.0375
+"""A cell is no scale unless this share of people lies around it, up to a factor of 16 away. 5% have a scale,
+2.5% none, and of a share in between it is refused the more often the less it is.
+"""
+_AROUND = 16
+_REFUSALS = 8
+"""Places that stand for having no scale: as many as there are cells that would do for a scale, about."""
+_FOR_CENTERS = Fraction(2, 25)
 """Of ε: a center may be off by a part of the scale, and scales must not."""
 _LOWEST, _HIGHEST = -30, 40
 """The grid has cells from 2⁻³⁰ to 2⁴⁰; what is beyond belongs to the first or last one."""
-_SCALE_DIGITS = 2
-"""Four cells for each doubling: a scale is at most 25% above the quantile."""
-_MOST_DIGITS, _MOST_COUNTS = 9, 2**20
+_SCALE_DIGITS = 3
+"""Eight cells for each doubling: wider ones would cost accuracy by where a column's unit happens to be."""
+_FEWEST_DIGITS, _MOST_DIGITS, _MOST_COUNTS = 2, 9, 2**20
 """Centers have as many cells as there is room for: those of many columns have fewer."""
 _MISSED = 0.01
 """How often the noise may drown the center, or the scale, of a column."""
@@ -48,7 +52,7 @@ TAIL = 2.0**-100
 """Bounds what rounding of chances may do, by far.
 
 Each is off by at most 2, and the largest is 2³⁸⁴. So a draw among so many cells has another law by at most
-2·cells/2³⁸⁴ (total variation), and all draws together, which have fewer than 2²⁴ cells, by 2⁻³⁵⁹. Between two
+2·cells/2³⁸⁴ (total variation), and all draws together, which have fewer than 2²⁵ cells, by 2⁻³⁵⁸. Between two
 tables that makes δ at most 1 + e^ε times as much, which is below 2¹⁴⁵ times, since ε is at most 100.
 """
 
@@ -78,8 +82,7 @@ class _Grid:
         return (_HIGHEST - _LOWEST) << self.digits
 
     @property
-    def _first(self) -> int:
-        """What the first cell's floats begin with."""
+    def _first(self) -> int:  # what the first cell's floats begin with
         return (1023 + _LOWEST) << self.digits
 
     def cells_of(self, sizes: Floats) -> Integers:
@@ -104,7 +107,7 @@ class _Grid:
 def _center_grid(columns: int) -> _Grid:
     """The finest grid on which so many columns can be counted."""
     digits = _MOST_DIGITS
-    while digits > _SCALE_DIGITS and columns * (2 * _Grid(digits).cells + 1) > _MOST_COUNTS:
+    while digits > _FEWEST_DIGITS and columns * (2 * _Grid(digits).cells + 1) > _MOST_COUNTS:
         digits -= 1
     return _Grid(digits)
 
@@ -212,7 +215,7 @@ class PrivateScales:
         centers, scales = 2 * _center_grid(self.columns).cells + 1, _SCALE_GRID.cells + 1
         return max(
             2 * math.log(centers / _MISSED) / (float(_FOR_CENTERS) * 0.5),
-            2 * math.log(scales / _MISSED) / (float(1 - _FOR_CENTERS) * _FEW),
+            2 * math.log(scales / _MISSED) / (float(1 - _FOR_CENTERS) * (1 - WITHIN)),
         )
 
     @property
@@ -249,7 +252,7 @@ class PrivateScales:
         Raises:
             UntoldScalesError: By what was drawn, a column has no scale that could be used. It is paid for.
         """
-        cells = [law.draw(words) for law in self.scale_laws(counts)]
+        cells = [self.cell_of(law.draw(words)) for law in self.scale_laws(centers, counts)]
         why_not = map(self._why_not, centers.tolist(), cells)
         wrong = {place: why for place, why in enumerate(why_not) if why is not None}
         if wrong:
@@ -261,10 +264,22 @@ class PrivateScales:
         epsilon = Fraction(self.epsilon) * _FOR_CENTERS / self.columns
         return (Law.of(short_of(column, self.rows // 2), epsilon) for column in counts)
 
-    def scale_laws(self, counts: Integers) -> Iterator["Law"]:
-        """The chances of each column's scale, cell by cell."""
+    def scale_laws(self, centers: Floats, counts: Integers) -> Iterator["Law"]:
+        """The chances of each column's scale: some places for none, then cell by cell."""
         epsilon = Fraction(self.epsilon) * (1 - _FOR_CENTERS) / self.columns
-        return (Law.of(short_of_scale(column, self.rows), epsilon) for column in counts)
+        for center, column in zip(centers.tolist(), counts, strict=True):
+            short = short_of_scale(column, self.rows, self._too_close(center))
+            yield Law.of(np.concatenate([np.repeat(short[0], _REFUSALS - 1), short]), epsilon)
+
+    def cell_of(self, place: int) -> int:
+        """The cell that a place of `scale_laws` stands for: 0 for no scale."""
+        return max(0, place + 1 - _REFUSALS)
+
+    def _too_close(self, center: float) -> int:
+        """The last cell of distances that are no more than the center may be off by, in its own cell."""
+        width = _center_grid(self.columns).width_at(center)
+        cell = int(_SCALE_GRID.cells_of(np.array([width]))[0])
+        return cell if not cell or _scale_of(cell) <= width else cell - 1
 
     def center_of(self, place: int) -> float:
         """The center that a place of `center_laws` stands for."""
@@ -275,13 +290,13 @@ class PrivateScales:
     def _why_not(self, center: float, cell: int) -> str | None:
         """Why a cell that was drawn is no scale."""
         if cell == 0:
-            return f"no more than about {_FEW:.1%} of people differ from {center:.4g}"
+            close = self._too_close(center)
+            by = f" by more than {_SCALE_GRID.ends(close)[1]:.2g}" if close else ""
+            return f"fewer than about 5% of people differ from {center:.4g}{by}"
         if cell in {1, _SCALE_GRID.cells}:
             return f"values are mostly below {2.0**_LOWEST:.0e} or above {2.0**_HIGHEST:.0e} in size"
-        scale = _scale_of(cell)
-        # The center is anywhere in its cell: people who are all in it are as far away as it is off.
-        if scale <= _center_grid(self.columns).width_at(center):
-            return f"nearly all people are within {scale:.2g} of {center:.4g}, too close to tell how close"
+        if cell <= self._too_close(center):
+            return f"nearly all people are within {_scale_of(cell):.2g} of {center:.4g}, too close to tell"
         return None
 
 
@@ -291,14 +306,20 @@ def short_of(counts: Integers, rank: int) -> Integers:
     return np.asarray(np.maximum(np.maximum(rank - upto, upto - counts - rank), 0))
 
 
-def short_of_scale(counts: Integers, rows: int) -> Integers:
-    """The same for the quantile that is a scale, or how many too few people a cell has around it."""
+def short_of_scale(counts: Integers, rows: int, too_close: int) -> Integers:
+    """The same for the quantile that is a scale, or how many too few people a cell has around it.
+
+    The first cell is for having no scale: it is short of those who are too many away from the center.
+    """
+    away = counts.copy()
+    away[: too_close + 1] = 0  # whoever is at the center is around no scale
     short = short_of(counts, math.ceil(WITHIN * rows))
+    few = math.ceil(_FEW * rows)
     reach = int(math.log2(_AROUND)) << _SCALE_DIGITS
-    # Whoever is at the center is around no scale.
-    upto = np.cumsum(np.pad(counts[1:], (reach + 1, reach)))
+    upto = np.cumsum(np.pad(away[1:], (reach + 1, reach)))
     around = upto[2 * reach + 1 :] - upto[: -2 * reach - 1]
-    short[1:] = np.maximum(short[1:], math.ceil(_FEW * rows) - around)
+    short[1:] = np.maximum(short[1:], few - around)
+    short[0] = max(0, int(away.sum()) - few)
     return short
 
 

@@ -196,13 +196,13 @@ def private_scales(X: Any, *, epsilon: float, rng: np.random.Generator | None = 
         Scales, with the guarantee that was spent on them.
 
     Raises:
-        ValueError: Noise would drown the scales: fewer than about 910·d/ε rows. Nothing is spent.
+        ValueError: Noise would drown the scales: fewer than about 950·d/ε rows. Nothing is spent.
         UntoldScalesError: By what was drawn, a column has no scale that could be used, since nearly all
             people have the same value. This is spent.
 
     Guarantees: (2, ε, δ)-TDP with δ at most 2⁻¹⁰⁰, whatever the data, between tables of as many rows.
-    Edges: scales are on a grid with steps of 25% or less, from 10⁻⁹ to 10¹²; a column whose values differ by
-    less than a small part of their size (0.2% for up to 14 columns, more for many) is refused.
+    Edges: scales are on a grid with steps of 12.5% or less, from 10⁻⁹ to 10¹²; a column whose values differ
+    by less than a small part of their size (0.2% for up to 14 columns, more for many) is refused.
 
     Example:
         >>> X = np.random.default_rng(0).lognormal(size=(10_000, 1))

@@ -4,13 +4,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
+from targetdp._core import check
 from targetdp._files import StrictModel, explain, read_toml, toml_value
 from targetdp.normalization._scales import ColumnScales, confidential_scales, declared_scales
 
 Origin = Literal["public", "confidential"]
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
+_Words = Annotated[
+    str,
+    Field(min_length=1, max_length=500),
+    AfterValidator(lambda value: check.text("reason", value, longest=500)),
+]
+"""They are shown to the data holder, and one of them is certified."""
 
 
 class _Column(StrictModel):
@@ -40,20 +47,20 @@ class ScalesFile(StrictModel):
     source: Origin = Field(
         description="public: learned from no one in the table; confidential: from the same people"
     )
-    reason: Annotated[str, Field(min_length=1, max_length=500)] | None = Field(
+    reason: _Words | None = Field(
         default=None, description="why public scales are public: whose data they were learned from"
     )
     people: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = Field(
         default=None, description="where it is kept, for the data holder, whom they were learned from"
     )
-    other_people: Annotated[str, Field(min_length=1, max_length=500)] | None = Field(
+    other_people: _Words | None = Field(
         default=None, description="why the same ids are other people's, if tables number their people anew"
     )
     features: dict[str, _Column] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _says_why(self) -> "ScalesFile":
-        if self.source == "public" and not (self.reason and self.reason.strip()):
+        if self.source == "public" and not self.reason:
             raise ValueError(
                 'source = "public" needs a reason: whose data these scales were learned from, and why they '
                 "are public"

@@ -48,8 +48,8 @@ from targetdp.release._ledger._planning import propose_plan as propose_plan
 from targetdp.release._ledger._spending import LimitExceeded as LimitExceeded
 from targetdp.release._ledger._spending import Spending as Spending
 from targetdp.release._ledger._spending import percent as percent
-from targetdp.release._look import Look as Look
-from targetdp.release._look import Refused as Refused
+from targetdp.release._look._look import Look as Look
+from targetdp.release._look._look import Refused as Refused
 from targetdp.release._output import PublishedButUnsettledError as PublishedButUnsettledError
 from targetdp.release._policy import Policy as Policy
 from targetdp.release._policy import read_policy as read_policy

@@ -142,7 +142,8 @@ class Draws:
                 os.ftruncate(self._file, _RECORD * (len(self._known) - 1))
             if os.write(self._file, mark + tag) != _RECORD:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
-            if first:  # from now on the disk knows that noise was drawn
+            # From now on the disk knows that noise was drawn; what scales tell, a refusal may tell at once.
+            if first or number in _SCALES.values():
                 os.fsync(self._file)
 
     def close(self) -> None:

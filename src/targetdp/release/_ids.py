@@ -116,8 +116,9 @@ def loose_tags(ids: pa.StringArray, key: bytes) -> Words:
 
     Of phone numbers the last eight digits count: countries and operators write the rest in several ways.
     """
-    plain = pc.utf8_lower(pc.utf8_normalize(ids, form="NFC"))
-    plain = pc.replace_substring_regex(plain, r"[\s.()/+_\-]", "")
+    plain = pc.utf8_lower(pc.utf8_normalize(ids, form="NFKC"))
+    plain = pc.replace_substring_regex(plain, r"^([0-9]+)\.0+$", r"\1")  # a number that became a fraction
+    plain = pc.replace_substring_regex(plain, r"[^\pL\pM\pN]", "")
     plain = pc.replace_substring_regex(plain, r"^[0-9]*([0-9]{8})$", r"\1")
     return person_tags(pc.utf8_ltrim(plain, "0"), key)
 

@@ -14,7 +14,6 @@ from targetdp._core import Progress, Silent, check
 from targetdp._files import canonical
 from targetdp.normalization import ColumnScales, UntoldScalesError
 from targetdp.release._certificate._certificate import Certificate, LedgerMark, make_certificate
-from targetdp.release._certificate._contents import arrow_of
 from targetdp.release._certificate._page import page_html
 from targetdp.release._certificate._witnesses import estimated_by, witnesses
 from targetdp.release._desk import Desk
@@ -23,21 +22,19 @@ from targetdp.release._engine._base import (
     NOTHING_INSPECTED,
     Engine,
     NoiseJob,
-    engine_of,
     output_schema,
 )
-from targetdp.release._engine._local import LocalEngine, TableInMemory
+from targetdp.release._engine._tables import open_table
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
-from targetdp.release._look import Look, Refused, look
+from targetdp.release._look._look import Look, Refused, look
 from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
 from targetdp.release._prepare import planned, prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms, bound_of
 from targetdp.release._trust._approval import write_proposal
 from targetdp.release._trust._keys import is_signed
-from targetdp.table import Source, open_source
 
 _SEAL = "seal"
 """Where a journal has the desk's signature."""
@@ -391,20 +388,3 @@ def _sealed(journal: dict[str, Any]) -> bytes:
 
 def _mark(head: Head) -> LedgerMark:
     return LedgerMark(ledger_id=head.ledger_id, number=head.number, hash=head.hash)
-
-
-# Tables in and out
-
-
-def open_table(table: Any, engine: str | None = None) -> Engine:
-    """The engine for a table: a path, a source, a table in memory, or a Spark frame."""
-    if isinstance(table, Source | str | Path):
-        source = table if isinstance(table, Source) else open_source(Path(table), keep_words=True)
-        return engine_of(engine or "local")(source)
-    if type(table).__module__.startswith("pyspark."):
-        if engine not in {None, "spark"}:
-            raise ValueError(f"engine = {engine!r}: a Spark frame is privatized by Spark; leave it out")
-        return engine_of("spark")(table)
-    if engine not in {None, "local"}:
-        raise ValueError(f"engine = {engine!r}: a table in memory is privatized where it is; leave it out")
-    return LocalEngine(TableInMemory(arrow_of(table)[0]), "the frame")

@@ -351,12 +351,15 @@ def _record_of_scales(desk: Desk, problems: list[Problem]) -> tuple[Words | None
         return nobody, None
     try:
         record = desk.scales.record()
-        if record is None:
-            return None, None
+    except ValueError:  # said before, with the scales themselves
+        record = None
+    if record is None:
+        return None, None
+    try:
         return nobody if record.other_people is not None else desk.scales.people(), record.reason
     except ValueError as error:
         problems.append(Problem(str(error), "see scales.toml at the desk"))
-        return None, None
+        return None, record.reason
 
 
 def _left_out(request: Request, ledger: Ledger, problems: list[Problem]) -> tuple[Words, tuple[str, ...]]:

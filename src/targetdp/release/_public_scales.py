@@ -4,6 +4,7 @@ Who they are is kept by keyed tags in the user's configuration, and then at the 
 would confirm a guess of any row. So a release can tell whether they are its own people.
 """
 
+import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats, Progress, Words, check
-from targetdp._files import write_whole
+from targetdp._files import canonical, write_whole
 from targetdp.normalization import (
     ColumnMoments,
     ColumnScales,
@@ -128,13 +129,19 @@ def people_in(table: Path, id_column: str) -> Words:
     return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.uint64)
 
 
-def remember_people(people: Words) -> str:
-    """Keep tags in the user's configuration; the name under which they are."""
-    name = secrets.token_hex(16)
+def remember_people(people: Words, scales: ColumnScales, features: Sequence[str]) -> str:
+    """Keep tags in the user's configuration; the name under which they are, which is that of these scales."""
+    both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
+    name = secrets.token_hex(8) + _hash_of(dict(zip(features, both, strict=True)))
     place = scaled_people(name)
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(place, bytes.fromhex(name) + people.tobytes(), private=True)
     return name
+
+
+def _hash_of(scales: dict[str, tuple[float, float]]) -> str:
+    """With which the name of a record ends: it must not vouch for other scales."""
+    return hashlib.sha256(canonical(scales).encode()).hexdigest()[:16]
 
 
 def scaled_people(name: str) -> Path:
@@ -200,9 +207,20 @@ class PublicScales:
         own, told = self.desk / _PEOPLE, scaled_people(record.people)
         found = read_tags(own, record.people) if own.exists() else None
         # They may have been learned by another user, or on another machine.
-        if found is None and told.exists() and shared_tag_key() == self.tag_key():
+        if found is None and told.exists() and self._has_the_user_s_key():
             found = read_tags(told, record.people)
         return found
+
+    def are_as_learned(self) -> bool:
+        """Whether nobody has changed them since it was put on record whom they were learned from."""
+        record = self.record()
+        if record is None or record.people is None:
+            return True
+        return record.people.endswith(_hash_of({n: (c.center, c.scale) for n, c in record.features.items()}))
+
+    def _has_the_user_s_key(self) -> bool:
+        """Whether the desk's tags are those of the user's configuration; none is made there for this."""
+        return (config_folder() / "tags.key").exists() and shared_tag_key() == self.tag_key()
 
     def keep_people(self) -> None:
         """Keep the tags at the desk, where only the user's configuration has them."""

@@ -15,7 +15,7 @@ from targetdp._files import canonical
 from targetdp.release import Desk, Ledger, LedgerDamaged, Refused, SigningKey, read_proposal, write_proposal
 from targetdp.release._ledger._entries import Entry
 from targetdp.release._policy import loosened
-from targetdp.release._trust._approval import Approval, Proposal
+from targetdp.release._trust._approval import Approval, PolicyChange
 
 WIDER: dict[str, Any] = {"limit": (0.25, 200.0, 0.1), "reason": "a second survey"}
 
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, approvers: dict[str, str]) -> Path:
     return folder
 
 
-def proposal(folder: Path) -> Proposal:
+def proposal(folder: Path) -> PolicyChange:
     """What the desk proposes, as its file says."""
     desk = Desk.open(folder / "desk")
     with desk.ledger() as ledger:
@@ -181,7 +181,7 @@ def test_the_desk_s_own_key_is_no_approver(tmp_path: Path) -> None:
 # Approvals that do not hold
 
 
-def wider(folder: Path, approvers: dict[str, str], **more: Any) -> Proposal:
+def wider(folder: Path, approvers: dict[str, str], **more: Any) -> PolicyChange:
     new_policy(folder / "desk", approvers=approvers, **(WIDER | more))
     return proposal(folder)
 

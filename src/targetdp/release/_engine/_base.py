@@ -19,7 +19,7 @@ from targetdp._core import Floats, Integers, Progress, Words, check, declared, i
 from targetdp.mechanisms import NoiseLaw
 from targetdp.normalization import ColumnScales
 from targetdp.release._draws import Draws
-from targetdp.release._made_of import Spread
+from targetdp.release._look._made_of import Spread
 from targetdp.release._prepare import Recipe
 from targetdp.table import MAX_BUCKETS, SortedIds, Source, Tally, overlapped, regrouped
 

@@ -33,7 +33,7 @@ from targetdp.release._engine._base import (
     write_in_order,
 )
 from targetdp.release._ids import is_among, loose_tags
-from targetdp.release._made_of import Spread
+from targetdp.release._look._made_of import Spread
 from targetdp.release._prepare import Recipe
 from targetdp.table import (
     Source,
@@ -42,6 +42,7 @@ from targetdp.table import (
     Tally,
     batch_rows,
     formulas_in,
+    ids_of,
     kept_column,
     numbers_of,
     overlapped,
@@ -178,7 +179,7 @@ def look_at(
     found.rows, found.people, found.tally, found.left_out = len(ids), [tags], tally, left_out
     if len(ids):
         if len(recipe.scaled_from):
-            found.in_scales = int(is_among(loose_tags(ids, recipe.names.tag_key), recipe.scaled_from).sum())
+            found.in_scales = _known_to_scales(batch, ids, recipe)
         found.formulas = 0 if recipe.names.pseudonym_key is not None else formulas_in(ids)
         _two_values(block, found.lowest, found.highest)
         if recipe.scales is not None and not tally.counts:
@@ -187,6 +188,15 @@ def look_at(
         if recipe.estimated and not tally.counts:
             found.counts = count_values(block[list(recipe.estimated)])
     return found, ids
+
+
+def _known_to_scales(batch: pa.RecordBatch, ids: pa.StringArray, recipe: Recipe) -> int:
+    """How many people the declared scales were learned from: by their ids as they are, and as spelled."""
+    as_they_are = ids_of(batch.column(recipe.id), recipe.id, Tally(), 0)
+    found = [
+        is_among(loose_tags(texts, recipe.names.tag_key), recipe.scaled_from) for texts in (ids, as_they_are)
+    ]
+    return int(np.logical_or(*found).sum())
 
 
 @kernel

@@ -11,7 +11,7 @@ from targetdp.release._certificate._charge import Charge, charge_of
 from targetdp.release._ledger._entries import KEY, OPENED, Entry, Reading, Witness
 from targetdp.release._ledger._limit import Limit, Stated, all_of
 from targetdp.release._policy import Policy
-from targetdp.release._trust._approval import Proposal, must_be_approved
+from targetdp.release._trust._approval import PolicyChange, must_be_approved
 
 State = Literal["reserved", "published", "voided", "lost"]
 
@@ -126,10 +126,10 @@ class History:
         """How many policies were put on record."""
         return len(self.policies)
 
-    def proposal(self, after: Policy | dict[str, Any]) -> Proposal:
+    def proposal(self, after: Policy | dict[str, Any]) -> PolicyChange:
         """The change from the policy on record to another one, as approvers sign it."""
         plain = after.model_dump(mode="json") if isinstance(after, Policy) else after
-        return Proposal(desk=self.desk, number=self.policy_version, before=self.plain[-1], after=plain)
+        return PolicyChange(desk=self.desk, number=self.policy_version, before=self.plain[-1], after=plain)
 
     @property
     def reasons(self) -> set[str]:

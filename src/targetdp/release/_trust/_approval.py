@@ -38,7 +38,7 @@ class Approval(StrictModel):
         return json.dumps(self.model_dump(mode="json"), indent=2) + "\n"
 
 
-class Proposal(StrictModel):
+class PolicyChange(StrictModel):
     """A change of a desk's policy: the one on record, and the one that is to take its place."""
 
     format: Literal["targetdp proposal 1"] = "targetdp proposal 1"
@@ -105,15 +105,17 @@ class Proposal(StrictModel):
         return ["".join(c if c.isprintable() else "?" for c in line) for line in lines]
 
 
-def read_proposal(path: Path) -> Proposal:
+def read_proposal(path: Path) -> PolicyChange:
     """The proposal in a file that somebody has sent, or a ValueError."""
     try:
-        return Proposal.model_validate(_read_json("proposal", path))
+        return PolicyChange.model_validate(_read_json("proposal", path))
     except ValidationError as error:
-        raise ValueError(f"proposal {path} is none: {explain(error, Proposal)}") from error
+        raise ValueError(f"proposal {path} is none: {explain(error, PolicyChange)}") from error
 
 
-def must_be_approved(proposal: Proposal, approval: Mapping[str, Any] | None, own: Collection[str]) -> None:
+def must_be_approved(
+    proposal: PolicyChange, approval: Mapping[str, Any] | None, own: Collection[str]
+) -> None:
     """A ValueError if a change of policy needs an approval, and has none that holds."""
     before, after = proposal.policies()
     more = loosened(before, after) if before.approvers else []
@@ -127,7 +129,7 @@ def must_be_approved(proposal: Proposal, approval: Mapping[str, Any] | None, own
 # At the desk
 
 
-def proposal_of(desk: "Desk", history: "History") -> Proposal | None:
+def proposal_of(desk: "Desk", history: "History") -> PolicyChange | None:
     """The change that somebody has to approve before the next release; None if nobody has to.
 
     The reason is part of what is approved, so that it is asked for first.

@@ -1,7 +1,7 @@
 """A look before a release: what would go out, at what price, and everything that keeps it from going out."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from html import escape
@@ -18,10 +18,11 @@ from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import DeskElsewhere
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._spending import Spending, over_limit, percent
-from targetdp.release._made_of import doubts, made_of
+from targetdp.release._look._made_of import doubts, made_of
+from targetdp.release._look._problems import delta_too_large, problems_of_rows, unknown_people
 from targetdp.release._prepare import Prepared, Problem, beyond_the_plan, left_of_plan, planned
 from targetdp.release._staging import belongs, certificate_path
-from targetdp.release._terms import ReleaseTerms, bound_of, is_large, make_terms
+from targetdp.release._terms import ReleaseTerms, bound_of, make_terms
 
 MANY_CLIPPED = 0.5
 """Share of rows that are clipped from which on the scales look wrong."""
@@ -268,7 +269,7 @@ class Look:
 
 def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Ledger) -> Look:
     """Put together what is known, and all that is wrong."""
-    problems = [*prepared.problems, *_of_rows(prepared, engine, inspection)]
+    problems = [*prepared.problems, *problems_of_rows(prepared, engine, inspection)]
     terms = spending = goes_on = line = None
     history = ledger.history
     elsewhere = tuple(prepared.desk.known_elsewhere(inspection.people)) if inspection.rows else ()
@@ -278,7 +279,7 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
         except ValueError as error:
             problems.append(Problem("no noise keeps this promise here", str(error), "official"))
         if terms is not None:
-            problems += _delta_too_large(prepared, terms, inspection.rows)
+            problems += delta_too_large(prepared, terms, inspection.rows)
             goes_on = None if problems else _unfinished(prepared, terms, engine, inspection, history)
             line = planned(prepared, history) if goes_on is None else None
             # What is planned, or an earlier run has reserved, is charged already.
@@ -294,7 +295,7 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
         problems += beyond_the_plan(prepared, history)
         if spending is not None and prepared.new_people is None:
             left_out = dict.fromkeys(prepared.left_out_releases, inspection.left_out)
-            problems += _new_people(inspection.rows, spending.known, left_out, elsewhere, history)
+            problems += unknown_people(inspection.rows, spending.known, left_out, elsewhere, history)
     asked = [
         row.release for row in history.counted
         if row.title.get("request") == prepared.request.sha256 and row.release != goes_on
@@ -304,48 +305,6 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
         prepared, inspection, terms, spending, tuple(problems), goes_on, before, line, elsewhere, history,
         ledger.is_watched,
     )  # fmt: skip
-
-
-def _delta_too_large(prepared: Prepared, terms: ReleaseTerms, rows: int) -> Iterator[Problem]:
-    """A δ that was chosen for fewer people is not used for more of them in silence."""
-    delta = terms.guarantee.delta
-    if is_large(delta, rows) and prepared.policy.release.large_delta is None:
-        yield Problem(
-            f"δ = {up(delta)} is above 1/rows = {1 / rows:.3g}: it may have been chosen for fewer people",
-            "leave δ out of the request, and the desk takes 1/(rows + 1) or less; or say in policy.toml why "
-            'it may be so large: large_delta = "…" in [release]',
-        )
-
-
-def _new_people(
-    rows: int, known: Mapping[str, int], left_out: Mapping[str, int], elsewhere: Sequence[DeskElsewhere],
-    history: History,
-) -> Iterator[Problem]:  # fmt: skip
-    """Whether people should be known and are not, or are known where they should not be."""
-    remedy = "if they are other people, say why, on record: --new-people REASON"
-    rows += max(left_out.values(), default=0)
-    sizes = {row.release: row.title.get("rows", 0) for row in history.counted if row.people}
-    shared = {release: known.get(release, 0) + left_out.get(release, 0) for release in sizes}
-    # A sample is known from its table, and a table by having most of the largest release: a few people who
-    # are always the same vouch for nobody else.
-    most, largest = max(shared.values(), default=0), max(sizes, key=sizes.__getitem__, default="")
-    if sizes and 2 * most < rows and 2 * shared[largest] < sizes[largest]:
-        yield Problem(
-            f"no earlier release shares half of these {rows:,} people (the most is {most:,}): ids with "
-            "another spelling or salt would look so, and everybody's budget would begin anew",
-            remedy,
-        )
-    for other in elsewhere:
-        if other.known:
-            yield Problem(
-                f"{other.known:,} of these people are in releases of another desk of yours, {other.path}: "
-                "what both release does not add up",
-                f"use that desk (--desk); {remedy}",
-            )
-        elif other.problem is not None and not other.gone:
-            yield Problem(
-                f"whether desk {other.path} knows these people cannot be told: {other.problem}", remedy
-            )
 
 
 def _unfinished(
@@ -363,38 +322,6 @@ def _unfinished(
         if same and not done and can_go_on(desk.drafts, row.release, bound, any_order=not engine.can_repeat):
             return row.release
     return None
-
-
-def _of_rows(prepared: Prepared, engine: Engine, inspection: Inspection) -> Iterator[Problem]:
-    """What is wrong with the rows themselves."""
-    if not inspection.rows:
-        why = "all its people are left out" if inspection.left_out else f"{engine.place} has no rows"
-        yield Problem(why, "there is nothing to release")
-        return
-    numbered = engine.numbered and not prepared.left_out_releases
-    if lines := inspection.tally.lines(rows_are_numbered=numbered):
-        yield Problem(lines[0].removesuffix(":"), "\n".join(["", *(f"  {line}" for line in lines[1:])]))
-    if inspection.repeated:
-        yield Problem(
-            f"id column {prepared.names.column!r} has duplicated values: {inspection.repeated:,} rows repeat "
-            "an id, in the spelling of policy.toml",
-            "one row per person; merge or drop the others",
-        )
-    if inspection.in_scales:
-        yield Problem(
-            f"the public scales were learned from {inspection.in_scales:,} of these people",
-            "learn them from others (targetdp scales … --without TABLE leaves these out), or let them be "
-            'estimated: scales.source = "private" in policy.toml',
-        )
-    ends = zip(prepared.features, inspection.lowest.tolist(), inspection.highest.tolist(), strict=True)
-    # A column that is no number is read as 0 everywhere.
-    wrong = {column for _, column in inspection.tally.counts}
-    constant = [name for name, low, high in ends if low == high and name not in wrong]
-    if constant:
-        yield Problem(
-            f"constant columns: {', '.join(constant[:8])}{' …' if len(constant) > 8 else ''}",
-            "leave them out; the same value in every row tells nothing and costs the others noise",
-        )
 
 
 def _finite(value: float) -> float | None:

@@ -18,6 +18,9 @@ from targetdp.release._prepare import Prepared
 
 SINGLED_OUT = 0.9
 """Share of a column's variance from which on scores are hardly more than the column under another name."""
+_STANDS_OUT = 3 * SINGLED_OUT / (1 - SINGLED_OUT)
+"""Rare values show through scores that are little of their column: squared deviations of the other columns
+that rare values are away by, from which on they do. A normal column's are so far from `SINGLED_OUT` on."""
 MANY_ORDERS = 1e6
 """How far declared scales may be apart before somebody is asked about it."""
 SHOWN = 8
@@ -33,25 +36,32 @@ class Spread:
     """How rows differ from each other after scaling and clipping; ``+`` joins two parts of a table.
 
     ``weight`` is how many rows these stand for, ``sums`` are those of each column, and ``products`` those of
-    every two columns or, where rows themselves are released, of each column with itself.
+    every two columns or, where rows themselves are released, of each column with itself. ``powers`` are the
+    sums of third and fourth powers.
     """
 
     weight: float
     sums: Floats
     products: Floats
+    powers: Floats
 
     @classmethod
     def of(cls, columns: Floats, scales: ColumnScales, *, whole: bool) -> "Spread":
         """That of some rows, whose finite values come column by column; of many, some are looked at."""
         d, n = columns.shape
         most = min(_LOOKED_AT, max(64, int(_PRODUCTS / d**2))) if whole else _LOOKED_AT
-        stride = -(-n // most)
-        rows, _ = rows_in_ball(np.ascontiguousarray(columns[:, ::stride]), scales)
-        products = rows.T @ rows if whole else np.einsum("ij,ij->j", rows, rows)
-        return cls(float(stride * len(rows)), stride * rows.sum(axis=0), stride * products)
+        if n > most:  # in no order that the table could have, and the same ones each time
+            columns = columns[:, np.random.default_rng(n).choice(n, most, replace=False)]
+        rows, _ = rows_in_ball(np.ascontiguousarray(columns), scales)
+        products, each = rows.T @ rows if whole else np.einsum("ij,ij->j", rows, rows), n / len(rows)
+        powers = np.stack([(rows**3).sum(axis=0), (rows**4).sum(axis=0)])
+        return cls(float(n), each * rows.sum(axis=0), each * products, each * powers)
 
     def __add__(self, other: "Spread") -> "Spread":
-        return Spread(self.weight + other.weight, self.sums + other.sums, self.products + other.products)
+        return Spread(
+            self.weight + other.weight, self.sums + other.sums, self.products + other.products,
+            self.powers + other.powers,
+        )  # fmt: skip
 
     @property
     def covariance(self) -> Floats:
@@ -65,6 +75,14 @@ class Spread:
         squares = np.diagonal(self.products) if self.products.ndim == 2 else self.products
         return np.maximum(0.0, squares / self.weight - np.square(self.sums / self.weight))
 
+    @property
+    def rarity(self) -> Floats:
+        """The kurtosis of each column: how far out rare values are. That of a flag is 1 over its share."""
+        mean, squares = self.sums / self.weight, self.variances + np.square(self.sums / self.weight)
+        cubes, fourths = self.powers / self.weight
+        fourth = fourths - 4 * mean * cubes + 6 * mean**2 * squares - 3 * mean**4
+        return np.asarray(fourth / np.maximum(np.square(self.variances), 1e-300))
+
 
 def doubts(prepared: Prepared, spread: Spread | None, history: History) -> Iterator[str]:
     """What the data holder should think about: odd scales, and scores that are one column."""
@@ -76,16 +94,44 @@ def doubts(prepared: Prepared, spread: Spread | None, history: History) -> Itera
                 "whom the declared scales were learned from is not on record here: make sure that it was "
                 f"nobody of this table (scales.toml says: “{p.scales_reason}”)"
             )
-    if p.weights is None or spread is None:
+        if not p.desk.scales.are_as_learned():
+            yield (
+                "the declared scales were changed after it was put on record whom they were learned from: "
+                "make sure that it was nobody of this table"
+            )
+        record = p.desk.scales.record()
+        if record is not None and record.other_people is not None:
+            yield (
+                "whether the declared scales were learned from these people is not looked at: scales.toml "
+                f"says that the same ids are other people's (“{record.other_people}”); are these your words?"
+            )
+    if p.weights is None:
         return
-    scales = {name: scale for name, (_, scale) in p.known_scales.items()}
-    earlier = span_of(history, p.features, scales)
+    columns, scales = _ever_scored(p, history)
+    earlier = span_of(history, columns, scales)
+    own = np.pad(p.weights, ((0, 0), (0, len(columns) - len(p.features))))
+    before = singled_out(columns, earlier, spread) if len(earlier) else {}
     of = "the scores are" if not len(earlier) else "the scores, with those released before, are"
-    for name, share in singled_out(p.features, np.concatenate([earlier, p.weights]), spread).items():
-        yield (
-            f"{of} nearly the column {name!r} ({share:.0%} of how people differ in it): whoever gets them "
-            "learns nearly that column of everybody, with noise"
-        )
+    for name, share in singled_out(columns, np.concatenate([earlier, own]), spread).items():
+        if name in p.features or name not in before:
+            yield (
+                f"{of} nearly the column {name!r} ({share:.0%} of how people differ in it): whoever gets "
+                "them learns nearly that column of everybody, with noise"
+                if share > SINGLED_OUT
+                else f"{of} {share:.0%} of how people differ in the column {name!r}, which has rare values: "
+                "whoever gets them learns who has these, with noise"
+            )
+
+
+def _ever_scored(p: Prepared, history: History) -> tuple[tuple[str, ...], dict[str, float]]:
+    """The features, then what else earlier scores were made of, and scales: a difference may be a column."""
+    scales = {name: scale for name, (_, scale) in p.known_scales.items()}
+    others: dict[str, float] = {}
+    for row in history.counted:
+        if row.charge.law.linear is not None:
+            found = {name: history.scale_of(row, name) for name in row.title.get("features") or ()}
+            others |= {name: scale for name, scale in found.items() if scale is not None}
+    return (*p.features, *(name for name in others if name not in p.features)), others | scales
 
 
 def _odd_scales(p: Prepared, spread: Spread | None) -> Iterator[str]:
@@ -132,20 +178,26 @@ def shares(weights: Floats, variances: Floats) -> Floats:
     return np.asarray(brought / total) if total > 0 else np.zeros(len(weights))
 
 
-def singled_out(features: tuple[str, ...], span: Floats, spread: Spread) -> dict[str, float]:
+def singled_out(features: tuple[str, ...], span: Floats, spread: Spread | None) -> dict[str, float]:
     """The columns that scores nearly give, and how nearly (1: exactly), were there no noise.
 
-    It is the share of a column's variance that a linear guess from all scores of ``span`` explains.
+    It is the share of a column's variance that a linear guess from all scores of ``span`` explains; rare
+    values stand out at a smaller one. Columns behind those of the ``spread`` are taken for independent ones
+    that people differ in as much.
     """
-    covariance = spread.covariance
+    covariance = np.empty((0, 0)) if spread is None else spread.covariance
+    known, variances = len(covariance), np.diagonal(covariance)
+    usual = float(variances.mean()) if known else 1.0
+    variances = np.pad(variances, (0, len(features) - known), constant_values=usual)
     scaled = span / np.maximum(np.abs(span).max(axis=1, keepdims=True), 1e-300)
-    together = scaled @ covariance
+    together = np.hstack([scaled[:, :known] @ covariance, scaled[:, known:] * usual])
     explained = np.einsum("ij,ik,kj->j", together, _inverse(together @ scaled.T), together)
-    variances = np.diagonal(covariance)
     is_one = variances > _NOTHING * max(float(variances.max()), 1e-300)
     told = np.where(is_one, explained / np.where(is_one, variances, 1.0), 0.0)
-    found = zip(features, np.minimum(told, 1.0).tolist(), strict=True)
-    return {name: share for name, share in found if share > SINGLED_OUT}
+    told = np.minimum(told, 1.0)
+    rarity = np.pad(np.empty(0) if spread is None else spread.rarity, (0, len(features) - known))
+    shown = (told > SINGLED_OUT) | (rarity * told > _STANDS_OUT * (1 - told))
+    return {features[place]: float(told[place]) for place in np.flatnonzero(shown)}
 
 
 def _inverse(matrix: Floats) -> Floats:
@@ -173,7 +225,7 @@ def _weights(
     for place, name in enumerate(features):
         then = history.scale_of(row, name)
         if name in columns and then is not None:
-            found[:, place] = weights[:, columns.index(name)] * (scales[name] / then)
+            found[:, place] = weights[:, columns.index(name)] * (scales.get(name, then) / then)
     return found if np.isfinite(found).all() and found.any() else None
 
 

@@ -333,7 +333,7 @@ class Decision:
         >>> rng = np.random.default_rng(1)
         >>> bits = Decision(B=2, epsilon=4).decide([True] * 900 + [False] * 100, rng=rng)
         >>> int(bits.sum())
-        888
+        889
         >>> Decision(B=0.25, epsilon=4, score=[3.0, 4.0]).law().agreement([0.0, 0.26, 0.51]).round(6)
         array([0.982014, 0.999671, 0.999994])
     """

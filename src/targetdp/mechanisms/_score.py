@@ -245,6 +245,7 @@ def _functions(
     for j, column in enumerate(at):
         if any(b <= a for a, b in pairwise(column)) or column[0] < -1 or column[-1] > 1:
             raise ValueError(f"knots[{j}] = {column} must rise, from −1 at least to 1 at most")
+        _steepest(column, heights[j])  # whether it has a slope that floats can hold
     return at, heights
 
 

@@ -73,7 +73,7 @@ def within(a: Floats, b: Floats, B: float) -> bool:
 def direction(score: RowScore) -> Floats:
     """Where the score rises the fastest."""
     if isinstance(score, LinearScore):
-        return np.array(score.weights) / np.linalg.norm(score.weights)
+        return np.array(score.weights) / math.hypot(*score.weights)
     assert isinstance(score, AdditiveScore)
     return np.array([score.slopes[0], -score.slopes[1], 0.0])
 

@@ -107,9 +107,7 @@ def test_any_values_are_shifted_and_divided_and_order_people_as_before() -> None
     knots, values = [[-0.8, 0.0, 0.6], [-0.5, 0.5]], [[7.0, 3.0, 90.0], [1e3, -1e3]]
     score = AdditiveScore.of(knots, values)
     rows = rng.uniform(-0.7, 0.7, size=(500, 2))
-    raw = np.interp(rows[:, 0], *(np.array(part[0]) for part in (knots, values))) + np.interp(
-        rows[:, 1], *(np.array(part[1]) for part in (knots, values))
-    )
+    raw = np.interp(rows[:, 0], knots[0], values[0]) + np.interp(rows[:, 1], knots[1], values[1])
     found = score.of_rows(rows)
     assert (np.argsort(found) == np.argsort(raw)).all()
     assert score.of_rows(np.zeros((1, 2)))[0] == pytest.approx(0, abs=1e-12)

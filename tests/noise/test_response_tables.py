@@ -8,7 +8,7 @@ import mpmath  # type: ignore[import-untyped, unused-ignore]
 import numpy as np
 import pytest
 
-from targetdp._core import Words
+from targetdp._core import Integers, Words
 from targetdp.noise import (
     ALL_WORDS,
     RowWords,
@@ -139,7 +139,7 @@ def test_several_answers_keep_their_level(level: float, answers: int) -> None:
 )
 def test_no_table_outside_its_range(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
-        error_table(**{"level": 1.0, "cells": 1, "answers": 2} | bad)  # type: ignore[arg-type]
+        error_table(**{"level": 1.0, "cells": 1, "answers": 2} | bad)
 
 
 # Draws
@@ -193,7 +193,7 @@ def test_two_answers_are_the_first_cells() -> None:
     )
 
 
-def skips_sure_answers(cells: Words, table: tuple[int, ...], words: Given) -> None:
+def skips_sure_answers(cells: Integers, table: tuple[int, ...], words: Given) -> None:
     """A broken twin, which draws only where an answer might be wrong."""
     drawn = np.empty(int((np.abs(cells) < 3).sum()), dtype=np.uint64)
     words.fill(drawn)
@@ -205,7 +205,7 @@ def test_everybody_takes_one_word_whatever_her_cell() -> None:
     for draw in (respond_by_cell, skips_sure_answers):
         for cells in (near, far, -1 - far):
             words = Given(*range(100))
-            draw(cells, table, words)  # type: ignore[operator]
+            draw(cells, table, words)
             taken.append(words.taken)
     assert taken == [10, 10, 10, 10, 0, 0]
     words = Given(*range(100))

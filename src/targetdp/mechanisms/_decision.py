@@ -224,10 +224,8 @@ class DecisionLaw(Law):
 
     def chance_of_error(self, cells: Integers) -> Floats:
         """With which chance one program's bit is wrong, for people in these cells."""
-        table = np.array([float(Fraction(words, ALL_WORDS)) for words in self.table])
-        return np.asarray(table[np.minimum(np.where(cells >= 0, cells, -1 - cells), len(table) - 1)]) * (
-            self.answers // 2
-        )
+        table = np.array(self.table, dtype=np.float64) * (self.answers // 2 / ALL_WORDS)
+        return np.asarray(table[np.minimum(np.where(cells >= 0, cells, -1 - cells), len(table) - 1)])
 
     def agreement(self, distances: Any) -> Floats:
         """How often a bit is right, for people so far from the cut (in units of the score).

@@ -5,15 +5,13 @@ from targetdp.mechanisms._base import SMALLEST_EPSILON as SMALLEST_EPSILON
 from targetdp.mechanisms._base import mechanism_names as mechanism_names
 from targetdp.mechanisms._base import named as named
 from targetdp.mechanisms._base import noise_mechanisms as noise_mechanisms
-from targetdp.mechanisms._decision import Cells as Cells
 from targetdp.mechanisms._decision import Decision as Decision
 from targetdp.mechanisms._decision import DecisionLaw as DecisionLaw
-from targetdp.mechanisms._decision import MOST_PROGRAMS as MOST_PROGRAMS
 from targetdp.mechanisms._gaussian import GaussianLaw as GaussianLaw
 from targetdp.mechanisms._gaussian import GaussianNoise as GaussianNoise
 from targetdp.mechanisms._laplace import SphericalLaplace as SphericalLaplace
 from targetdp.mechanisms._laplace import SphericalLaplaceLaw as SphericalLaplaceLaw
-from targetdp.mechanisms._law import Law as Law
+from targetdp.mechanisms._law import RowLaw as RowLaw
 from targetdp.mechanisms._law import NoiseDensity as NoiseDensity
 from targetdp.mechanisms._law import NoiseLaw as NoiseLaw
 from targetdp.mechanisms._law import NormalDensity as NormalDensity
@@ -39,6 +37,7 @@ from targetdp.mechanisms._projection import literal_private_projection as litera
 from targetdp.mechanisms._projection import printed_step3_sigma as printed_step3_sigma
 from targetdp.mechanisms._projection import printed_step4_sigma as printed_step4_sigma
 from targetdp.mechanisms._score import AdditiveScore as AdditiveScore
+from targetdp.mechanisms._score import Cells as Cells
 from targetdp.mechanisms._score import LinearScore as LinearScore
 from targetdp.mechanisms._score import RowScore as RowScore
 from targetdp.mechanisms._score import score_of as score_of

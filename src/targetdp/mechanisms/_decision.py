@@ -14,7 +14,6 @@ section 6).
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -25,114 +24,18 @@ from targetdp._core import Floats, Integers, check
 from targetdp.accounting import PrivacyLoss, ResponseLoss
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms._base import LARGEST_EPSILON, SMALLEST_EPSILON, claim
-from targetdp.mechanisms._law import Law
-from targetdp.mechanisms._score import LinearScore, RowScore, score_of
+from targetdp.mechanisms._law import RowLaw
+from targetdp.mechanisms._score import Cells, LinearScore, RowScore, score_of
 from targetdp.noise import ALL_WORDS, WordSource, error_table, respond, respond_by_cell, word_stream
-from targetdp.normalization import clip_rows
 
 Bits = NDArray[np.bool_]
 
 MOST_PROGRAMS = 4
 """That are decided together: each further one doubles the answers."""
 
-_STEPS = 2**50
-"""Of the grid, from 0 to 1: whole numbers below 2⁵³, so that floats hold them exactly."""
-
-_FARTHEST_CUT = 2.0
-
 
 @dataclass(frozen=True)
-class Cells:
-    """Which cell a row's score is in: how far from a cut, in whole widths, and on which side.
-
-    Args:
-        score: Moves by no more than a row does.
-        width: Of a cell, in steps of 2⁻⁵⁰.
-
-    Raises:
-        ValueError: The width is outside its range.
-
-    Example:
-        >>> cells = Cells.hiding(0.25, LinearScore((1.0,)))
-        >>> cells.of_rows([[-0.6], [-0.1], [0.1], [0.6]], cut=0.0)
-        array([ 2,  0, -1, -3])
-        >>> cells.apart(0.25), cells.apart(0.26), cells.apart(2.0)
-        (1, 2, 8)
-    """
-
-    score: RowScore
-    width: int
-
-    def __post_init__(self) -> None:
-        check.instance("score", self.score, RowScore)
-        check.integer("width", self.width, at_least=1, at_most=4 * _STEPS)
-
-    @classmethod
-    def hiding(cls, B: float, score: RowScore) -> "Cells":
-        """The narrowest cells of which rows within B are never two apart.
-
-        Args:
-            B: The distance that is hidden, in (0, 2].
-            score: Moves by no more than a row does.
-
-        Returns:
-            The cells; at B = 2 there is one on each side.
-        """
-        check.instance("score", score, RowScore)
-        return cls(score, _steps_apart(check.distance(B, "B"), score))
-
-    def of_scores(self, scores: Floats, cut: float | Floats) -> Integers:
-        """The cell of each score.
-
-        Args:
-            scores: As `RowScore.of_rows` makes them, of rows as `clip_rows` leaves them.
-            cut: From −2 to 2; or one for each person, that depends on nobody's row.
-
-        Returns:
-            Whole numbers: yes from 0 up, no from −1 down.
-        """
-        return np.asarray((_on_grid(_checked_cut(cut, len(scores)), 2) - _on_grid(scores, 1)) // self.width)
-
-    def of_rows(self, X: Any, cut: float | Floats) -> Integers:
-        """The cell of each row, which is clipped to the unit ball here."""
-        return self.of_scores(self.score.of_rows(clip_rows(check.table(X))), cut)
-
-    def apart(self, distance: float) -> int:
-        """How many cells apart two rows at a distance can be, at most."""
-        return -(-min(_steps_apart(distance, self.score), 2 * _STEPS) // self.width)
-
-    @property
-    def on_a_side(self) -> int:
-        """How many cells there are on each side of a cut; whoever is farther away is in the last."""
-        return -(-2 * _STEPS // self.width)
-
-    def record(self) -> dict[str, Any]:
-        """The cells as plain data."""
-        return {"score": self.score.record(), "width": self.width}
-
-
-def _steps_apart(distance: float, score: RowScore) -> int:
-    """How many steps apart two scores are at most: rounding to the grid is monotone and adds one at most."""
-    return math.floor((Fraction(distance) + Fraction(score.rounding)) * _STEPS) + 1
-
-
-def _on_grid(values: float | Floats, farthest: int) -> Integers:
-    """Whole steps. Times a power of two is exact; no number at all is the highest, which is a no."""
-    inside = np.fmax(np.fmin(values, farthest), -farthest)
-    return np.asarray(np.rint(inside * _STEPS)).astype(np.int64)
-
-
-def _checked_cut(cut: float | Floats, people: int) -> float | Floats:
-    if isinstance(cut, np.ndarray) and cut.ndim:
-        found = check.vector("cut", cut, length=people)
-        if np.abs(found).max(initial=0.0) > _FARTHEST_CUT:
-            raise ValueError("a cut is outside [-2, 2]: scores are from −1 to 1")
-        return found
-    return check.number("cut", cut, at_least=-_FARTHEST_CUT, at_most=_FARTHEST_CUT)
-
-
-@dataclass(frozen=True)
-class DecisionLaw(Law):
+class DecisionLaw(RowLaw):
     """With which chance each answer is given to whom: whole numbers of 2⁶⁴ words.
 
     Args:
@@ -239,9 +142,8 @@ class DecisionLaw(Law):
         far = np.atleast_1d(np.asarray(distances, dtype=np.float64))
         if not (far >= 0).all():
             raise ValueError(f"distances = {distances!r} must be 0 or more")
-        width = 1 if self.cells is None else self.cells.width
-        steps = np.zeros_like(far) if self.cells is None else np.floor(np.minimum(far, 2.0) * _STEPS)
-        return 1 - self.chance_of_error(steps.astype(np.int64) // width)
+        cells = np.zeros(len(far), np.int64) if self.cells is None else self.cells.at_distances(far)
+        return 1 - self.chance_of_error(cells)
 
     def chance_of_yes(self, cells: Integers) -> Floats:
         """With which chance people in these cells get a yes; its mean is the share of yes to expect."""
@@ -292,7 +194,7 @@ class DecisionLaw(Law):
 
     @classmethod
     def from_record(cls, fields: dict[str, Any]) -> Self:
-        """See `Law.from_record`."""
+        """See `RowLaw.from_record`."""
         cells = fields.get("cells")
         if isinstance(cells, Mapping):
             if set(cells) != {"score", "width"} or not isinstance(cells["score"], Mapping):
@@ -301,7 +203,7 @@ class DecisionLaw(Law):
         return cls(**fields)
 
     def record(self) -> dict[str, Any]:
-        """See `Law.record`."""
+        """See `RowLaw.record`."""
         cells = None if self.cells is None else self.cells.record()
         return {"family": self.family, "level": self.level, "programs": self.programs, "cells": cells}
 

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from targetdp.mechanisms._decision import DecisionLaw
     from targetdp.mechanisms._linear import LinearLaw
 
-_LAWS: dict[str, type["Law"]] = {}
+_LAWS: dict[str, type["RowLaw"]] = {}
 
 
 @dataclass(frozen=True)
-class Law(ABC):
+class RowLaw(ABC):
     """What is drawn for each row on its own, so that rows may be released in any batches.
 
     Example:
-        >>> law: Law = law_of({"family": "decision", "level": 4.0, "programs": 1, "cells": None})
+        >>> law: RowLaw = law_of({"family": "decision", "level": 4.0, "programs": 1, "cells": None})
         >>> law.privacy_loss(0.25).epsilon(0.0)
         4.0
         >>> law_of(law.record()) == law
@@ -56,13 +56,18 @@ class Law(ABC):
         """As `privacy_loss`, for a distance that may exceed 2 by the rounding of whatever came before."""
 
     @property
-    def added(self) -> "Law":
+    def added(self) -> "RowLaw":
         """What is drawn, without what is done to rows before."""
         return self
 
     @property
     def linear(self) -> "LinearLaw | None":
         """The law with its weights, if rows come out as scores with noise; otherwise None."""
+        return None
+
+    @property
+    def noisy(self) -> "NoiseLaw | None":
+        """The law itself, if it is one of noise that is added; otherwise None."""
         return None
 
     @property
@@ -174,7 +179,7 @@ class HasLaw(ABC):
 
 
 @dataclass(frozen=True)
-class NoiseLaw(Law, HasLaw):
+class NoiseLaw(RowLaw, HasLaw):
     """Noise that is drawn for each row on its own, so that rows may be privatized in any batches.
 
     Args:
@@ -208,6 +213,11 @@ class NoiseLaw(Law, HasLaw):
     def covariance(self) -> Floats:
         """Covariance of the noise on one row: the same in all directions, unless a law says otherwise."""
         return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
+
+    @property
+    def noisy(self) -> "NoiseLaw":
+        """The law itself."""
+        return self
 
     def law(self, dimensions: int) -> "NoiseLaw":
         """The law itself; a ValueError for another number of columns."""
@@ -291,14 +301,14 @@ class NoiseLaw(Law, HasLaw):
             )
 
 
-def all_laws() -> Mapping[str, type[Law]]:
+def all_laws() -> Mapping[str, type[RowLaw]]:
     """Every law by its family."""
-    import_all("targetdp.mechanisms", r"^class \w+\((Noise)?Law\)")
+    import_all("targetdp.mechanisms", r"^class \w+\((Noise|Row)Law\)")
     return dict(sorted(_LAWS.items()))
 
 
-def law_of(record: Mapping[str, Any]) -> Law:
-    """Read the law that `Law.record` wrote.
+def law_of(record: Mapping[str, Any]) -> RowLaw:
+    """Read the law that `RowLaw.record` wrote.
 
     Args:
         record: Plain data: the law's ``family``, and its fields.
@@ -341,8 +351,6 @@ def noise_law_of(record: Mapping[str, Any]) -> NoiseLaw:
         0.5
     """
     law = law_of(record)
-    if not isinstance(law, NoiseLaw):
-        raise ValueError(  # noqa: TRY004 (of a file's content)
-            f"family = {law.family!r} has no noise on rows: give a release of rows or scores"
-        )
-    return law
+    if law.noisy is None:
+        raise ValueError(f"family = {law.family!r} has no noise on rows: give a release of rows or scores")
+    return law.noisy

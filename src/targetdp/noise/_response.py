@@ -17,6 +17,7 @@ from targetdp._core import Integers, Words, check
 from targetdp.noise._random_words import RowWords, WordSource
 
 ALL_WORDS = 1 << 64
+"""How many words there are: the whole of all chances."""
 SMALLEST_LEVEL, LARGEST_LEVEL = 1e-4, 100.0
 """Of ε: below, a table would have millions of cells; above, no word is left to tell the difference."""
 

@@ -42,6 +42,7 @@ from targetdp.accounting import (
     Imperfection,
     ImperfectLoss,
     PrivacyFilter,
+    ResponseLoss,
     SphericalLaplaceLoss,
     StaircaseLoss,
     StatedLoss,
@@ -620,6 +621,11 @@ CALLS: dict[str, Call] = {
         StaircaseLoss,
         {"shift": 1.0, "level": 1.0, "gamma": 0.3},
         {"shift": number("[0, inf)"), "level": number("(0, inf)", 0), "gamma": number("(0, 1)", 0, 1)},
+    ),
+    "ResponseLoss": Call(
+        ResponseLoss,
+        {"level": 1.0, "answers": 4},
+        {"level": number("[0, inf)"), "answers": whole("", 1, 2**17)},
     ),
     "StatedLoss": Call(
         StatedLoss,

@@ -12,9 +12,9 @@ from targetdp.accounting import (
     GaussianLoss,
     PrivacyFilter,
     PrivacyLoss,
+    ResponseLoss,
     SphericalLaplaceLoss,
     StaircaseLoss,
-    StatedLoss,
     compose,
     largest_mu,
 )
@@ -24,9 +24,9 @@ Curve = Callable[[Floats], Floats]
 """δ of a release at every ε from 0, by a formula of its own."""
 
 
-def response(epsilon: float) -> StatedLoss:
+def response(epsilon: float) -> ResponseLoss:
     """Randomized response, the worst that is pure."""
-    return StatedLoss(epsilon, 0.0)
+    return ResponseLoss(epsilon)
 
 
 def normal(mu: float) -> Curve:

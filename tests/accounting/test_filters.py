@@ -15,6 +15,7 @@ from targetdp.accounting import (
     ImperfectLoss,
     PrivacyFilter,
     PrivacyLoss,
+    ResponseLoss,
     SphericalLaplaceLoss,
     StaircaseLoss,
     StatedLoss,
@@ -27,9 +28,9 @@ SIZES = (1e-6, 0.01, 0.3, 1.0, 4.0, 20.0)
 CLOSE = 0.02
 
 
-def response(epsilon: float) -> StatedLoss:
+def response(epsilon: float) -> ResponseLoss:
     """Randomized response, the worst that is pure."""
-    return StatedLoss(epsilon, 0.0)
+    return ResponseLoss(epsilon)
 
 
 # Divergences

@@ -21,7 +21,7 @@ from targetdp import (
 )
 from targetdp.attacks import distinguishing, printed_loss
 from targetdp.attacks._distinguishing import corrected_loss, score_of
-from targetdp.mechanisms import NoiseMechanism, law_of, printed_step3_sigma, printed_step4_sigma
+from targetdp.mechanisms import NoiseMechanism, noise_law_of, printed_step3_sigma, printed_step4_sigma
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "attacks.md"
 FALSE_ALARM = 1e-6
@@ -217,7 +217,7 @@ def test_a_law_has_the_score_of_its_mechanism() -> None:
     for mechanism, d in MECHANISMS:
         if isinstance(mechanism, PrivateProjection) and mechanism.rank is not None:
             continue  # has no law of its own
-        law = law_of(mechanism.law(d).record())
+        law = noise_law_of(mechanism.law(d).record())
         of_law, of_mechanism = distinguishing(law, d, B=0.3), distinguishing(mechanism, d)
         assert of_law.record() == of_mechanism.record()
         assert distinguishing(law, d).detail["at_B"] is None

@@ -8,5 +8,6 @@ from targetdp.accounting._laplace import largest_shift as largest_shift
 from targetdp.accounting._loss import ImperfectLoss as ImperfectLoss
 from targetdp.accounting._loss import Imperfection as Imperfection
 from targetdp.accounting._loss import PrivacyLoss as PrivacyLoss
-from targetdp.accounting._loss import StatedLoss as StatedLoss
+from targetdp.accounting._response import ResponseLoss as ResponseLoss
+from targetdp.accounting._response import StatedLoss as StatedLoss
 from targetdp.accounting._staircase import StaircaseLoss as StaircaseLoss

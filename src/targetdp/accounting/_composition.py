@@ -7,7 +7,8 @@ from typing import Any
 
 from targetdp._core import check
 from targetdp.accounting._gaussian import GaussianLoss
-from targetdp.accounting._loss import Imperfection, ImperfectLoss, PrivacyLoss, StatedLoss
+from targetdp.accounting._loss import Imperfection, ImperfectLoss, PrivacyLoss
+from targetdp.accounting._response import StatedLoss
 
 _POINTS = 8_000
 """Resolution: how many steps the largest total loss is cut into (on each side of zero)."""

@@ -1,7 +1,6 @@
-"""Privacy losses: what each of them can say, that of a stated (ε, δ), and what an imperfect sampler adds."""
+"""Privacy losses: what each of them can say, and what an imperfect sampler adds."""
 
 import math
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ import numpy as np
 from scipy.special import log_expit, logsumexp, ndtri_exp
 
 from targetdp._core import Floats, check
-from targetdp.guarantee import Guarantee
 
 # What every privacy loss can do.
 
@@ -124,7 +122,8 @@ class PrivacyLoss(ABC):
         Returns:
             A probability from 1/2 (a coin) to 1, never below the truth.
         """
-        return min(1.0, (1 + self.delta(0.0)) / 2)
+        advantage = self.delta(0.0)
+        return min(1.0, math.nextafter((1 + advantage) / 2, 2.0)) if advantage > 0 else 0.5
 
     @abstractmethod
     def distribution(self, interval: float) -> Any:
@@ -179,89 +178,6 @@ def last_true(holds: Callable[[float], bool], true_end: float, false_end: float)
     return true_end
 
 
-# A release of which only a stated (ε, δ) is known.
-
-
-@dataclass(frozen=True)
-class StatedLoss(PrivacyLoss):
-    """The worst mechanism that a stated (ε, δ) admits: randomized response that fails with probability δ.
-
-    δ(e) = δ + (1 − δ)·(e^ε − e^e)₊/(1 + e^ε) (Kairouz, Oh and Viswanath 2015).
-
-    Args:
-        stated_epsilon: ε, 0 or more.
-        stated_delta: δ, from 0 to 1.
-
-    Example:
-        >>> StatedLoss(1.0, 1e-5).epsilon(1e-5) <= 1.0 + 1e-9
-        True
-    """
-
-    stated_epsilon: float
-    stated_delta: float
-
-    def __post_init__(self) -> None:
-        epsilon = check.number("stated_epsilon", self.stated_epsilon, at_least=0)
-        delta = check.number("stated_delta", self.stated_delta, at_least=0, at_most=1)
-        object.__setattr__(self, "stated_epsilon", epsilon)
-        object.__setattr__(self, "stated_delta", delta)
-
-    @classmethod
-    def of(cls, guarantee: Guarantee, *, distance: float) -> "StatedLoss":
-        """What a stated guarantee leaves at a distance, by the switch lemma (Lemma 4).
-
-        Args:
-            guarantee: What was promised.
-            distance: How far apart two rows are.
-
-        Returns:
-            The loss of the worst mechanism with that promise.
-        """
-        there = guarantee.at_distance(distance)
-        return cls(there.epsilon, there.delta)
-
-    def delta(self, epsilon: float) -> float:
-        """See `PrivacyLoss.delta`."""
-        gap = max(0.0, -math.expm1(epsilon - self.stated_epsilon)) if epsilon < self.stated_epsilon else 0.0
-        advantage = gap / (1 + math.exp(-self.stated_epsilon))
-        return min(1.0, self.stated_delta + (1 - self.stated_delta) * advantage)
-
-    def split(self) -> tuple[PrivacyLoss, "Imperfection"]:
-        """See `PrivacyLoss.split`: randomized response, but for an event of probability δ."""
-        if self.stated_delta in {0.0, 1.0}:
-            return self, Imperfection(0.0, self.stated_delta)
-        return StatedLoss(self.stated_epsilon, 0.0), Imperfection(
-            -math.log1p(-self.stated_delta), self.stated_delta
-        )
-
-    def reach(self) -> float:
-        """See `PrivacyLoss.reach`."""
-        return self.stated_epsilon
-
-    def largest(self) -> float:
-        """See `PrivacyLoss.largest`."""
-        return self.stated_epsilon if self.stated_delta == 0 else math.inf
-
-    def expected(self) -> float:
-        """See `PrivacyLoss.expected`: ε·tanh(ε/2), the mean of randomized response; infinite with a real δ.
-
-        No (ε, 0) mechanism has more: each is randomized response, post-processed, which only lowers it.
-        """
-        if self.stated_delta > NEGLIGIBLE:
-            return math.inf
-        mean = self.stated_epsilon * math.tanh(self.stated_epsilon / 2)
-        return mean * (1 + 2.0**-50) + (sys.float_info.min if self.stated_epsilon > 0 else 0.0)
-
-    def distribution(self, interval: float) -> Any:
-        """See `PrivacyLoss.distribution`."""
-        from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415
-
-        return privacy_loss_distribution.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(self.stated_epsilon, self.stated_delta),
-            value_discretization_interval=interval,
-        )
-
-
 @dataclass(frozen=True)
 class Imperfection:
     """How far the noise of one row, as drawn, is from ideal noise, for two neighboring rows.
@@ -303,6 +219,7 @@ class ImperfectLoss(PrivacyLoss):
         imperfection: How far the drawn noise is from that.
 
     Example:
+        >>> from targetdp.accounting import StatedLoss
         >>> ImperfectLoss(StatedLoss(1.0, 0.0), Imperfection(0.0, 1e-9)).delta(1.0)
         1e-09
     """

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from targetdp._core import Floats, Integers, Progress
 from targetdp.attacks._match._known_noise import check_differs_by_noise, in_scores
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of
+from targetdp.mechanisms import LinearLaw, NoiseLaw, noise_law_of
 from targetdp.normalization import ColumnScales, declared_scales, normalize, read_scales
 from targetdp.release import Certificate, Desk, certificate_path, certified, pseudonyms
 from targetdp.table import check_columns, open_source, read_people
@@ -97,7 +97,7 @@ class JoinedTables:
         """The noise on the released columns, if the certificate tells it."""
         if self.rows_before_scoring is not None:
             return self.rows_before_scoring.law.noise
-        return None if self.certificate is None else law_of(self.certificate.mechanism.law)
+        return None if self.certificate is None else noise_law_of(self.certificate.mechanism.law)
 
     @property
     def rows(self) -> "RowsBeforeScoring | JoinedTables":

@@ -1,15 +1,15 @@
-"""The law of the noise that a mechanism adds: numbers that can be printed, and checked by anyone.
+"""The law of what a mechanism draws: numbers that can be printed, and checked by anyone.
 
-A mechanism is a claim (B, ε, δ) and the calibration that turns it into noise; its *law* is that noise
-alone. What was promised is derived from the law again, without believing the claim: so a certificate
-carries a law, and whoever reads it can do the derivation.
+A mechanism is a claim (B, ε, δ) and the calibration that turns it into noise, or into chances of answers; its
+*law* is that alone. What was promised is derived from the law again, without believing the claim: so a
+certificate carries a law, and whoever reads it can do the derivation.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,9 +18,71 @@ from targetdp.accounting import PrivacyLoss
 from targetdp.noise import WordSource, grid_for
 
 if TYPE_CHECKING:
+    from targetdp.mechanisms._decision import DecisionLaw
     from targetdp.mechanisms._linear import LinearLaw
 
-_LAWS: dict[str, type["NoiseLaw"]] = {}
+_LAWS: dict[str, type["RowLaw"]] = {}
+
+
+@dataclass(frozen=True)
+class RowLaw(ABC):
+    """What is drawn for each row on its own, so that rows may be released in any batches.
+
+    Example:
+        >>> law: RowLaw = law_of({"family": "decision", "level": 4.0, "programs": 1, "cells": None})
+        >>> law.privacy_loss(0.25).epsilon(0.0)
+        4.0
+        >>> law_of(law.record()) == law
+        True
+    """
+
+    family: ClassVar[str]
+    """What a record of the law calls it; naming it declares the law (`law_of`)."""
+
+    guarantee: ClassVar[None] = None
+    """A law makes no claim of its own: what it promises is derived from it at any distance."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "family" in cls.__dict__:
+            _LAWS[cls.family] = cls
+
+    def privacy_loss(self, distance: float) -> PrivacyLoss:
+        """The exact loss between two tables whose one different row moves by ``distance``."""
+        return self.loss_at(check.distance(distance))
+
+    @abstractmethod
+    def loss_at(self, distance: float) -> PrivacyLoss:
+        """As `privacy_loss`, for a distance that may exceed 2 by the rounding of whatever came before."""
+
+    @property
+    def added(self) -> "RowLaw":
+        """What is drawn, without what is done to rows before."""
+        return self
+
+    @property
+    def linear(self) -> "LinearLaw | None":
+        """The law with its weights, if rows come out as scores with noise; otherwise None."""
+        return None
+
+    @property
+    def noisy(self) -> "NoiseLaw | None":
+        """The law itself, if it is one of noise that is added; otherwise None."""
+        return None
+
+    @property
+    def decision(self) -> "DecisionLaw | None":
+        """The law itself, if rows come out as decisions; otherwise None."""
+        return None
+
+    def record(self) -> dict[str, Any]:
+        """The law as plain data; `law_of` reads it back."""
+        return {"family": self.family} | asdict(self)
+
+    @classmethod
+    def from_record(cls, fields: dict[str, Any]) -> Self:
+        """The law of a record's fields (without its family)."""
+        return cls(**fields)
 
 
 class NoiseDensity(ABC):
@@ -117,7 +179,7 @@ class HasLaw(ABC):
 
 
 @dataclass(frozen=True)
-class NoiseLaw(HasLaw):
+class NoiseLaw(RowLaw, HasLaw):
     """Noise that is drawn for each row on its own, so that rows may be privatized in any batches.
 
     Args:
@@ -133,33 +195,14 @@ class NoiseLaw(HasLaw):
         True
     """
 
-    family: ClassVar[str]
-    """What a record of the law calls it; naming it declares the law (`law_of`)."""
-
-    guarantee: ClassVar[None] = None
-    """A law makes no claim of its own: what it promises is derived from it at any distance."""
-
     dimensions: int
     grid: float
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if "family" in cls.__dict__:
-            _LAWS[cls.family] = cls
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dimensions", check.dimensions(self.dimensions))
         grid = check.number("grid", self.grid, above=0)
         if math.frexp(grid)[0] != 0.5:
             raise ValueError(f"grid = {grid!r} is not a power of two: another grid would tell of the data")
-
-    def privacy_loss(self, distance: float) -> PrivacyLoss:
-        """The exact loss between two tables whose one different row moves by ``distance``."""
-        return self.loss_at(check.distance(distance))
-
-    @abstractmethod
-    def loss_at(self, distance: float) -> PrivacyLoss:
-        """As `privacy_loss`, for a distance that may exceed 2 by the rounding of whatever came before."""
 
     @property
     @abstractmethod
@@ -170,6 +213,11 @@ class NoiseLaw(HasLaw):
     def covariance(self) -> Floats:
         """Covariance of the noise on one row: the same in all directions, unless a law says otherwise."""
         return np.asarray(np.eye(self.dimensions) * self.deviation_per_column**2)
+
+    @property
+    def noisy(self) -> "NoiseLaw":
+        """The law itself."""
+        return self
 
     def law(self, dimensions: int) -> "NoiseLaw":
         """The law itself; a ValueError for another number of columns."""
@@ -228,11 +276,6 @@ class NoiseLaw(HasLaw):
         return self
 
     @property
-    def linear(self) -> "LinearLaw | None":
-        """The law with its weights, if rows come out as scores; otherwise None."""
-        return None
-
-    @property
     def steps(self) -> float:
         """What every released value is a whole multiple of; 0 where rows are transformed after the noise."""
         return self.grid
@@ -249,15 +292,6 @@ class NoiseLaw(HasLaw):
             As many private rows.
         """
 
-    def record(self) -> dict[str, Any]:
-        """The law as plain data; `law_of` reads it back."""
-        return {"family": self.family} | asdict(self)
-
-    @classmethod
-    def from_record(cls, fields: dict[str, Any]) -> "NoiseLaw":
-        """The law of a record's fields (without its family)."""
-        return cls(**fields)
-
     def _fine_enough(self, deviation: float) -> None:
         """Refuse a grid coarser than 2⁻²⁰ of the deviation, where `docs/noise.md` proves nothing."""
         if self.grid > grid_for(deviation):
@@ -267,14 +301,14 @@ class NoiseLaw(HasLaw):
             )
 
 
-def noise_laws() -> Mapping[str, type[NoiseLaw]]:
-    """Every law of noise by its family."""
-    import_all("targetdp.mechanisms", r"^class \w+\(NoiseLaw\)")
+def all_laws() -> Mapping[str, type[RowLaw]]:
+    """Every law by its family."""
+    import_all("targetdp.mechanisms", r"^class \w+\((Noise|Row)Law\)")
     return dict(sorted(_LAWS.items()))
 
 
-def law_of(record: Mapping[str, Any]) -> NoiseLaw:
-    """Read the law that `NoiseLaw.record` wrote.
+def law_of(record: Mapping[str, Any]) -> RowLaw:
+    """Read the law that `RowLaw.record` wrote.
 
     Args:
         record: Plain data: the law's ``family``, and its fields.
@@ -286,14 +320,37 @@ def law_of(record: Mapping[str, Any]) -> NoiseLaw:
         ValueError: Something is missing, unknown or out of range.
 
     Example:
-        >>> law_of({"family": "gaussian", "dimensions": 10, "grid": 2.0**-21, "deviation": 0.5}).deviation
-        0.5
+        >>> law_of({"family": "gaussian", "dimensions": 10, "grid": 2.0**-21, "deviation": 0.5}).family
+        'gaussian'
     """
     fields = dict(record)
     family = fields.pop("family", None)
     known = isinstance(family, str) and family in _LAWS  # the usual ones need no look at every file
-    laws = _LAWS if known else noise_laws()
+    laws = _LAWS if known else all_laws()
     try:
         return laws[check.choice("family", family, laws)].from_record(fields)
     except TypeError as error:
-        raise ValueError(f"the record of {family} noise is not complete: {error}") from error
+        raise ValueError(f"the record of {family} is not complete: {error}") from error
+
+
+def noise_law_of(record: Mapping[str, Any]) -> NoiseLaw:
+    """Read the law of noise that `NoiseLaw.record` wrote.
+
+    Args:
+        record: Plain data: the law's ``family``, and its fields.
+
+    Returns:
+        The law.
+
+    Raises:
+        ValueError: As `law_of`; or it is the law of something else than noise on rows or scores.
+
+    Example:
+        >>> record = {"family": "gaussian", "dimensions": 10, "grid": 2.0**-21, "deviation": 0.5}
+        >>> noise_law_of(record).deviation_per_column
+        0.5
+    """
+    law = law_of(record)
+    if law.noisy is None:
+        raise ValueError(f"family = {law.family!r} has no noise on rows: give a release of rows or scores")
+    return law.noisy

@@ -7,7 +7,7 @@ the scores gives the weights. They are never trusted: they are divided by their 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from targetdp._core import Floats, check, row_product
 from targetdp.accounting import PrivacyLoss
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms._base import NoiseMechanism
-from targetdp.mechanisms._law import NoiseDensity, NoiseLaw, law_of
+from targetdp.mechanisms._law import NoiseDensity, NoiseLaw, noise_law_of
 from targetdp.mechanisms._weights import norm_bound, score_rounding, unit_map, weights_matrix
 from targetdp.noise import WordSource
 from targetdp.normalization import clip_rows
@@ -138,12 +138,12 @@ class LinearLaw(NoiseLaw):
         return self.noise.add_to(clip_rows(scores), words)
 
     @classmethod
-    def from_record(cls, fields: dict[str, Any]) -> NoiseLaw:
+    def from_record(cls, fields: dict[str, Any]) -> Self:
         """See `NoiseLaw.from_record`; the noise has a record of its own."""
         if isinstance(fields.get("noise"), Mapping):
             if fields["noise"].get("family") == cls.family:
                 raise ValueError("noise is itself a linear map: no release has that")
-            fields["noise"] = law_of(fields["noise"])
+            fields["noise"] = noise_law_of(fields["noise"])
         return cls(**fields)
 
     def record(self) -> dict[str, Any]:

@@ -6,6 +6,12 @@ from targetdp.noise._random_words import WordStream as WordStream
 from targetdp.noise._random_words import derived_key as derived_key
 from targetdp.noise._random_words import fresh_keys as fresh_keys
 from targetdp.noise._random_words import word_stream as word_stream
+from targetdp.noise._response import ALL_WORDS as ALL_WORDS
+from targetdp.noise._response import error_table as error_table
+from targetdp.noise._response import exp_between as exp_between
+from targetdp.noise._response import one_word_each as one_word_each
+from targetdp.noise._response import respond as respond
+from targetdp.noise._response import respond_by_cell as respond_by_cell
 from targetdp.noise._sampler import LARGEST_GAUSSIAN_SHIFT as LARGEST_GAUSSIAN_SHIFT
 from targetdp.noise._sampler import add_gaussian as add_gaussian
 from targetdp.noise._sampler import add_spherical_laplace as add_spherical_laplace

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from targetdp._core import Floats, Progress, Silent
 from targetdp.attacks import covariance_of
-from targetdp.mechanisms import NoiseLaw, law_of
+from targetdp.mechanisms import NoiseLaw, noise_law_of
 from targetdp.programs import ProgramSettings, ScoredProgram, read_columns
 from targetdp.release import Certificate, certified
 from targetdp.table import PeopleRows, Tally, batch_rows, check_columns, ids_of, open_source, read_people
@@ -131,7 +131,7 @@ def read_labelled(
     here = np.asarray(places.drop_null().to_numpy(zero_copy_only=False), dtype=np.int64)
     unlabelled = np.setdiff1d(np.arange(len(rows)), here)
     return LabelledSample(
-        proof, law_of(proof.mechanism.law), np.ascontiguousarray(rows[here]),
+        proof, noise_law_of(proof.mechanism.law), np.ascontiguousarray(rows[here]),
         part_of(program, known, whole=True), _left_out(len(rows) - both, len(known) - both),
         released.ids.take(here),
         PeopleRows(released.ids.take(unlabelled), np.ascontiguousarray(rows[unlabelled])),

@@ -23,7 +23,7 @@ from support.release import (
 )
 from support.statistics import means_agree
 from targetdp._core import Silent
-from targetdp.mechanisms import law_of
+from targetdp.mechanisms import noise_law_of
 from targetdp.normalization import ColumnScales, count_distances, count_values, declared_scales
 from targetdp.release import Spelling
 from targetdp.release._engine._base import Inspection
@@ -157,7 +157,7 @@ def test_noise_has_its_size_on_every_row(tmp_path: Path, batch: int, monkeypatch
     folder = place_with(tmp_path, 5000)
     done = release(folder, mechanism="gaussian", epsilon=1.0, delta=1e-4)
     added = values_of(read_back(folder / "out.parquet")) - normalized(table_of(5000).sort_by("name"))
-    deviation = law_of(done.certificate.mechanism.law).deviation_per_column
+    deviation = noise_law_of(done.certificate.mechanism.law).deviation_per_column
     assert added.std() == pytest.approx(deviation, rel=0.03)
     assert abs(added.mean()) < 5 * deviation / np.sqrt(15_000)
     assert len(np.unique(added)) == added.size, "no two values have the same noise"

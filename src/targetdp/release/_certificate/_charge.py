@@ -5,7 +5,7 @@ from typing import Any
 
 from targetdp.accounting import PrivacyLoss, StatedLoss
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import NoiseLaw, law_of
+from targetdp.mechanisms import RowLaw, law_of
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Charge:
     scaled space.
     """
 
-    law: NoiseLaw
+    law: RowLaw
     scales: Guarantee | None = None
 
     def losses(self, distance: float) -> tuple[PrivacyLoss, ...]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats
-from targetdp.mechanisms import NoiseLaw, law_of
+from targetdp.mechanisms import NoiseLaw, noise_law_of
 from targetdp.release._certificate._certificate import Certificate, File, Output
 from targetdp.release._certificate._values import has_the_noise, rows_looked_at
 from targetdp.table import Written, batch_rows, open_source
@@ -102,7 +102,7 @@ def _content(output: Path, c: Certificate) -> Iterator[Check]:
     yield Check("columns of the file", source.columns == c.columns, _shown(source.columns))
     if source.columns != c.columns:
         return
-    law = law_of(c.mechanism.law)
+    law = noise_law_of(c.mechanism.law)
     as_noise_leaves, rng = _grid_test(law), np.random.default_rng()
     most = rows_looked_at(len(c.released))
     rows, good, last, ordered, hashed = 0, True, "", True, True

@@ -8,7 +8,7 @@ import numpy as np
 from targetdp._core import __version__
 from targetdp.accounting import compose
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LinearLaw, NoiseLaw, law_of, unit_map
+from targetdp.mechanisms import LinearLaw, NoiseLaw, noise_law_of, unit_map
 from targetdp.release._certificate._caveats import conditions_of
 from targetdp.release._certificate._certificate import Certificate, at_distances, classic, noise_length
 from targetdp.release._certificate._charge import Charge
@@ -26,7 +26,7 @@ def verify_guarantee(c: Certificate) -> Iterator[Check]:
     yield _conditions(c)
     yield from _scales(c)
     try:
-        yield from _derived(c, c.guarantee.value(), law_of(c.mechanism.law))
+        yield from _derived(c, c.guarantee.value(), noise_law_of(c.mechanism.law))
     except (ValueError, TypeError, ArithmeticError) as error:
         yield Check("guarantee", False, f"the noise on record makes no sense: {error}")
 

@@ -178,9 +178,9 @@ def agreement_by_distance(guarantee: Guarantee, distances: Iterable[float]) -> t
     everybody has 1 − q_k computed from γ′ as its bound, which is higher: near the cut it gave some up.)
 
     *It is reached*, at all distances at once, by one bit for each person that is wrong with probability q_k
-    in the k-th cell of width B on either side of the cut. For any decision the distance, with its side as sign,
-    changes by no more than the row moves (the segment between two rows of different decisions crosses the
-    cut), so that rows within B are in the same or in adjacent cells, and one cell is one step of (ε, δ).
+    in the k-th cell of width B on either side of the cut. For any decision the distance, with its side as
+    sign, changes by no more than the row moves (the segment between two rows of different decisions crosses
+    the cut), so that rows within B are in the same or in adjacent cells, and one cell is one step of (ε, δ).
 
     Args:
         guarantee: What is promised.
@@ -212,8 +212,8 @@ def _cell(distance: float, B: float) -> int:
 
 def _at_cell(k: int, guarantee: Guarantee) -> float:
     shrink, slack = _shrink_and_slack(k, guarantee.epsilon, guarantee.delta)
-    next_to_the_cut = _least_error(1, guarantee.epsilon, guarantee.delta)
-    return _without(next_to_the_cut * shrink * (1 - _SAFE) - slack)
+    error = _least_error(1, guarantee.epsilon, guarantee.delta)
+    return _without(error * shrink * (1 - _SAFE) - slack if k else error)
 
 
 def _steps(guarantee: Guarantee, theorem: Theorem) -> int:

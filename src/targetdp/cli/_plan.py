@@ -152,8 +152,8 @@ def _agreement(made: Any) -> Table:
         caption="γ is how often a decision on the private data agrees with today's, for whomever it does so "
         "least; it is not a program's accuracy. B buys agreement away from the cut, for people whom only so "
         "different a row would put on its other side: the table has the most that goes with γ at its "
-        "ceiling. Publishing decisions alone, one random bit each, can reach all of it; with noisy rows or scores a "
-        "decision next to the cut is little more than a coin.",
+        "ceiling. Publishing decisions alone, one random bit each, can reach all of it; with noisy rows or "
+        "scores a decision next to the cut is little more than a coin.",
         title_justify="left", caption_justify="left", min_width=78,
     )  # fmt: skip
     for heading in ("distance from the cut", "agreement with today's decision, at most"):

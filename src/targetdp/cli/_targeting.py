@@ -258,9 +258,10 @@ def _ceiling(guarantee: Any) -> str:
     """What no algorithm with this guarantee can do."""
     from targetdp.theorem1 import accuracy_ceiling
 
+    most = up(accuracy_ceiling(guarantee), 4)
     return (
-        "For any algorithm with this ε and δ, whatever B is, there are people next to the cut whose decisions "
-        f"agree with those made without privacy no more often than γ = {up(accuracy_ceiling(guarantee), 4)}. "
+        "For any algorithm with this ε and δ, whatever B is, there are people next to the cut whose "
+        f"decisions agree with those made without privacy no more often than γ = {most}. "
         "γ is not this accuracy, which compares with the truth, and for people like yours."
     )
 

@@ -142,6 +142,9 @@ def least_noise(guarantee: Guarantee, dimensions: int) -> Choice:
 
 # What a guarantee rules out, what noise it needs, and what it means at other distances.
 
+PAPER_GRID = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
+"""The values of B in the paper's parameter grid (Methods, Constructing TDP datasets)."""
+
 DISTANCES = (0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0)
 
 _CELLS = 5

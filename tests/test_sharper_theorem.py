@@ -78,6 +78,7 @@ def most(rows: np.ndarray[Any, Any], yes: np.ndarray[Any, Any], g: Guarantee) ->
     aim = [0.0] * len(rows) + [-1.0]
     found = linprog(aim, A_ub=left, b_ub=right, bounds=[(0, 1)] * len(aim))
     assert found.success
+    assert found.fun is not None
     return float(-found.fun)
 
 
@@ -126,6 +127,7 @@ def test_away_from_the_cut_no_curve_at_the_ceiling_does_better(epsilon: float, d
         aim = [*(-weights * np.where(yes, 1, -1)), 0.0]
         found = linprog(aim, A_ub=left, b_ub=right, bounds=bounds)
         assert found.success
+        assert found.fun is not None
         agreement = -found.fun + weights[~yes].sum()
         assert agreement == pytest.approx((weights * bound).sum(), abs=1e-6 * weights.sum())
     told = agreement_by_distance(g, np.abs(rows[:, 0]).tolist())
@@ -203,9 +205,8 @@ def test_example_1_is_ruled_out_at_every_distance(B: float) -> None:
 
 def test_example_1_both_ways() -> None:
     for epsilon, printed in ((1.0, 0.4), (4.0, 1.0)):
-        asked = {"accuracy": 0.99, "epsilon": epsilon, "delta": 1e-4}
-        assert largest_B(**asked, theorem="printed") == printed
-        assert largest_B(**asked) is None
+        assert largest_B(accuracy=0.99, epsilon=epsilon, delta=1e-4, theorem="printed") == printed
+        assert largest_B(accuracy=0.99, epsilon=epsilon, delta=1e-4) is None
     assert largest_B(accuracy=0.99, epsilon=4.6, delta=1e-4) == 2.0
     assert smallest_epsilon(accuracy=0.99) == pytest.approx(math.log(99))
     assert smallest_epsilon(accuracy=0.99, delta=1e-4) == pytest.approx(math.log(0.9899 / 0.01))

@@ -322,4 +322,4 @@ def test_other_arguments_are_checked(epsilon: float, delta: float, message: str)
 
 def test_arguments_of_the_largest_distance_are_named() -> None:
     with pytest.raises(TypeError, match="positional"):
-        theorem1.largest_B(0.99, 1.0)  # type: ignore[misc]
+        theorem1.largest_B(0.99, 1.0)  # type: ignore[call-arg]

@@ -22,7 +22,7 @@ def points(rng: np.random.Generator, many: int) -> list[tuple[float, float, floa
         (
             float(np.exp(rng.uniform(np.log(1e-3), np.log(20)))),
             float(rng.choice([0.0, 1e-9, 1e-4, rng.random()])),
-            float(rng.choice([0.0, rng.integers(0, 6), rng.uniform(0, 6), rng.uniform(0, 6)])),
+            float(rng.choice([0.0, float(rng.integers(0, 6)), rng.uniform(0, 6), rng.uniform(0, 6)])),
         )
         for _ in range(many)
     ]

@@ -22,6 +22,7 @@ from targetdp._core import Floats, Silent
 from targetdp.attacks import JoinedTables, join_tables, run_attacks
 from targetdp.attacks._on_release import AS_THEY_ARE, IN_CLEAR, LEFT_OUT_ASIDE
 from targetdp.normalization import read_scales
+from targetdp.release import SigningKey
 
 ROWS = 60
 
@@ -229,7 +230,7 @@ def test_refused_with_the_reason(folder: Path) -> None:
     with pytest.raises(ValueError, match="not the id"):
         join_tables(original, private, "calls", progress=Silent())
     refused("not an Ed25519 public key", private, public_key="0" * 64)
-    refused("signer", private, public_key="A" * 43 + "=")
+    refused("signer", private, public_key=SigningKey.open(folder / "other.pem").public)
 
 
 def test_a_certificate_must_hold(folder: Path) -> None:

@@ -274,9 +274,7 @@ CASES = {
     ),
     "id column … has duplicated values": Case(of_table("name", lambda x: [x[1], *x[1:]])),
     "constant columns: …": Case(of_table("texts", lambda x: [1.0 for _ in x])),
-    "no noise keeps this promise here: … private scales of … columns needs at least … rows": Case(
-        under(scales="private")
-    ),
+    "private scales cannot be estimated from so few people: …": Case(under(scales="private")),
     "private scales were drawn, and cannot be used (…)": Case(nearly_constant),
     "the public scales were learned from … of these people": Case(own_scales),
     "δ = … is above 1/rows": Case(asked_for(delta=0.2)),

@@ -123,7 +123,7 @@ def verify(
     """Check a release: who signed it, its files and values, and every number derived again from the noise.
 
     Exit codes: 0 all of it holds; 5 all of it but the signer, whom nobody has named (targetdp key trust); 1
-    something does not hold; 2 there is nothing to check.
+    something does not hold; 2 there is no certificate.
     """
     from targetdp.release import (
         Desk,

@@ -253,6 +253,7 @@ def _policy_text(
             "# What one release may ask for at most. Without δ, a request gets this, or less: 1/(rows + 1).",
             "epsilon = 4",
             "delta = 1e-6",
+            '# large_delta = "…"    # why δ may be above 1/rows, if a request asks for that',
             "",
             "[requests]",
             'accept = "any"         # after you have looked at it; "signed": only by keys that you name here',

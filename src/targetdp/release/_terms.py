@@ -18,6 +18,10 @@ _PURE = 2.0**-80
 """A δ that is nothing but the samplers' own, whose tails are below it."""
 
 
+class TooFewPeopleError(ValueError):
+    """Private scales cannot be estimated from so few people."""
+
+
 @dataclass(frozen=True)
 class ReleaseTerms:
     """What will be done and what may be said of it.
@@ -47,7 +51,7 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
         try:
             scales = PrivateScales(rows, len(prepared.estimated), share * asked.epsilon)
         except ValueError as error:
-            raise ValueError(f"{error}; {share_of_scales(prepared)}") from error
+            raise TooFewPeopleError(f"{error}; {share_of_scales(prepared)}") from error
     noise = asked if scales is None else _rest(asked, scales.spent)
     name, mechanism, why = _mechanism(prepared, noise)
     law, own = mechanism.law(d), mechanism.guarantee

@@ -8,6 +8,9 @@ from targetdp.mechanisms import LEAST_NOISE, law_of, unit_map
 from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._certificate._contents import Check
 from targetdp.release._request import Request
+from targetdp.release._terms import is_large
+
+_LEAST = 1 - 1e-9
 
 
 def request_checks(c: Certificate, request: Request | None) -> Iterator[Check]:
@@ -39,15 +42,18 @@ def _other_than_asked(c: Certificate, request: Request) -> Iterator[str]:
     elif request.weights is not None and not _same_weights(c, request):
         yield "other weights were used"
     promised = c.guarantee
-    if promised.B != request.B or promised.epsilon > request.epsilon:
-        asked_for = f"{request.B:g} and {request.epsilon:g}"
-        yield f"B and ε are {promised.B:g} and {promised.epsilon:g}, not {asked_for}"
+    # Where scales are paid for, a sum is rounded down.
+    if promised.B != request.B or not _LEAST <= promised.epsilon / request.epsilon <= 1:
+        asked_for = f"{request.B:.12g} and {request.epsilon:.12g}"
+        yield f"B and ε are {promised.B:.12g} and {promised.epsilon:.12g}, not {asked_for}"
     if request.delta is not None and promised.delta > request.delta:
         yield f"δ is {promised.delta:g}, and {request.delta:g} was asked for"
+    if request.delta is None and is_large(promised.delta, c.rows):
+        yield f"δ is {promised.delta:g}, above 1/rows, and none was asked for"
     if request.mechanism not in {LEAST_NOISE, c.mechanism.name}:
         yield f"the noise is {c.mechanism.name}, and {request.mechanism} was asked for"
-    left_out = [any(one.startswith(prefix) for one in c.left_out) for prefix in request.leave_out]
-    if not all(left_out) or len(c.left_out) > len(request.leave_out):
+    left_out = [[one for one in c.left_out if one.startswith(prefix)] for prefix in request.leave_out]
+    if any(len(found) != 1 for found in left_out) or {found[0] for found in left_out} != set(c.left_out):
         yield "people of other releases were left out"
     words = ("scores", "learned_from", "tuned_on")
     yield from (f"{name} is another" for name in words if getattr(c, name) != getattr(request, name))

@@ -33,8 +33,8 @@ class Check:
 _HASH = re.compile("[0-9a-f]{32}")
 _NOISE = "noise in the values"
 _IN_VALUES = {
-    True: "no less than is stated",
-    False: "there is less than is stated",
+    True: "rows of the unit ball without any would have been found",
+    False: "there is less than is stated, or rows are longer than the unit ball and this noise make them",
     None: "values cannot tell: rows may be as long as this noise, or there are too few of them",
 }
 
@@ -44,6 +44,9 @@ def file_checks(output: Path, c: Certificate) -> Iterator[Check]:
     try:
         if c.output.format == "frame":
             yield _frame(output, c)
+            if c.public:
+                told = f"anybody can have changed {_shown(tuple(c.public))}: a frame's certificate does not"
+                yield Check("public columns", None, f"{told} cover them")
         elif output.is_dir():
             yield from _parts(output, c)
         else:
@@ -74,6 +77,9 @@ def _one_file(output: Path, c: Certificate) -> Iterator[Check]:
 
 def _parts(output: Path, c: Certificate) -> Iterator[Check]:
     for file in c.output.files:
+        if file.name in {"", ".", ".."} or "/" in file.name or not (output / file.name).is_file():
+            yield Check("file", False, f"{file.name!r} is no name of a file in this folder")
+            return
         yield _same(file.name, output / file.name, file)
     present = {path.name for path in output.iterdir() if path.is_file() and not path.is_symlink()}
     others = sorted({path.name for path in output.iterdir()} - present)

@@ -25,7 +25,9 @@ _SURE = 1e-12
 """How often a chance that is estimated from draws of the noise may be too low."""
 _LENGTHS, _ALONG = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98), (0.1, 0.25, 0.5, 0.75, 0.9)
 """Where counts are compared: quantiles of the noise's length, and of its size in a direction."""
-_TESTS = len(_LENGTHS) + len(_ALONG) + 1
+_TESTS = 2 * len(_LENGTHS) + len(_ALONG) + 1
+_UNIT = 1.001
+"""How long rows of the unit ball are at most, with room for their rounding to a grid."""
 _SEED = 19
 
 
@@ -42,23 +44,32 @@ def has_the_noise(values: Floats, law: NoiseLaw) -> bool | None:
         law: The noise as the certificate states it.
 
     Returns:
-        False if they have less: an honest release is called so with probability `LEVEL` at most. None where
-        even rows of length 1 without any noise could not be told from honest ones.
+        False if they have less, or are longer than this noise makes rows of the unit ball: an honest release
+        is called so with probability `LEVEL` at most. None where even rows of length 1 without any noise
+        could not be told from honest ones.
+
+    Does not guarantee: that nothing is missing. A few rows without noise, a little less of it on all, noise
+    that several rows share, or rows that were moved out of the unit ball before, may look as honest ones do.
     """
     noise = law.added
+    # Otherwise whoever knows which rows a direction is found on could leave out another one of the rest.
+    values = np.random.default_rng().permutation(values)
     drawn = noise.add_to(np.zeros((rows_looked_at(noise.dimensions), noise.dimensions)), PublicWords(_SEED))
     lengths = _length(drawn)
     if min(_surprises(values, drawn, lengths, noise.covariance)) * _TESTS <= LEVEL:
         return False
     n = len(values)
-    return None if _tail(n, n, _chance(lengths, 1.0)) * _TESTS > LEVEL else True
+    return None if _tail(n, n, _chance(lengths <= _UNIT)) * _TESTS > LEVEL else True
 
 
 def _surprises(values: Floats, drawn: Floats, lengths: Floats, covariance: Floats) -> Iterator[float]:
     """How likely counts as high as these are, at most."""
     own = _length(values)
-    for t in (*np.quantile(lengths, _LENGTHS), 1.0):
-        yield _tail(int((own <= t).sum()), len(own), _chance(lengths, float(t)))
+    for t in (*np.quantile(lengths, _LENGTHS), _UNIT):
+        yield _tail(int((own <= t).sum()), len(own), _chance(lengths <= t))
+    # A row of the unit ball makes nothing longer by more than 1.
+    for t in np.quantile(lengths, _LENGTHS):
+        yield _tail(int((own >= t + _UNIT).sum()), len(own), _chance(lengths >= t))
     # The direction in which there is least, found on every other row and tried on the rest.
     seen, tried = values[::2], values[1::2]
     if len(seen) <= values.shape[1]:  # too few to tell directions apart
@@ -67,7 +78,7 @@ def _surprises(values: Floats, drawn: Floats, lengths: Floats, covariance: Float
     along, middle = np.abs(drawn @ direction), float(np.median(seen @ direction))
     size = np.abs(tried @ direction - middle)
     for t in np.quantile(along, _ALONG):
-        yield _tail(int((size <= t).sum()), len(size), _chance(along, float(t)))
+        yield _tail(int((size <= t).sum()), len(size), _chance(along <= t))
 
 
 def _quietest(values: Floats, covariance: Floats) -> Floats:
@@ -84,10 +95,10 @@ def _length(rows: Floats) -> Floats:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
 
 
-def _chance(sizes: Floats, t: float) -> float:
-    """The chance that noise is no larger than t, rounded up (Clopper and Pearson)."""
-    inside = int((sizes <= t).sum())
-    return 1.0 if inside == len(sizes) else float(beta.isf(_SURE, inside + 1, len(sizes) - inside))
+def _chance(seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:
+    """The chance of what was seen in some draws of the noise, rounded up (Clopper and Pearson)."""
+    times = int(seen.sum())
+    return 1.0 if times == len(seen) else float(beta.isf(_SURE, times + 1, len(seen) - times))
 
 
 def _tail(count: int, n: int, chance: float) -> float:

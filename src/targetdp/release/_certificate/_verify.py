@@ -234,7 +234,7 @@ def _signature(c: Certificate, public_key: str | None) -> Iterator[Check]:
         told = "the key that it is held against" if key == public_key else "a key that this one vouches for"
         yield Check(_SIGNER, same, told if same else "another key than it is held against")
         return
-    name = _name_of(key, c.signature.succession, c.desk.id)
+    name = _name_of(c, key, c.signature.succession)
     yield Check(
         _SIGNER, name is not None,
         name or f"signed by nobody you have named: if the data holder has told you that {mark} is her key, "
@@ -242,13 +242,13 @@ def _signature(c: Certificate, public_key: str | None) -> Iterator[Check]:
     )  # fmt: skip
 
 
-def _name_of(key: str, succession: tuple[Succession, ...], desk: str) -> str | None:
+def _name_of(c: Certificate, key: str, succession: tuple[Succession, ...]) -> str | None:
     """Whose key it is, of those whom the user knows."""
     for name, known in known_signers().items():
-        if succeeds(known, key, succession, desk):
+        if succeeds(known, key, succession, c.desk.id):
             newer = f", by a newer key, on the named one's word (targetdp key trust NAME {key} --replace)"
             return name if known == key else name + newer
-    return earlier_key_of_own_desk(desk, key)
+    return earlier_key_of_own_desk(c.desk.id, key, c.release, c.output.sha256)
 
 
 def _page(output: Path, c: Certificate) -> Iterator[Check]:

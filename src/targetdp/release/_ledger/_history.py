@@ -69,7 +69,7 @@ class History:
 
     desk: str = ""
     keys: set[str] = field(default_factory=set)
-    """All keys that have signed an entry."""
+    """All keys that have signed an entry, or will."""
     policies: list[Policy] = field(default_factory=list)
     plain: list[dict[str, Any]] = field(default_factory=list)
     """The same as plain data, as it was recorded."""
@@ -212,8 +212,9 @@ def _opened(history: History, entry: Entry, body: dict[str, Any]) -> None:
     history.desk = str(body.get("desk", ""))
 
 
-def _key(_: History, __: Entry, body: dict[str, Any]) -> None:
+def _key(history: History, _: Entry, body: dict[str, Any]) -> None:
     _reason(body)  # whose key it is, the chain's own check says
+    history.keys.add(str(body["newer"]))
 
 
 def _resumed(history: History, entry: Entry, body: dict[str, Any]) -> None:

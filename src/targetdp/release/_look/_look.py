@@ -22,7 +22,7 @@ from targetdp.release._look._made_of import doubts, made_of
 from targetdp.release._look._problems import delta_too_large, problems_of_rows, unknown_people
 from targetdp.release._prepare import Prepared, Problem, beyond_the_plan, left_of_plan, planned
 from targetdp.release._staging import belongs, certificate_path
-from targetdp.release._terms import ReleaseTerms, bound_of, make_terms
+from targetdp.release._terms import ReleaseTerms, TooFewPeopleError, bound_of, make_terms
 
 MANY_CLIPPED = 0.5
 """Share of rows that are clipped from which on the scales look wrong."""
@@ -276,6 +276,8 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
     if inspection.rows and prepared.features and prepared.limit is not None:
         try:
             terms = make_terms(prepared, inspection.rows)
+        except TooFewPeopleError as error:
+            problems.append(Problem("private scales cannot be estimated from so few people", str(error)))
         except ValueError as error:
             problems.append(Problem("no noise keeps this promise here", str(error), "official"))
         if terms is not None:

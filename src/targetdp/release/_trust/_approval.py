@@ -6,6 +6,7 @@ there.
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -211,12 +212,14 @@ def _named(names: Collection[str] | Mapping[str, str]) -> str:
 def _change(one: Any, other: Any) -> str:
     """What stood there and what stands there; of long lists, what came and what went."""
     if isinstance(one, list) and isinstance(other, list):
-        old, new = (dict.fromkeys(map(_plain, part)) for part in (one, other))
-        both = (("came: ", [x for x in new if x not in old]), ("went: ", [x for x in old if x not in new]))
+        old, new = (Counter(map(_plain, part)) for part in (one, other))  # the plan may name one twice
+        both = [
+            (said, list(part.elements())) for said, part in (("came: ", new - old), ("went: ", old - new))
+        ]
         if any(part for _, part in both):
             return "; ".join(said + ", ".join(part) for said, part in both if part)
     return f"{_plain(one)} → {_plain(other)}"
 
 
 def _plain(value: Any) -> str:
-    return "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+    return "nothing" if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)

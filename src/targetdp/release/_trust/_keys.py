@@ -30,6 +30,14 @@ _LONGEST_FILE = 16_384
 """No key file is longer: whoever names his data by mistake is told so without reading all of it."""
 
 
+_OF_NOBODY = {
+    "00" * 32, "01" + "00" * 31, "ec" + "ff" * 30 + "7f", "ed" + "ff" * 30 + "7f", "ee" + "ff" * 30 + "7f",
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+}  # fmt: skip
+"""Points of small order, without their sign: under such a "key" anybody can sign, and OpenSSL takes it."""
+
+
 class KeyDamagedError(ValueError):
     """A file holds no signing key, or no whole one."""
 
@@ -81,7 +89,7 @@ class SigningKey:
 
 def is_signed(public: str, signature: str, message: bytes) -> bool:
     """Whether the holder of a public key signed a message; False also for what is malformed."""
-    raw, signed = _from_base64(public), _from_base64(signature)
+    raw, signed = _key_bytes(public), _from_base64(signature)
     if raw is None or signed is None or not isinstance(message, bytes):
         return False
     try:
@@ -93,8 +101,8 @@ def is_signed(public: str, signature: str, message: bytes) -> bool:
 
 def fingerprint_of(public: str) -> str:
     """A public key for people to compare: 16 hex digits of its SHA-256, such as ``5f1c-90aa-…``."""
-    raw = _from_base64(public)
-    if raw is None or len(raw) != 32:
+    raw = _key_bytes(public)
+    if raw is None:
         raise ValueError(f"public = {public!r} is not an Ed25519 public key: give its 32 bytes in base64")
     digest = hashlib.sha256(raw).hexdigest()
     return "-".join(digest[i : i + 4] for i in range(0, 16, 4))
@@ -233,8 +241,18 @@ def _load(path: Path) -> bytes:
     return content
 
 
+def _key_bytes(public: str) -> bytes | None:
+    """The bytes of a public key; None for what is none, or fits signatures that nobody had to make."""
+    raw = _from_base64(public)
+    if raw is None or len(raw) != 32 or (raw[:31] + bytes([raw[31] & 0x7F])).hex() in _OF_NOBODY:
+        return None
+    return raw
+
+
 def _from_base64(text: str) -> bytes | None:
+    """The bytes in a text; None unless it is the one way to write them, since keys are compared as texts."""
     try:
-        return base64.b64decode(text, validate=True)
+        found = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError, TypeError):
         return None
+    return found if base64.b64encode(found).decode() == text else None

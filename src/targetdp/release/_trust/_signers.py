@@ -1,5 +1,7 @@
 """Whose signatures count: keys that this user has named, as ssh knows hosts, and those of her own desks."""
 
+import os
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -81,19 +83,37 @@ def must_be_key(what: str, key: str) -> str:
 
 def known_signers() -> dict[str, str]:
     """All keys whose signatures count, by name: those that were named, and those of the user's own desks."""
+    _must_be_the_users()
     own = {f"your desk {path}": key for path, key in _of_own_desks()}
     return named_signers() | own
 
 
-def earlier_key_of_own_desk(desk: str, key: str) -> str | None:
-    """Which of the user's own desks had a key before it was replaced by its own word; None if none had."""
+def _must_be_the_users() -> None:
+    """A ValueError if others could write down whom this user believes."""
+    with suppress(FileNotFoundError):
+        mode = stat.S_IMODE(config_folder().stat().st_mode)
+        if os.name == "posix" and mode & 0o022:
+            raise ValueError(
+                f"{config_folder()} has permission {mode:04o}, so others can write whose releases you "
+                f"believe: look at signers.toml and desks.jsonl in it, then run chmod 700 '{config_folder()}'"
+            )
+
+
+def earlier_key_of_own_desk(desk: str, key: str, release: str, sha256: str) -> str | None:
+    """Which of the user's own desks has published a release with a key that it has replaced since, if any.
+
+    An earlier key may be in somebody else's hands: it counts for what the ledger has on record, and the
+    ledger counts where the desk's present key signs it.
+    """
     for other, path in known_desks():
         with suppress(OSError, ValueError):
             if other == desk:
+                present = _key_of(path)
                 with Ledger(path / "ledger.db") as ledger:
-                    signers = () if ledger.reading.chain_problems else ledger.reading.signers
-                lost = {one.lost for one in signers}
-                if key in {one.public for one in signers} - lost:
+                    reading, row = ledger.reading, ledger.history.releases.get(release)
+                if row is None or row.sha256 != sha256 or reading.key != present:
+                    continue
+                if key in set(reading.keys_since(row.entry)) - {one.lost for one in reading.signers}:
                     return f"your desk {path}, by an earlier key"
     return None
 
@@ -101,7 +121,11 @@ def earlier_key_of_own_desk(desk: str, key: str) -> str | None:
 def _of_own_desks() -> Iterator[tuple[Path, str]]:
     for _, path in known_desks():
         with suppress(OSError, ValueError):  # it may be gone, or on a disk that is not there
-            yield path, SigningKey.open(path / "keys" / "signing.pem", create=False).public
+            yield path, _key_of(path)
+
+
+def _key_of(desk: Path) -> str:
+    return SigningKey.open(desk / "keys" / "signing.pem", create=False).public
 
 
 def _write(known: dict[str, str]) -> None:

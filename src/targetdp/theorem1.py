@@ -193,8 +193,9 @@ def agreement_by_distance(guarantee: Guarantee, distances: Iterable[float]) -> t
         ValueError: A distance is outside its range.
 
     Example:
-        >>> [round(share, 4) for share in agreement_by_distance(Guarantee(B=0.25, epsilon=2), (0, 0.25, 0.5))]
-        [0.8808, 0.9839, 0.9978]
+        >>> near, farther = agreement_by_distance(Guarantee(B=0.25, epsilon=2), (0, 0.25))
+        >>> round(near, 4), round(farther, 4)
+        (0.8808, 0.9839)
     """
     check.instance("guarantee", guarantee, Guarantee)
     given = check.several("distances", distances, "give distances from the cut, from 0 to 2")

@@ -176,9 +176,10 @@ def count(pattern: str, *, rooms: set[str] | None = None) -> dict[str, int]:
 
 
 LAWS = (
-    "NoiseLaw|GaussianLaw|SphericalLaplaceLaw|StaircaseLaw|ProjectionLaw|LinearLaw|Mechanism|NoiseMechanism"
+    "RowLaw|NoiseLaw|GaussianLaw|SphericalLaplaceLaw|StaircaseLaw|ProjectionLaw|LinearLaw|DecisionLaw|"
+    "Mechanism|NoiseMechanism"
 )
-MECHANISMS = "GaussianNoise|SphericalLaplace|Staircase|PrivateProjection|Mondrian|Partitioned|Scores"
+MECHANISMS = "GaussianNoise|SphericalLaplace|Staircase|PrivateProjection|Mondrian|Partitioned|Scores|Decision"
 
 
 def test_what_a_law_or_mechanism_is_it_says_itself() -> None:

@@ -16,9 +16,19 @@ from targetdp import Guarantee
 from targetdp._core import Floats, Integers
 from targetdp.accounting import PrivacyFilter, ResponseLoss, compose
 from targetdp.attacks import audit_rows
-from targetdp.mechanisms import AdditiveScore, Cells, Decision, DecisionLaw, LinearScore, RowScore, law_of
+from targetdp.mechanisms import (
+    AdditiveScore,
+    Cells,
+    Decision,
+    DecisionLaw,
+    LinearScore,
+    RowScore,
+    law_of,
+    noise_law_of,
+)
 from targetdp.mechanisms import SphericalLaplace as Laplace
 from targetdp.noise import ALL_WORDS
+from targetdp.release._certificate._charge import Charge, charge_of
 
 BITS = 50
 ADDITIVE = AdditiveScore.of(
@@ -426,6 +436,15 @@ def test_a_record_is_plain_and_reads_back(law: DecisionLaw) -> None:
 def test_a_record_that_no_decision_has_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises((ValueError, TypeError)):
         law_of(LAWS["linear"].record() | change)
+
+
+def test_a_charge_holds_it_and_readers_of_noise_refuse_it() -> None:
+    law = LAWS["additive"]
+    charge = charge_of(json.loads(json.dumps(Charge(law, Guarantee(0.25, 0.1, 1e-9)).record())))
+    assert charge.law == law
+    assert charge.losses(0.25)[0] == ResponseLoss(0.7)
+    with pytest.raises(ValueError, match="no noise on rows: give a release of rows or scores"):
+        noise_law_of(law.record())
 
 
 def test_narrower_cells_are_a_larger_loss() -> None:

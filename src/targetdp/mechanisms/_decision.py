@@ -63,7 +63,8 @@ class DecisionLaw(RowLaw):
     def __post_init__(self) -> None:
         level = check.number("level", self.level, at_least=SMALLEST_EPSILON, at_most=LARGEST_EPSILON)
         object.__setattr__(self, "level", level)
-        check.integer("programs", self.programs, at_least=1, at_most=MOST_PROGRAMS)
+        programs = check.integer("programs", self.programs, at_least=1, at_most=MOST_PROGRAMS)
+        object.__setattr__(self, "programs", programs)
         if self.cells is None:
             return
         check.instance("cells", self.cells, Cells)

@@ -253,7 +253,8 @@ class Cells:
 
     def __post_init__(self) -> None:
         check.instance("score", self.score, RowScore)
-        check.integer("width", self.width, at_least=1, at_most=4 * _STEPS)
+        width = check.integer("width", self.width, at_least=1, at_most=4 * _STEPS)
+        object.__setattr__(self, "width", width)
 
     @classmethod
     def hiding(cls, B: float, score: RowScore) -> "Cells":

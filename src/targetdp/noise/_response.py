@@ -45,7 +45,7 @@ def exp_between(exponent: float) -> tuple[Fraction, Fraction]:
     return Fraction(near.next_minus(_DIGITS)), Fraction(near.next_plus(_DIGITS))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def error_table(level: float, cells: int, answers: int = 2) -> tuple[int, ...]:
     """How many of 2⁶⁴ words make each wrong answer in the cells 0, 1, … of one side of a cut.
 

@@ -39,7 +39,9 @@ from targetdp.mechanisms._score import AdditiveScore as AdditiveScore
 from targetdp.mechanisms._score import Cells as Cells
 from targetdp.mechanisms._score import LinearScore as LinearScore
 from targetdp.mechanisms._score import RowScore as RowScore
+from targetdp.mechanisms._score import STEPS as STEPS
 from targetdp.mechanisms._score import score_of as score_of
+from targetdp.mechanisms._score import steps_of as steps_of
 from targetdp.mechanisms._staircase import Staircase as Staircase
 from targetdp.mechanisms._staircase import StaircaseDensity as StaircaseDensity
 from targetdp.mechanisms._staircase import StaircaseLaw as StaircaseLaw

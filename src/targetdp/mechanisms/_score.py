@@ -223,7 +223,7 @@ def score_of(record: Mapping[str, Any]) -> RowScore:
 
 # Cells of a score.
 
-_STEPS = 2**50
+STEPS = 2**50
 """Of the grid, from 0 to 1: whole numbers below 2⁵³, so that floats hold them exactly."""
 
 _FARTHEST_CUT = 2.0
@@ -253,7 +253,7 @@ class Cells:
 
     def __post_init__(self) -> None:
         check.instance("score", self.score, RowScore)
-        width = check.integer("width", self.width, at_least=1, at_most=4 * _STEPS)
+        width = check.integer("width", self.width, at_least=1, at_most=4 * STEPS)
         object.__setattr__(self, "width", width)
 
     @classmethod
@@ -280,7 +280,11 @@ class Cells:
         Returns:
             Whole numbers: yes from 0 up, no from −1 down.
         """
-        return np.asarray((_on_grid(_checked_cut(cut, len(scores)), 2) - _on_grid(scores, 1)) // self.width)
+        return self.of_steps(steps_of(scores), _on_grid(_checked_cut(cut, len(scores)), 2))
+
+    def of_steps(self, scores: Integers, cut: int | Integers) -> Integers:
+        """The same of scores and a cut in whole steps of the grid."""
+        return np.asarray((cut - scores) // self.width)
 
     def of_rows(self, X: Any, cut: float | Floats) -> Integers:
         """The cell of each row, which is clipped to the unit ball here."""
@@ -288,31 +292,47 @@ class Cells:
 
     def at_distances(self, distances: Floats) -> Integers:
         """The cell of a yes that is so far from the cut, in units of the score."""
-        return np.asarray(np.floor(np.minimum(distances, 2.0) * _STEPS).astype(np.int64) // self.width)
+        return np.asarray(np.floor(np.minimum(distances, 2.0) * STEPS).astype(np.int64) // self.width)
 
     def apart(self, distance: float) -> int:
         """How many cells apart two rows at a distance can be, at most."""
-        return -(-min(_steps_apart(distance, self.score), 2 * _STEPS) // self.width)
+        return -(-min(_steps_apart(distance, self.score), 2 * STEPS) // self.width)
 
     @property
     def on_a_side(self) -> int:
         """How many cells there are on each side of a cut; whoever is farther away is in the last."""
-        return -(-2 * _STEPS // self.width)
+        return -(-2 * STEPS // self.width)
 
     def record(self) -> dict[str, Any]:
         """The cells as plain data."""
         return {"score": self.score.record(), "width": self.width}
 
 
+def steps_of(scores: Floats) -> Integers:
+    """Scores in whole steps of 2⁻⁵⁰.
+
+    Args:
+        scores: From −1 to 1; what is beyond is at the end, and no number at all is the highest, a no.
+
+    Returns:
+        A whole number for each.
+
+    Example:
+        >>> steps_of(np.array([0.5, float("nan")])).tolist() == [2**49, 2**50]
+        True
+    """
+    return _on_grid(scores, 1)
+
+
 def _steps_apart(distance: float, score: RowScore) -> int:
     """How many steps apart two scores are at most: rounding to the grid is monotone and adds one at most."""
-    return math.floor((Fraction(distance) + Fraction(score.rounding)) * _STEPS) + 1
+    return math.floor((Fraction(distance) + Fraction(score.rounding)) * STEPS) + 1
 
 
 def _on_grid(values: float | Floats, farthest: int) -> Integers:
     """Whole steps. Times a power of two is exact; no number at all is the highest, which is a no."""
     inside = np.fmax(np.fmin(values, farthest), -farthest)
-    return np.asarray(np.rint(inside * _STEPS)).astype(np.int64)
+    return np.asarray(np.rint(inside * STEPS)).astype(np.int64)
 
 
 def _checked_cut(cut: float | Floats, people: int) -> float | Floats:

@@ -132,9 +132,27 @@ def respond_by_cell(cells: Integers, table: tuple[int, ...], words: WordSource) 
         >>> respond_by_cell(np.array([0, -1]), error_table(40.0, 1), PublicWords(1))
         array([ True, False])
     """
+    return answer_by_cell(cells, table, one_word_each(len(cells), words))
+
+
+def answer_by_cell(cells: Integers, table: tuple[int, ...], words: Words) -> NDArray[np.bool_]:
+    """The same for people whose words are drawn already, one each.
+
+    Args:
+        cells: The cell of each person.
+        table: As `error_table` makes it for two answers.
+        words: One word for each person.
+
+    Returns:
+        A boolean for each person.
+
+    Example:
+        >>> answer_by_cell(np.array([0, -1]), (5,), np.array([4, 5], dtype=np.uint64))
+        array([False, False])
+    """
     yes = cells >= 0
     place = np.minimum(np.where(yes, cells, -1 - cells), len(table) - 1)
-    return yes ^ (one_word_each(len(cells), words) < np.array(table, dtype=np.uint64)[place])
+    return yes ^ (words < np.array(table, dtype=np.uint64)[place])
 
 
 def respond(truth: Integers, wrong: int, answers: int, words: WordSource) -> Integers:

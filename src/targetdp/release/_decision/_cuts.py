@@ -13,13 +13,13 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 
+from targetdp.mechanisms import STEPS
+
 FIRST_BATCH = 48
 """People, at least, who are held against the cut that was asked for."""
 MOST_KNOTS = 64
 _EXPECTED_OF = 16
 """What was expected counts as much as what so many people told: a few bits do not move a cut far."""
-_WHOLE = 1 << 40
-"""Cuts and scores are whole numbers of 2⁻⁴⁰."""
 
 
 def batches(people: int) -> list[range]:
@@ -46,7 +46,7 @@ class Expected:
     """What an official expects: the share of people who would get a yes, by the cut.
 
     Args:
-        cuts: Cuts in whole numbers of 2⁻⁴⁰, each above the one before it.
+        cuts: Cuts in whole numbers of 2⁻⁵⁰, each above the one before it.
         shares: The share of yes at each, from 0 to 1, never falling.
 
     Raises:
@@ -111,7 +111,7 @@ class CutRule:
         expected: What the official expects.
         wanted: The share of people who are to get a yes.
         errors: Chances of a wrong bit in whole numbers of 2⁻⁶⁴, by how many cells away from the cut.
-        width: Of a cell, in whole numbers of 2⁻⁴⁰; None where there is one on each side.
+        width: Of a cell, in whole numbers of 2⁻⁵⁰; None where there is one on each side.
     """
 
     expected: Expected
@@ -147,8 +147,8 @@ class CutRule:
         return self._kept(self.first + low)
 
     def _kept(self, cut: int) -> int:
-        """Scores are of length 1 at most: a cut beyond tells nobody apart."""
-        return max(-_WHOLE, min(_WHOLE, cut))
+        """Scores are from −1 to 1: a cut far beyond tells nobody apart."""
+        return max(-2 * STEPS, min(2 * STEPS, cut))
 
     def bits(self, cut: int) -> Fraction:
         """The share of bits that say yes at a cut, if scores are spread as expected."""

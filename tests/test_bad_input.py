@@ -237,6 +237,8 @@ EPSILON = number("[0.0001, 100]", 0, 9e-5, 101)
 SMALL_DELTA = number("[1e-20, 1)", 0, 1, 1e-21)
 SHARE_OF_DELTA = number("[1e-20, 0.5)", 0, 0.5, 1e-21)
 ANY_DELTA = number("[0, 1]", 1.0000001, 2)
+AGREEMENT = Argument([*NOT_NUMBERS, *OUTSIDE, 0.49, 1, 2], "[0.5, 1)")
+THEOREM = word("sharper", "printed")
 
 CLAIM: dict[str, Any] = {"B": 0.5, "epsilon": 1.0, "delta": 1e-5}
 SHARES: dict[str, Any] = {"B": 0.5, "epsilon1": 1.0, "epsilon2": 0.5, "delta1": 1e-5, "delta2": 1e-6, "k": 20}
@@ -358,20 +360,35 @@ CALLS: dict[str, Call] = {
         {"guarantees": PROMISE},
         {"guarantees": instance()},
     ),
-    "accuracy_ceiling": Call(targetdp.accuracy_ceiling, {"guarantee": PROMISE}, {"guarantee": instance()}),
+    "accuracy_ceiling": Call(
+        targetdp.accuracy_ceiling,
+        {"guarantee": PROMISE, "theorem": "printed"},
+        {"guarantee": instance(), "theorem": THEOREM},
+    ),
     "is_ruled_out": Call(
         targetdp.is_ruled_out,
-        {"guarantee": PROMISE, "accuracy": 0.75},
-        {"guarantee": instance(), "accuracy": Argument([*NOT_NUMBERS, *OUTSIDE, 0.49, 1, 2], "[0.5, 1)")},
+        {"guarantee": PROMISE, "accuracy": 0.75, "theorem": "printed"},
+        {"guarantee": instance(), "accuracy": AGREEMENT, "theorem": THEOREM},
     ),
     "largest_B": Call(
         targetdp.largest_B,
-        {"accuracy": 0.75, "epsilon": 1.0, "delta": 0.1},
+        {"accuracy": 0.75, "epsilon": 1.0, "delta": 0.1, "theorem": "printed"},
         {
-            "accuracy": Argument([*NOT_NUMBERS, *OUTSIDE, 0.49, 1, 2], "[0.5, 1)"),
+            "accuracy": AGREEMENT,
             "epsilon": number("[1e-300, inf)", 0),
             "delta": ANY_DELTA,
+            "theorem": THEOREM,
         },
+    ),
+    "smallest_epsilon": Call(
+        targetdp.smallest_epsilon,
+        {"accuracy": 0.75, "delta": 0.1},
+        {"accuracy": AGREEMENT, "delta": ANY_DELTA},
+    ),
+    "agreement_by_distance": Call(
+        lambda guarantee, distances: targetdp.agreement_by_distance(guarantee, [distances]),
+        {"guarantee": PROMISE, "distances": 0.25},
+        {"guarantee": instance(), "distances": number("[0, 2]", 2.0000001, 3)},
     ),
     "compose": Call(
         lambda losses: accounting.compose(GaussianLoss(1.0), losses),

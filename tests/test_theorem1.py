@@ -1,4 +1,4 @@
-"""Theorem 1, checked against its inequality in 50-digit arithmetic, and Example 1's numbers."""
+"""Theorem 1 as printed, against its inequality in 50-digit arithmetic, and Example 1's numbers."""
 
 import math
 import random
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from targetdp import theorem1
 from targetdp.guarantee import Guarantee, steps
-from targetdp.theorem1 import accuracy_ceiling, is_ruled_out, largest_B
 
 steady = settings(derandomize=True, deadline=None, max_examples=200)
 
@@ -22,6 +22,20 @@ epsilons = st.floats(min_value=1e-3, max_value=50.0)
 deltas = st.one_of(st.just(0.0), st.just(1.0), st.floats(min_value=0.0, max_value=1.0))
 guarantees = st.builds(Guarantee, distances, epsilons, deltas)
 whole = st.integers(min_value=1, max_value=60)
+
+
+def accuracy_ceiling(guarantee: Guarantee) -> float:
+    return theorem1.accuracy_ceiling(guarantee, theorem="printed")
+
+
+def is_ruled_out(guarantee: Guarantee, accuracy: float) -> bool:
+    return theorem1.is_ruled_out(guarantee, accuracy, theorem="printed")
+
+
+def largest_B(*, accuracy: float, epsilon: float, delta: float = 0.0) -> float:
+    found = theorem1.largest_B(accuracy=accuracy, epsilon=epsilon, delta=delta, theorem="printed")
+    assert found is not None, "a small enough B is always left"
+    return found
 
 
 def needed(accuracy: float, epsilon: float, delta: float, digits: int = 50) -> Any:
@@ -308,4 +322,4 @@ def test_other_arguments_are_checked(epsilon: float, delta: float, message: str)
 
 def test_arguments_of_the_largest_distance_are_named() -> None:
     with pytest.raises(TypeError, match="positional"):
-        largest_B(0.99, 1.0)  # type: ignore[call-arg]
+        theorem1.largest_B(0.99, 1.0)  # type: ignore[call-arg]

@@ -94,8 +94,9 @@ def steps() -> tuple[Step, ...]:
             ),
         ),
         Step(
-            "Official: decides",
+            "Official: checks that it is what was asked for, and decides",
             (
+                "verify scores.parquet --request signed_scores.toml",
                 "allocate scores.parquet private_sample.parquet labels.csv --id phone "
                 "--ids pseudonyms.csv --program program.toml --out decisions.csv",
             ),

@@ -40,5 +40,7 @@ from targetdp.release import privatize as privatize
 from targetdp.release import read_certificate as read_certificate
 from targetdp.release import verify as verify
 from targetdp.theorem1 import accuracy_ceiling as accuracy_ceiling
+from targetdp.theorem1 import agreement_by_distance as agreement_by_distance
 from targetdp.theorem1 import is_ruled_out as is_ruled_out
 from targetdp.theorem1 import largest_B as largest_B
+from targetdp.theorem1 import smallest_epsilon as smallest_epsilon

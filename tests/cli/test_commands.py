@@ -114,7 +114,7 @@ def test_documents_show_commands_at_all() -> None:
     "example",
     [
         "targetdp audit --B 1",
-        "targetdp plan --accuracy 0.9 --epsilon 1 --delta 0 --nonsense",
+        "targetdp plan --B 0.25 --epsilon 1 --delta 0 --nonsense",
         "targetdp key x",
     ],
 )

@@ -21,7 +21,7 @@ from targetdp.cli import _main, app
 from targetdp.cli._console import PublishedError
 from targetdp.cli._endings import Terminated, asks_for_json, sigterm_raises
 
-PLAN = ("plan", "--accuracy", "0.99", "--epsilon", "1", "--delta", "1e-4")
+PLAN = ("plan", "--B", "0.4", "--accuracy", "0.99", "--epsilon", "1", "--delta", "1e-4")
 CLI = Path(_main.__file__).parent
 
 
@@ -48,7 +48,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> Ran:
 
 
 def test_a_refusal_is_words_and_an_object() -> None:
-    ran = cli("plan", "--accuracy", "2", "--epsilon", "1", "--delta", "1e-4", "--json")
+    ran = cli("plan", "--B", "0.4", "--accuracy", "2", "--epsilon", "1", "--delta", "1e-4", "--json")
     error = error_of(ran)
     assert error["message"] == "accuracy = 2.0 is outside [0.5, 1): Theorem 1 speaks of γ from 1/2 to below 1"
     assert (error["kind"], ran.code, error["notes"]) == ("refused", 2, [])
@@ -57,16 +57,19 @@ def test_a_refusal_is_words_and_an_object() -> None:
 
 
 def test_without_json_stdout_stays_empty() -> None:
-    assert cli("plan", "--accuracy", "2", "--epsilon", "1", "--delta", "1e-4").out == ""
-    assert cli("plan", "--accuracy", "x", "--epsilon", "1", "--delta", "1e-4").out == ""
+    assert cli("plan", "--B", "0.4", "--accuracy", "2", "--epsilon", "1", "--delta", "1e-4").out == ""
+    assert cli("plan", "--B", "0.4", "--accuracy", "x", "--epsilon", "1", "--delta", "1e-4").out == ""
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("plan", "--json"), "Missing option '--epsilon'."),
+        (("plan", "--json"), "Missing option '--B'."),
         ((*PLAN, "--nonsense", "--json"), "No such option: --nonsense"),
-        (("plan", "--accuracy", "x", "--json", "--epsilon", "1", "--delta", "0"), "Invalid value"),
+        (
+            ("plan", "--B", "0.4", "--accuracy", "x", "--json", "--epsilon", "1", "--delta", "0"),
+            "Invalid value",
+        ),
         (("attack", "a.parquet", "--json"), "Missing argument 'released'."),
         (("ledger", "shwo", "--json"), "No such command 'shwo'. Did you mean 'show'?"),
     ],
@@ -238,7 +241,7 @@ def test_in_another_thread_nothing_is_changed() -> None:
     thread = threading.Thread(target=lambda: ran.append(cli(*PLAN, "--json")))
     thread.start()
     thread.join()
-    assert ran[0].json["largest_B"] == 0.4
+    assert ran[0].json["ruled_out"] is True
 
 
 def test_a_later_sigterm_ends_even_what_swallowed_the_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from support.release import Ran, certificate_of, command, hidden, read_back, tab
 from support.zygote import Zygote
 
 STORY = """
-targetdp plan --accuracy 0.99 --epsilon 1 --delta 1e-4
+targetdp plan --accuracy 0.99 --B 0.25 --epsilon 1 --delta 1e-4
 targetdp scales census.parquet --features calls,texts,topups --source public --reason census --out scales.toml
 targetdp init features.parquet --scales scales.toml --name subscribers
 targetdp privatize features.parquet --check --B 0.25 --epsilon 4
@@ -144,7 +144,7 @@ def test_json_is_pure_and_quiet_is_silent_but_for_warnings(
     ran = zygote.run(folder, "verify", "third.parquet", "--json")
     assert json.loads(ran.out)["holds"] is True
     assert all(set(check) == {"what", "holds", "detail"} for check in json.loads(ran.out)["checks"])
-    ran = zygote.run(folder, "plan", "--accuracy", "0.9", "--epsilon", "1", "--delta", "1e-4", "--json")
+    ran = zygote.run(folder, "plan", "--B", "0.25", "--epsilon", "1", "--delta", "1e-4", "--json")
     assert json.loads(ran.out)["mechanism"]
 
 

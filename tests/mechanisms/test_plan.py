@@ -1,21 +1,23 @@
-"""Plans: Theorem 1 for people, the noise that each mechanism needs, the true ε at other distances."""
+"""Plans: what no algorithm can do, the noise that each mechanism needs, the true ε at other distances."""
 
 import pytest
 
 from support.release import cli
-from targetdp import Guarantee, accuracy_ceiling, largest_B, least_noise
+from targetdp import Guarantee, accuracy_ceiling, agreement_by_distance, least_noise, smallest_epsilon
 from targetdp.mechanisms import plan
-from targetdp.mechanisms._plan import PAPER_GRID
 
 
 def test_a_plan_says_what_the_library_says() -> None:
-    made = plan(accuracy=0.99, epsilon=1, delta=1e-4)
-    assert made.largest_B == largest_B(accuracy=0.99, epsilon=1, delta=1e-4) == 0.4
-    assert [c.B for c in made.ceilings] == list(PAPER_GRID)
-    for row in made.ceilings:
-        assert row.ceiling == accuracy_ceiling(Guarantee(row.B, 1, 1e-4))
-        assert row.ruled_out == (row.B > 0.4)
-    assert made.guarantee.B == 0.25  # the largest of the grid that is left
+    made = plan(accuracy=0.99, B=0.25, epsilon=1, delta=1e-4)
+    assert made.guarantee == Guarantee(0.25, 1, 1e-4)
+    assert made.ceiling == accuracy_ceiling(made.guarantee)
+    assert made.ruled_out is True
+    assert made.smallest_epsilon == smallest_epsilon(accuracy=0.99, delta=1e-4)
+    assert list(made.agreement_at) == [0, 0.25, 0.5, 0.75, 1]
+    assert tuple(made.agreement_at.values()) == agreement_by_distance(made.guarantee, made.agreement_at)
+    unasked = plan(B=2, epsilon=1, delta=1e-4)
+    assert (unasked.accuracy, unasked.ruled_out, unasked.smallest_epsilon) == (None, None, None)
+    assert unasked.agreement_at == {0: made.ceiling}, "at B = 2 there is one figure for everybody"
     choice = least_noise(made.guarantee, 10)
     assert made.choice.noise == choice.noise
     assert made.noise_length == pytest.approx(choice.noise[choice.name] * 10**0.5)
@@ -31,29 +33,33 @@ def test_a_plan_warns_where_noise_drowns_the_signal_and_where_accuracy_is_ruled_
     (drowned,) = plan(accuracy=0.9, epsilon=4, delta=1e-5, B=0.25, dimensions=1000).warnings
     assert "fewer columns" in drowned
     warnings = plan(accuracy=0.99, epsilon=1, delta=1e-4, B=2, dimensions=3).warnings
-    assert "Theorem 1 rules out agreement of 0.99 at B = 2" in warnings[0]
+    assert "no algorithm agrees with today's decisions with probability 0.99 for everybody" in warnings[0]
+    assert "ε = 1 leaves at most 0.7311, whatever B is" in warnings[0]
+    assert "or for ε = 4.596" in warnings[0]
     assert plan(accuracy=0.9, epsilon=4, delta=1e-5, B=0.1, dimensions=3).warnings == ()
 
 
 def test_a_pure_plan_states_the_samplers_delta() -> None:
-    made = plan(accuracy=0.9, epsilon=2, delta=0, dimensions=2)
+    made = plan(B=0.25, epsilon=2, delta=0, dimensions=2)
     assert made.guarantee.delta == 2.0**-90
 
 
 def test_command_prints_tables_and_json() -> None:
-    shown = cli("plan", "--accuracy", "0.99", "--epsilon", "1", "--delta", "1e-4")
+    shown = cli("plan", "--B", "0.4", "--accuracy", "0.99", "--epsilon", "1", "--delta", "1e-4")
     assert shown.code == 0
-    assert "leaves B up to 0.4" in shown.out
-    assert "not a program's accuracy" in " ".join(shown.out.split())
-    data = cli("plan", "--accuracy", "0.99", "--epsilon", "1", "--delta", "1e-4", "--json")
-    assert data.json["largest_B"] == 0.4
+    told = " ".join(shown.out.split())
+    assert "γ = 0.99 is ruled out. With ε = 1 and δ = 0.0001, γ is at most 0.7311, whatever B is" in told
+    assert "│ 0.4 to 0.8 │ 0.901109 │" in told
+    assert "not a program's accuracy" in told
+    data = cli("plan", "--B", "0.4", "--accuracy", "0.99", "--epsilon", "1", "--delta", "1e-4", "--json")
+    assert (data.json["ruled_out"], data.json["agreement_by_distance"][0]["distance"]) == (True, 0)
 
 
 def test_bad_arguments_are_messages_with_exit_code_2() -> None:
-    done = cli("plan", "--accuracy", "0.2", "--epsilon", "1", "--delta", "1e-4")
+    done = cli("plan", "--B", "0.4", "--accuracy", "0.2", "--epsilon", "1", "--delta", "1e-4")
     assert done.code == 2
     assert done.out == ""
     assert "accuracy = 0.2 is outside [0.5, 1)" in done.err
     assert "Traceback" not in done.err
-    assert cli("plan", "--accuracy", "x", "--epsilon", "1", "--delta", "0").code == 2
+    assert cli("plan", "--B", "0.4", "--accuracy", "x", "--epsilon", "1", "--delta", "0").code == 2
     assert cli("--version").out.strip() == "targetdp 0.1.0"

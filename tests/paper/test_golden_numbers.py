@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from targetdp import Guarantee, PrivateProjection, SphericalLaplace, Staircase, largest_B, least_noise
+from targetdp import (
+    Guarantee,
+    PrivateProjection,
+    SphericalLaplace,
+    Staircase,
+    accuracy_ceiling,
+    largest_B,
+    least_noise,
+)
 from targetdp._core import Floats
 from targetdp.mechanisms import delta_per_part, printed_step3_sigma, printed_step4_sigma
 from targetdp.mechanisms._projection_law import covariance_sensitivity, draw_projection, ternary
@@ -22,9 +30,11 @@ PRINTED = PrivateProjection(B=0.25, epsilon1=3, epsilon2=0.9999, delta1=2 / 3 * 
 
 
 def test_example_1() -> None:
-    """Methods, Example 1: γ = 0.99, δ = 10⁻⁴: B ≤ 0.4 for ε = 1 and B ≤ 1 for ε = 4."""
-    assert largest_B(accuracy=0.99, epsilon=1, delta=1e-4) == 0.4
-    assert largest_B(accuracy=0.99, epsilon=4, delta=1e-4) == 1.0
+    """Methods, Example 1: γ = 0.99, δ = 10⁻⁴: B ≤ 0.4 for ε = 1 and B ≤ 1 for ε = 4, as printed."""
+    for epsilon, B, ceiling in ((1, 0.4, 0.7311), (4, 1.0, 0.9821)):
+        assert largest_B(accuracy=0.99, epsilon=epsilon, delta=1e-4, theorem="printed") == B
+        assert largest_B(accuracy=0.99, epsilon=epsilon, delta=1e-4) is None
+        assert ceiling - 1e-4 < accuracy_ceiling(Guarantee(B, epsilon, 1e-4)) <= ceiling
 
 
 def test_algorithm_1_step_1_samples_the_three_values_equally() -> None:

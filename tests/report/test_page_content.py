@@ -25,10 +25,10 @@ from targetdp.normalization import ColumnScales, confidential_scales, data_scale
 from targetdp.programs import MARK
 from targetdp.release import Request
 from targetdp.report import Content, content, page
-from targetdp.report._page._promise import EPSILONS, ceiling_curves
+from targetdp.report._page._promise import CELLS, EPSILONS, agreement, agreement_curves
 from targetdp.report._page._render import LARGEST, OVERRIDES, plain_conditions, stated_conditions
 from targetdp.report._page._words import points_up
-from targetdp.theorem1 import accuracy_ceiling
+from targetdp.theorem1 import accuracy_ceiling, agreement_by_distance
 from targetdp.tradeoff import (
     DEFAULT_LIMITS,
     Cell,
@@ -217,15 +217,30 @@ def test_parts_are_those_of_the_sweep_only() -> None:
     assert "A release has the usual δ, or less, and more noise" in plain_conditions(record)[1]
 
 
-def test_ceilings_are_theorem_1s_at_what_is_promised(made: Content) -> None:
+def test_what_no_algorithm_can_do_is_the_librarys_at_what_is_promised(made: Content) -> None:
     for cell in made.data["cells"]:
         if cell["choosable"]:
-            assert cell["ceiling"] == accuracy_ceiling(Guarantee(**cell["promise"]))
-    curves = ceiling_curves(0.01)
+            promise = Guarantee(**cell["promise"])
+            *steps, (end, last) = cell["agreement"]
+            assert [at for at, _ in steps] == list(range(len(steps)))
+            shares = agreement_by_distance(promise, [at * promise.B for at, _ in steps])
+            assert tuple(share for _, share in steps) == shares
+            assert (end, last) == (min(CELLS, 2 / promise.B), shares[-1])
+            assert shares[0] == accuracy_ceiling(promise)
+    curves = agreement_curves(0.01)
     assert {curve["epsilon"] for curve in curves} == {f"{epsilon:g}" for epsilon in EPSILONS}
-    for curve in curves[::7]:
-        promise = Guarantee(curve["B"], float(curve["epsilon"]), 0.01)
-        assert curve["ceiling"] == accuracy_ceiling(promise)
+    for curve in curves:
+        if curve["cell"] < CELLS:
+            promise = Guarantee(0.5, float(curve["epsilon"]), 0.01)
+            assert (curve["share"],) == agreement_by_distance(promise, [min(2.0, curve["cell"] / 2)])
+
+
+def test_a_large_B_has_few_cells() -> None:
+    (only, end) = agreement(Guarantee(2.0, 1.0))
+    assert (only[0], end[0]) == (0, 1)
+    assert only[1] == end[1] == accuracy_ceiling(Guarantee(2.0, 1.0))
+    assert [at for at, _ in agreement(Guarantee(0.75, 1.0))] == [0, 1, 2, 2 / 0.75]
+    assert len(agreement(Guarantee(1e-6, 1.0))) == CELLS + 1
 
 
 def test_curves_are_never_below_what_was_computed(folder: Path, made: Content) -> None:

@@ -96,7 +96,7 @@ EXAMPLES = {
     "attack": "features.parquet private.parquet --id name",
     "attack release": "features.parquet private.parquet --id name --holdout others.parquet",
     "attack audit": "--B 0.25 --epsilon 4 --delta 1e-5 --features 10",
-    "plan": "--accuracy 0.99 --epsilon 1 --delta 1e-4",
+    "plan": "--B 0.25 --epsilon 4 --delta 1e-4 --accuracy 0.99",
     "program": "init survey.parquet --kind aid --out program.toml",
     "program init": "survey.parquet --kind aid --target consumption --quota 0.29 --out program.toml",
     "example": "togo --out features.parquet --program program.toml",

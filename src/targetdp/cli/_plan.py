@@ -10,21 +10,14 @@ from rich.table import Table
 from targetdp._core import exact, percent_up, up
 from targetdp.cli._console import emit, out, tell, warn
 
-GAMMA = (
-    "γ is worst-case agreement with the decision on the original data over all tables, not a program's "
-    "accuracy; what is not ruled out need not be reachable."
-)
-
 
 def plan(
+    B: Annotated[float, typer.Option("--B", help="distance B of the guarantee")],
     epsilon: Annotated[float, typer.Option(help="ε of the guarantee; with --releases, of the limit")],
     delta: Annotated[float, typer.Option(help="δ of the same; a common choice is 1/(people + 1)")],
     accuracy: Annotated[
         float | None,
-        typer.Option(help="γ: worst-case agreement with today's decisions, 0.5 to below 1, for Theorem 1"),
-    ] = None,
-    B: Annotated[
-        float | None, typer.Option("--B", help="distance B; default: the largest that --accuracy leaves")
+        typer.Option(help="γ: worst-case agreement with today's decisions that is wanted, 0.5 to below 1"),
     ] = None,
     features: Annotated[int, typer.Option(help="number of columns to release")] = 10,
     scores: Annotated[
@@ -44,8 +37,8 @@ def plan(
 
     columns = features if scores is None else scores
     if releases is not None:
-        if B is None or accuracy is not None:
-            raise ValueError("--releases plans for a limit: give its --B, and no --accuracy")
+        if accuracy is not None:
+            raise ValueError("--releases plans for a limit: give no --accuracy")
         proposed = propose_plan(
             B=B, epsilon=epsilon, delta=delta, releases=releases, columns=columns,
             kind="rows" if scores is None else "scores",
@@ -98,10 +91,14 @@ def _say_proposed(made: Any, *, as_json: bool) -> None:
 
 def _plan_as_json(made: Any) -> dict[str, Any]:
     return {
-        "accuracy": made.accuracy,
-        "largest_B": made.largest_B,
-        "ceilings": [asdict(ceiling) for ceiling in made.ceilings],
         "guarantee": asdict(made.guarantee),
+        "ceiling": made.ceiling,
+        "agreement_by_distance": [
+            {"distance": r, "agreement": share} for r, share in made.agreement_at.items()
+        ],
+        "accuracy": made.accuracy,
+        "ruled_out": made.ruled_out,
+        "smallest_epsilon": made.smallest_epsilon,
         "features": made.dimensions,
         "mechanism": made.choice.name,
         "why": made.choice.why,
@@ -119,7 +116,6 @@ def _plan_as_json(made: Any) -> dict[str, Any]:
 
 def _plan_tables(made: Any) -> list[Table]:
     g = made.guarantee
-    shown = [_ceilings(made)] if made.accuracy is not None else []
     noise = Table(title=f"Noise for {g} on {made.dimensions} columns", title_justify="left")
     for heading in ("mechanism", "deviation per column", "length on a row (rows: ≤ 1)", "best guess at B"):
         noise.add_column(heading, justify="left" if heading == "mechanism" else "right")
@@ -142,23 +138,26 @@ def _plan_tables(made: Any) -> list[Table]:
         distances.add_row(
             f"{r:g}", f"{math.ceil(value * 1000 - 1e-6) / 1000:.3f}", percent_up(made.guess_at[r])
         )
-    return [*shown, noise, distances]
+    return [_agreement(made), noise, distances]
 
 
-def _ceilings(made: Any) -> Table:
-    g = made.guarantee
-    ceilings = Table(
-        title=f"Theorem 1: γ = {made.accuracy:g} leaves B up to {made.largest_B:g} "
-        f"(ε = {g.epsilon:g}, δ = {g.delta:.3g})",
-        caption=GAMMA,
-        title_justify="left",
-        caption_justify="left",
-        min_width=78,
-    )
-    for heading in ("B", "highest γ", "γ asked"):
-        ceilings.add_column(heading, justify="right")
-    for row in made.ceilings:
-        ceilings.add_row(
-            f"{row.B:g}", f"{row.ceiling:.6f}", "ruled out" if row.ruled_out else "not ruled out"
-        )
-    return ceilings
+def _agreement(made: Any) -> Table:
+    """What no release can do, by the distance from the cut."""
+    g, asked = made.guarantee, ""
+    if made.accuracy is not None:
+        asked = f"γ = {made.accuracy:g} is {'ruled out' if made.ruled_out else 'possible'}. "
+    shown = Table(
+        title=f"{asked}With ε = {g.epsilon:g} and δ = {g.delta:.3g}, γ is at most {up(made.ceiling, 4)}, "
+        "whatever B is",
+        caption="γ is how often a decision on the private data agrees with today's, for whomever it does so "
+        "least; it is not a program's accuracy. B buys agreement away from the cut, for people whom only so "
+        "different a row would put on its other side: the table has the most that goes with γ at its "
+        "ceiling. Publishing decisions alone, one random bit each, can reach all of it; with noisy rows or "
+        "scores a decision next to the cut is little more than a coin.",
+        title_justify="left", caption_justify="left", min_width=78,
+    )  # fmt: skip
+    for heading in ("distance from the cut", "agreement with today's decision, at most"):
+        shown.add_column(heading, justify="right")
+    for r, share in made.agreement_at.items():
+        shown.add_row(f"{r:g} to {min(2.0, r + g.B):g}", up(share, 6))
+    return shown

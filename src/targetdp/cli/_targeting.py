@@ -48,9 +48,6 @@ _HEADINGS = {
 }  # fmt: skip
 _SHARES = {"accuracy", "recall"}
 
-_NO_BOUND = 0.9999
-"""A ceiling above this is no news to anyone."""
-
 TranslatedIds = Annotated[
     Path | None,
     typer.Option(
@@ -200,10 +197,11 @@ def _record(found: Any, plan: Any, others: Any, settings: Any) -> dict[str, Any]
         "chance": found.program.chance,
         "confidence": plan.expectation.confidence,
         "scores": record(plan),
-        "theorem_1": {
+        "ceiling": {
             "largest_agreement": accuracy_ceiling(plan.guarantee),
-            "meaning": "for any algorithm with this guarantee there are tables on which its decisions agree "
-            "with those plan without privacy no more often than this; it is not an accuracy",
+            "meaning": "for any algorithm with this ε and δ, whatever B is, there are people next to the cut "
+            "whose decisions agree with those made without privacy no more often than this; it is not an "
+            "accuracy",
         },
         "expected": {
             name: {"value": one.value, "interval": [one.low, one.high]}
@@ -257,19 +255,14 @@ def _show(found: Any, plan: Any, others: Any, settings: Any) -> None:
 
 
 def _ceiling(guarantee: Any) -> str:
-    """Theorem 1 beside: what no algorithm with this guarantee can do."""
+    """What no algorithm with this guarantee can do."""
     from targetdp.theorem1 import accuracy_ceiling
 
-    most = accuracy_ceiling(guarantee)
-    if most > _NO_BOUND:
-        return (
-            f"Theorem 1 rules out nothing here: it leaves a worst-case agreement above {_NO_BOUND:g} with "
-            "decisions made without privacy."
-        )
+    most = up(accuracy_ceiling(guarantee), 4)
     return (
-        "Theorem 1: for any algorithm with this guarantee there are tables on which its decisions agree with "
-        f"those plan without privacy no more often than γ = {up(most, 4)}. γ is not this accuracy, which "
-        "compares with the truth, and on your table."
+        "For any algorithm with this ε and δ, whatever B is, there are people next to the cut whose "
+        f"decisions agree with those made without privacy no more often than γ = {most}. "
+        "γ is not this accuracy, which compares with the truth, and for people like yours."
     )
 
 

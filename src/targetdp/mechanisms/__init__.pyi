@@ -23,7 +23,6 @@ from targetdp.mechanisms._mondrian import Mondrian as Mondrian
 from targetdp.mechanisms._partition import Partitioned as Partitioned
 from targetdp.mechanisms._partition import delta_per_part as delta_per_part
 from targetdp.mechanisms._plan import COMPARED_COLUMNS as COMPARED_COLUMNS
-from targetdp.mechanisms._plan import Ceiling as Ceiling
 from targetdp.mechanisms._plan import Choice as Choice
 from targetdp.mechanisms._plan import DROWNED as DROWNED
 from targetdp.mechanisms._plan import LEAST_NOISE as LEAST_NOISE

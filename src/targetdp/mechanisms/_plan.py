@@ -7,10 +7,10 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from targetdp._core import check, percent_up
+from targetdp._core import check, percent_up, up
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms._base import NEVER_QUIETEST, NoiseMechanism, noise_mechanisms
-from targetdp.theorem1 import accuracy_ceiling, is_ruled_out, largest_B
+from targetdp.theorem1 import accuracy_ceiling, agreement_by_distance, is_ruled_out, smallest_epsilon
 
 LEAST_NOISE = "least-noise"
 """What stands for whichever of these needs the least noise."""
@@ -147,27 +147,11 @@ PAPER_GRID = (0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.0)
 
 DISTANCES = (0.05, 0.1, 0.25, 0.5, 1.0, 1.5, 2.0)
 
+_CELLS = 5
+"""Distances from the cut that are told, in units of B: farther away agreement may be practically certain."""
+
 DROWNED = 1.0
 """Rows have length at most 1: noise that is typically longer than this is louder than any row."""
-
-
-@dataclass(frozen=True)
-class Ceiling:
-    """Theorem 1 at one B: the highest worst-case agreement γ that any algorithm can reach.
-
-    Args:
-        B: The distance that is hidden.
-        ceiling: The highest γ.
-        ruled_out: Whether the accuracy that a plan wants is above it.
-
-    Example:
-        >>> Ceiling(B=2.0, ceiling=0.731, ruled_out=True).ruled_out
-        True
-    """
-
-    B: float
-    ceiling: float
-    ruled_out: bool
 
 
 @dataclass(frozen=True)
@@ -175,11 +159,14 @@ class Plan:
     """What a data holder and an official should know before anything is released.
 
     Args:
-        accuracy: The agreement γ that the program wants, if it was said.
         guarantee: What the chosen mechanism promises.
         dimensions: How many columns are released.
-        largest_B: The largest B that Theorem 1 leaves possible, for that accuracy.
-        ceilings: Theorem 1 at each B of the paper's grid, for that accuracy.
+        ceiling: The highest worst-case agreement γ that any algorithm with this guarantee can have.
+        agreement_at: For each distance from the cut (0, B, 2·B and so on), how often a decision can agree
+            with today's from there on (`targetdp.agreement_by_distance`).
+        accuracy: The agreement γ that the program wants, if it was said.
+        ruled_out: Whether no algorithm can have it.
+        smallest_epsilon: The ε that it takes, at any B.
         choice: The mechanism with the least noise.
         noise_length: The typical length of the noise on a whole row, where rows have length at most 1.
         epsilon_at: For each distance, the true ε of the chosen mechanism at the plan's δ.
@@ -188,16 +175,18 @@ class Plan:
         warnings: What speaks against this plan.
 
     Example:
-        >>> found = plan(accuracy=0.9, epsilon=1, delta=1e-5)
+        >>> found = plan(B=0.25, epsilon=1, delta=1e-5)
         >>> found.guess_at[0.05] < found.guess_at[2.0]
         True
     """
 
-    accuracy: float | None
     guarantee: Guarantee
     dimensions: int
-    largest_B: float | None
-    ceilings: tuple[Ceiling, ...]
+    ceiling: float
+    agreement_at: dict[float, float]
+    accuracy: float | None
+    ruled_out: bool | None
+    smallest_epsilon: float | None
     choice: Choice
     noise_length: float
     epsilon_at: dict[float, float]
@@ -206,70 +195,63 @@ class Plan:
 
 
 def plan(
-    *, epsilon: float, delta: float, accuracy: float | None = None, B: float | None = None,
-    dimensions: int = 10,
-) -> Plan:  # fmt: skip
+    *, B: float, epsilon: float, delta: float, accuracy: float | None = None, dimensions: int = 10
+) -> Plan:
     """Work out what a guarantee rules out, what noise it needs, and what it means at other distances.
 
     Args:
+        B: The distance that is hidden.
         epsilon: ε of the guarantee.
         delta: δ of the guarantee.
-        accuracy: The agreement γ that the program wants, from 1/2 to below 1; without it, Theorem 1 says
-            nothing.
-        B: The distance that is hidden; by default the largest of the paper's grid that Theorem 1 leaves
-            possible.
+        accuracy: The agreement γ that the program wants, from 1/2 to below 1.
         dimensions: How many columns are released.
 
     Returns:
         The plan.
 
     Raises:
-        ValueError: A number is outside its range, neither B nor accuracy is given, or no mechanism can give
-            the guarantee.
+        ValueError: A number is outside its range, or no mechanism can give the guarantee.
 
     Example:
-        >>> plan(accuracy=0.9, epsilon=1, delta=1e-5).guarantee.B
-        0.75
+        >>> found = plan(B=0.25, epsilon=1, delta=1e-5, accuracy=0.9)
+        >>> found.ruled_out, round(found.smallest_epsilon, 2)
+        (True, 2.2)
     """
     d = check.dimensions(dimensions)
-    most: float | None = None
-    ceilings: tuple[Ceiling, ...] = ()
-    if accuracy is not None:
-        most = largest_B(accuracy=accuracy, epsilon=epsilon, delta=delta)
-        ceilings = tuple(
-            Ceiling(g.B, accuracy_ceiling(g), is_ruled_out(g, accuracy))
-            for g in (Guarantee(b, epsilon, delta) for b in PAPER_GRID)
-        )
-    elif B is None:
-        raise ValueError("B and accuracy are both missing: give B, or the accuracy to find the largest B for")
-    possible = [c.B for c in ceilings if not c.ruled_out]
-    chosen = B if B is not None else max(possible, default=PAPER_GRID[0])
-    guarantee = Guarantee(chosen, epsilon, delta)
+    guarantee = Guarantee(B, epsilon, delta)
     choice = least_noise(guarantee, d)
     mechanism = choice.mechanism
-    stated_delta = mechanism.guarantee.delta
+    promised = mechanism.guarantee
     length = choice.noise[choice.name] * math.sqrt(d)
     losses = {r: mechanism.privacy_loss(distance=r, dimensions=d) for r in DISTANCES}
+    away = [k * promised.B for k in range(_CELLS) if k * promised.B < 2]
     return Plan(
-        accuracy=accuracy,
-        guarantee=mechanism.guarantee,
+        guarantee=promised,
         dimensions=d,
-        largest_B=most,
-        ceilings=ceilings,
+        ceiling=accuracy_ceiling(promised),
+        agreement_at=dict(zip(away, agreement_by_distance(promised, away), strict=True)),
+        accuracy=accuracy,
+        ruled_out=None if accuracy is None else is_ruled_out(promised, accuracy),
+        smallest_epsilon=None if accuracy is None else _needed(accuracy, promised),
         choice=choice,
         noise_length=length,
-        epsilon_at={r: loss.epsilon(max(delta, stated_delta)) for r, loss in losses.items()},
+        epsilon_at={r: loss.epsilon(max(delta, promised.delta)) for r, loss in losses.items()},
         guess_at={r: loss.best_guess() for r, loss in losses.items()},
-        warnings=_warnings(guarantee, accuracy, length, d),
+        warnings=_warnings(promised, accuracy, length, d),
     )
+
+
+def _needed(accuracy: float, guarantee: Guarantee) -> float:
+    return smallest_epsilon(accuracy=accuracy, delta=guarantee.delta)
 
 
 def _warnings(guarantee: Guarantee, accuracy: float | None, length: float, d: int) -> tuple[str, ...]:
     warnings = []
     if accuracy is not None and is_ruled_out(guarantee, accuracy):
         warnings.append(
-            f"Theorem 1 rules out agreement of {accuracy:g} at B = {guarantee.B:g}: "
-            f"at most {accuracy_ceiling(guarantee):.4f} is possible for every table"
+            f"no algorithm agrees with today's decisions with probability {accuracy:g} for everybody: "
+            f"ε = {guarantee.epsilon:g} leaves at most {up(accuracy_ceiling(guarantee), 4)}, whatever B is; "
+            f"ask for less agreement, or for ε = {up(_needed(accuracy, guarantee), 4)}"
         )
     if length > DROWNED:
         warnings.append(

@@ -96,7 +96,9 @@ def test_every_control_is_reached_by_tab(opened: Opened) -> None:
     assert len(controls) > 20
     assert set(controls) <= set(reached)
     assert "setting" in reached  # one of the radio buttons stands for all
-    numbers = [reached.index(name) for name in ("n-singling_out", "reset", "download", "setting", "t-B")]
+    numbers = [
+        reached.index(name) for name in ("n-singling_out", "reset", "download", "setting", "t-epsilon")
+    ]
     assert numbers == sorted(numbers)
 
 

@@ -103,7 +103,7 @@ def test_the_chosen_setting_has_the_ring_and_the_diamonds(opened: Opened, page_o
 
 
 def test_names_of_curves_stand_at_their_own_curve(opened: Opened) -> None:
-    """ε = 1 at B = 2 has the ceiling of ε = 0.5 at B = 1: names must not stand between them."""
+    """Next to the cut, where curves are far enough apart to be told from each other."""
     page = opened("aid")
     steps = page.evaluate("""() => [...document.querySelectorAll('#chart-ceiling text')]
       .filter((text) => text.textContent.startsWith("ε = "))

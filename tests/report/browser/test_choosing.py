@@ -327,11 +327,11 @@ def test_while_a_field_cannot_be_read_nothing_is_downloaded(opened: Opened, fiel
     assert chosen(page) == first
 
 
-def test_theorem_1_reads_a_decimal_comma(opened: Opened) -> None:
+def test_the_highest_agreement_reads_a_decimal_comma(opened: Opened) -> None:
     page = opened("aid")
-    page.locator("#t-B").fill("0.5")
+    page.locator("#t-epsilon").fill("0.5")
     point = page.locator("#t-ceiling").inner_text()
-    page.locator("#t-B").fill("0,5")
+    page.locator("#t-epsilon").fill("0,5")
     assert page.locator("#t-ceiling").inner_text() == point
 
 

@@ -144,7 +144,6 @@ class Looked:
     def inspection(self, splitters: pa.StringArray) -> Inspection:
         """All of it, once every row was seen."""
         people = in_order(self.people)
-        self.people = []  # they take as much memory again
         different = len(people) - int(np.count_nonzero(people[1:] == people[:-1]))
         return Inspection(
             self.rows, people, len(people) - different, splitters, self.tally, self.lowest, self.highest,
@@ -152,9 +151,14 @@ class Looked:
         )  # fmt: skip
 
 
-def in_order(people: Sequence[Words]) -> Words:
-    """The tags of several parts of a table, sorted."""
-    found = np.concatenate(people) if people else np.empty(0, dtype=np.uint64)
+def in_order(people: list[Words]) -> Words:
+    """The tags of several parts of a table, sorted; the parts go as it grows, so that none is held twice."""
+    found, stop = np.empty(sum(map(len, people)), dtype=np.uint64), 0
+    people.reverse()
+    while people:
+        part = people.pop()
+        found[stop : stop + len(part)] = part
+        stop += len(part)
     found.sort()
     return found
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from targetdp.report._page._promise import SMALLEST
+from targetdp.report._page._promise import CELLS
 from targetdp.report._page._words import AXES, Subject
 from targetdp.tradeoff import STATUS_QUO, technology_named
 
@@ -99,33 +99,33 @@ def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
     )
 
 
-def ceiling_chart(smallest: float = SMALLEST) -> Spec:
-    """Theorem 1: the highest agreement γ over B, for a few ε; the chosen setting is marked."""
+def ceiling_chart() -> Spec:
+    """The highest agreement with today's decisions over the distance from the cut, for a few ε."""
     base = alt.Chart(alt.NamedData("ceilings"))
-    x = alt.X("B:Q").title("B  (more private →)").scale(type="log", domain=[smallest, 2]).axis(
-        values=[0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2], format="~g", labelFlush=False
+    x = alt.X("cell:Q").title("distance from the cut, in units of B").scale(domain=[0, CELLS]).axis(
+        values=list(range(CELLS + 1)), format="~g", labelFlush=False
     )  # fmt: skip
-    y = alt.Y("ceiling:Q").title("highest possible γ  (more accurate →)").scale(domain=[0.5, 1.0])
+    y = alt.Y("share:Q").title("highest possible agreement").scale(domain=[0.5, 1.0])
+    told = alt.Tooltip("told:N", title="agreement at most")
     curves = base.mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.75).encode(
         x=x, y=y, detail="epsilon:N", color=alt.value(_BLUE),
         strokeDash=alt.StrokeDash("epsilon:N").legend(None),
-        tooltip=[alt.Tooltip("epsilon:N", title="ε"), alt.Tooltip("B:Q", format=".3g"),
-                 alt.Tooltip("told:N", title="γ at most")],
+        tooltip=[alt.Tooltip("epsilon:N", title="ε"), alt.Tooltip("cell:Q", title="distance in B"), told],
     )  # fmt: skip
     # The top curve's name stands above it, where nothing else is; the others' below their own step.
     names = base.transform_filter("datum.name != ''").mark_text(
         align="left", dx=3, dy=alt.expr("datum.top ? -7 : 9"), fontSize=11
     ).encode(x=x, y=y, text="name:N", color=alt.value("currentColor"))  # fmt: skip
     mark = alt.Chart(alt.NamedData("chosen")).encode(x=x, y=y)
-    dot = mark.mark_point(filled=True, size=180, shape="diamond", opacity=1).encode(
+    chosen = mark.mark_line(interpolate="step-after", strokeWidth=3).encode(
         color=alt.value(_ORANGE),
         tooltip=[alt.Tooltip("label:N", title="chosen setting"),
-                 alt.Tooltip("told:N", title="γ at most")],
+                 alt.Tooltip("cell:Q", title="distance in B"), told],
     )  # fmt: skip
-    name = mark.mark_text(dy=18, fontSize=12, fontWeight="bold").encode(
-        text="name:N", color=alt.value("currentColor")
-    )
-    return _spec(curves + names + dot + name, "Theorem 1: highest possible agreement over B")
+    name = mark.transform_filter("datum.name != ''").mark_text(
+        align="right", dx=-4, dy=14, fontSize=12, fontWeight="bold"
+    ).encode(text="name:N", color=alt.value("currentColor"))  # fmt: skip
+    return _spec(curves + names + chosen + name, "Highest possible agreement by distance from the cut")
 
 
 def distance_chart(field: str, title: str, domain: list[float] | None, fmt: str, told: str) -> Spec:

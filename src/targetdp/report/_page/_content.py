@@ -17,7 +17,7 @@ from targetdp._core import Progress, Silent, percent_up, up
 from targetdp.attacks import in_a_sentence
 from targetdp.programs import MARK as FOR_THE_HOLDER
 from targetdp.release import format_guarantee
-from targetdp.report._page._promise import at_distances, profiles
+from targetdp.report._page._promise import agreement, at_distances, profiles
 from targetdp.report._page._words import (
     PROTECTIONS,
     Subject,
@@ -33,7 +33,6 @@ from targetdp.report._page._words import (
     with_interval,
     worst_hit,
 )
-from targetdp.theorem1 import accuracy_ceiling
 from targetdp.tradeoff import (
     CROWD,
     STATUS_QUO,
@@ -287,7 +286,7 @@ def _promise(run: Mapping[str, Any], cell: Cell) -> Data:
         "promise": asdict(promise),
         "promise_told": format_guarantee(promise),
         "promised_epsilon": promise.epsilon,
-        "ceiling": accuracy_ceiling(promise),
+        "agreement": agreement(promise),
         "derived": derived(guesses[promise.B], guesses.get(2.0), promise.B),
         "curve": [[at.distance, _up(at.epsilon), _thousandths_up(at.guess)] for at in curve],
         "profiles": None if traits is None else [t.told for t in traits],

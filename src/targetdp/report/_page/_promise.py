@@ -11,7 +11,7 @@ import numpy as np
 from targetdp._core import Floats
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import NoiseMechanism
-from targetdp.theorem1 import accuracy_ceiling
+from targetdp.theorem1 import agreement_by_distance
 from targetdp.tradeoff import Cell
 
 DISTANCES = (0.1, 0.5, 1.0, 2.0)
@@ -66,38 +66,31 @@ def _up_to(B: float) -> tuple[float, ...]:
     return tuple(min(2.0, B * i / _UP_TO_B) for i in range(1, 2 * _UP_TO_B + 1))
 
 
-# Theorem 1 as a picture: the highest worst-case agreement γ with today's decisions, over B and ε.
+# What no algorithm can do, as a picture: agreement with today's decisions over the distance from the cut.
 
-_MOST_STEPS = 40
-"""The ceiling depends on B through ⌈2/B⌉ only: the curve has a corner at every B = 2/m."""
-
-SMALLEST = 2 / _MOST_STEPS
-"""Where curves begin, unless a sweep has a smaller B."""
+CELLS = 5
+"""How far from the cut curves go, in units of B."""
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 
 
-def ceiling_curves(delta: float, smallest: float = SMALLEST) -> list[dict[str, Any]]:
-    """The corners of one curve for each of a few ε, at one δ, from a small B to 2."""
+def agreement(promise: Guarantee) -> list[tuple[float, float]]:
+    """Distances from the cut in units of B, and the agreement from each of them on; the last ends the curve.
+
+    No two rows are farther apart than 2, so that a large B has few cells.
+    """
+    inside = [k for k in range(CELLS) if k * promise.B < 2]
+    shares = agreement_by_distance(promise, [k * promise.B for k in inside])
+    return [*zip(map(float, inside), shares, strict=True), (min(CELLS, 2 / promise.B), shares[-1])]
+
+
+def agreement_curves(delta: float) -> list[dict[str, Any]]:
+    """One curve for each of a few ε, at one δ. In units of B they are the same for every B."""
     return [
-        {
-            "B": 2 / m,
-            "epsilon": f"{epsilon:g}",
-            "ceiling": accuracy_ceiling(Guarantee(2 / m, epsilon, delta)),
-        }
+        {"cell": cell, "epsilon": f"{epsilon:g}", "share": share}
         for epsilon in EPSILONS
-        for m in (*_many_steps(smallest), *range(_MOST_STEPS, 0, -1))
+        for cell, share in agreement(Guarantee(0.25, epsilon, delta))
     ]
-
-
-def _many_steps(smallest: float) -> list[int]:
-    """Below the usual range corners are too close to be seen: some do. Between two the upper one is drawn."""
-    many = math.ceil(2 / smallest)
-    if many <= _MOST_STEPS:
-        return []
-    share = (many / _MOST_STEPS) ** (1 / _MOST_STEPS)
-    between = {round(_MOST_STEPS * share**i) for i in range(1, _MOST_STEPS)}
-    return sorted({many, *between} - {_MOST_STEPS}, reverse=True)
 
 
 # Two invented people whose released rows lie B apart, in the columns' own units. Never a real row.

@@ -24,7 +24,7 @@ from targetdp.programs import MARK as FOR_THE_HOLDER
 from targetdp.release import Facts, conditions_of
 from targetdp.report._page import _charts as charts
 from targetdp.report._page._content import Content
-from targetdp.report._page._promise import EPSILONS, SMALLEST, ceiling_curves
+from targetdp.report._page._promise import EPSILONS, agreement_curves
 from targetdp.report._page._words import EXPLAINED, PROTECTIONS, glossary, whole
 from targetdp.tradeoff import MARK, TUNED_ON, large_delta, read_run, technology_named
 
@@ -163,9 +163,8 @@ def _specs(content: Content) -> dict[str, Any]:
     kinds = list(dict.fromkeys(technology_named(cell["mechanism"]).label for cell in data["cells"]))
     specs = {f"chart-{name}": charts.tradeoff_chart(subject, name, kinds) for name in data["protections"]}
     if data["delta"] is not None:
-        smallest = min(SMALLEST, *(cell["B"] for cell in data["cells"] if cell["B"] is not None))
-        specs["chart-ceiling"] = charts.ceiling_chart(smallest) | {
-            "datasets": {"ceilings": _named(ceiling_curves(data["delta"], smallest)), "chosen": []}
+        specs["chart-ceiling"] = charts.ceiling_chart() | {
+            "datasets": {"ceilings": _named(agreement_curves(data["delta"])), "chosen": []}
         }
         # Between computed points the higher one is drawn: a score's ε jumps.
         specs["chart-epsilon"] = charts.distance_chart("epsilon", "exact ε", None, "~g", ".5~g")
@@ -176,13 +175,13 @@ def _specs(content: Content) -> dict[str, Any]:
 
 
 def _named(curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each curve has its name at its last long step, and figures that are not rounded to a lower ceiling."""
+    """Each curve has its name at its first step, and figures that are not rounded to a lower ceiling."""
     return [
         curve
         | {
-            "name": f"ε = {curve['epsilon']}" if curve["B"] == 1 else "",
+            "name": f"ε = {curve['epsilon']}" if curve["cell"] == 0 else "",
             "top": curve["epsilon"] == f"{EPSILONS[-1]:g}",
-            "told": up(curve["ceiling"], 4),
+            "told": up(curve["share"], 4),
         }
         for curve in curves
     ]

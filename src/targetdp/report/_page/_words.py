@@ -179,8 +179,10 @@ _GLOSSARY = {
     f"best. Attacks show what attackers achieve at the least. {AT_MOST}",
     "Not singled out": "The share of people whom the attack could not pick out of the released table.",
     "Exclusion errors": "Poor people who should get aid and do not.",
-    "γ (gamma)": "For every possible table, how often a decision made on the private table agrees with the "
-    "one made on the original table, at the least. Not the program's accuracy.",
+    "γ (gamma)": "How often a decision made on the private table agrees with the one made on the original "
+    "table, at the least: for people next to the cut, on any possible table. Not the program's accuracy.",
+    "Distance from the cut": "How far a person's row is from the nearest row that would be decided "
+    "otherwise.",
     "95% interval": "If the noise were drawn again, and for figures of the program other people sampled in "
     "the same way, many times, 95 of 100 such intervals would hold the true figure. Those of attacks "
     "know the noise only. Limits are held against the unfavorable end.",

@@ -1,5 +1,5 @@
 // What the page does when a limit moves. Sentences, curves and requests were written beforehand: nothing
-// here computes a figure, but for the ceiling of Theorem 1 at a point that the reader types in.
+// here computes a figure, but for the highest agreement at a point that the reader types in.
 (async function () {
   async function unpacked(id) {
     const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
@@ -27,11 +27,11 @@
     return known.get(cell);
   }
 
-  // ---- Theorem 1 ----------------------------------------------------------------------------------------
+  // ---- what no algorithm can do -------------------------------------------------------------------------
   function showCeiling() {
-    const B = typedNumber(byId("t-B").value), epsilon = typedNumber(byId("t-epsilon").value);
-    const bad = !(B > 0 && B <= 2 && epsilon > 0);
-    byId("t-ceiling").textContent = bad ? "– (B must lie in (0, 2], ε above 0)" : roundedUp(theorem1Ceiling(B, epsilon, DATA.delta));
+    const epsilon = typedNumber(byId("t-epsilon").value), distance = typedNumber(byId("t-distance").value);
+    const bad = !(epsilon > 0 && distance !== null && distance >= 0);
+    byId("t-ceiling").textContent = bad ? "– (ε must be above 0, the distance 0 or more)" : roundedUp(highestAgreement(epsilon, DATA.delta, distance));
   }
 
   // ---- drawing ------------------------------------------------------------------------------------------
@@ -169,9 +169,11 @@
     const profiles = chosen === null ? [] : chosen.profiles || [];
     fill("people", profiles.map((told, i) => row([DATA.features[i], ...told], told[0] === told[1] ? "" : "fits")));
     if (byId("ceiling-said")) {
+      const steps = chosen === null ? [] : chosen.agreement;
       byId("ceiling-said").textContent = chosen === null ? ""
-        : `The chosen setting promises ${chosen.promise_told}. It has a ceiling of γ = ${roundedUp(chosen.ceiling)}${chosen.ceiling > 0.999 ? ": Theorem 1 rules out next to nothing here" : ""}.`;
-      give("chart-ceiling", "chosen", chosen === null ? [] : [{ B: chosen.promise.B, ceiling: chosen.ceiling, told: roundedUp(chosen.ceiling), label: chosen.label, name: "chosen" }]);
+        : `The chosen setting promises ${chosen.promise_told}. Next to the cut, γ is at most ${roundedUp(steps[0][1])}`
+          + (steps.length > 2 ? `; for people one B away from it, agreement is at most ${roundedUp(steps[1][1])} then.` : ", and that holds at every distance below 2.");
+      give("chart-ceiling", "chosen", steps.map(([cell, share], i) => ({ cell: cell, share: share, told: roundedUp(share), label: chosen.label, name: i === steps.length - 1 ? "chosen" : "" })));
     }
   }
   function showGroups() {
@@ -246,7 +248,7 @@
     }
     byId("needs").addEventListener("reset", (event) => { event.preventDefault(); begin(); });
     if (byId("epsilon")) { byId("epsilon").addEventListener("change", () => update(false)); }
-    if (byId("t-B")) { byId("t-B").addEventListener("input", showCeiling); byId("t-epsilon").addEventListener("input", showCeiling); }
+    if (byId("t-epsilon")) { for (const id of ["t-epsilon", "t-distance"]) { byId(id).addEventListener("input", showCeiling); } }
     byId("download").addEventListener("click", download);
     // On paper nobody can open what is folded; a table of all settings would be many pages.
     const folded = [...document.querySelectorAll("details")].filter((one) => !one.querySelector("table") && !one.open);
@@ -274,11 +276,11 @@
   const epsilons = [...new Set(DATA.cells.map((cell) => cell.epsilon).filter((e) => e !== null))].sort((a, b) => a - b);
   if (byId("epsilon")) { byId("epsilon").append(...epsilons.map((e) => new Option(String(e), String(e)))); }
   listen(); begin();
-  if (byId("t-B")) { showCeiling(); }
+  if (byId("t-epsilon")) { showCeiling(); }
   // `ast`: expressions are interpreted, so that the page needs no right to evaluate text.
   const embedded = Object.entries(SPECS).filter(([id]) => byId(id)).map(([id, spec]) =>
     vegaEmbed(byId(id), spec, { mode: "vega-lite", actions: false, renderer: "svg", ast: true, logLevel: 1 })
       .then((made) => { views[id] = made.view; }));
   Promise.all(embedded).then(() => { update(false); document.body.dataset.ready = "yes"; });
-  window.targetdpPage = { ceiling: theorem1Ceiling, specs: () => SPECS, chosen: () => (chosen === null ? null : chosen.name), fitting: () => choosable.filter((c) => !failing(c).length).map((c) => c.name) };
+  window.targetdpPage = { agreement: highestAgreement, specs: () => SPECS, chosen: () => (chosen === null ? null : chosen.name), fitting: () => choosable.filter((c) => !failing(c).length).map((c) => c.name) };
 })();

@@ -1,5 +1,6 @@
 "use strict";
-// The rule of `targetdp tradeoff recommend` and Theorem 1, as in the package: tests hold them side by side.
+// The rule of `targetdp tradeoff recommend` and `agreement_by_distance`, as in the package: tests hold them side
+// by side.
 
 function recommendRule(DATA) {
   // What is shown and limited may be a difference; what is best is decided by the figure itself.
@@ -45,16 +46,12 @@ function typedNumber(text) {
   return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(number) ? Number(number) : NaN;
 }
 
-// ⌈2/B⌉, right also where the quotient of two floats is not.
-function theorem1Steps(B) {
-  const quotient = 2 / B, nearest = Math.round(quotient);
-  const unit = Math.pow(2, Math.floor(Math.log2(quotient)) - 52);
-  return nearest >= 1 && Math.abs(quotient - nearest) < 4 * unit ? nearest : Math.ceil(quotient);
-}
-function theorem1Ceiling(B, epsilon, delta) {
-  const total = theorem1Steps(B) * epsilon;
+// How often decisions can agree with today's so many B away from the cut; never below the truth.
+function highestAgreement(epsilon, delta, distance) {
+  const total = Math.floor(distance) * epsilon, shrink = Math.exp(-epsilon), safe = 2 ** -49;
   const share = epsilon < 700 ? -Math.expm1(-total) / Math.expm1(epsilon) : Math.exp(-epsilon);
-  return Math.min(1, (1 + delta * share) / (1 + Math.exp(-total)));
+  const error = (1 - delta) * shrink / (1 + shrink) * Math.exp(-total) * (1 - safe) - delta * share * (1 + safe);
+  return Math.min(1, 1 - error + 2 ** -52);
 }
 // Rounded up: nobody may read a lower ceiling than there is.
 function roundedUp(gamma) {

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from support.statistics import FALSE_ALARM
-from targetdp import Guarantee
+from targetdp import Guarantee, accuracy_ceiling
 from targetdp._core import Floats, Integers
 from targetdp.accounting import PrivacyFilter, ResponseLoss, compose
 from targetdp.attacks import audit_rows
@@ -305,9 +305,9 @@ def test_distances_and_composition_go_through_the_same_types() -> None:
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0, 8.0])
 def test_next_to_the_cut_they_are_right_as_often_as_any_can_be(B: float, epsilon: float) -> None:
     law = Decision(B=B, epsilon=epsilon, score=[1.0]).law()
-    best = math.exp(epsilon) / (1 + math.exp(epsilon))
+    best = accuracy_ceiling(Guarantee(B, epsilon, 0.0))
     assert law.agreement(0.0)[0] == pytest.approx(best, rel=1e-12)
-    assert float(law.agreement(0.0)[0]) <= best * (1 + 1e-15)
+    assert float(law.agreement(0.0)[0]) <= best * (1 + 1e-15), "the sharper theorem, reached"
 
 
 def test_agreement_by_distance_from_the_cut() -> None:

@@ -116,6 +116,23 @@ def test_broken_tables_are_caught() -> None:
         assert exceeds(rounded_down(level, 3), level) > 0
 
 
+@pytest.mark.parametrize("level", [0.01, 0.25, 1.0, 4.0])
+def test_each_bound_on_e_is_used_on_its_safe_side(level: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With bounds a millionth apart a table keeps its ε all the same; the wrong one of them would show."""
+    error_table.cache_clear()
+
+    def coarse(x: float) -> tuple[Fraction, Fraction]:
+        low, high = exp_by_series(x)
+        return low * (1 - Fraction(1, 10**6)), high * (1 + Fraction(1, 10**6))
+
+    monkeypatch.setattr("targetdp.noise._response.exp_between", coarse)
+    assert exceeds(error_table(level, 50), level) == 0.0
+    (wrong,) = error_table(level, 1, 4)
+    low, _ = exp_by_series(level)
+    assert (ALL_WORDS - 3 * wrong) * low.denominator <= wrong * low.numerator
+    error_table.cache_clear()
+
+
 def test_the_table_ends_where_it_falls_no_more() -> None:
     assert error_table(100.0, 50) == (1,)
     assert error_table(4.0, 1000) == error_table(4.0, 10**12)

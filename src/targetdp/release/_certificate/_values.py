@@ -10,7 +10,7 @@ point, that was chosen without looking at the rows that are counted.
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.stats import beta, binom
+from scipy.special import betainc, betainccinv
 
 from targetdp._core import Floats
 from targetdp.mechanisms import NoiseLaw
@@ -98,9 +98,9 @@ def _length(rows: Floats) -> Floats:
 def _chance(seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:
     """The chance of what was seen in some draws of the noise, rounded up (Clopper and Pearson)."""
     times = int(seen.sum())
-    return 1.0 if times == len(seen) else float(beta.isf(_SURE, times + 1, len(seen) - times))
+    return 1.0 if times == len(seen) else float(betainccinv(times + 1, len(seen) - times, _SURE))
 
 
 def _tail(count: int, n: int, chance: float) -> float:
     """The probability of so many or more."""
-    return float(binom.sf(count - 1, n, chance))
+    return float(betainc(count, n - count + 1, chance)) if count > 0 else 1.0

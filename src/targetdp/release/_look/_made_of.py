@@ -27,8 +27,8 @@ SHOWN = 8
 """Columns named for a score."""
 _RANK, _NOTHING = 1e-9, 1e-12
 """Directions, and variances, below this share of the largest are none."""
-_LOOKED_AT, _PRODUCTS = 4_096, 2e8
-"""Rows of a batch, and products of their values, at most: more would tell the holder no more."""
+_LOOKED_AT, _VALUES, _PRODUCTS = 4_096, 100_000, 1e8
+"""Rows of a batch, their values, and products of these, at most: more would tell the holder no more."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,13 @@ class Spread:
     def of(cls, columns: Floats, scales: ColumnScales, *, whole: bool) -> "Spread":
         """That of some rows, whose finite values come column by column; of many, some are looked at."""
         d, n = columns.shape
-        most = min(_LOOKED_AT, max(64, int(_PRODUCTS / d**2))) if whole else _LOOKED_AT
+        most = max(64, min(_LOOKED_AT, int(_PRODUCTS / d**2) if whole else _VALUES // d))
         if n > most:  # in no order that the table could have, and the same ones each time
-            columns = columns[:, np.random.default_rng(n).choice(n, most, replace=False)]
+            columns = columns[:, np.random.default_rng(n).integers(0, n, most)]
         rows, _ = rows_in_ball(np.ascontiguousarray(columns), scales)
-        products, each = rows.T @ rows if whole else np.einsum("ij,ij->j", rows, rows), n / len(rows)
-        powers = np.stack([(rows**3).sum(axis=0), (rows**4).sum(axis=0)])
+        squares = rows * rows
+        products, each = rows.T @ rows if whole else squares.sum(axis=0), n / len(rows)
+        powers = np.stack([np.einsum("ij,ij->j", squares, other) for other in (rows, squares)])
         return cls(float(n), each * rows.sum(axis=0), each * products, each * powers)
 
     def __add__(self, other: "Spread") -> "Spread":

@@ -19,7 +19,8 @@ from support.release import (
     words,
     write_parquet,
 )
-from targetdp.release import Desk, verify_release
+from targetdp._core import Silent
+from targetdp.release import Desk, learn_scales, verify_release
 from targetdp.release._ids import loose_tags, person_tags
 from targetdp.release._public_scales import read_tags, scaled_people
 from targetdp.release._trust._keys import config_folder
@@ -110,6 +111,15 @@ def test_nobody_is_left_to_learn_from(folder: Path) -> None:
     ran = learn(folder, "in.parquet", "--without", folder / "in.parquet")
     assert ran.code == 2
     assert "no rows of other people" in ran.err
+
+
+def test_nobody_is_left_out_in_silence_where_nobody_can_be_told(folder: Path) -> None:
+    nobody = np.empty(0, dtype=np.uint64)
+    with pytest.raises(ValueError, match="id_column must be given"):
+        learn_scales(
+            folder / "in.parquet", FEATURES, id_column=None, impute=None, fit=None, progress=Silent(),
+            without=nobody,
+        )  # fmt: skip
 
 
 def test_another_spelling_does_not_hide_them(folder: Path) -> None:

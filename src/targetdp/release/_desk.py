@@ -249,7 +249,7 @@ class Desk:
             )
         return key
 
-    @property
+    @cached_property
     def scales(self) -> PublicScales:
         """The scales that its owner has called public."""
         return PublicScales(self.path, lambda: self._secret("tags.key"))

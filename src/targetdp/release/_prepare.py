@@ -350,7 +350,7 @@ def _record_of_scales(desk: Desk, problems: list[Problem]) -> tuple[Words | None
     if desk.policy.scales.source != "public":
         return nobody, None
     try:
-        record = desk.scales.record()
+        record = desk.scales.record
     except ValueError:  # said before, with the scales themselves
         record = None
     if record is None:

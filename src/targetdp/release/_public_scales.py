@@ -8,6 +8,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,8 @@ def learn_scales(
     constants = (
         impute if isinstance(impute, dict) else {} if impute is None else dict.fromkeys(features, impute)
     )
+    if without is not None and id_column is None:
+        raise ValueError("id_column must be given: without it nobody can be left out")
     people = None if without is None or id_column is None else (id_column, without)
     moments = None
     for block in _blocks(source, features, constants, progress, people):
@@ -83,14 +86,12 @@ def _blocks(
     progress.phase("reading", source.count())
     tally = Tally()
     seen, types = 0, dict.fromkeys(features, pa.float64())
-    columns, key = list(features), None
-    if without is not None:
-        columns, key = [without[0], *columns], shared_tag_key()
-    for whole in source.batches(columns, types, batch_rows(len(features))):
+    own = [] if without is None else [without[0]]
+    for whole in source.batches([*own, *features], types, batch_rows(len(features))):
         batch = whole
-        if without is not None and key is not None:
+        if without is not None:
             ids = ids_of(whole.column(without[0]), without[0], tally, seen)
-            batch = whole.filter(pa.array(~is_among(loose_tags(ids, key), without[1])))
+            batch = whole.filter(pa.array(~is_among(loose_tags(ids, shared_tag_key()), without[1])))
         if batch.num_rows:
             yield numbers_of(batch, features, constants, tally, seen)
         seen += whole.num_rows
@@ -195,13 +196,14 @@ class PublicScales:
         must_be_public(self.file)
         return read_scales(self.file, features)
 
+    @cached_property
     def record(self) -> ScalesFile | None:
-        """What the file says; None if there is none."""
+        """What the file said when it was first read; None if there is none."""
         return read_scales_file(self.file) if self.file.exists() else None
 
     def people(self) -> Words | None:
         """Loose tags of those whom they were learned from; None where that is not on record."""
-        record = self.record()
+        record = self.record
         if record is None or record.people is None:
             return None
         own, told = self.desk / _PEOPLE, scaled_people(record.people)
@@ -213,7 +215,7 @@ class PublicScales:
 
     def are_as_learned(self) -> bool:
         """Whether nobody has changed them since it was put on record whom they were learned from."""
-        record = self.record()
+        record = self.record
         if record is None or record.people is None:
             return True
         return record.people.endswith(_hash_of({n: (c.center, c.scale) for n, c in record.features.items()}))
@@ -224,7 +226,7 @@ class PublicScales:
 
     def keep_people(self) -> None:
         """Keep the tags at the desk, where only the user's configuration has them."""
-        record, people = self.record(), self.people()
+        record, people = self.record, self.people()
         if record is not None and record.people is not None and people is not None:
             content, own = bytes.fromhex(record.people) + people.tobytes(), self.desk / _PEOPLE
             if not own.exists() or own.read_bytes() != content:

@@ -104,6 +104,9 @@ def test_what_values_can_tell_follows_from_the_law() -> None:
     assert has_the_noise(with_noise(rows, law_at(0.25, 10)), law_at(0.25, 10)) is True
     for B in (0.05, 0.1):
         assert has_the_noise(rows, law_at(B, 10)) is None
+    few = tables(4, 4000)["surface"]
+    assert has_the_noise(few, law_at(0.25, 4)) is None
+    assert has_the_noise(few, law_at(0.5, 4)) is False
     scores = rows[:, :1]
     for B in (0.1, 0.25, 0.5):
         assert has_the_noise(scores, score_law(B, 10)) is None

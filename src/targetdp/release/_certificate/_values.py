@@ -1,10 +1,11 @@
-"""Released values held against the noise that is stated: they must have as much of it, or more.
+"""Released values held against the noise that is stated: those of rows without noise look otherwise.
 
 Every test is one-sided, and holds for *every* table in the unit ball. The noise z is symmetric, and its
 density falls from its middle; so for any row x and any convex set C that is symmetric around 0, x + z is in C
 at most as often as z itself (Anderson 1955). Hence among n released rows those no longer than t are at most
 as many as a binomial count of chance P(‖z‖ ≤ t), whatever the rows are; and so in any direction, around any
-point, that was chosen without looking at the rows that are counted.
+point, that was chosen without looking at the rows that are counted. And no row makes noise longer by more
+than its own length, which is 1 at most.
 """
 
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ def rows_looked_at(columns: int) -> int:
 
 
 def has_the_noise(values: Floats, law: NoiseLaw) -> bool | None:
-    """Whether released rows have at least the noise of a law.
+    """Whether released rows can have the noise of a law.
 
     Args:
         values: Rows as they were released, chosen without looking at them.

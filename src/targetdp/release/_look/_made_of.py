@@ -100,7 +100,7 @@ def doubts(prepared: Prepared, spread: Spread | None, history: History) -> Itera
                 "the declared scales were changed after it was put on record whom they were learned from: "
                 "make sure that it was nobody of this table"
             )
-        record = p.desk.scales.record()
+        record = p.desk.scales.record
         if record is not None and record.other_people is not None:
             yield (
                 "whether the declared scales were learned from these people is not looked at: scales.toml "

@@ -99,11 +99,14 @@ def is_signed(public: str, signature: str, message: bytes) -> bool:
     return True
 
 
-def fingerprint_of(public: str) -> str:
-    """A public key for people to compare: 16 hex digits of its SHA-256, such as ``5f1c-90aa-…``."""
+def fingerprint_of(public: str, name: str = "public") -> str:
+    """A public key for people to compare: 16 hex digits of its SHA-256, such as ``5f1c-90aa-…``.
+
+    What is no key is a ValueError, which calls it by ``name``.
+    """
     raw = _key_bytes(public)
     if raw is None:
-        raise ValueError(f"public = {public!r} is not an Ed25519 public key: give its 32 bytes in base64")
+        raise ValueError(f"{name} = {public!r} is not an Ed25519 public key: give its 32 bytes in base64")
     digest = hashlib.sha256(raw).hexdigest()
     return "-".join(digest[i : i + 4] for i in range(0, 16, 4))
 

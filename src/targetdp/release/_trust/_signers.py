@@ -55,12 +55,12 @@ def trust(name: str, key: str, *, replace: bool = False) -> None:
         ValueError: key = 'not a key' is not an Ed25519 public key: give its 32 bytes in base64
     """
     plain_name(name)
-    must_be_key("key", key)
+    mark = fingerprint_of(key, "key")
     known = named_signers()
     if known.get(name, key) != key and not replace:
         raise ValueError(
             f"{name} has another key, {fingerprint_of(known[name])}: has it told you of the new one, "
-            f"{fingerprint_of(key)}, by another way than a release? Then give --replace"
+            f"{mark}, by another way than a release? Then give --replace"
         )
     _write(known | {name: key})
 
@@ -70,15 +70,6 @@ def forget(name: str) -> None:
     known = named_signers()
     check.choice("name", name, known)
     _write({one: key for one, key in known.items() if one != name})
-
-
-def must_be_key(what: str, key: str) -> str:
-    """A public key; a ValueError if it is malformed."""
-    try:
-        fingerprint_of(key)
-    except ValueError as error:
-        raise ValueError(str(error).replace("public", what, 1)) from error
-    return key
 
 
 def known_signers() -> dict[str, str]:

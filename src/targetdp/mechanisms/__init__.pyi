@@ -7,6 +7,7 @@ from targetdp.mechanisms._base import named as named
 from targetdp.mechanisms._base import noise_mechanisms as noise_mechanisms
 from targetdp.mechanisms._decision import Decision as Decision
 from targetdp.mechanisms._decision import DecisionLaw as DecisionLaw
+from targetdp.mechanisms._decision import MOST_PROGRAMS as MOST_PROGRAMS
 from targetdp.mechanisms._gaussian import GaussianLaw as GaussianLaw
 from targetdp.mechanisms._gaussian import GaussianNoise as GaussianNoise
 from targetdp.mechanisms._laplace import SphericalLaplace as SphericalLaplace

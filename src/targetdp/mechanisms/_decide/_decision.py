@@ -24,8 +24,9 @@ from targetdp._core import Floats, Integers, check
 from targetdp.accounting import PrivacyLoss, ResponseLoss
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms._base import LARGEST_EPSILON, SMALLEST_EPSILON, claim
+from targetdp.mechanisms._decide._cells import Cells
+from targetdp.mechanisms._decide._score import LinearScore, RowScore, score_of
 from targetdp.mechanisms._law import RowLaw
-from targetdp.mechanisms._score import Cells, LinearScore, RowScore, score_of
 from targetdp.noise import ALL_WORDS, WordSource, error_table, respond, respond_by_cell, word_stream
 
 Bits = NDArray[np.bool_]

@@ -383,6 +383,19 @@ def test_the_p_value_is_exact() -> None:
     assert law.p_value(np.array([], dtype=np.int64), np.array([], dtype=np.bool_)) == 1.0
 
 
+@pytest.mark.parametrize("epsilon", [1e-4, 1.0, 4.0, 20.0, 44.0, 100.0])
+@pytest.mark.parametrize("people", [1, 2, 7, 60])
+def test_the_p_value_has_both_tails_to_their_ends(epsilon: float, people: int) -> None:
+    """Against sums of fractions, from nobody wrong to everybody."""
+    law, cells = Decision(B=2, epsilon=epsilon).law(), np.zeros(people, np.int64)
+    q = Fraction(law.table[0], ALL_WORDS)
+    masses = [math.comb(people, k) * q**k * (1 - q) ** (people - k) for k in range(people + 1)]
+    for count in range(people + 1):
+        exact = min(1, 2 * min(sum(masses[: count + 1]), sum(masses[count:])))
+        found = law.p_value(cells, np.arange(people) >= count)
+        assert found == pytest.approx(float(exact), rel=1e-11, abs=1e-280)
+
+
 def test_the_share_of_yes() -> None:
     law = Decision(B=2, epsilon=1).law()
     cells = np.array([0] * 30 + [-1] * 70)

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import betainc, betaincc
 
 from targetdp._core import Floats, Integers, check
 from targetdp.accounting import PrivacyLoss, ResponseLoss
@@ -189,9 +189,7 @@ class DecisionLaw(RowLaw):
         found = []
         for chance in np.unique(chances):
             here = chances == chance
-            people, flips = int(here.sum()), int(wrong[here].sum())
-            few, many = binom.cdf(flips, people, chance), binom.sf(flips - 1, people, chance)
-            found.append(2 * min(float(few), float(many)))
+            found.append(_two_sided(int(wrong[here].sum()), int(here.sum()), float(chance)))
         return min(1.0, len(found) * min(found))
 
     @classmethod
@@ -208,6 +206,13 @@ class DecisionLaw(RowLaw):
         """See `RowLaw.record`."""
         cells = None if self.cells is None else self.cells.record()
         return {"family": self.family, "level": self.level, "programs": self.programs, "cells": cells}
+
+
+def _two_sided(count: int, n: int, chance: float) -> float:
+    """Twice the smaller tail of a binomial distribution; both tails hold the count itself."""
+    few = float(betaincc(count + 1, n - count, chance)) if count < n else 1.0
+    many = float(betainc(count, n - count + 1, chance)) if count > 0 else 1.0
+    return 2 * min(few, many)
 
 
 @dataclass(frozen=True, init=False)

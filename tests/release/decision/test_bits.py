@@ -10,10 +10,10 @@ import pytest
 from targetdp._core import Integers, Words
 from targetdp.mechanisms import STEPS, Decision, DecisionLaw, steps_of
 from targetdp.release._decision._bits import Turns, cuts_of, decide
-from targetdp.release._decision._cuts import CutRule, Expected, batches
+from targetdp.release._decision._cuts import CutRule, ExpectedShares, batches
 
 SEED = bytes(range(32))
-LINE = Expected((-STEPS, STEPS), (Fraction(0), Fraction(1)))
+LINE = ExpectedShares((-STEPS, STEPS), (Fraction(0), Fraction(1)))
 
 
 def ids_of(people: int) -> pa.StringArray:
@@ -98,7 +98,9 @@ def test_people_with_the_same_score_are_on_both_sides_of_a_cut_that_falls_on_the
     scores = np.where(np.arange(people) % 2 == 0, 0, scores_for(people))
     law = Decision(B=2, epsilon=6.0).law()
     near = STEPS >> 30
-    expected = Expected((-STEPS, 0, near, STEPS), (Fraction(0), Fraction(1, 4), Fraction(3, 4), Fraction(1)))
+    expected = ExpectedShares(
+        (-STEPS, 0, near, STEPS), (Fraction(0), Fraction(1, 4), Fraction(3, 4), Fraction(1))
+    )
     rule = CutRule(expected, Fraction(1, 2), law.table, None)
     done = decide(scores, Turns.of(ids_of(people), SEED), rule, law, words_for(people))
     assert abs(done.bits.mean() - 0.5) < 0.03

@@ -13,7 +13,7 @@ from scipy import stats
 
 from support.statistics import FALSE_ALARM
 from targetdp import Guarantee, accuracy_ceiling
-from targetdp._core import Floats, Integers
+from targetdp._core import Floats, Integers, Words
 from targetdp.accounting import PrivacyFilter, ResponseLoss, compose
 from targetdp.attacks import audit_rows
 from targetdp.mechanisms import (
@@ -367,6 +367,34 @@ def test_answers_of_several_programs_have_their_chances(programs: int) -> None:
     for j in range(programs):
         agree = float((answers[:, j] == truth[:, j]).mean())
         assert agree == pytest.approx(float(decision.law().agreement(0.0)[0]), abs=0.004)
+
+
+class GivenWords:
+    """Words that a test has chosen."""
+
+    def __init__(self, words: list[int]) -> None:
+        self.words = np.array(words, dtype=np.uint64)
+
+    def fill(self, out: Words) -> None:
+        out[:] = self.words
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 1.0, 4.0, 50.0])
+@pytest.mark.parametrize("programs", [1, 2, 3, 4])
+def test_one_of_several_bits_is_wrong_for_as_many_words_as_it_says(epsilon: float, programs: int) -> None:
+    """Over all words: they are in stretches of one answer each, whose first and last word is tried."""
+    law = Decision(B=2, epsilon=epsilon, programs=programs).law()
+    (each,) = law.table
+    starts = [each * place for place in range(law.answers)]
+    ends = [*starts[1:], ALL_WORDS]
+    for true in product([False, True], repeat=programs):
+        truth = np.tile(true, (law.answers, 1))
+        answers = law.decide_together(truth, GivenWords(starts))
+        assert (answers == law.decide_together(truth, GivenWords([end - 1 for end in ends]))).all()
+        assert len({tuple(one) for one in answers.tolist()}) == law.answers
+        for wrong in (answers != truth).T:
+            stretches = [end - start for start, end, here in zip(starts, ends, wrong, strict=True) if here]
+            assert sum(stretches) == law.marginal_table[0]
 
 
 def test_the_p_value_is_exact() -> None:

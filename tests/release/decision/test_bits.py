@@ -21,7 +21,7 @@ def ids_of(people: int) -> pa.StringArray:
 
 
 def rule_of(law: DecisionLaw, wanted: Fraction = Fraction(3, 10)) -> CutRule:
-    return CutRule(LINE, wanted, law.table, None if law.cells is None else law.cells.width)
+    return CutRule(LINE, wanted, law.marginal_table, None if law.cells is None else law.cells.width)
 
 
 def words_for(people: int, seed: int = 0) -> Words:

@@ -87,6 +87,14 @@ class DecisionLaw(RowLaw):
         """For each cell of a side, how many of 2⁶⁴ words make each wrong answer."""
         return error_table(self.level, 1 if self.cells is None else self.cells.on_a_side, self.answers)
 
+    @property
+    def marginal_table(self) -> tuple[int, ...]:
+        """For each cell of a side, how many of 2⁶⁴ words make one program's bit wrong.
+
+        Half of all answers have another bit there than the true one, and each has as many words.
+        """
+        return tuple(words * self.answers // 2 for words in self.table)
+
     def loss_at(self, distance: float) -> PrivacyLoss:
         """Randomized response of ε for each cell that rows can be apart; at most what the rarest answer is.
 
@@ -129,7 +137,7 @@ class DecisionLaw(RowLaw):
 
     def chance_of_error(self, cells: Integers) -> Floats:
         """With which chance one program's bit is wrong, for people in these cells."""
-        table = np.array(self.table, dtype=np.float64) * (self.answers // 2 / ALL_WORDS)
+        table = np.array(self.marginal_table, dtype=np.float64) / ALL_WORDS
         return np.asarray(table[np.minimum(np.where(cells >= 0, cells, -1 - cells), len(table) - 1)])
 
     def agreement(self, distances: Any) -> Floats:

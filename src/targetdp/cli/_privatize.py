@@ -47,7 +47,7 @@ def privatize(
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress and no summary")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
 ) -> None:
-    """Release private rows or scores of a table, with a certificate, as far as the desk's policy allows.
+    """Release private rows, scores or decisions, with a certificate, as far as the desk's policy allows.
 
     It shows what would go out, at what price, and asks before anything is charged.
     """
@@ -150,6 +150,7 @@ def _summary(done: Any) -> dict[str, Any]:
         "rows": c.rows,
         "features": list(c.features),
         "scores": list(c.scores),
+        "decisions": [one.name for one in c.decisions],
         "guarantee": c.guarantee.model_dump(),
         "conditions": list(c.conditions),
         "mechanism": c.mechanism.name,
@@ -165,12 +166,15 @@ def _say(done: Any) -> None:
     from targetdp.release import format_guarantee
 
     c = done.certificate
-    what = ("score" if c.scores else "column") + "s" * (len(c.released) > 1)
+    one = {"rows": "column", "scores": "score", "decisions": "decision"}[c.kind]
+    what = one + "s" * (len(c.released) > 1)
     tell(
         f"{c.rows:,} rows, {len(c.released)} {what} → {done.path}: {format_guarantee(c.guarantee.value())}, "
         f"on conditions (desk {c.desk.name}, release {c.release[:12]})"
     )
     tell(f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md")
+    if c.scales.source == "none":
+        return
     share = done.clipped / c.rows
     tell(f"for you only: {share:.1%} of rows were longer than 1 and were clipped (never publish this)")
 

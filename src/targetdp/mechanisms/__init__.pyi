@@ -14,6 +14,7 @@ from targetdp.mechanisms._decide._score import AdditiveScore as AdditiveScore
 from targetdp.mechanisms._decide._score import LinearScore as LinearScore
 from targetdp.mechanisms._decide._score import RowScore as RowScore
 from targetdp.mechanisms._decide._score import score_of as score_of
+from targetdp.mechanisms._decide._decision import MOST_PROGRAMS as MOST_PROGRAMS
 from targetdp.mechanisms._gaussian import GaussianLaw as GaussianLaw
 from targetdp.mechanisms._gaussian import GaussianNoise as GaussianNoise
 from targetdp.mechanisms._laplace import SphericalLaplace as SphericalLaplace

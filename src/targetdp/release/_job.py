@@ -21,7 +21,7 @@ from targetdp.release._draws import Draws, TableChangedError, erase
 from targetdp.release._engine._base import (
     NOTHING_INSPECTED,
     Engine,
-    NoiseJob,
+    ReleaseJob,
     output_schema,
 )
 from targetdp.release._engine._tables import open_table
@@ -30,7 +30,8 @@ from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
 from targetdp.release._look._look import Look, Refused, look
 from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
-from targetdp.release._prepare import planned, prepare
+from targetdp.release._planned import planned
+from targetdp.release._prepare import prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms, bound_of
 from targetdp.release._trust._approval import write_proposal
@@ -200,12 +201,12 @@ def _release(
     try:
         scales = _scales(seen, terms, source, draws, progress)
         with publisher.sink(schema) as sink:
-            job = NoiseJob(recipe, scales, terms.law, inspection, draws, publisher.folder)
-            clipped = source.write(job, sink, schema, progress)
+            job = ReleaseJob(release, recipe, scales, terms.law, inspection, draws, publisher.folder)
+            wrote = source.write(job, sink, schema, progress)
             output = publisher.written(sink)
         source.check_unchanged()
         certificate = make_certificate(
-            release, prepared, terms, scales, inspection.rows, output, _mark(reservation.head)
+            release, prepared, terms, scales, inspection.rows, wrote.cuts, output, _mark(reservation.head)
         ).signed(desk.key, ledger.reading.successions)
         estimated = estimated_by(certificate)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
@@ -220,16 +221,16 @@ def _release(
             raise PublishedButUnsettledError(publisher.place, error) from error
         _end_without_publishing(desk, ledger, reservation, source, error)
         raise
-    return Released(publisher.path, publisher.frame, certificate, seen, clipped)
+    return Released(publisher.path, publisher.frame, certificate, seen, wrote.clipped)
 
 
 def _scales(
     seen: Look, terms: ReleaseTerms, source: Engine, draws: Draws, progress: Progress
-) -> ColumnScales:
+) -> ColumnScales | None:
     """The scales that are known, or drawn here, once: centers, then how far people are from them."""
     prepared, values = seen.prepared, seen.inspection.counts
     recipe, plan = prepared.recipe(), terms.scales
-    if recipe.scales is not None:
+    if recipe.scales is not None or recipe.as_they_are:
         return recipe.scales
     if plan is None or values is None:
         raise RuntimeError("a release without scales: please report this")
@@ -286,7 +287,8 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
             "B": terms.guarantee.B, "epsilon": terms.guarantee.epsilon, "delta": terms.guarantee.delta,
         },
         "mechanism": terms.name, "rows": seen.inspection.rows, "columns": len(prepared.released),
-        "kind": request.release, "scores": list(request.scores), "features": list(prepared.features),
+        "kind": request.release, "scores": list(request.scores),
+        "decisions": [one.name for one in request.decisions], "features": list(prepared.features),
         "public": list(prepared.public),
         "left_out": list(prepared.left_out_releases), "output": place, "bound": bound,
         "request": request.sha256, "asked_by": request.asked_by, "program": request.program,
@@ -335,7 +337,7 @@ def _end_without_publishing(
             error.add_note(_FREED)
         elif (
             isinstance(error, TableChangedError)
-            or not (source.can_repeat or draws.only_scales)
+            or not (source.can_repeat or draws.in_any_order)
             or row.state != "reserved"
         ):
             draws.erase()

@@ -1,1 +1,1 @@
-"""Models that somebody else wrote: judged by their file, then run in a process that has nothing to give away."""
+"""Models that somebody else wrote: judged by their file, and run where nothing can be given away."""

@@ -17,6 +17,7 @@ import os
 import signal
 import struct
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from targetdp.release._model import _confine
@@ -37,7 +38,7 @@ WARM_UP = bytes.fromhex(
     "08083a3f0a100a017812017922084964656e746974791201675a130a0178120e0a0c080112080a0208010a02"
     "080162130a0179120e0a0c080112080a0208010a02080142040a00100d"
 )
-"""The smallest model: y is x. Libraries load the last of their parts with it, before nothing can be opened."""
+"""The smallest model: y is x. With it libraries load the last of their parts before nothing can be opened."""
 
 
 def main(kind: str) -> None:
@@ -130,10 +131,7 @@ def _feeds(inputs: list[Any], chunk: bytes, rows: int) -> tuple[list[tuple[str, 
     for name, kind, width in inputs:
         if kind == "string":
             ends = take("<i8", rows + 1).tolist()
-            texts = [
-                chunk[at + start : at + stop].decode()
-                for start, stop in zip(ends[:-1], ends[1:], strict=True)
-            ]
+            texts = [chunk[at + start : at + stop].decode() for start, stop in pairwise(ends)]
             at += ends[-1]
             feeds.append((name, np.empty((1, 1), dtype=object), texts))
         else:
@@ -160,8 +158,8 @@ def _answer(session: Any, score: str, feeds: Any, skipped: Any, answers: Any, at
                 tensor[0] = values[row]
             try:
                 answers[row] = session.run(outputs, tensors)[0].item(-1)
-            except Exception:  # noqa: BLE001, S110 (whatever the library raises is no answer)
-                pass
+            except Exception:  # noqa: BLE001 (whatever the library raises is no answer)
+                answers[row] = math.nan
         at[0] = stop
 
     first = 0

@@ -10,6 +10,7 @@ from targetdp._core import Floats
 from targetdp.release._model._file import ModelFile, ModelInput
 from targetdp.release._model._pipe import KINDS, MOST_CHUNK_BYTES, MOST_ROWS
 
+Marks = np.ndarray[tuple[int], np.dtype[np.bool_]]
 MOST_TEXT = 1_000
 """Bytes of a text that a model is given: a row with a longer one has no answer."""
 
@@ -25,12 +26,13 @@ def check_columns(model: ModelFile, columns: Sequence[str], schema: pa.Schema | 
     Raises:
         ValueError: It does not: everything that is in the way.
     """
-    problems = [*_names(model, columns)]
-    for name in columns if schema is not None and not problems else ():
-        if schema.get_field_index(name) < 0:
-            problems.append(f"{name}  is not in the table, or twice: the table has {', '.join(schema.names)}")
-        else:
-            problems += _type_problem(name, _kind_of(model, name), schema.field(name).type)
+    problems = _names(model, columns)
+    if schema is not None and not problems:
+        for name in columns:
+            if schema.get_field_index(name) < 0:
+                problems.append(f"{name}  is not in the table, or twice: it has {', '.join(schema.names)}")
+            else:
+                problems += _type_problem(name, _kind_of(model, name), schema.field(name).type)
     if problems:
         raise ValueError("the model does not take these columns:" + "".join(f"\n  {one}" for one in problems))
 
@@ -43,8 +45,8 @@ def _names(model: ModelFile, columns: Sequence[str]) -> list[str]:
         if one.width == len(columns):
             return []
         return [
-            f"it takes {one.width} columns in one input, {len(columns)} are given ({', '.join(columns)}): name "
-            "those that it was trained on, in their order"
+            f"it takes {one.width} columns in one input, {len(columns)} are given ({', '.join(columns)}): "
+            "name those that it was trained on, in their order"
         ]
     taken = {one.name for one in model.inputs}
     return [
@@ -99,7 +101,7 @@ def chunk_of(model: ModelFile, columns: Sequence[str], rows: pa.Table) -> bytes:
     return b"".join([*parts, skipped.tobytes()])
 
 
-def _one_column(one: ModelInput, column: pa.ChunkedArray, skipped: np.ndarray) -> bytes:  # type: ignore[type-arg]
+def _one_column(one: ModelInput, column: pa.ChunkedArray, skipped: Marks) -> bytes:
     if one.kind == "string":
         return _texts(column, skipped)
     if one.kind in {"int64", "bool"}:
@@ -109,9 +111,8 @@ def _one_column(one: ModelInput, column: pa.ChunkedArray, skipped: np.ndarray) -
             column = pc.if_else(pc.less_equal(column, (1 << 63) - 1), column, None)
         column = pc.cast(column, type_)
         skipped |= _array(pc.is_null(column))
-        return (
-            _array(pc.fill_null(column, False if one.kind == "bool" else 0)).astype(KINDS[one.kind]).tobytes()
-        )
+        filled = pc.fill_null(column, False if one.kind == "bool" else 0)
+        return _array(filled).astype(KINDS[one.kind]).tobytes()
     with np.errstate(over="ignore"):
         return _floats(column).astype(KINDS[one.kind]).tobytes()
 
@@ -127,22 +128,14 @@ def _floats(column: pa.ChunkedArray) -> Floats:
     return np.asarray(_array(pc.fill_null(column, np.nan)), dtype=np.float64)
 
 
-def _texts(column: pa.ChunkedArray, skipped: np.ndarray) -> bytes:  # type: ignore[type-arg]
+def _texts(column: pa.ChunkedArray, skipped: Marks) -> bytes:
     """Where each text ends, and all texts; a gap is an empty one."""
     text = pc.fill_null(column.cast(pa.large_string()), "")
     too_long = pc.greater(pc.binary_length(text), MOST_TEXT)
     skipped |= _array(too_long)
-    joined = pc.if_else(too_long, "", text)
-    joined = pa.concat_arrays(joined.chunks) if joined.num_chunks else pa.array([], pa.large_string())
-    _, offsets, data = joined.buffers()
-    ends = (
-        np.frombuffer(offsets, "<i8", len(joined) + 1, 8 * joined.offset)
-        if offsets is not None
-        else np.zeros(1, "<i8")
-    )
-    start, stop = int(ends[0]), int(ends[-1])
-    return (ends - start).tobytes() + (b"" if data is None else data.to_pybytes()[start:stop])
+    encoded = [text.encode() for text in pc.if_else(too_long, "", text).to_pylist()]
+    return np.cumsum([0, *map(len, encoded)], dtype="<i8").tobytes() + b"".join(encoded)
 
 
-def _array(column: pa.ChunkedArray) -> np.ndarray:  # type: ignore[type-arg]
+def _array(column: pa.ChunkedArray) -> np.ndarray:
     return np.asarray(column.to_numpy())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from targetdp.release._model._pipe import MOST_BYTES
-from targetdp.release._model._process import ConfinedProcess
+from targetdp.release._model._process import ConfinedProcess, plain
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def judge_model(data: bytes, name: str = "the model") -> ModelFile:
     """Judge a model by the bytes of its file: see `read_model`."""
     if len(data) > MOST_BYTES:
         raise ValueError(
-            f"{name} cannot be run: it has more than {MOST_BYTES >> 20} MiB; give one with fewer or smaller trees"
+            f"{name} cannot be run: it has more than {MOST_BYTES >> 20} MiB; give one with fewer parts"
         )
     process = ConfinedProcess("judge")
     try:
@@ -86,6 +86,7 @@ def judge_model(data: bytes, name: str = "the model") -> ModelFile:
     finally:
         process.close()
     if judged["problems"]:
-        listed = "".join(f"\n  {problem}" for problem in judged["problems"])
+        listed = "".join(f"\n  {plain(problem)}" for problem in judged["problems"])
         raise ValueError(f"{name} cannot be run:{listed}")
-    return ModelFile(data, tuple(ModelInput(*one) for one in judged["inputs"]), judged["score"])
+    inputs = [ModelInput(str(called), str(kind), int(width)) for called, kind, width in judged["inputs"]]
+    return ModelFile(data, tuple(inputs), str(judged["score"]))

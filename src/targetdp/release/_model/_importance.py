@@ -46,13 +46,13 @@ class Importance:
             rest = len(self.columns) - _SHOWN
             lines.append(f"  {rest} other columns: {100 * self.columns[_SHOWN][1]:.1f} or less each")
         lines.append(
-            f"{self.yes:,} of {self.people:,} would get a yes before the draw; {self.without_answer:,} rows have "
-            "no score, and get a no"
+            f"{self.yes:,} of {self.people:,} would get a yes before the draw; {self.without_answer:,} rows "
+            "have no score, and get a no"
         )
         lines.append(
             "a decision can be any question about a row: 'age > 60' is one, too. epsilon bounds how much the "
-            "answer tells about a person; whether the question may be asked is for you to decide, by the purpose "
-            "in the request and by what the ledger says was asked before"
+            "answer tells about a person; whether the question may be asked is for you to decide, by the "
+            "purpose in the request and by what the ledger says was asked before"
         )
         return lines
 

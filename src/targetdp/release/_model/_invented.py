@@ -43,18 +43,19 @@ def try_model(model: ModelFile, *, microseconds: int = MICROSECONDS) -> float:
             times.append((time.perf_counter() - begun) / rows.num_rows * 1e6)
     if np.isnan(scores).all():
         raise ValueError(
-            f"the model gives no number for any of {rows.num_rows} invented rows: run it on rows of your own first"
+            f"the model gives no number for any of {rows.num_rows} invented rows: try it on rows of your own"
         )
-    if median(times) > microseconds:
+    took = float(median(times))
+    if took > microseconds:
         raise ValueError(
-            f"the model takes {median(times):,.0f} microseconds for a row, the policy gives {microseconds:,}: "
-            "make the model smaller, or give a row more time in the policy"
+            f"the model takes {took:,.0f} microseconds for a row, the policy gives {microseconds:,}: make "
+            "the model smaller, or give a row more time in the policy"
         )
-    return median(times)
+    return took
 
 
 def invented_rows(model: ModelFile, rng: np.random.Generator) -> pa.Table:
-    """Rows for a model to try: nothing, ones, large numbers, gaps, and numbers of every size; short and long texts.
+    """Rows to try a model on: zeros, ones, large numbers, gaps, numbers of every size, short and long texts.
 
     Args:
         model: What they are for.

@@ -6,19 +6,19 @@ no row has more work than another, trees apart, whose longest paths are bounded.
 """
 
 from collections.abc import Iterator
-from math import prod
 from typing import Any
 
 import onnx
 from onnx import TensorProto
 
-from targetdp.release._model._learned import Tensor, learned
-from targetdp.release._model._operators import LEARNED, PLAIN, why_not
+from targetdp.release._model._learned import LEARNED, Tensor, learned
+from targetdp.release._model._operators import PLAIN, why_not
 
 MOST_NODES = 10_000
+MOST_COLUMNS = 16_384
 MOST_NUMBERS = 1 << 24
 """Numbers in all tensors together that are made of one row."""
-KINDS = {
+KINDS: dict[int, str] = {
     TensorProto.FLOAT: "float",
     TensorProto.DOUBLE: "double",
     TensorProto.INT64: "int64",
@@ -71,6 +71,12 @@ def _parts(model: onnx.ModelProto) -> Iterator[str]:
         yield "it holds sparse numbers: convert the model with dense ones"
     if len(graph.node) > MOST_NODES:
         yield f"it has {len(graph.node):,} operators, at most {MOST_NODES:,} are run: make it smaller"
+    if len({one.domain or "ai.onnx" for one in model.opset_import}) != len(_versions(model)):
+        yield "it names two versions of the same operators: convert the model again"
+    made = [*(one.name for one in graph.initializer), *(name for node in graph.node for name in node.output)]
+    made = [name for name in made if name]
+    if len(set(made)) != len(made):
+        yield "two of its tensors have the same name: convert the model again"
     stored = [
         *graph.initializer,
         *(one.t for node in graph.node for one in node.attribute if one.HasField("t")),
@@ -82,29 +88,37 @@ def _parts(model: onnx.ModelProto) -> Iterator[str]:
         elif tensor.data_type not in KINDS:
             yield f"it holds numbers of type {_type_name(tensor.data_type)}: {_KINDS_IN_WORDS}"
     for node in graph.node:
-        if any(one.HasField("g") or one.graphs for one in node.attribute):
-            yield f"{node.op_type} holds a graph of its own (control flow): a model must be one plain graph"
-        elif node.domain in {"", "ai.onnx"}:
-            if node.op_type not in PLAIN:
-                yield why_not(node.op_type)
-        elif node.domain == "ai.onnx.ml":
-            if node.op_type not in LEARNED:
-                yield why_not(node.op_type)
-        else:
-            yield (
-                f"{_short(node.op_type)} is of {_short(node.domain)}, which is not part of ONNX: only ai.onnx "
-                "and ai.onnx.ml are run"
-            )
-        if node.op_type == "BatchNormalization" and _trains(node):
-            yield "BatchNormalization is in training mode: convert the finished model"
+        yield from _node(node)
+
+
+def _versions(model: onnx.ModelProto) -> set[tuple[str, int]]:
+    return {(one.domain or "ai.onnx", one.version) for one in model.opset_import}
+
+
+def _node(node: onnx.NodeProto) -> Iterator[str]:
+    """What is wrong with an operator before its sizes are looked at."""
+    allowed = {"": PLAIN, "ai.onnx": PLAIN, "ai.onnx.ml": LEARNED}.get(node.domain)
+    if any(one.HasField("g") or one.graphs for one in node.attribute):
+        yield f"{_short(node.op_type)} holds a graph (control flow): a model must be one plain graph"
+    elif allowed is None:
+        yield (
+            f"{_short(node.op_type)} is of {_short(node.domain)}, which is not part of ONNX: only ai.onnx "
+            "and ai.onnx.ml are run"
+        )
+    elif node.op_type not in allowed:
+        yield why_not(node.op_type)
+    elif len({one.name for one in node.attribute}) != len(node.attribute):
+        yield f"{node.op_type} has an attribute twice: convert the model again"
+    elif node.op_type == "BatchNormalization" and _trains(node):
+        yield "BatchNormalization is in training mode: convert the finished model"
 
 
 _KINDS_IN_WORDS = "only float, double, int64, int32, bool and string are run; convert the model with floats"
 
 
 def _trains(node: onnx.NodeProto) -> bool:
-    set_ = {one.name: one.i for one in node.attribute}
-    return bool(set_.get("training_mode", 0)) or len([one for one in node.output if one]) > 1
+    mode = sum(one.i for one in node.attribute if one.name == "training_mode")
+    return mode != 0 or len([name for name in node.output if name]) > 1
 
 
 def _inputs(graph: onnx.GraphProto) -> tuple[list[tuple[str, str, int]], list[str]]:
@@ -118,16 +132,16 @@ def _inputs(graph: onnx.GraphProto) -> tuple[list[tuple[str, str, int]], list[st
         kind = KINDS.get(one.type.tensor_type.elem_type) if one.type.HasField("tensor_type") else None
         if kind not in INPUT_KINDS:
             problems.append(
-                f"input {_short(one.name)} is {kind or 'not a tensor'}: it must be a tensor of float, double, "
-                "int64, bool or string"
+                f"input {_short(one.name)} is {kind or 'of another kind'}: it must be a tensor of float, "
+                "double, int64, bool or string"
             )
             continue
         dims = list(one.type.tensor_type.shape.dim)
         first_free = len(dims) == 2 and (not dims[0].HasField("dim_value") or dims[0].dim_value in {0, 1})
-        if not first_free or dims[1].dim_value < 1:
+        if not first_free or not 1 <= dims[1].dim_value <= MOST_COLUMNS:
             problems.append(
-                f"input {_short(one.name)} has shape {_dims(dims)}: it must be [None, columns] or [1, columns], "
-                "as every row is run by itself"
+                f"input {_short(one.name)} has shape {_dims(dims)}: it must be [None, columns] or "
+                f"[1, columns], as every row is run by itself, with at most {MOST_COLUMNS:,} columns"
             )
             continue
         inputs.append((one.name, str(kind), dims[1].dim_value))
@@ -145,7 +159,7 @@ def _inputs(graph: onnx.GraphProto) -> tuple[list[tuple[str, str, int]], list[st
 
 def _sizes(model: onnx.ModelProto, tensors: dict[str, Tensor]) -> tuple[list[str], dict[str, Tensor]]:
     """Kind and shape of everything that is made of one row."""
-    versions = {one.domain.replace("ai.onnx.ml", "ml"): one.version for one in model.opset_import}
+    (version,) = {number for domain, number in _versions(model) if domain == "ai.onnx"} or {1}
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     made = 0
     for tensor in model.graph.initializer:
@@ -157,15 +171,13 @@ def _sizes(model: onnx.ModelProto, tensors: dict[str, Tensor]) -> tuple[list[str
             if node.domain == "ai.onnx.ml":
                 outputs = learned(node, tensors, constants)
             else:
-                outputs = _plain(
-                    node, tensors, constants, versions.get("", versions.get("ai.onnx", 0)), model
-                )
+                outputs = _plain(node, tensors, constants, version, model)
         except (ValueError, onnx.shape_inference.InferenceError) as error:
             return [f"{node.op_type}: {_short(error)}"], tensors
         for name, tensor in zip(node.output, outputs, strict=False):
             if name:
                 tensors[name] = tensor
-                made += prod(tensor.shape)
+                made += tensor.size
         if made > MOST_NUMBERS:
             return [
                 f"it makes more than {MOST_NUMBERS:,} numbers of one row: at most so many are computed; make "
@@ -230,9 +242,7 @@ def _score(graph: onnx.GraphProto, tensors: dict[str, Tensor]) -> tuple[str, lis
         if not one.type.HasField("tensor_type")
     ]
     made = [one.name for one in graph.output if one.name in tensors]
-    numbers = [
-        name for name in made if tensors[name].kind in {"float", "double"} and prod(tensors[name].shape)
-    ]
+    numbers = [name for name in made if tensors[name].kind in {"float", "double"} and tensors[name].size]
     if not problems and not numbers:
         problems.append("no output is a tensor of float or double: the last one's last number is the score")
     return (numbers[-1] if numbers else ""), problems

@@ -4,6 +4,7 @@ A runtime that trusts these tables reads beyond the row, where another person's 
 length and every place is compared with the width of the row here.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -14,7 +15,11 @@ from onnx import TensorProto, numpy_helper
 
 MOST_COMPARISONS = 50_000
 """Of one row with nodes of trees, at most: the longest paths of all trees together."""
-LEAF = b"LEAF"
+MOST_TARGETS = 10_000
+MODES = (b"BRANCH_LEQ", b"BRANCH_LT", b"BRANCH_GTE", b"BRANCH_GT", b"BRANCH_EQ", b"BRANCH_NEQ", b"LEAF")
+"""What a node of a tree may be."""
+Given = dict[str, Any]
+"""Attributes of an operator, by name."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,11 @@ class Tensor:
 
     kind: str
     shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many numbers or texts it has."""
+        return prod(list(self.shape))
 
 
 def learned(
@@ -42,55 +52,101 @@ def learned(
     row = tensors[node.input[0]]
     if node.op_type == "FeatureVectorizer":
         return [_joined(node, given, tensors)]
-    if node.op_type == "LabelEncoder":
-        return [_encoded(given, row)]
     if node.op_type == "ArrayFeatureExtractor":
         return [_extracted(node, row, constants)]
+    if node.op_type == "LabelEncoder":
+        return [_encoded(given, row)]
     if len(row.shape) != 2 or row.shape[0] != 1:
         raise ValueError(f"it is given a tensor of shape {list(row.shape)}: it takes one row, [1, columns]")
-    width = row.shape[1]
-    if node.op_type == "OneHotEncoder":
-        categories = len(given.get("cats_int64s", ())) + len(given.get("cats_strings", ()))
-        return [Tensor("float", (*row.shape, categories))]
-    if node.op_type in {"Scaler", "Imputer", "Normalizer", "Binarizer"}:
-        for name in ("offset", "scale", "imputed_value_floats", "imputed_value_int64s"):
-            if name in given and len(given[name]) not in {1, width}:
-                raise ValueError(
-                    f"{name} has {len(given[name])} numbers for {width} columns: give one for each"
-                )
-        return [Tensor(row.kind if node.op_type in {"Imputer", "Binarizer"} else "float", row.shape)]
-    if row.kind == "string":
-        raise ValueError("it is given text: it takes numbers")
-    if node.op_type == "LinearRegressor":
-        targets = int(given.get("targets", 1))
-        _fit("coefficients", given.get("coefficients", ()), targets * width)
-        _fit("intercepts", given.get("intercepts", ()), targets, 0)
-        return [Tensor("float", (1, targets))]
-    if node.op_type == "TreeEnsembleRegressor":
-        targets = int(given.get("n_targets", 1))
-        _check_trees(given, width, targets, "target", [targets, 0])
-        return [Tensor("double" if row.kind == "double" else "float", (1, targets))]
-    return _classified(node.op_type, given, width)
+    return _OF_A_ROW[node.op_type](given, row)
 
 
-def _classified(operator: str, given: dict[str, Any], width: int) -> list[Tensor]:
-    """Of a classifier: the class, and a number for each class."""
-    texts = given.get("classlabels_strings", ())
-    numbers = given.get("classlabels_int64s", given.get("classlabels_ints", ()))
-    classes = max(len(texts), len(numbers))
-    if classes < 1 or (len(texts) and len(numbers)):
+def _changed(given: Given, row: Tensor) -> list[Tensor]:
+    """Imputer and Binarizer: a row as it was, with other numbers in it."""
+    for name in ("imputed_value_floats", "imputed_value_int64s"):
+        if name in given:
+            _fit(name, given[name], row.shape[1], 1)
+    return [row]
+
+
+def _scaled(given: Given, row: Tensor) -> list[Tensor]:
+    """Scaler and Normalizer."""
+    for name in ("offset", "scale"):
+        if name in given:
+            _fit(name, given[name], row.shape[1], 1)
+    return [Tensor("float", row.shape)]
+
+
+def _one_hot(given: Given, row: Tensor) -> list[Tensor]:
+    categories = len(given.get("cats_int64s", ())) + len(given.get("cats_strings", ()))
+    return [Tensor("float", (*row.shape, categories))]
+
+
+def _linear_value(given: Given, row: Tensor) -> list[Tensor]:
+    targets = _targets(given.get("targets", 1))
+    _fit("coefficients", given.get("coefficients", ()), targets * row.shape[1])
+    _fit("intercepts", given.get("intercepts", ()), targets, 0)
+    return [Tensor("float", (1, targets))]
+
+
+def _tree_value(given: Given, row: Tensor) -> list[Tensor]:
+    targets = _targets(given.get("n_targets", 1))
+    _check_trees(given, row, targets, "target", [targets, 0])
+    return [Tensor("double" if row.kind == "double" else "float", (1, targets))]
+
+
+def _targets(number: int) -> int:
+    if not 1 <= number <= MOST_TARGETS:
+        raise ValueError(f"it has {number} targets: there must be 1 to {MOST_TARGETS:,}")
+    return number
+
+
+def _linear_class(given: Given, row: Tensor) -> list[Tensor]:
+    made = _classes(given)
+    classes, rows = made[1].shape[1], len(given.get("intercepts", ()))
+    if rows != classes and (rows, classes) != (1, 2):
+        raise ValueError(f"intercepts has {rows} numbers for {classes} classes: give one for each")
+    _fit("coefficients", given.get("coefficients", ()), rows * row.shape[1])
+    return made
+
+
+def _tree_class(given: Given, row: Tensor) -> list[Tensor]:
+    made = _classes(given)
+    classes = made[1].shape[1]
+    _check_trees(given, row, classes, "class", [classes, 0, 1] if classes == 2 else [classes, 0])
+    return made
+
+
+def _classes(given: Given) -> list[Tensor]:
+    """The class, and a number for each class."""
+    labels = {
+        name: given[name]
+        for name in ("classlabels_strings", "classlabels_int64s", "classlabels_ints")
+        if len(given.get(name, ()))
+    }
+    if len(labels) != 1:
         raise ValueError("it must have labels of its classes, either texts or whole numbers")
-    if operator == "LinearClassifier":
-        rows = len(given.get("intercepts", ()))
-        if rows != classes and (rows, classes) != (1, 2):
-            raise ValueError(f"intercepts has {rows} numbers for {classes} classes: give one for each")
-        _fit("coefficients", given.get("coefficients", ()), rows * width)
-    else:
-        _check_trees(given, width, classes, "class", [classes, 0, *([1] if classes == 2 else [])])
-    return [Tensor("string" if len(texts) else "int64", (1,)), Tensor("float", (1, classes))]
+    ((name, classes),) = labels.items()
+    kind = "string" if name == "classlabels_strings" else "int64"
+    return [Tensor(kind, (1,)), Tensor("float", (1, len(classes)))]
 
 
-def _encoded(given: dict[str, Any], row: Tensor) -> Tensor:
+_OF_A_ROW: dict[str, Callable[[Given, Tensor], list[Tensor]]] = {
+    "Binarizer": _changed,
+    "Imputer": _changed,
+    "LinearClassifier": _linear_class,
+    "LinearRegressor": _linear_value,
+    "Normalizer": _scaled,
+    "OneHotEncoder": _one_hot,
+    "Scaler": _scaled,
+    "TreeEnsembleClassifier": _tree_class,
+    "TreeEnsembleRegressor": _tree_value,
+}
+LEARNED = frozenset(_OF_A_ROW) | {"ArrayFeatureExtractor", "FeatureVectorizer", "LabelEncoder"}
+"""The operators of ai.onnx.ml that are run: what scikit-learn's models and transformers become."""
+
+
+def _encoded(given: Given, row: Tensor) -> Tensor:
     """A value in the place of each value: both lists are equally long."""
     kinds = {"strings": "string", "int64s": "int64", "floats": "float"}
     sizes = {
@@ -121,41 +177,35 @@ def _extracted(node: onnx.NodeProto, row: Tensor, constants: dict[str, TensorPro
     return Tensor(row.kind, (1, len(places)) if len(row.shape) == 1 else (*row.shape[:-1], len(places)))
 
 
-def _joined(node: onnx.NodeProto, given: dict[str, Any], tensors: dict[str, Tensor]) -> Tensor:
+def _joined(node: onnx.NodeProto, given: Given, tensors: dict[str, Tensor]) -> Tensor:
     """Several rows of numbers as one."""
-    widths = [prod(tensors[name].shape) for name in node.input]
+    widths = [tensors[name].size for name in node.input]
     if list(given.get("inputdimensions", ())) != widths:
         raise ValueError(f"inputdimensions must be {widths}, the widths of what it joins")
     return Tensor("float", (1, sum(widths)))
 
 
-def _check_trees(given: dict[str, Any], width: int, classes: int, side: str, bases: list[int]) -> None:
+def _check_trees(given: Given, row: Tensor, classes: int, side: str, bases: list[int]) -> None:
     """Whether trees look at columns of the row alone, and at how many nodes for one row."""
+    if row.kind == "string":
+        raise ValueError("it is given text: it takes numbers")
     modes = np.asarray(given.get("nodes_modes", ()), dtype=object)
-    nodes = len(modes)
-    whole = {
-        name: np.asarray(given.get(f"nodes_{name}", ()), dtype=np.int64)
-        for name in ("treeids", "nodeids", "featureids", "truenodeids", "falsenodeids")
-    }
-    values = given.get("nodes_values_as_tensor", given.get("nodes_values", ()))
-    if not nodes or {len(one) for one in whole.values()} | {len(values)} != {nodes}:
-        raise ValueError("lists of its nodes must be equally long, and not empty: convert the model again")
-    features = whole["featureids"]
-    if features.min() < 0 or features.max() >= width:
+    whole = {name: _whole(given, f"nodes_{name}") for name in ("treeids", "nodeids", "featureids")}
+    whole |= {name: _whole(given, f"nodes_{name}") for name in ("truenodeids", "falsenodeids")}
+    values = [len(_either(given, "nodes_values")), *map(len, whole.values())]
+    # What may be left away, but not be too short.
+    optional = [len(_either(given, "nodes_hitrates")), len(given.get("nodes_missing_value_tracks_true", ()))]
+    if not len(modes) or {*values, *filter(None, optional)} != {len(modes)} or not set(modes) <= set(MODES):
         raise ValueError(
-            f"a tree looks at column {int(features.max())} of a row that has {width}, counted from 0: convert "
-            "the model again"
+            "lists of its nodes must be equally long and of known kinds: convert the model again"
         )
-    ends = {
-        name: np.asarray(given.get(f"{side}_{name}", ()), dtype=np.int64)
-        for name in ("ids", "treeids", "nodeids")
-    }
-    weights = given.get(f"{side}_weights_as_tensor", given.get(f"{side}_weights", ()))
-    if {len(one) for one in ends.values()} != {len(weights)} or not len(weights):
+    _check_places(whole["featureids"], row.shape[1], "column")
+    ends = [_whole(given, f"{side}_{name}") for name in ("ids", "treeids", "nodeids")]
+    weights = len(_either(given, f"{side}_weights"))
+    if not weights or any(len(one) != weights for one in ends):
         raise ValueError(f"lists of its {side} weights must be equally long, and not empty: convert it again")
-    if ends["ids"].min() < 0 or ends["ids"].max() >= classes:
-        raise ValueError(f"a leaf is of {side} {int(ends['ids'].max())}, there are {classes}, counted from 0")
-    base = given.get("base_values_as_tensor", given.get("base_values", ()))
+    _check_places(ends[0], classes, side)
+    base = _either(given, "base_values")
     if len(base) not in bases:
         raise ValueError(f"base_values has {len(base)} numbers: it must have {bases[0]}, or none")
     if _comparisons(whole, modes) > MOST_COMPARISONS:
@@ -163,6 +213,25 @@ def _check_trees(given: dict[str, Any], width: int, classes: int, side: str, bas
             f"its trees may compare one row more than {MOST_COMPARISONS:,} times (the longest paths of all "
             "together): limit their depth or number"
         )
+
+
+def _check_places(places: Any, number: int, what: str) -> None:
+    wrong = places[(places < 0) | (places >= number)]
+    if len(wrong):
+        raise ValueError(
+            f"a tree is about {what} {int(wrong[0])}, there are {number}, counted from 0: convert it again"
+        )
+
+
+def _whole(given: Given, name: str) -> Any:
+    return np.asarray(given.get(name, ()), dtype=np.int64)
+
+
+def _either(given: Given, name: str) -> Any:
+    """Numbers that may be written as floats or as a tensor, but not as both."""
+    if name in given and f"{name}_as_tensor" in given:
+        raise ValueError(f"{name} is there twice: convert the model again")
+    return given.get(name, given.get(f"{name}_as_tensor", ()))
 
 
 def _comparisons(nodes: dict[str, Any], modes: Any) -> int:
@@ -175,7 +244,7 @@ def _comparisons(nodes: dict[str, Any], modes: Any) -> int:
     if len(unique) != len(keys):
         raise ValueError("two nodes of a tree have the same number: convert the model again")
     order = np.argsort(places.ravel())
-    branches = modes != LEAF
+    branches = modes != b"LEAF"
     _, trees = np.unique(nodes["treeids"], return_inverse=True)
     below = {}
     for side in ("truenodeids", "falsenodeids"):

@@ -31,6 +31,17 @@ _ENVIRONMENT = {
 """All that the process has for an environment."""
 
 
+def plain(words: object) -> str:
+    """Words of a stranger as one line that cannot do anything to a terminal.
+
+    Example:
+        >>> plain("a model that" + chr(10) + chr(27) + "[1mshouts")
+        'a model that ?[1mshouts'
+    """
+    text = " ".join(str(words)[:500].split())
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
 class ConfinedProcess:
     """A process of its own, without keys, files or network, for a model that somebody else wrote.
 
@@ -72,7 +83,7 @@ class ConfinedProcess:
             ready = {"error": "it ended before it was confined: is memory short?"}
         if "error" in ready:
             self.close()
-            raise OSError(f"the process for models cannot start: {ready['error']}")
+            raise OSError(f"the process for models cannot start: {plain(ready['error'])}")
         self.confined_by = str(ready["confined_by"])
 
     @property

@@ -1,4 +1,4 @@
-"""A model's scores for the rows of a table: one row at a time, in processes that have nothing to give away."""
+"""A model's scores for the rows of a table: one row at a time, where there is nothing to give away."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import pyarrow as pa
 from targetdp._core import Floats, check
 from targetdp.release._model._columns import check_columns, chunk_of, rows_in_chunk
 from targetdp.release._model._file import ModelFile
-from targetdp.release._model._process import ConfinedProcess
+from targetdp.release._model._process import ConfinedProcess, plain
 
 PERIOD = 60
 """Seconds: a release with a model is published at whole numbers of them after its start."""
@@ -73,8 +73,8 @@ class ModelRunner:
             rows: A table that has the model's columns; others are not looked at.
 
         Returns:
-            One number for each row. NaN: the row has no answer, as the model fails on it, works too long, or
-            gives what is not a number; or it has a gap where the model takes a whole number, or too long a text.
+            One number for each row. NaN: the row has no answer, as the model fails on it, works too long or
+            gives what is no number; or it has a gap where the model takes a whole number, or too long a text.
 
         Raises:
             ValueError: Names or types of columns are not what the model takes.
@@ -127,7 +127,7 @@ class ModelRunner:
             loaded = {"error": "the process ended while it was loaded"}
         if "error" in loaded:
             self.__exit__(None, None, None)
-            raise ValueError(f"the model cannot be loaded ({loaded['error']}): convert it again")
+            raise ValueError(f"the model cannot be loaded ({plain(loaded['error'])}): convert it again")
         self.confined_by = process.confined_by
         return process
 

@@ -1,4 +1,4 @@
-"""Decisions against scores of the same table, file to file, in turns: a bit should cost no more than a number.
+"""Decisions against scores of the same table, file to file, in turns: a bit costs no more than a number.
 
 Wall time, as for scores: everything that `targetdp privatize` does is inside, the look, the charge and the
 certificate included. The cut is found on the way, so that scores are sorted into batches.

@@ -136,6 +136,8 @@ def respond_by_cell(cells: Integers, table: tuple[int, ...], words: WordSource |
     """
     drawn = one_word_each(len(cells), words)
     yes = cells >= 0
+    if len(table) == 1:  # the same for everybody
+        return yes ^ (drawn < np.uint64(table[0]))
     place = np.minimum(np.where(yes, cells, -1 - cells), len(table) - 1)
     return yes ^ (drawn < np.array(table, dtype=np.uint64)[place])
 

@@ -91,10 +91,10 @@ def read_labelled(
     """
     progress = progress or Silent()
     proof = certified("sample", sample, certificate, public_key)
-    if proof.scores:
+    if proof.kind != "rows":
         raise ValueError(
-            f"sample {sample} holds scores ({', '.join(proof.scores)}), not features: learn from a release "
-            "of the features with noise (targetdp privatize)"
+            f"sample {sample} holds {proof.kind} ({', '.join(proof.released)}), not features: learn from a "
+            "release of the features with noise (targetdp privatize)"
         )
     if ids is not None and not proof.pseudonyms:
         raise ValueError(f"ids = {ids}: the sample has no pseudonyms; leave --ids out")

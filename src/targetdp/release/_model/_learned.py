@@ -171,9 +171,7 @@ def _extracted(node: onnx.NodeProto, row: Tensor, constants: dict[str, TensorPro
     places = numpy_helper.to_array(constants[node.input[1]]).ravel()
     width = row.shape[-1] if row.shape else 0
     if places.dtype != np.int64 or not len(places) or places.min() < 0 or places.max() >= width:
-        raise ValueError(
-            f"it takes places that are not in the row, which has {width}: convert the model again"
-        )
+        raise ValueError(f"it takes places that are not among the row's {width}: convert the model again")
     return Tensor(row.kind, (1, len(places)) if len(row.shape) == 1 else (*row.shape[:-1], len(places)))
 
 

@@ -44,10 +44,13 @@ def privatize(
     force: Annotated[bool, typer.Option("--force", help="replace an output that is a release")] = False,
     engine: Annotated[EngineName | None, typer.Option(help="where the work is done")] = None,
     new_people: NewPeople = None,
+    model: Annotated[
+        list[Path] | None, typer.Option(help="the file (ONNX) of a model that the request names; repeatable")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress and no summary")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
 ) -> None:
-    """Release private rows or scores of a table, with a certificate, as far as the desk's policy allows.
+    """Release private rows, scores or decisions, with a certificate, as far as the desk's policy allows.
 
     It shows what would go out, at what price, and asks before anything is charged.
     """
@@ -77,8 +80,9 @@ def privatize(
     if check or output is None:
         with Bar(quiet=quiet or as_json) as bar:
             seen = check_release(
-                source, desk=opened, request=asked, engine=engine, new_people=new_people, progress=bar
-            )
+                source, desk=opened, request=asked, engine=engine, new_people=new_people,
+                models=model or (), progress=bar,
+            )  # fmt: skip
         shown.look(seen)
         if seen.problems:
             raise Refused(seen)
@@ -92,7 +96,7 @@ def privatize(
             shown.bar = bar
             done = release(
                 source, output, desk=opened, request=asked, engine=engine, new_people=new_people,
-                confirm=shown.confirm, force=force, progress=bar,
+                models=model or (), confirm=shown.confirm, force=force, progress=bar,
             )  # fmt: skip
     except PublishedButUnsettledError as error:
         raise PublishedError(str(error)) from error
@@ -150,6 +154,7 @@ def _summary(done: Any) -> dict[str, Any]:
         "rows": c.rows,
         "features": list(c.features),
         "scores": list(c.scores),
+        "decisions": [one.name for one in c.decisions],
         "guarantee": c.guarantee.model_dump(),
         "conditions": list(c.conditions),
         "mechanism": c.mechanism.name,
@@ -165,12 +170,15 @@ def _say(done: Any) -> None:
     from targetdp.release import format_guarantee
 
     c = done.certificate
-    what = ("score" if c.scores else "column") + "s" * (len(c.released) > 1)
+    one = {"rows": "column", "scores": "score", "decisions": "decision"}[c.kind]
+    what = one + "s" * (len(c.released) > 1)
     tell(
         f"{c.rows:,} rows, {len(c.released)} {what} → {done.path}: {format_guarantee(c.guarantee.value())}, "
         f"on conditions (desk {c.desk.name}, release {c.release[:12]})"
     )
     tell(f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md")
+    if c.scales.source == "none":
+        return
     share = done.clipped / c.rows
     tell(f"for you only: {share:.1%} of rows were longer than 1 and were clipped (never publish this)")
 

@@ -27,10 +27,10 @@ from targetdp._files import (
 from targetdp.release._draws import (
     drafts_in,
     erase,
+    in_any_order,
     is_at_work,
     kept_from_others,
     nothing_was_drawn,
-    only_scales,
 )
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
@@ -307,7 +307,7 @@ class Desk:
                 if row is not None and row.state == "reserved":
                     if not nothing_was_drawn(self.drafts, release):
                         folder = self.drafts / release
-                        if row.title.get("engine") == "spark" and not only_scales(folder):
+                        if row.title.get("engine") == "spark" and not in_any_order(folder):
                             erase(folder)  # noise on its rows cannot be repeated
                         continue
                     ledger.free(release, "a run ended before any noise was drawn")

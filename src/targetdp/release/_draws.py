@@ -9,25 +9,27 @@ is erased at settlement, and its folder tells backups to leave it out.
 
 import errno
 import fcntl
+import hashlib
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from targetdp._core import Floats, Integers
+from targetdp._core import Floats, Integers, Words
 from targetdp._files import sync_folder, write_whole
 from targetdp.noise import SecretWords, derived_key, fresh_keys
 from targetdp.release._ids import text_buffers
 from targetdp.release._trust._keys import wipe
 
-_SECRET, _DRAWN, _LOCK = "secret", "drawn", "lock"
+_SECRET, _DRAWN, _LOCK, _ANSWERS = "secret", "drawn", "lock", "answers"
 _KEY_BYTES = 32
 _TAG = 16
 _RECORD = 8 + _TAG
@@ -36,8 +38,11 @@ _CACHEDIR = (
     "# Secrets of releases that are being made. Backups must leave this folder out: with such a secret the\n"
     "# noise could be taken off a release.\n"
 )
+_DECISIONS = (1 << 63) - 3
 _SCALES = {"centers": (1 << 63) - 1, "scales": (1 << 63) - 2}
-"""The numbers under which fingerprints of what scales were drawn for are kept; batches have small ones."""
+"""The numbers under which fingerprints of what was drawn for are kept; batches have small ones."""
+_ANY_ORDER = frozenset({_DECISIONS, *_SCALES.values()})
+"""What any run repeats, in whichever order rows come."""
 
 
 class TableChangedError(ValueError):
@@ -99,9 +104,9 @@ class Draws:
         return _size(self._folder / _DRAWN) != 0
 
     @property
-    def only_scales(self) -> bool:
-        """Whether nothing was drawn but scales: any run repeats these, in whichever order rows come."""
-        return only_scales(self._folder)
+    def in_any_order(self) -> bool:
+        """Whether nothing was drawn but what any run repeats, in whichever order rows come."""
+        return in_any_order(self._folder)
 
     def for_scales(self, step: Literal["centers", "scales"], counts: Integers) -> SecretWords:
         """Words for the centers, or then the scales, of a table with these counts."""
@@ -114,6 +119,30 @@ class Draws:
         # Of these rows alone: they may be a slice of a larger table.
         self._note(number, columns, starts - starts[0], texts[starts[0] : starts[-1]])
         return SecretWords(derived_key(self._key, f"batch {number}"))
+
+    def answers(self, number: int, rows: pa.RecordBatch, make: Callable[[], Integers]) -> Integers:
+        """What models made of a batch of rows: made once, and kept until the release is settled.
+
+        A model may answer otherwise another time, when time or memory is short. What is kept is sealed under
+        the secret: whoever erases that has erased it.
+        """
+        place, nonce = self._folder / f"{_ANSWERS} {number}", number.to_bytes(12, "big")
+        about = hashlib.sha256(rows.serialize()).digest()
+        seal = AESGCM(derived_key(self._key, _ANSWERS))
+        if place.exists():
+            try:
+                kept = seal.decrypt(nonce, place.read_bytes(), about)
+            except InvalidTag as error:
+                raise TableChangedError from error
+            return np.frombuffer(kept, dtype=np.int64).reshape(rows.num_rows, -1).copy()
+        made = np.ascontiguousarray(make(), dtype=np.int64)
+        write_whole(place, seal.encrypt(nonce, made.tobytes(), about), private=True)
+        return made
+
+    def for_decisions(self, tags: Words, scores: Integers) -> SecretWords:
+        """Words for bits of people who are in the order of their tags: the same for the same people."""
+        self._note(_DECISIONS, tags, scores)
+        return SecretWords(derived_key(self._key, "decisions"))
 
     def for_rows(self) -> tuple[bytes, bytes]:
         """Keys for words that belong to rows: of their tags, and of their noise."""
@@ -201,13 +230,14 @@ def nothing_was_drawn(drafts: Path, release: str) -> bool:
 def can_go_on(drafts: Path, release: str, bound: str, *, any_order: bool) -> bool:
     """Whether an earlier run has left its draws for the same release, and is gone.
 
-    Rows that come in ``any_order`` get no noise a second time: then only scales may have been drawn.
+    Rows that come in ``any_order`` get no noise a second time: then only what does not depend on their order
+    may have been drawn.
     """
     folder = drafts / release
     found = _secret(folder)
     if found is None or found[1] != bound or is_at_work(drafts, release):
         return False
-    return not any_order or only_scales(folder)
+    return not any_order or in_any_order(folder)
 
 
 def is_at_work(drafts: Path, release: str) -> bool:
@@ -246,9 +276,9 @@ def _locked(folder: Path) -> int | None:
     return handle
 
 
-def only_scales(folder: Path) -> bool:
-    """Whether nothing was drawn in a folder of draws but scales, if anything."""
-    return _read(folder / _DRAWN).keys() <= set(_SCALES.values())
+def in_any_order(folder: Path) -> bool:
+    """Whether nothing was drawn in a folder of draws but scales and decisions, if anything."""
+    return _read(folder / _DRAWN).keys() <= _ANY_ORDER
 
 
 def _size(path: Path) -> int | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from targetdp.release._certificate._certificate import Certificate, Output
 from targetdp.release._certificate._contents import arrow_of, frame_hash, output_of
-from targetdp.release._engine._base import RowWriter
+from targetdp.release._engine._base import RowWriter, released_columns
 from targetdp.release._staging import Staging
 from targetdp.table import Format, Sink, Source, format_of, refuse_formulas
 
@@ -196,8 +196,7 @@ class _Frame:
     def written(self, sink: Any) -> Output:  # noqa: ARG002 (it is this object)
         """See `Publisher`."""
         private = pa.concat_tables(self._tables)
-        names = [field.name for field in private.schema if field.type == pa.float64() and not field.nullable]
-        digest = frame_hash(private, private.schema.names[0], names)
+        digest = frame_hash(private, private.schema.names[0], released_columns(private.schema))
         return Output(format="frame", files=(), sha256=digest)
 
     def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:  # noqa: ARG002

@@ -56,7 +56,7 @@ Number = Annotated[float, BeforeValidator(_number)]
 Distance = Annotated[Number, Field(gt=0, le=2)]
 Epsilon = Annotated[Number, Field(gt=0)]
 Delta = Annotated[Number, Field(gt=0, lt=1)]
-ReleaseKind = Literal["rows", "scores"]
+ReleaseKind = Literal["rows", "scores", "decisions"]
 MECHANISMS = (LEAST_NOISE, *mechanism_names())
 Mechanism = Annotated[
     str,
@@ -77,9 +77,22 @@ class ColumnPolicy(StrictModel):
     """Which columns may go out."""
 
     release: tuple[str, ...] = Field(min_length=1, description="columns that may be released with noise")
+    decide: tuple[str, ...] = Field(
+        default=(),
+        description="further columns that decisions at B = 2 may look at, which never go out themselves",
+    )
     public: dict[str, Reason] = Field(
         default_factory=dict,
         description="columns that are public, each with the reason why: passed on as they are",
+    )
+
+
+class ModelPolicy(StrictModel):
+    """How models are run that somebody else has made, at B = 2."""
+
+    microseconds: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = Field(
+        default=100,
+        description="for one row, at most: it decides when a release with a model is published",
     )
 
 
@@ -143,13 +156,26 @@ class PlannedRelease(StrictModel):
 
     release: ReleaseKind
     columns: Annotated[int, Field(ge=1, strict=True)] = Field(
-        description="how many columns, or scores, it has: the noise depends on it"
+        description="how many columns, scores or decisions it has: the noise depends on it"
     )
     B: Distance
     epsilon: Epsilon
-    delta: Delta
+    delta: Annotated[Number, Field(ge=0, lt=1)] = Field(default=0, description="0 for decisions, only")
     mechanism: Mechanism = LEAST_NOISE
     times: Annotated[int, Field(ge=1, strict=True)] = 1
+
+    @model_validator(mode="after")
+    def _agree(self) -> "PlannedRelease":
+        if (self.release == "decisions") != (self.delta == 0):
+            raise ValueError(
+                f"delta = {self.delta:g} with {self.release}: rows and scores need one above 0, decisions "
+                "have none"
+            )
+        if self.release == "decisions" and self.mechanism != LEAST_NOISE:
+            raise ValueError(
+                f"mechanism = {self.mechanism!r} with decisions: they have no noise; leave it out"
+            )
+        return self
 
 
 class RequestsPolicy(StrictModel):
@@ -185,6 +211,7 @@ class Policy(StrictModel):
         columns: Which columns may go out.
         gaps: Declared constants for missing values, by column.
         scales: Where centers and scales of columns come from.
+        models: How models are run that somebody else has made.
         limit: What all releases together may cost one person.
         release: What one release may ask for at most.
         plan: Releases that are planned; without one, any within the limit.
@@ -202,6 +229,7 @@ class Policy(StrictModel):
         default_factory=dict, description="declared constants for missing values, by column, or for all"
     )
     scales: ScalesPolicy = ScalesPolicy()
+    models: ModelPolicy = ModelPolicy()
     limit: LimitPolicy
     release: ReleasePolicy
     plan: tuple[PlannedRelease, ...] = ()
@@ -215,9 +243,11 @@ class Policy(StrictModel):
     @field_validator("columns")
     @classmethod
     def _differ(cls, columns: ColumnPolicy) -> ColumnPolicy:
-        twice = check.twice([*columns.release, *columns.public])
+        twice = check.twice([*columns.release, *columns.decide, *columns.public])
         if twice:
-            raise ValueError(f"column {twice[0]!r} is named twice: it is released with noise, or public")
+            raise ValueError(
+                f"column {twice[0]!r} is named twice: it is released with noise, or decided by, or public"
+            )
         return columns
 
     @field_validator("approvers")
@@ -229,8 +259,9 @@ class Policy(StrictModel):
 
     @model_validator(mode="after")
     def _agree(self) -> "Policy":
-        known = {self.id.column, *self.columns.release, *self.columns.public}
-        if self.id.column in {*self.columns.release, *self.columns.public}:
+        others = {*self.columns.release, *self.columns.decide, *self.columns.public}
+        known = {self.id.column, *others}
+        if self.id.column in others:
             raise ValueError(f"column {self.id.column!r} identifies people: it cannot be released as another")
         if unknown := sorted(set(self.gaps) - {ALL, *known}):
             raise ValueError(f"gaps names {unknown[0]!r}, which is not among the columns")
@@ -272,6 +303,7 @@ def loosened(before: Policy, after: Policy) -> list[str]:
     """In which ways a policy allows more than the one before it."""
     old, new = before.limit, after.limit
     columns = sorted(set(after.columns.release) - set(before.columns.release))
+    decide = sorted({*after.columns.decide} - {*before.columns.decide, *before.columns.release})
     public = [name for name, why in after.columns.public.items() if before.columns.public.get(name) != why]
     scales = [one.scales.model_dump(exclude={"share"}) for one in (before, after)]
     one, other = before.release, after.release
@@ -284,6 +316,10 @@ def loosened(before: Policy, after: Policy) -> list[str]:
             before.id.column != after.id.column or before.id.spelling != after.id.spelling
         ),
         f"{', '.join(columns)} may be released": bool(columns),
+        f"decisions may look at {', '.join(decide)}": bool(decide),
+        "models may take longer, and are published later": (
+            after.models.microseconds > before.models.microseconds
+        ),
         f"{', '.join(public)} goes out as it is, or for another reason": bool(public),
         "columns are scaled in another way": scales[0] != scales[1],
         "missing values are filled in another way": before.gaps != after.gaps,

@@ -3,19 +3,23 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
 from targetdp._core import Floats, Words, check
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._caveats import AllReleases
+from targetdp.release._decision._scoring import Scoring, scoring_of
 from targetdp.release._desk import Desk
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._history import History, private_space, public_space
 from targetdp.release._ledger._limit import Limit
-from targetdp.release._policy import LONGEST_REASON, PlannedRelease, Policy
+from targetdp.release._model._given import GivenModels, models_for
+from targetdp.release._policy import LONGEST_REASON, Policy
 from targetdp.release._request import Request, scores_must_differ
 from targetdp.release._trust._approval import Approval, approval_of, policy_problems
 
@@ -50,7 +54,11 @@ class Recipe:
     estimated: tuple[int, ...]
     """Places of the features whose scales this release estimates."""
     scales: ColumnScales | None
-    """Where all are known before anything is drawn."""
+    """Where all are known before anything is drawn, and any are needed."""
+    scoring: Scoring | None = None
+    """How people are scored, where one decision about each goes out."""
+    models: GivenModels = field(default_factory=GivenModels, repr=False)
+    """Those that score them."""
     scaled_from: Words = field(default_factory=lambda: np.empty(0, dtype=np.uint64), repr=False)
     """Loose tags of the people whom declared scales were learned from, as far as that is known."""
 
@@ -69,6 +77,17 @@ class Recipe:
         """All columns that are read."""
         return [self.id, *self.features, *self.public]
 
+    @property
+    def as_they_are(self) -> bool:
+        """Whether rows are neither scaled nor clipped, and whatever is missing is no problem."""
+        return self.scoring is not None and self.scoring.classic
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """How to read the features where a file does not say it."""
+        texts = () if self.scoring is None else self.scoring.texts
+        return {name: pa.string() if name in texts else pa.float64() for name in self.features}
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -85,6 +104,8 @@ class Prepared:
     names: Names
     features: tuple[str, ...]
     weights: Floats | None = field(repr=False)
+    scoring: Scoring | None = field(repr=False)
+    models: GivenModels = field(repr=False)
     gaps: dict[str, float]
     public: dict[str, str]
     """Columns that are passed on, each with the reason why it is public."""
@@ -114,24 +135,30 @@ class Prepared:
 
     @property
     def released(self) -> tuple[str, ...]:
-        """Names of the columns that come out with noise: the scores, or the features."""
-        return self.request.scores if self.weights is not None else self.features
+        """Names of the columns that come out: the features with noise, scores, or decisions."""
+        return self.request.released or self.features
 
     @property
     def estimated(self) -> tuple[str, ...]:
         """Features whose scales this release estimates, and pays for."""
+        if self.request.classic:
+            return ()
         known = {*self.known_scales, *self.unscaled}
         return tuple(name for name in self.features if name not in known)
 
     @property
-    def scales_source(self) -> Literal["declared", "private", "earlier"]:
-        """Where the column scales come from."""
+    def scales_source(self) -> Literal["declared", "private", "earlier", "none"]:
+        """Where the column scales come from; decisions under classic privacy need none."""
+        if self.request.classic:
+            return "none"
         if self.policy.scales.source == "public":
             return "declared"
         return "private" if self.estimated or self.unscaled else "earlier"
 
     def space(self, release: str) -> dict[str, str]:
         """For each feature, which scales it has in a release: where they change, distances do."""
+        if self.request.classic:  # what is told does not depend on distances
+            return {}
         declared = self.policy.scales.source == "public"
         known = {
             name: public_space(center, scale) if declared else private_space(self.scales_of[name])
@@ -141,12 +168,12 @@ class Prepared:
 
     def recipe(self) -> Recipe:
         """What an engine needs of it."""
-        estimated, known = self.estimated, None
-        if not estimated and not self.unscaled:
-            known = ColumnScales(*self._arrays(self.known_scales), self.scales_source)
+        estimated, known, source = self.estimated, None, self.scales_source
+        if not estimated and not self.unscaled and source != "none":
+            known = ColumnScales(*self._arrays(self.known_scales), source)
         return Recipe(
             self.names, self.features, self.released, tuple(self.public), self.gaps, self.left_out,
-            tuple(self.features.index(name) for name in estimated), known,
+            tuple(self.features.index(name) for name in estimated), known, self.scoring, self.models,
             np.empty(0, dtype=np.uint64) if self.scaled_from is None else self.scaled_from,
         )  # fmt: skip
 
@@ -163,7 +190,7 @@ class Prepared:
 
 def prepare(
     desk: Desk, ledger: Ledger, request: Request, columns: Sequence[str], place: str, engine: str,
-    new_people: str | None = None,
+    new_people: str | None = None, models: Sequence[Path | str] = (),
 ) -> Prepared:  # fmt: skip
     """Hold a request against the desk's policy and a table's columns, and settle what follows from them.
 
@@ -174,19 +201,23 @@ def prepare(
     version = history.policy_version + (history.policy != policy)
     problems = [Problem(*one) for one in policy_problems(desk, history)]
     signer = _signer(request, policy, problems)
-    features = tuple(request.weights or request.features or policy.columns.release)
-    problems += _columns_that_are_not_released(features, policy)
+    features = request.columns or policy.columns.release
+    may_go_out = policy.columns.release + (policy.columns.decide if request.classic else ())
+    problems += _columns_that_are_not_released(features, may_go_out)
     public = dict(policy.columns.public)
     problems += _columns_that_are_not_there((policy.id.column, *features, *public), columns, place)
     problems += _beyond_the_policy(request, policy)
-    if request.scores:
+    if request.released:
         try:
-            scores_must_differ(request.scores, (policy.id.column, *features, *public))
+            scores_must_differ(request.released, (policy.id.column, *features, *public))
         except ValueError as error:
             problems.append(Problem(str(error), "ask for it under another name", "official"))
-    allowed = tuple(name for name in features if name in columns and name in policy.columns.release)
-    known, sources, unscaled = _scales(desk, allowed, history, problems)
-    scaled_from, reason = _record_of_scales(desk, problems)
+    allowed = tuple(name for name in features if name in columns and name in may_go_out)
+    scaled = () if request.classic else allowed
+    known, sources, unscaled = _scales(desk, scaled, history, problems)
+    scaled_from, reason = _record_of_scales(desk, scaled, problems)
+    given = models_for(request.decisions, models, policy.models.microseconds)
+    problems += [Problem(one, "nobody's rows were looked at for that", "official") for one in given.problems]
     limit = _limit(policy, problems)
     left_out, rows = _left_out(request, ledger, problems)
     return Prepared(
@@ -194,6 +225,10 @@ def prepare(
         request=request, signer=signer, engine=engine,
         names=desk.names(), features=allowed,
         weights=request.weights_for(allowed) if request.weights is not None else None,
+        scoring=scoring_of(request.questions, policy.fill(allowed), given.texts(request.decisions))
+        if request.decisions
+        else None,
+        models=given,
         gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},
         scaled_from=scaled_from, scales_reason=reason, known_scales=known, scales_of=sources,
         unscaled=unscaled, left_out=left_out, left_out_releases=rows,
@@ -243,12 +278,12 @@ def _signer(request: Request, policy: Policy, problems: list[Problem]) -> str | 
     return key
 
 
-def _columns_that_are_not_released(features: Iterable[str], policy: Policy) -> Iterable[Problem]:
-    refused = [name for name in features if name not in policy.columns.release]
+def _columns_that_are_not_released(features: Iterable[str], allowed: Sequence[str]) -> Iterable[Problem]:
+    refused = [name for name in features if name not in allowed]
     if refused:
         yield Problem(
             f"the policy releases no {_some(refused)}",
-            f"ask for some of {_some(policy.columns.release)}",
+            f"ask for some of {_some(allowed)}",
             "official",
         )
 
@@ -280,50 +315,6 @@ def _beyond_the_policy(request: Request, policy: Policy) -> Iterable[Problem]:
         )  # fmt: skip
 
 
-def beyond_the_plan(prepared: Prepared, history: History) -> Iterable[Problem]:
-    """Whether the plan, if there is one, has no such release left."""
-    if not prepared.policy.plan:
-        return
-    if planned(prepared, history) is None:
-        lines = "; ".join(
-            f"{p.release} of {p.columns} columns at B = {p.B:g}, ε = {p.epsilon:g}, δ = {p.delta:g} with "
-            f"{p.mechanism} noise, {left} of {p.times} left"
-            for p, left in left_of_plan(prepared, history)
-        )
-        yield Problem("the release is not in the plan", f"the plan has {lines}", "official")
-    if prepared.estimated:
-        yield Problem(
-            "a plan is made of releases whose scales are known, and this one would estimate some",
-            "release once without a plan, or declare public scales",
-        )
-
-
-def planned(prepared: Prepared, history: History) -> int | None:
-    """The line of the plan that a request is, and that is not used up."""
-    left = left_of_plan(prepared, history)
-    return next((place for place in lines_for(prepared) if left[place][1]), None)
-
-
-def lines_for(prepared: Prepared) -> list[int]:
-    """The lines of the plan that a request is, used up or not. A δ that it leaves out is the first line's."""
-    request, count, plan = prepared.request, len(prepared.released), prepared.policy.plan
-    found = [
-        place
-        for place, line in enumerate(plan)
-        if (line.release, line.columns, line.B, line.epsilon, line.mechanism)
-        == (request.release, count, request.B, request.epsilon, request.mechanism)
-        and request.delta in {None, line.delta}
-    ]
-    return [place for place in found if plan[place].delta == plan[found[0]].delta]
-
-
-def left_of_plan(prepared: Prepared, history: History) -> list[tuple[PlannedRelease, int]]:
-    """The lines of the plan, and how many releases of each are left."""
-    own = None if prepared.limit is None else prepared.limit.plan_id
-    used = [row.title.get("planned") for row in history.counted if row.title.get("plan") == own]
-    return [(line, line.times - used.count(place)) for place, line in enumerate(prepared.policy.plan)]
-
-
 def _scales(
     desk: Desk, features: tuple[str, ...], history: History, problems: list[Problem]
 ) -> tuple[dict[str, tuple[float, float]], dict[str, str], tuple[str, ...]]:
@@ -344,10 +335,12 @@ def _scales(
     return known, {name: str(earlier[name]["release"]) for name in known}, ()
 
 
-def _record_of_scales(desk: Desk, problems: list[Problem]) -> tuple[Words | None, str | None]:
+def _record_of_scales(
+    desk: Desk, scaled: tuple[str, ...], problems: list[Problem]
+) -> tuple[Words | None, str | None]:
     """Whom public scales were learned from, where that is known, and why they are public."""
     nobody = np.empty(0, dtype=np.uint64)
-    if desk.policy.scales.source != "public":
+    if desk.policy.scales.source != "public" or not scaled:
         return nobody, None
     try:
         record = desk.scales.record

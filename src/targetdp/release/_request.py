@@ -14,8 +14,11 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_
 from targetdp._core import Floats, check
 from targetdp._files import MOST_PROBLEMS, StrictModel, canonical, explain, shown, toml_key, toml_value
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LEAST_NOISE, MOST_SCORES, weights_matrix
-from targetdp.release._policy import Delta, Distance, Epsilon, Mechanism, Name, Reason
+from targetdp.mechanisms import LEAST_NOISE, MOST_PROGRAMS, MOST_SCORES, weights_matrix
+from targetdp.release._decision._asked import CLASSIC, AskedDecision, decisions_must_fit, describe_decision
+from targetdp.release._decision._question import Question
+from targetdp.release._flat import must_be_flat
+from targetdp.release._policy import Delta, Distance, Epsilon, Mechanism, Name, Reason, ReleaseKind
 from targetdp.release._trust._keys import SigningKey, fingerprint_of, is_signed
 
 LARGEST_FILE = 2 * 2**20
@@ -23,14 +26,6 @@ LARGEST_FILE = 2 * 2**20
 _SCORE = re.compile("[A-Za-z][A-Za-z0-9_]{0,62}")
 """Names of scores go into what the data holder signs: they are names, and cannot be sentences."""
 _RELEASE = "^[0-9a-f]{6,64}$"
-_MOST_DOTS, _MOST_DOTS_IN_ALL, _MOST_HEADERS = 16, 100_000, 100
-"""In a line and in all lines, apart from their numbers: each may nest a name, and these take long to read."""
-_OF_NUMBERS = "0123456789.,+-_eE[] \t\r"
-
-_LONG, _LONG_LITERAL = '"' * 3, "'" * 3
-_TEXTS = re.compile(rf"""{_LONG}|{_LONG_LITERAL}|"(?:\\.|[^"\\])*"|'[^']*'|#.*""")
-"""Texts on one line, what begins one on several, and comments, from left to right."""
-
 HOLDERS = frozenset(
     """
     accept_missing accept_weights bounds columns desk engine for force gaps group_size id impute keep
@@ -71,7 +66,8 @@ class Request(StrictModel):
     """What somebody asks for. Nothing else is a field: the rest is the data holder's to decide.
 
     Args:
-        release: ``"rows"``, all features with noise, or ``"scores"``, weighted sums of them.
+        release: ``"rows"``, all features with noise, ``"scores"``, weighted sums of them, or
+            ``"decisions"``, one yes or no for each person.
         features: The columns that are asked for; None for all that the policy allows.
         B: People within this distance are hidden from each other.
         epsilon: ε of the guarantee.
@@ -79,7 +75,8 @@ class Request(StrictModel):
         mechanism: Which noise; by default the least that keeps the promise.
         scores: Names of the scores.
         weights: For each feature one weight, or one for each score.
-        learned_from: The release that the weights were learned from.
+        decisions: What is decided about each person; several are taken together, at B = 2.
+        learned_from: The release that weights, or what decisions rest on, were learned from.
         leave_out: Releases whose people are left out.
         tuned_on: Which data the setting was chosen on.
         program: What the release is for.
@@ -95,8 +92,9 @@ class Request(StrictModel):
 
     model_config = ConfigDict(title="targetdp request")
 
-    release: Literal["rows", "scores"] = Field(
-        default="rows", description="rows: all features with noise; scores: weighted sums of them"
+    release: ReleaseKind = Field(
+        default="rows",
+        description="rows: all features with noise; scores: weighted sums of them; decisions: yes or no",
     )
     features: tuple[str, ...] | None = Field(
         default=None,
@@ -114,8 +112,11 @@ class Request(StrictModel):
     weights: dict[str, _Weights] | None = Field(
         default=None, min_length=1, description="by feature: one number, or one for each score"
     )
+    decisions: tuple[AskedDecision, ...] = Field(
+        default=(), max_length=MOST_PROGRAMS, description="what is decided about each person"
+    )
     learned_from: _Id | None = Field(
-        default=None, description="id of the release that the weights were learned from"
+        default=None, description="id of the release that weights, or decisions, were learned from"
     )
     leave_out: tuple[_Id, ...] = Field(
         default=(), max_length=100, description="ids of releases whose people are left out"
@@ -149,10 +150,21 @@ class Request(StrictModel):
 
     @model_validator(mode="after")
     def _agree(self) -> "Request":
+        kinds = {"scores": ("scores", "weights"), "decisions": ("decisions",)}
+        for kind, names in kinds.items():
+            wrong = [name for name in names if getattr(self, name)]
+            if wrong and kind != self.release:
+                raise ValueError(f'{", ".join(wrong)} belongs to release = "{kind}"')
         if self.release == "rows":
-            wrong = [n for n in ("scores", "weights", "learned_from") if getattr(self, n) not in ((), None)]
-            if wrong:
-                raise ValueError(f'{", ".join(wrong)} belongs to release = "scores"')
+            if self.learned_from is not None:
+                raise ValueError('learned_from belongs to release = "scores" or "decisions"')
+            return self
+        if self.release == "decisions":
+            noise = None if self.mechanism == LEAST_NOISE else self.mechanism
+            others = {"features": self.features, "delta": self.delta, "mechanism": noise}
+            decisions_must_fit(self.decisions, self.B, others)
+            scores_must_differ(scores_must_be_plain(self.released))
+            _ = self.questions
             return self
         if self.weights is None:
             raise ValueError('release = "scores" needs weights: a number for each feature')
@@ -176,6 +188,28 @@ class Request(StrictModel):
         if self.features is not None and set(self.features) != set(self.weights):
             raise ValueError("features and weights name different columns: leave out features")
         return self
+
+    @cached_property
+    def questions(self) -> tuple[Question, ...]:
+        """The decisions as they are taken."""
+        return tuple(Question.of(one, self.B) for one in self.decisions)
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """Names of the scores or decisions that come out in place of features."""
+        return self.scores or tuple(one.name for one in self.decisions)
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns that are asked for; None for all that the policy allows."""
+        if self.decisions:
+            return tuple(dict.fromkeys(name for one in self.decisions for name in one.takes))
+        return tuple(self.weights) if self.weights is not None else self.features
+
+    @property
+    def classic(self) -> bool:
+        """Whether decisions are made of columns as they are, under classic differential privacy."""
+        return self.release == "decisions" and self.B == CLASSIC
 
     @cached_property
     def matrix(self) -> Floats:
@@ -232,19 +266,29 @@ class Request(StrictModel):
     def text(self, *comments: str) -> str:
         """The request as a file (TOML), read back and compared before it is handed over."""
         plain = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+        decisions = plain.pop("decisions", [])
         tables = {name: plain.pop(name) for name in ("weights", "signature") if name in plain}
         lines = [f"# {_one_line(comment)}" for comment in comments]
         lines.append(f"release = {toml_value(self.release)}")
         lines += [f"{name} = {toml_value(value)}" for name, value in plain.items() if name != "release"]
+        for one in decisions:
+            inner = {name: one.pop(name) for name in ("weights", "additive") if name in one}
+            lines += ["", "[[decisions]]", *(f"{name} = {toml_value(value)}" for name, value in one.items())]
+            for name, table in inner.items():
+                lines += [f"[decisions.{name}]", *_entries(table)]
         for name, table in tables.items():
-            lines += ["", f"[{name}]"]
-            for key, value in table.items():
-                one = isinstance(value, list) and len(value) == 1
-                lines.append(f"{toml_key(key)} = {toml_value(value[0] if one else value)}")
+            lines += ["", f"[{name}]", *_entries(table)]
         text = "\n".join(lines) + "\n"
         if parse_request(text).model_dump() != self.model_dump():  # cached arrays are no fields
             raise ValueError("the request cannot be written as a file: name each column in plain characters")
         return text
+
+
+def _entries(table: Mapping[str, Any]) -> Iterable[str]:
+    """The lines of a table; a list of one is written as the one."""
+    for key, value in table.items():
+        one = isinstance(value, list) and len(value) == 1
+        yield f"{toml_key(key)} = {toml_value(value[0] if one else value)}"
 
 
 def read_request(path: Path) -> Request:
@@ -266,7 +310,7 @@ def read_request(path: Path) -> Request:
 
 def parse_request(text: str) -> Request:
     """The request in a text, or a ValueError."""
-    _must_be_flat(text)
+    must_be_flat(text)
     try:
         return Request.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
@@ -276,7 +320,7 @@ def parse_request(text: str) -> Request:
     except ValueError as error:  # thousands of digits, which Python does not turn into a number
         raise ValueError(f"a number in it cannot be read: {error}") from error
     except RecursionError as error:
-        raise ValueError("it is nested too deeply: a request has plain fields and one table") from error
+        raise ValueError("it is nested too deeply: a request has plain fields and a few tables") from error
 
 
 def make_request(**given: Any) -> Request:
@@ -293,13 +337,19 @@ def describe_request(request: Request) -> list[str]:
     if request.weights is not None:
         what = f"{', '.join(request.scores)}: weighted sums of {', '.join(request.weights)}"
     delta = "that of the desk" if request.delta is None else f"{request.delta:g}"
+    if request.decisions:
+        what, delta = ", ".join(request.released), "0"
     lines = [
         f"release: {request.release} ({what})",
         f"promise: B = {request.B:g}, ε = {request.epsilon:g}, δ: {delta}",
-        f"noise: {request.mechanism}",
+        *(
+            map(describe_decision, request.decisions)
+            if request.decisions
+            else [f"noise: {request.mechanism}"]
+        ),
     ]
     said = (
-        ("weights learned from release", request.learned_from),
+        ("learned from release", request.learned_from),
         ("leave out the people of", ", ".join(request.leave_out) or None),
         ("setting chosen on data that are", request.tuned_on),
         ("program", request.program),
@@ -335,29 +385,6 @@ def scores_must_differ(scores: tuple[str, ...], others: Iterable[str] = ()) -> t
             )
         taken[plain] = name
     return scores
-
-
-def _must_be_flat(text: str) -> None:
-    """Refuse what takes minutes to read, before it is read: a request is plain fields and two tables."""
-    headers = dots_in_all = 0
-    for line in text.split("\n"):  # as TOML does; other ends of lines may be part of a name
-        if line.lstrip().startswith("#"):
-            continue
-        tokens = _TEXTS.findall(
-            line
-        )  # dots in a quoted name nest nothing; texts over several lines hide some
-        if any(token in {_LONG, _LONG_LITERAL} for token in tokens):
-            raise ValueError("it has a text of several lines: a request has plain fields and one table")
-        line = _TEXTS.sub("", line)  # noqa: PLW2901
-        header = line.lstrip().startswith("[")
-        headers += header
-        name, _, value = line.rpartition("=")
-        # What follows the last = and holds nothing but numbers names nothing, and so nests nothing.
-        only_numbers = not header and not value.strip(_OF_NUMBERS)
-        dots = (name if only_numbers else line).count(".")
-        dots_in_all += dots
-        if dots > _MOST_DOTS or dots_in_all > _MOST_DOTS_IN_ALL or headers > _MOST_HEADERS:
-            raise ValueError("it is nested too deeply: a request has plain fields and one table")
 
 
 def _one_line(text: str) -> str:

@@ -8,11 +8,12 @@ from fractions import Fraction
 from targetdp._core import Words, __version__, check
 from targetdp._files import canonical
 from targetdp.guarantee import Guarantee, sequential
-from targetdp.mechanisms import LEAST_NOISE, NoiseLaw, NoiseMechanism, Scores, least_noise, noise_mechanisms
+from targetdp.mechanisms import LEAST_NOISE, Decision, RowLaw, Scores, least_noise, noise_mechanisms
 from targetdp.normalization import PrivateScales
 from targetdp.release._certificate._caveats import Facts, conditions_of
 from targetdp.release._certificate._charge import Charge
-from targetdp.release._prepare import Prepared, lines_for
+from targetdp.release._planned import lines_for
+from targetdp.release._prepare import Prepared
 
 _PURE = 2.0**-80
 """A δ that is nothing but the samplers' own, whose tails are below it."""
@@ -30,7 +31,7 @@ class ReleaseTerms:
     """
 
     name: str
-    law: NoiseLaw
+    law: RowLaw
     guarantee: Guarantee
     conditions: tuple[str, ...]
     charge: Charge
@@ -53,8 +54,7 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
         except ValueError as error:
             raise TooFewPeopleError(f"{error}; {share_of_scales(prepared)}") from error
     noise = asked if scales is None else _rest(asked, scales.spent)
-    name, mechanism, why = _mechanism(prepared, noise)
-    law, own = mechanism.law(d), mechanism.guarantee
+    name, law, own, why = _law(prepared, noise, d)
     _must_keep(law, own)
     guarantee = own if scales is None else sequential(scales.spent, own)
     if guarantee.delta > asked.delta:
@@ -74,10 +74,12 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
 def delta_of(prepared: Prepared, rows: int) -> float:
     """The δ that was asked for or, where none was, the smaller of the policy's and 1/(rows + 1).
 
-    A planned release has the plan's. Under a limit that counts pure ε noise is as good as pure: a δ would
-    only make its ε larger.
+    Decisions have none: δ is 0. A planned release has the plan's. Under a limit that counts pure ε noise is
+    as good as pure: a δ would only make its ε larger.
     """
     request, policy = prepared.request, prepared.policy
+    if request.decisions:
+        return 0.0
     if request.delta is not None:
         return request.delta
     if lines := lines_for(prepared):
@@ -107,8 +109,16 @@ def _rest(asked: Guarantee, spent: Guarantee) -> Guarantee:
     return Guarantee(asked.B, epsilon, delta)
 
 
-def _mechanism(prepared: Prepared, asked: Guarantee) -> tuple[str, NoiseMechanism, str]:
+def _law(prepared: Prepared, asked: Guarantee, d: int) -> tuple[str, RowLaw, Guarantee, str]:
+    """What keeps a promise: its name, its law, what it guarantees by itself, and why it was chosen."""
     wanted = prepared.request.mechanism
+    if prepared.scoring is not None:
+        questions = prepared.scoring.questions
+        decision = Decision(
+            B=asked.B, epsilon=asked.epsilon, score=questions[0].score, programs=len(questions)
+        )
+        law = decision.law()
+        return law.family, law, decision.guarantee, "a bit says the least that a decision needs"
     if wanted == LEAST_NOISE:
         choice = least_noise(asked, len(prepared.released))
         name, mechanism, why = choice.name, choice.mechanism, choice.why
@@ -117,13 +127,13 @@ def _mechanism(prepared: Prepared, asked: Guarantee) -> tuple[str, NoiseMechanis
         why = f"{name} was asked for"
     if prepared.weights is not None:
         mechanism = Scores(prepared.weights, mechanism)
-    return name, mechanism, why
+    return name, mechanism.law(d), mechanism.guarantee, why
 
 
-def _must_keep(law: NoiseLaw, guarantee: Guarantee) -> None:
-    """No release before its noise was checked against its claim, by the way that verifying takes."""
+def _must_keep(law: RowLaw, guarantee: Guarantee) -> None:
+    """No release before its law was checked against its claim, by the way that verifying takes."""
     if law.privacy_loss(guarantee.B).delta(guarantee.epsilon) > guarantee.delta:
-        raise RuntimeError(f"{law.family} noise does not keep {guarantee}: please report this")
+        raise RuntimeError(f"the {law.family} law does not keep {guarantee}: please report this")
 
 
 def facts_of(prepared: Prepared, large_delta: bool) -> Facts:
@@ -132,7 +142,8 @@ def facts_of(prepared: Prepared, large_delta: bool) -> Facts:
     return Facts(
         scales=prepared.scales_source, public=tuple(prepared.public), features=len(prepared.features),
         gaps=prepared.gaps, pseudonyms=prepared.names.pseudonym_key is not None, tuned_on=request.tuned_on,
-        engine=prepared.engine, scores=request.scores, learned_from=request.learned_from,
+        engine=prepared.engine, scores=request.scores, decisions=request.decisions,
+        learned_from=request.learned_from,
         left_out=prepared.left_out_releases, stated=prepared.stated, large_delta=large_delta,
     )  # fmt: skip
 

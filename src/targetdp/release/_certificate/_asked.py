@@ -33,10 +33,11 @@ def request_checks(c: Certificate, request: Request | None) -> Iterator[Check]:
 
 def _other_than_asked(c: Certificate, request: Request) -> Iterator[str]:
     """What was released that was not asked for, in words."""
-    kind = "scores" if c.scores else "rows"
-    if kind != request.release:
-        yield f"{kind} were released, and {request.release} asked for"
-    asked = request.weights or request.features
+    if c.kind != request.release:
+        yield f"{c.kind} were released, and {request.release} asked for"
+    if c.decisions != request.decisions:
+        yield "other decisions were taken"
+    asked = request.columns
     if asked is not None and set(asked) != set(c.features):
         yield "other columns were released"
     elif request.weights is not None and not _same_weights(c, request):

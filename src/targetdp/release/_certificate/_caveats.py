@@ -10,17 +10,28 @@ from typing import NamedTuple
 from targetdp._core import exact, up
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import CONDITIONS
+from targetdp.release._decision._asked import AskedDecision
 from targetdp.release._request import TunedOn
 
-ALWAYS = (
+_DISTANCES = (
     "Distances are measured between rows as they entered the mechanism: columns scaled as stated, then rows "
-    "clipped to the unit ball.",
+    "clipped to the unit ball."
+)
+_NUMBERS = (
+    "That the table was accepted tells that its ids are all different, its values numbers, and no column "
+    "constant."
+)
+_AS_THEY_ARE = (
+    "The promise is for any two rows, however far apart: nothing was scaled, clipped or declared. Columns "
+    "were taken as they are, and a missing value is the fixed answer no unless a constant is declared.",
+    "That the table was accepted tells that its ids are all different.",
+)
+"""Of decisions under classic differential privacy, in place of what scaled rows need."""
+ALWAYS = (
     "One row per person. A person with m rows has group privacy m: (m·ε, δ·(e^(mε) − 1)/(e^ε − 1)).",
     "Nothing is promised about who is in the table: ids and the number of rows are public.",
     "Nothing done to the values before (choosing columns, filling gaps, combining columns) was learned from "
     "these same rows.",
-    "That the table was accepted tells that its ids are all different, its values numbers, and no column "
-    "constant.",
     "AES-256 is not broken, the operating system's generator is sound, nobody read the process's memory, and "
     "the time that the release took was not measured.",
 )
@@ -49,9 +60,19 @@ _SCORES = (
     "Released {sums} of the protected columns ({names}), with weights that the data holder normalized; "
     "whoever chose them chose what is told."
 )
+_DECISIONS = (
+    "Released {is_one} about each person ({names}), a function of her own row and of a cut that is made of "
+    "the request and of answers that are in this release. Each answer is drawn: it may be wrong, as often as "
+    "the guarantee needs. Whoever chose the question chose what is told, and a second question, or the same "
+    "one again, is paid for again."
+)
+_MODELS = (
+    "Models of others (SHA-256 {models}) were run one row at a time, in a process without keys, files or "
+    "network. A row without an answer is a no, drawn as any other; when the release was published depended "
+    "on the number of rows alone."
+)
 _LEARNED = (
-    "The weights were learned, as was declared, from release {release}: people who are in both are charged "
-    "for both."
+    "{what} learned, as was declared, from release {release}: people who are in both are charged for both."
 )
 _LEFT_OUT = "People of {releases} were left out: nothing of their rows was looked at here."
 _TUNED = {
@@ -77,6 +98,7 @@ class Facts:
     tuned_on: TunedOn | None
     engine: str
     scores: tuple[str, ...] = ()
+    decisions: tuple[AskedDecision, ...] = ()
     learned_from: str | None = None
     left_out: tuple[str, ...] = ()
     stated: "AllReleases | None" = None
@@ -88,20 +110,27 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
     """Everything that must be said, the most important first."""
     count, names = len(facts.scores), ", ".join(facts.scores)
     sums = "is one weighted sum" if count == 1 else f"are {count} weighted sums"
+    decided = ", ".join(one.name for one in facts.decisions)
+    is_one = "is one decision" if len(facts.decisions) == 1 else f"are {len(facts.decisions)} decisions"
+    models = ", ".join(dict.fromkeys(one.model for one in facts.decisions if one.model is not None))
+    learned = "The weights were" if facts.scores else "What people are judged by was"
     releases = f"release{'s' if len(facts.left_out) > 1 else ''} {', '.join(facts.left_out)}"
     said_if = (
         (facts.scores, _SCORES.format(sums=sums, names=names)),
-        (facts.learned_from, _LEARNED.format(release=facts.learned_from)),
+        (facts.decisions, _DECISIONS.format(is_one=is_one, names=decided)),
+        (models, _MODELS.format(models=models)),
+        (facts.learned_from, _LEARNED.format(what=learned, release=facts.learned_from)),
         (facts.left_out, _LEFT_OUT.format(releases=releases)),
         (facts.large_delta, _LARGE_DELTA),
         (facts.public, _PUBLIC.format(names=", ".join(facts.public))),
         (facts.gaps, _GAPS.format(constants=_constants(facts))),
         (facts.pseudonyms, _PSEUDONYMS),
-        (facts.engine == "spark", _SPARK),
+        (facts.engine == "spark" and not facts.decisions, _SPARK),
     )
     said = [text for holds, text in said_if if holds]
     together = () if facts.stated is None else (statement(*facts.stated),)
-    return (*CONDITIONS[facts.scales], *ALWAYS, *said, _TUNED[facts.tuned_on], *together)
+    space = _AS_THEY_ARE if facts.scales == "none" else (*CONDITIONS[facts.scales], _DISTANCES, _NUMBERS)
+    return (*space, *ALWAYS, *said, _TUNED[facts.tuned_on], *together)
 
 
 class AllReleases(NamedTuple):

@@ -20,7 +20,10 @@ from targetdp.mechanisms import NoiseLaw, law_of
 from targetdp.normalization import ColumnScales, ReleaseSource
 from targetdp.release._certificate._caveats import AllReleases, Facts
 from targetdp.release._certificate._charge import Charge
+from targetdp.release._decision._asked import AskedDecision
+from targetdp.release._decision._bits import Cuts
 from targetdp.release._ledger._entries import Head
+from targetdp.release._policy import ReleaseKind
 from targetdp.release._prepare import Prepared
 from targetdp.release._request import TunedOn
 from targetdp.release._terms import ReleaseTerms, facts_of, is_large
@@ -73,12 +76,14 @@ class Classic(CertificatePart):
 
 
 class MechanismRecord(CertificatePart):
-    """The mechanism and the law of its noise: numbers from which the guarantee can be derived again."""
+    """The mechanism and the law of what it draws: numbers from which the guarantee can be derived again."""
 
     name: str
     law: dict[str, Any]
-    deviation_per_column: _Finite
-    noise_length: _Finite = Field(description="typical length on a row; rows have length at most 1")
+    deviation_per_column: _Finite | None = Field(description="of the noise; null for decisions")
+    noise_length: _Finite | None = Field(
+        description="typical length on a row; rows have length at most 1; null for decisions"
+    )
 
 
 class Scale(CertificatePart):
@@ -91,7 +96,7 @@ class Scale(CertificatePart):
 class Scales(CertificatePart):
     """Where column scales came from, and their values: they are public, or were paid for."""
 
-    source: ReleaseSource
+    source: ReleaseSource | Literal["none"]
     reason: str | None = Field(description="why declared ones are public, in the data holder's words")
     spent: Stated | None
     values: dict[str, Scale]
@@ -195,6 +200,12 @@ class Certificate(CertificatePart):
     scores: tuple[str, ...] = Field(
         description="the columns that were released in place of the features, if they are scores"
     )
+    decisions: tuple[AskedDecision, ...] = Field(
+        description="what was decided about each person, in the words of the request"
+    )
+    cuts: tuple[tuple[int, ...], ...] = Field(
+        description="for each decision the cut of each batch, in steps of 2⁻⁵⁰; verify finds them again"
+    )
     learned_from: str | None
     left_out: tuple[str, ...]
     public: dict[str, str] = Field(description="columns that were passed on, and why they are public")
@@ -209,8 +220,13 @@ class Certificate(CertificatePart):
 
     @property
     def released(self) -> tuple[str, ...]:
-        """Names of the columns with noise in the released table."""
-        return self.scores or self.features
+        """Names of the columns in the released table that come from protected ones."""
+        return self.scores or tuple(one.name for one in self.decisions) or self.features
+
+    @property
+    def kind(self) -> ReleaseKind:
+        """What was released."""
+        return "scores" if self.scores else "decisions" if self.decisions else "rows"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -222,7 +238,8 @@ class Certificate(CertificatePart):
         return Facts(
             scales=self.scales.source, public=tuple(self.public), features=len(self.features),
             gaps=self.gaps, pseudonyms=self.pseudonyms, tuned_on=self.tuned_on, engine=self.engine,
-            scores=self.scores, learned_from=self.learned_from, left_out=self.left_out,
+            scores=self.scores, decisions=self.decisions, learned_from=self.learned_from,
+            left_out=self.left_out,
             stated=self.together.value(), large_delta=is_large(self.guarantee.delta, self.rows),
         )  # fmt: skip
 
@@ -262,8 +279,9 @@ def make_certificate(
     release: str,
     prepared: Prepared,
     terms: ReleaseTerms,
-    scales: ColumnScales,
+    scales: ColumnScales | None,
     rows: int,
+    cuts: Cuts,
     output: Output,
     mark: LedgerMark,
 ) -> Certificate:
@@ -272,8 +290,11 @@ def make_certificate(
         raise RuntimeError("a release without a limit: please report this")
     law, g, request = terms.law, terms.guarantee, prepared.request
     facts = facts_of(prepared, is_large(terms.guarantee.delta, rows))
-    both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
-    values = zip(prepared.features, both, strict=True)
+    values, spent = {}, None
+    if scales is not None:
+        both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
+        values, spent = dict(zip(prepared.features, both, strict=True)), scales.spent
+    noise = law.noisy
     return Certificate(
         release=release,
         library=__version__,
@@ -291,14 +312,15 @@ def make_certificate(
         distances=at_distances(terms.charge, g),
         classic=classic(terms.charge, g),
         mechanism=MechanismRecord(
-            name=terms.name, law=law.record(), deviation_per_column=law.deviation_per_column,
-            noise_length=noise_length(law),
+            name=terms.name, law=law.record(),
+            deviation_per_column=None if noise is None else noise.deviation_per_column,
+            noise_length=None if noise is None else noise_length(noise),
         ),
         scales=Scales(
             source=prepared.scales_source,
             reason=prepared.scales_reason,
-            spent=None if scales.spent is None else stated(scales.spent),
-            values={name: Scale(center=center, scale=scale) for name, (center, scale) in values},
+            spent=None if spent is None else stated(spent),
+            values={name: Scale(center=center, scale=scale) for name, (center, scale) in values.items()},
             estimated=prepared.estimated,
             releases=tuple(dict.fromkeys(prepared.scales_of.values())),
         ),
@@ -306,6 +328,8 @@ def make_certificate(
         id=prepared.names.column,
         features=prepared.features,
         scores=facts.scores,
+        decisions=facts.decisions,
+        cuts=cuts,
         learned_from=facts.learned_from,
         left_out=facts.left_out,
         public=prepared.public,

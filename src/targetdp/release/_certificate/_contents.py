@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp._core import Floats
-from targetdp.mechanisms import NoiseLaw, noise_law_of
+from targetdp._core import Floats, Words
+from targetdp.mechanisms import DecisionLaw, NoiseLaw, law_of, noise_law_of
 from targetdp.release._certificate._certificate import Certificate, File, Output
-from targetdp.release._certificate._values import has_the_noise, rows_looked_at
+from targetdp.release._certificate._values import can_be_so_many, has_the_noise, rows_looked_at
+from targetdp.release._decision._bits import Bits, cuts_of, turns_of
+from targetdp.release._decision._question import Question
 from targetdp.table import Written, batch_rows, open_source
 
 # What a check found.
@@ -61,7 +63,7 @@ def _frame(output: Path, c: Certificate) -> Check:
     if output.is_dir():
         return Check("content", False, "a frame's certificate is for one file, and this is a folder")
     source = open_source(output)
-    types = dict.fromkeys(c.released, pa.float64())
+    types = dict.fromkeys(c.released, pa.bool_() if c.decisions else pa.float64())
     whole = pa.Table.from_batches(source.batches(list(source.columns), types, batch_rows(len(c.released))))
     good = is_certified(whole, c)
     return Check("content", good, c.output.sha256 if good else "is not the frame that was certified")
@@ -102,47 +104,111 @@ def _content(output: Path, c: Certificate) -> Iterator[Check]:
     yield Check("columns of the file", source.columns == c.columns, _shown(source.columns))
     if source.columns != c.columns:
         return
-    law = noise_law_of(c.mechanism.law)
-    as_noise_leaves, rng = _grid_test(law), np.random.default_rng()
-    most = rows_looked_at(len(c.released))
-    rows, good, last, ordered, hashed = 0, True, "", True, True
-    some: list[Floats] = []
-    types = dict.fromkeys(c.released, pa.float64())
+    law = law_of(c.mechanism.law)
+    values = (
+        _Decisions(c, law.decision) if law.decision is not None else _Noisy(c, noise_law_of(c.mechanism.law))
+    )
+    rows, last, ordered, hashed = 0, "", True, True
+    types = dict.fromkeys(c.released, values.type)
     for batch in source.batches([c.id, *c.released], types, batch_rows(len(c.released))):
         if not batch.num_rows:
             continue
         rows += batch.num_rows
-        values = np.array([batch.column(name).to_numpy(zero_copy_only=False) for name in c.released])
-        good &= as_noise_leaves(values)
-        # Which rows are looked at closely, nobody can know beforehand.
-        some.append(values[:, rng.random(batch.num_rows) * c.rows < most].T)
+        values.look(batch)
         ids = pa.concat_arrays([pa.array([last], pa.string()), batch.column(c.id).cast(pa.string())])
         ordered &= bool(pc.all(pc.less(ids.slice(0, len(ids) - 1), ids.slice(1))).as_py())
         hashed &= not c.pseudonyms or all(_HASH.fullmatch(name) for name in ids.slice(1).to_pylist())
         last = ids[-1].as_py()
     yield Check("rows", rows == c.rows, f"{rows:,}")
-    yield Check("values", good, "as the noise leaves them" if good else "not what the noise makes")
-    if good and rows == c.rows:
-        yield _noise(np.concatenate(some), law)
+    yield from values.checks(complete=rows == c.rows)
     yield Check("order", ordered, "sorted by id, no id twice" if ordered else "ids are not in order")
     if c.pseudonyms:
         yield Check("pseudonyms", hashed, "all ids look like hashes" if hashed else "some ids are no hashes")
 
 
-def _noise(values: Floats, law: NoiseLaw) -> Check:
-    """Whether the values have the noise that is stated."""
-    if values.shape[1] != law.added.dimensions:
-        return Check(_NOISE, False, "the noise on record is for another number of columns")
-    found = has_the_noise(values, law)
-    return Check(_NOISE, found, _IN_VALUES[found])
+class _Noisy:
+    """Values with noise: on its grid, and with no less of it than is stated."""
+
+    type = pa.float64()
+
+    def __init__(self, c: Certificate, law: NoiseLaw) -> None:
+        self._names, self._rows, self._law = c.released, c.rows, law
+        self._most, self._rng = rows_looked_at(len(c.released)), np.random.default_rng()
+        self._good, self._some, self._grid = True, list[Floats](), law.added.steps
+
+    def look(self, batch: pa.RecordBatch) -> None:
+        """Look at some more rows."""
+        values = np.array([batch.column(name).to_numpy(zero_copy_only=False) for name in self._names])
+        # Noise on a grid leaves values on it; other laws leave any finite number.
+        self._good &= bool(np.isfinite(values).all())
+        if self._grid and self._good:
+            self._good = bool((np.rint(values / self._grid) * self._grid == values).all())
+        # Which rows are looked at closely, nobody can know beforehand.
+        self._some.append(values[:, self._rng.random(batch.num_rows) * self._rows < self._most].T)
+
+    def checks(self, *, complete: bool) -> Iterator[Check]:
+        """What was found."""
+        good = self._good
+        yield Check("values", good, "as the noise leaves them" if good else "not what the noise makes")
+        if good and complete:
+            yield self._noise(np.concatenate(self._some))
+
+    def _noise(self, values: Floats) -> Check:
+        if values.shape[1] != self._law.added.dimensions:
+            return Check(_NOISE, False, "the noise on record is for another number of columns")
+        found = has_the_noise(values, self._law)
+        return Check(_NOISE, found, _IN_VALUES[found])
 
 
-def _grid_test(law: NoiseLaw) -> Callable[[Floats], bool]:
-    """Noise on a grid leaves values on it; other laws leave any finite number."""
-    grid = law.added.steps
-    if not grid:
-        return lambda values: bool(np.isfinite(values).all())
-    return lambda values: bool((np.isfinite(values) & (np.rint(values / grid) * grid == values)).all())
+class _Decisions:
+    """Bits: all are there, their cuts follow from them, and their shares are not beyond the law."""
+
+    type = pa.bool_()
+
+    def __init__(self, c: Certificate, law: DecisionLaw) -> None:
+        self._c, self._law = c, law
+        self._good, self._tags, self._bits = True, list[Words](), list[Bits]()
+
+    def look(self, batch: pa.RecordBatch) -> None:
+        """Look at some more people."""
+        columns = [batch.column(name) for name in self._c.released]
+        self._good &= all(pa.types.is_boolean(column.type) and not column.null_count for column in columns)
+        if self._good:
+            bits = [column.to_numpy(zero_copy_only=False) for column in columns]
+            self._bits.append(np.stack(bits, axis=1))
+            self._tags.append(turns_of(batch.column(self._c.id).cast(pa.string()), self._c.release)[0])
+
+    def checks(self, *, complete: bool) -> Iterator[Check]:
+        """What was found."""
+        good = self._good
+        yield Check("values", good, "yes or no" if good else "not a yes or no everywhere")
+        if not good or not complete:
+            return
+        bits = np.concatenate(self._bits)[np.argsort(np.concatenate(self._tags), kind="stable")]
+        try:
+            rules = [one.rule(self._law) for one in questions_of(self._c, self._law)]
+        except (ValueError, TypeError, ArithmeticError) as error:
+            yield Check("cuts", False, f"what was asked makes no sense: {error}")
+            return
+        same = bits.shape[1] == len(rules) and cuts_of(bits, rules) == self._c.cuts
+        yield Check(
+            "cuts", same, "found again from the bits" if same else "are not what bits and request make"
+        )
+        for name, column in zip(self._c.released, bits.T, strict=True):
+            found = can_be_so_many(int(column.sum()), len(column), self._law)
+            yield Check(f"share of yes: {name}", found, _IN_BITS[found])
+
+
+_IN_BITS = {
+    True: "within what the law allows, which refutes extremes only: all yes, or all no, would be found",
+    False: "beyond what the law allows for any table",
+    None: "bits cannot tell: even all yes, or all no, would be possible",
+}
+
+
+def questions_of(c: Certificate, law: DecisionLaw) -> list[Question]:
+    """What was asked about each person, with the score on record where there is one."""
+    return [Question(one, None if law.cells is None else law.cells.score) for one in c.decisions]
 
 
 def _same(name: str, path: Path, file: File, known: bool = True) -> Check:

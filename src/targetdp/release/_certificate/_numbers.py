@@ -8,11 +8,12 @@ import numpy as np
 from targetdp._core import __version__
 from targetdp.accounting import compose
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LinearLaw, NoiseLaw, noise_law_of, unit_map
+from targetdp.mechanisms import Cells, DecisionLaw, LinearLaw, NoiseLaw, RowLaw, law_of, unit_map
 from targetdp.release._certificate._caveats import conditions_of
 from targetdp.release._certificate._certificate import Certificate, at_distances, classic, noise_length
 from targetdp.release._certificate._charge import Charge
-from targetdp.release._certificate._contents import Check
+from targetdp.release._certificate._contents import Check, questions_of
+from targetdp.release._decision._asked import CLASSIC
 from targetdp.release._request import scores_must_be_plain, scores_must_differ
 
 SLACK = 1e-9
@@ -26,27 +27,18 @@ def verify_guarantee(c: Certificate) -> Iterator[Check]:
     yield _conditions(c)
     yield from _scales(c)
     try:
-        yield from _derived(c, c.guarantee.value(), noise_law_of(c.mechanism.law))
+        yield from _derived(c, c.guarantee.value(), law_of(c.mechanism.law))
     except (ValueError, TypeError, ArithmeticError) as error:
         yield Check("guarantee", False, f"the noise on record makes no sense: {error}")
 
 
-def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check]:
+def _derived(c: Certificate, stated: Guarantee, law: RowLaw) -> Iterator[Check]:
     spent = None if c.scales.spent is None else c.scales.spent.value()
     yield keeps("guarantee", law, spent, stated)
-    m, noise = c.mechanism, law.added
-    same = (
-        law.dimensions == len(c.features)
-        and noise.family == _FAMILIES.get(m.name, m.name)
-        and _close(m.deviation_per_column, law.deviation_per_column)
-        and _close(m.noise_length, noise_length(law))
-    )
-    yield Check(
-        "noise",
-        same,
-        f"{noise.family}, deviation {law.deviation_per_column:.6g}; columns: {noise.dimensions}",
-    )
-    yield from score_checks(c, stated, law)
+    if law.noisy is not None:
+        yield from _noise(c, stated, law.noisy)
+    if law.decision is not None or c.decisions:
+        yield decision_check(c, law.decision)
     charge = Charge(law=law, scales=spent)
     again = at_distances(charge, stated)
     comparable = [a.distance for a in c.distances] == [a.distance for a in again]
@@ -66,6 +58,23 @@ def _derived(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check
     yield _no_better("classic differential privacy", claimed, true, ("B", "epsilon", "delta"), comparable)
 
 
+def _noise(c: Certificate, stated: Guarantee, law: NoiseLaw) -> Iterator[Check]:
+    """Whether what is said of the noise is what its law says."""
+    m, noise = c.mechanism, law.added
+    same = (
+        law.dimensions == len(c.features)
+        and noise.family == _FAMILIES.get(m.name, m.name)
+        and _close(m.deviation_per_column, law.deviation_per_column)
+        and _close(m.noise_length, noise_length(law))
+    )
+    yield Check(
+        "noise",
+        same,
+        f"{noise.family}, deviation {law.deviation_per_column:.6g}; columns: {noise.dimensions}",
+    )
+    yield from score_checks(c, stated, law)
+
+
 def _conditions(c: Certificate) -> Check:
     if c.library != __version__:
         return Check("conditions", False, f"worded by targetdp {c.library}: verify with that version")
@@ -79,6 +88,12 @@ def _conditions(c: Certificate) -> Check:
 def _scales(c: Certificate) -> Iterator[Check]:
     """Private scales that this release estimated, and no others, were paid for here, at B = 2."""
     s = c.scales
+    if s.source == "none":
+        nothing = s.spent is None and not (s.values or s.estimated or s.releases or s.reason)
+        good = nothing and bool(c.decisions) and c.guarantee.B == CLASSIC
+        told = "none: rows were taken as they are" if good else "none, and the promise needs some"
+        yield Check("column scales", good, told)
+        return
     good = (s.spent is not None) == (s.source == "private") and (s.spent is None or s.spent.B == 2)
     good &= tuple(s.values) == c.features and (s.reason is not None) == (s.source == "declared")
     good &= bool(s.estimated) == (s.source == "private") and set(s.estimated) <= set(c.features)
@@ -90,6 +105,27 @@ def _scales(c: Certificate) -> Iterator[Check]:
         "earlier": "paid for by an earlier release, on the data holder's word",
     }[s.source]
     yield Check("column scales", good, f"{s.source}, {paid_for}")
+
+
+def decision_check(c: Certificate, law: DecisionLaw | None) -> Check:
+    """Whether what was asked is what the law says, so that the promise is for it."""
+    what, names = "decisions", tuple(one.name for one in c.decisions)
+    if law is None or c.scores:
+        return Check(what, False, "no law is on record that would make them")
+    try:
+        scores_must_differ(scores_must_be_plain(names), (c.id, *c.features, *c.public))
+        columns = tuple(dict.fromkeys(name for one in c.decisions for name in one.takes))
+        good = columns == c.features and law.programs == len(names) and c.mechanism.name == law.family
+        asked = questions_of(c, law)
+        if law.cells is not None:
+            # Cells must be as wide as B and its rounding; another score than was asked for tells otherwise.
+            good &= law.cells.width >= Cells.hiding(c.guarantee.B, law.cells.score).width
+            good &= asked[0].fits(law.cells.score)
+    except (ValueError, TypeError, ArithmeticError) as error:
+        return Check(what, False, str(error))
+    good &= c.mechanism.deviation_per_column is None and c.mechanism.noise_length is None
+    good &= (law.cells is None) == (c.scales.source == "none")
+    return Check(what, good, ", ".join(names) if good else "are not what the law on record is for")
 
 
 def _no_better(
@@ -137,13 +173,13 @@ def _weights(law: LinearLaw, B: float) -> Check:
     return Check("weights", good, "of norm 1" if good else "are not divided by their norm")
 
 
-def keeps(what: str, law: NoiseLaw, spent: Guarantee | None, stated: Guarantee) -> Check:
-    """Lemma 2: what is left of ε and δ after the scales must cover the noise."""
+def keeps(what: str, law: RowLaw, spent: Guarantee | None, stated: Guarantee) -> Check:
+    """Lemma 2: what is left of ε and δ after the scales must cover what was drawn."""
     epsilon = stated.epsilon - (spent.epsilon if spent else 0.0)
     delta = stated.delta - (spent.delta if spent else 0.0)
     true = law.privacy_loss(stated.B).delta(max(0.0, epsilon) * (1 + 1e-12))
     return Check(
         what,
         epsilon > 0 and true <= delta * (1 + SLACK),
-        f"{stated} derived again from {law.added.family} noise: δ = {true:.3g} at its ε",
+        f"{stated} derived again from the law of {law.added.family}: δ = {true:.3g} at its ε",
     )

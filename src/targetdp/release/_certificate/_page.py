@@ -6,16 +6,24 @@ from html import escape
 import numpy as np
 
 from targetdp._core import Floats, exact, percent_up, up
+from targetdp.mechanisms import DecisionLaw, law_of
 from targetdp.release._certificate._caveats import DELTA
 from targetdp.release._certificate._certificate import Certificate
+from targetdp.release._certificate._contents import questions_of
+from targetdp.release._decision._asked import CLASSIC, describe_decision
+from targetdp.release._decision._cuts import FIRST_BATCH
 from targetdp.release._trust._keys import fingerprint_of
 
 _MOST_WEIGHTS = 12
 _ORIGINS = {
     "declared": "declared public",
     "private": "estimated from the data under classic differential privacy, and paid for",
+    "none": "none: columns were taken as they are",
     "earlier": "estimated and paid for by an earlier release of the desk, under classic differential privacy",
 }
+
+
+_OF = {"scores": "of", "decisions": "about each person from"}
 
 
 def page(certificate: Certificate) -> str:
@@ -58,14 +66,24 @@ def _asked(c: Certificate) -> list[str]:
 
 
 def _columns(c: Certificate) -> str:
-    protected = f"{len(c.features)} protected columns"
-    if not c.scores:
+    protected, count = f"{len(c.features)} protected columns", len(c.released)
+    if c.kind == "rows":
         return protected
-    return f"{len(c.scores)} score{'s' if len(c.scores) > 1 else ''} of {protected}"
+    return f"{count} {c.kind.removesuffix('s')}{'s' if count > 1 else ''} {_OF[c.kind]} {protected}"
 
 
 def _promise(c: Certificate) -> list[str]:
     g = c.guarantee
+    if c.decisions and g.B == CLASSIC:
+        return [
+            "## The guarantee",
+            "",
+            f"**ε-differential privacy in the classic sense, ε = {up(g.epsilon, 6)}** (B = 2, "
+            f"δ = {up(g.delta)}), on the conditions below. Whatever is computed from the released answers, "
+            f"its probability would change by at most a factor e^{up(g.epsilon, 6)} had one row been "
+            "any other row at all. Between two rows with the same true answer nothing is told.",
+            "",
+        ]
     return [
         "## The guarantee",
         "",
@@ -74,8 +92,7 @@ def _promise(c: Certificate) -> list[str]:
         f"by at most a factor e^{up(g.epsilon, 6)}, plus {up(g.delta)}, had one person's row been any other "
         f"row within distance {exact(g.B)} of it.",
         "",
-        DELTA,
-        "",
+        *([] if c.decisions else [DELTA, ""]),
         "People who are farther apart may be told apart: that is what targeting needs. As classic "
         f"differential privacy (any two rows), {_classic(c)}.",
         "",
@@ -85,7 +102,7 @@ def _promise(c: Certificate) -> list[str]:
 def _classic(c: Certificate) -> str:
     exact, switched = c.classic.exact, c.classic.switch_lemma
     by_noise = (
-        "no finite ε holds at this δ" if exact is None else f"the noise gives ε = {up(exact.epsilon, 4)}"
+        "no finite ε holds at this δ" if exact is None else f"its own law gives ε = {up(exact.epsilon, 4)}"
     )
     by_lemma = (
         "the switch lemma gives nothing"
@@ -98,6 +115,8 @@ def _classic(c: Certificate) -> str:
 
 def _scores(c: Certificate) -> list[str]:
     """The weights of each score: what these make of the columns only the data holder can measure."""
+    if c.decisions:
+        return _decisions(c)
     if not c.scores:
         return []
     weights = [np.array(row, dtype=float) for row in c.mechanism.law["weights"]]
@@ -112,6 +131,36 @@ def _scores(c: Certificate) -> list[str]:
     ]
 
 
+def _decisions(c: Certificate) -> list[str]:
+    """What was decided, and how often an answer is right."""
+    law = law_of(c.mechanism.law).decision
+    if law is None:
+        return []
+    right = f"{1 - float(law.chance_of_error(np.zeros(1, np.int64))[0]):.1%}"
+    lines = ["## What was decided", "", *(f"- **{one.name}**: {_decision(c, place, law)}"
+        for place, one in enumerate(c.decisions)), ""]  # fmt: skip
+    lines.append(
+        f"A drawn answer is the true one with probability {right}"
+        + ("" if law.cells is None else " next to the cut, and more often the farther a score is from it")
+        + ". It serves this decision, once: it tells no order among people, and lots settle what is left of "
+        "a quota."
+    )
+    return [*lines, ""]
+
+
+def _decision(c: Certificate, place: int, law: DecisionLaw) -> str:
+    asked, told = c.decisions[place], describe_decision(c.decisions[place]).partition(": ")[2]
+    cuts = c.cuts[place] if place < len(c.cuts) else ()
+    if asked.cut is not None or not cuts:
+        return f"{told}."
+    question = questions_of(c, law)[place]
+    first, last = (question.in_own_units(cuts[at]) for at in (0, -1))
+    return (
+        f"{told}. The first {FIRST_BATCH} people or more were held against {first:.6g}, the last against "
+        f"{last:.6g}."
+    )
+
+
 def _weights(features: tuple[str, ...], weights: Floats) -> str:
     """The largest weights, and how many more there are."""
     largest = np.argsort(-np.abs(weights), kind="stable")[:_MOST_WEIGHTS]
@@ -121,6 +170,13 @@ def _weights(features: tuple[str, ...], weights: Floats) -> str:
 
 
 def _distances(c: Certificate) -> list[str]:
+    if c.decisions and c.guarantee.B == CLASSIC:  # the same at every distance
+        best = percent_up(max(at.best_guess for at in c.distances))
+        return [
+            f"Which of two rows with different answers a person has, the best guess tells in {best}, by "
+            "somebody who knows all other rows; a coin is right in 50%.",
+            "",
+        ]
     rows = [
         (
             exact(at.distance) + (" (B)" if at.distance == c.guarantee.B else ""),
@@ -146,17 +202,18 @@ def _conditions(c: Certificate) -> list[str]:
 
 def _made(c: Certificate) -> list[str]:
     m = c.mechanism
-    law, of = (m.law["noise"], "score") if c.scores else (m.law, "column")
-    numbers = ", ".join(f"{k} = {v}" for k, v in law.items() if k != "family")
-    lines = [
-        "## How it was made",
-        "",
-        f"- Mechanism: {m.name}",
-        f"- Noise: deviation {m.deviation_per_column:.4g} per {of}, typical length {m.noise_length:.3g} on a "
-        f"row (rows have length at most 1); {law['family']}: {numbers}",
+    lines = ["## How it was made", "", f"- Mechanism: {m.name}"]
+    if m.deviation_per_column is not None and m.noise_length is not None:
+        law, of = (m.law["noise"], "score") if c.scores else (m.law, "column")
+        numbers = ", ".join(f"{k} = {v}" for k, v in law.items() if k != "family")
+        lines.append(
+            f"- Noise: deviation {m.deviation_per_column:.4g} per {of}, typical length {m.noise_length:.3g} "
+            f"on a row (rows have length at most 1); {law['family']}: {numbers}"
+        )
+    lines.append(
         f"- Column scales: {_ORIGINS[c.scales.source]}"
-        + ("" if c.scales.reason is None else f": “{c.scales.reason}” (the data holder's words)"),
-    ]
+        + ("" if c.scales.reason is None else f": “{c.scales.reason}” (the data holder's words)")
+    )
     if c.scales.spent is not None:
         spent = c.scales.spent
         lines.append(
@@ -164,7 +221,8 @@ def _made(c: Certificate) -> list[str]:
         )
     lines.append("")
     rows = [(n, f"{s.center:.6g}", f"{s.scale:.6g}") for n, s in c.scales.values.items()]
-    lines += [*_table(("protected column", "center", "scale"), rows[:50]), ""]
+    if rows:
+        lines += [*_table(("protected column", "center", "scale"), rows[:50]), ""]
     if len(rows) > 50:
         lines += [f"and {len(rows) - 50} more, in the JSON certificate.", ""]
     if c.public:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import betainc, betainccinv
 
 from targetdp._core import Floats
-from targetdp.mechanisms import NoiseLaw
+from targetdp.mechanisms import DecisionLaw, NoiseLaw
 from targetdp.noise import PublicWords
 
 LEVEL = 1e-9
@@ -105,3 +105,20 @@ def _chance(seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:
 def _tail(count: int, n: int, chance: float) -> float:
     """The probability of so many or more."""
     return float(betainc(count, n - count + 1, chance)) if count > 0 else 1.0
+
+
+def can_be_so_many(yes: int, people: int, law: DecisionLaw) -> bool | None:
+    """Whether so many people can have got a yes, whatever the table is.
+
+    Everybody's answer is a yes with a chance between that of the rarest answer and 1 less it, whatever was
+    answered before. So the count lies between two binomial ones.
+
+    Returns:
+        False if there are too few or too many: an honest release is called so with probability `LEVEL` at
+        most. None where neither all yes nor all no could be refuted.
+    """
+    least = float(law.chance_of_error(np.array([np.iinfo(np.int64).max]))[0]) * (1 - 1e-9)
+    if _tail(people, people, 1 - least) * 2 > LEVEL:
+        return None
+    surprise = min(_tail(yes, people, 1 - least), _tail(people - yes, people, 1 - least))
+    return surprise * 2 > LEVEL

@@ -44,7 +44,7 @@ def _witness(path: Path, certificate: Certificate) -> Witness:
     g = certificate.guarantee
     title = {
         "guarantee": {"B": g.B, "epsilon": g.epsilon, "delta": g.delta}, "rows": certificate.rows,
-        "kind": "scores" if certificate.scores else "rows", "mechanism": certificate.mechanism.name,
+        "kind": certificate.kind, "mechanism": certificate.mechanism.name,
         "output": str(path).removesuffix(SUFFIX),
     }  # fmt: skip
     return Witness(
@@ -58,6 +58,8 @@ def _witness(path: Path, certificate: Certificate) -> Witness:
 
 def _space(c: Certificate) -> dict[str, str]:
     """Which scales its columns had, as far as a certificate tells; what it does not tell was another's."""
+    if c.scales.source == "none":
+        return {}
     if c.scales.source == "declared":
         return {name: public_space(one.center, one.scale) for name, one in c.scales.values.items()}
     earlier = c.scales.releases[0] if len(c.scales.releases) == 1 else "?"

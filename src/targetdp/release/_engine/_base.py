@@ -8,7 +8,7 @@ groups of a fixed number of rows. So neither layout nor last digits tell how the
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,8 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats, Integers, Progress, Words, check, declared, import_all
-from targetdp.mechanisms import NoiseLaw
+from targetdp.mechanisms import DecisionLaw, NoiseLaw, RowLaw
 from targetdp.normalization import ColumnScales
+from targetdp.release._decision._bits import Bits, Cuts, decide
+from targetdp.release._decision._scoring import RunModel, Scoring
 from targetdp.release._draws import Draws
 from targetdp.release._look._made_of import Spread
 from targetdp.release._prepare import Recipe
@@ -55,6 +57,10 @@ class Inspection:
     """People whom the declared scales were learned from."""
     formulas: int = 0
     """Ids that go out as they are, and that a spreadsheet would run."""
+    sample: pa.Table | None = None
+    """Rows of some people who are decided about, to tell the data holder what a score looks at."""
+    not_taken: tuple[str, ...] = ()
+    """Why models do not take the table's columns."""
 
 
 NOTHING_INSPECTED = Inspection(
@@ -72,16 +78,71 @@ NOTHING_INSPECTED = Inspection(
 
 
 @dataclass(frozen=True)
-class NoiseJob:
+class ReleaseJob:
     """What is done to all rows, once it is charged."""
 
+    release: str
     recipe: Recipe
-    scales: ColumnScales
-    law: NoiseLaw
+    scales: ColumnScales | None
+    """None where rows are taken as they are."""
+    law: RowLaw
     inspection: Inspection
     draws: Draws
     folder: Path | None
     """Where what is not sorted yet may lie."""
+    models: Mapping[str, RunModel] = field(default_factory=dict)
+    """Those that score people, by SHA-256, and that are running."""
+
+    @property
+    def noise(self) -> tuple[NoiseLaw, ColumnScales]:
+        """The noise that is added, and the scales that rows have before."""
+        law = self.law.noisy
+        if law is None or self.scales is None:
+            raise RuntimeError("noise without its law, or rows without scales: please report this")
+        return law, self.scales
+
+    @property
+    def decisions(self) -> tuple[DecisionLaw, Scoring]:
+        """The law of decisions, and how people are scored."""
+        law, scoring = self.law.decision, self.recipe.scoring
+        if law is None or scoring is None:
+            raise RuntimeError("decisions without their law: please report this")
+        return law, scoring
+
+    def steps(self, number: int, batch: pa.RecordBatch, room: Floats) -> tuple[Integers, int]:
+        """The scores of a batch of people, and how many rows were clipped; what models said is kept."""
+        _, scoring = self.decisions
+        if not scoring.by_models:
+            return scoring.steps(batch, self.scales, self.models, room)
+        rows = batch.select(list(self.recipe.features))
+        return self.draws.answers(number, rows, lambda: scoring.steps(rows, None, self.models, room)[0]), 0
+
+
+@dataclass(frozen=True)
+class Wrote:
+    """What was done to all rows. How many were clipped is for the data holder only."""
+
+    clipped: int
+    cuts: Cuts = ()
+
+
+def decide_all(job: ReleaseJob, tags: Words, scores: Integers) -> tuple[Integers, Bits, Cuts]:
+    """Draw everybody's bits, once all people are scored.
+
+    Args:
+        job: The release.
+        tags: By which people are asked one after the other.
+        scores: A row for each person, in whole steps.
+
+    Returns:
+        The places of people in the order of their turns, their bits in that order, and the cuts.
+    """
+    law, scoring = job.decisions
+    order = np.argsort(tags, kind="stable")
+    tags, scores = tags[order], scores[order]
+    words = job.draws.for_decisions(tags, scores)
+    done = decide(scores, [one.rule(law) for one in scoring.questions], law, words)
+    return order, done.bits, done.cuts
 
 
 class RowWriter(Protocol):
@@ -114,8 +175,8 @@ class Engine(Protocol):
     def count(self, recipe: Recipe, centers: Floats, progress: Progress) -> Integers:
         """How far people are from the centers that were drawn: what private scales are drawn from."""
 
-    def write(self, job: NoiseJob, output: RowWriter, schema: pa.Schema, progress: Progress) -> int:
-        """Add noise and write all rows in the order of their ids; how many were clipped."""
+    def write(self, job: ReleaseJob, output: RowWriter, schema: pa.Schema, progress: Progress) -> Wrote:
+        """Add noise, or draw bits, and write all rows in the order of their ids."""
 
     def check_unchanged(self) -> None:
         """A ValueError if the table is not what it was when this object was made."""
@@ -165,19 +226,25 @@ def joined(total: Any, more: Any) -> Any:
     return more if total is None else total if more is None else total + more
 
 
-SortedRange = Callable[[int], tuple[pa.StringArray, Floats, dict[str, pa.Array], SortedIds]]
+SortedRange = Callable[[int], tuple[pa.StringArray, Floats | Bits, dict[str, pa.Array], SortedIds]]
 """By a range's number: ids, values column by column, public columns, and how the ids were sorted."""
 
 
 def output_schema(recipe: Recipe, types: Mapping[str, pa.DataType]) -> pa.Schema:
-    """The columns of a release: the id, the features or scores, and what is public."""
+    """The columns of a release: the id, the features, scores or decisions, and what is public."""
+    kind = pa.float64() if recipe.scoring is None else pa.bool_()
     return pa.schema(
         [
             pa.field(recipe.id, pa.string(), nullable=False),
-            *(pa.field(name, pa.float64(), nullable=False) for name in recipe.released),
+            *(pa.field(name, kind, nullable=False) for name in recipe.released),
             *(pa.field(name, kind) for name, kind in types.items()),
         ]
     )
+
+
+def released_columns(schema: pa.Schema) -> list[str]:
+    """The columns of a release that come from protected ones: neither the id nor what is public."""
+    return [column.name for column in list(schema)[1:] if not column.nullable]
 
 
 def write_in_order(
@@ -201,8 +268,9 @@ def write_in_order(
                 yield pa.Table.from_arrays([ids, *map(pa.array, columns), *others.values()], schema=schema)
                 progress.advance(len(ids))
         if seen != rows:
-            raise RuntimeError(f"{rows:,} rows got noise, and {seen:,} were found again: please report this")
+            raise RuntimeError(
+                f"{rows:,} rows were drawn for, and {seen:,} were found again: please report this"
+            )
 
-    released = sum(field.type == pa.float64() and not field.nullable for field in schema)
-    for table in regrouped(tables(), group_rows(released)):
+    for table in regrouped(tables(), group_rows(len(released_columns(schema)))):
         output.write(table)

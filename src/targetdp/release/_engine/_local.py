@@ -11,38 +11,37 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from targetdp._core import Floats, Integers, Progress, Words, kernel
-from targetdp.mechanisms import NoiseLaw
-from targetdp.noise import WordSource
-from targetdp.normalization import (
-    ColumnScales,
-    count_clipped,
-    count_distances,
-    count_values,
-    rows_in_ball,
-    scores_in_ball,
-)
+from targetdp._core import Floats, Integers, Progress, Words
+from targetdp.release._decision._bits import Bits, turns_of
 from targetdp.release._engine._base import (
     Inspection,
-    NoiseJob,
+    ReleaseJob,
     RowWriter,
+    SortedRange,
+    Wrote,
+    decide_all,
     hash_splitters,
     joined,
     named,
     ranges_of,
     write_in_order,
 )
-from targetdp.release._ids import is_among, loose_tags
-from targetdp.release._look._made_of import Spread
+from targetdp.release._engine._rows import (
+    Looked,
+    count_from,
+    look_at,
+    noisy_rows,
+    nothing_seen,
+    people_of,
+)
 from targetdp.release._prepare import Recipe
 from targetdp.table import (
+    SortedIds,
     Source,
     Spill,
     Splitters,
     Tally,
     batch_rows,
-    formulas_in,
-    ids_of,
     kept_column,
     numbers_of,
     overlapped,
@@ -96,156 +95,6 @@ class TableInMemory:
     ) -> Iterator[pa.RecordBatch]:
         """The named columns, at most so many rows at a time."""
         yield from self.table.select(columns).to_batches(max_chunksize=rows)
-
-
-# From columns, as tables are stored, to private rows or scores: where noise is added, for every engine.
-
-
-def noisy_rows(columns: Floats, scales: ColumnScales, law: NoiseLaw, words: WordSource) -> tuple[Floats, int]:
-    """Scale and clip rows whose finite values come column by column, add noise; how many were clipped.
-
-    Scores are summed up on the way, so that rows of all columns are never held.
-    """
-    if law.linear is not None:
-        scores, clipped = scores_in_ball(columns, scales, np.array(law.linear.weights))
-        return law.linear.noise_on(scores, words), clipped
-    rows, clipped = rows_in_ball(columns, scales)
-    return law.add_to(rows, words), clipped
-
-
-@dataclass
-class Looked:
-    """What a look at some rows found; ``+`` joins two parts of a table."""
-
-    rows: int
-    people: list[Words]
-    tally: Tally
-    lowest: Floats
-    highest: Floats
-    clipped: int | None
-    counts: Integers | None
-    left_out: int = 0
-    formulas: int = 0
-    spread: Spread | None = None
-    in_scales: int = 0
-
-    def __add__(self, other: "Looked") -> "Looked":
-        tally = Tally()
-        tally.merge(self.tally)
-        tally.merge(other.tally)
-        return Looked(
-            self.rows + other.rows, self.people + other.people, tally,
-            np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest),
-            joined(self.clipped, other.clipped), joined(self.counts, other.counts),
-            self.left_out + other.left_out, self.formulas + other.formulas,
-            joined(self.spread, other.spread), self.in_scales + other.in_scales,
-        )  # fmt: skip
-
-    def inspection(self, splitters: pa.StringArray) -> Inspection:
-        """All of it, once every row was seen."""
-        people = in_order(self.people)
-        different = len(people) - int(np.count_nonzero(people[1:] == people[:-1]))
-        return Inspection(
-            self.rows, people, len(people) - different, splitters, self.tally, self.lowest, self.highest,
-            self.clipped, self.counts, self.left_out, self.spread, self.in_scales, self.formulas,
-        )  # fmt: skip
-
-
-def in_order(people: list[Words]) -> Words:
-    """The tags of several parts of a table, sorted; the parts go as it grows, so that none is held twice."""
-    found, stop = np.empty(sum(map(len, people)), dtype=np.uint64), 0
-    people.reverse()
-    while people:
-        part = people.pop()
-        found[stop : stop + len(part)] = part
-        stop += len(part)
-    found.sort()
-    return found
-
-
-def nothing_seen(recipe: Recipe) -> Looked:
-    """What a look at no rows finds."""
-    d = len(recipe.features)
-    clipped = None if recipe.scales is None else 0
-    return Looked(0, [], Tally(), np.full(d, np.inf), np.full(d, -np.inf), clipped, None)
-
-
-def look_at(
-    batch: pa.RecordBatch, recipe: Recipe, offset: int, room: Floats | None = None
-) -> tuple[Looked, pa.StringArray]:
-    """Look at the rows of a batch: what was found, and the ids of those who will be released."""
-    tally = Tally()
-    ids = recipe.names.ids(batch, tally, offset)
-    tags = recipe.names.tags(ids)
-    batch, ids, tags, left_out = _without(batch, ids, tags, recipe)
-    block = numbers_of(batch, recipe.features, recipe.gaps, tally, offset, room)
-    found = nothing_seen(recipe)
-    found.rows, found.people, found.tally, found.left_out = len(ids), [tags], tally, left_out
-    if len(ids):
-        if len(recipe.scaled_from):
-            found.in_scales = _known_to_scales(batch, ids, recipe)
-        found.formulas = 0 if recipe.names.pseudonym_key is not None else formulas_in(ids)
-        _two_values(block, found.lowest, found.highest)
-        if recipe.scales is not None and not tally.counts:
-            found.clipped = count_clipped(block, recipe.scales)
-            found.spread = Spread.of(block, recipe.scales, whole=recipe.released != recipe.features)
-        if recipe.estimated and not tally.counts:
-            found.counts = count_values(block[list(recipe.estimated)])
-    return found, ids
-
-
-def _known_to_scales(batch: pa.RecordBatch, ids: pa.StringArray, recipe: Recipe) -> int:
-    """How many people the declared scales were learned from: by their ids as they are, and as spelled."""
-    as_they_are = ids_of(batch.column(recipe.id), recipe.id, Tally(), 0)
-    found = [
-        is_among(loose_tags(texts, recipe.names.tag_key), recipe.scaled_from) for texts in (ids, as_they_are)
-    ]
-    return int(np.logical_or(*found).sum())
-
-
-@kernel
-def _two_values(columns: Floats, lower: Floats, higher: Floats) -> None:
-    """Two values of each column: different ones if there are any. It stops at the first difference."""
-    for j in range(len(columns)):
-        first = other = columns[j, 0]
-        for value in columns[j]:
-            if value != first:
-                other = value
-                break
-        lower[j], higher[j] = min(first, other), max(first, other)
-
-
-def _without(
-    batch: pa.RecordBatch, ids: pa.StringArray, tags: Words, recipe: Recipe
-) -> tuple[pa.RecordBatch, pa.StringArray, Words, int]:
-    """A batch without the people who are left out: nothing of their rows is looked at."""
-    gone = is_among(tags, recipe.left_out)
-    if not gone.any():
-        return batch, ids, tags, 0
-    stay = pa.array(~gone)
-    return batch.filter(stay), ids.filter(stay), tags[~gone], int(gone.sum())
-
-
-def people_of(batch: pa.RecordBatch, recipe: Recipe) -> tuple[pa.RecordBatch, pa.StringArray]:
-    """The rows of a batch that are released, and their ids; all of it was looked at before."""
-    ids = recipe.names.ids_again(batch)
-    if not len(recipe.left_out):
-        return batch, ids
-    return _without(batch, ids, recipe.names.tags(ids), recipe)[:2]
-
-
-def count_from(
-    centers: Floats, batch: pa.RecordBatch, recipe: Recipe, room: Floats | None = None
-) -> Integers | None:
-    """How far the people of a batch are from the centers of the columns whose scales are estimated."""
-    batch, ids = people_of(batch, recipe)
-    if not len(ids):
-        return None
-    tally = Tally()
-    block = numbers_of(batch, recipe.estimated_names, recipe.gaps, tally, 0, room)
-    if tally.counts:  # all of it was looked at before
-        raise ValueError("the table changed while it was read: try again when nobody writes to it")
-    return count_distances(block, centers)
 
 
 @dataclass
@@ -310,11 +159,25 @@ class LocalEngine:
             progress.advance(rows)
         return np.empty((len(centers), 0), dtype=np.int64) if total is None else np.asarray(total)
 
-    def write(self, job: NoiseJob, output: RowWriter, schema: pa.Schema, progress: Progress) -> int:
+    def write(self, job: ReleaseJob, output: RowWriter, schema: pa.Schema, progress: Progress) -> Wrote:
         """See `Engine`."""
         recipe, inspection = job.recipe, job.inspection
         public = {name: schema.field(name).type for name in recipe.public}
-        spill = Spill(job.folder, inspection.splitters, len(recipe.released), public)
+        decided = recipe.scoring is not None
+        spill = Spill(job.folder, inspection.splitters, 1 if decided else len(recipe.released), public)
+        try:
+            run = self._decide if decided else self._add_noise
+            done, sorted_range = run(job, spill, public, progress)
+            write_in_order(sorted_range, spill.buckets, inspection.rows, schema, output, progress)
+        finally:
+            spill.close()
+        return done
+
+    def _add_noise(
+        self, job: ReleaseJob, spill: Spill, public: Mapping[str, pa.DataType], progress: Progress
+    ) -> tuple[Wrote, SortedRange]:
+        """Spill private rows."""
+        recipe, (law, scales) = job.recipe, job.noise
 
         def put(item: tuple[int, pa.RecordBatch]) -> tuple[int, int]:
             offset, batch = item
@@ -324,32 +187,70 @@ class LocalEngine:
             room = self._room(len(ids), len(recipe.features))
             block = numbers_of(batch, recipe.features, recipe.gaps, Tally(), 0, room)
             words = job.draws.for_batch(offset, ids, block)
-            rows, clipped = noisy_rows(block, job.scales, job.law, words)
-            others = {name: kept_column(batch.column(name), name, kind) for name, kind in public.items()}
-            spill.add(recipe.names.published(ids), rows, others)
+            rows, clipped = noisy_rows(block, scales, law, words)
+            spill.add(recipe.names.published(ids), rows, _kept(batch, public))
             return len(ids), clipped
 
-        try:
-            progress.phase("adding noise", inspection.rows)
-            seen = clipped = 0
-            for rows, shortened in overlapped(put, self._batches(recipe, recipe.columns)):
-                seen, clipped = seen + rows, clipped + shortened
-                progress.advance(rows)
-            if seen != inspection.rows:
-                raise ValueError(
-                    f"{self.place} had {inspection.rows:,} rows at first and {seen:,} then: it changed "
-                    "meanwhile; try again when nobody writes to it"
-                )
-            write_in_order(spill.sorted_bucket, spill.buckets, seen, schema, output, progress)
-        finally:
-            spill.close()
-        return clipped
+        progress.phase("adding noise", job.inspection.rows)
+        seen = clipped = 0
+        for rows, shortened in overlapped(put, self._batches(recipe, recipe.columns)):
+            seen, clipped = seen + rows, clipped + shortened
+            progress.advance(rows)
+        self._must_have(job.inspection.rows, seen)
+        return Wrote(clipped), spill.sorted_bucket
+
+    def _decide(
+        self, job: ReleaseJob, spill: Spill, public: Mapping[str, pa.DataType], progress: Progress
+    ) -> tuple[Wrote, SortedRange]:
+        """Score everybody, then draw all bits; of a person only her id and her place are spilled."""
+        recipe, (_, scoring) = job.recipe, job.decisions
+
+        def put(item: tuple[int, pa.RecordBatch]) -> tuple[int, Words, Integers, int]:
+            offset, batch = item
+            batch, ids = people_of(batch, recipe)
+            if not len(ids):
+                return offset, np.empty(0, np.uint64), np.empty((0, len(recipe.released)), np.int64), 0
+            room = self._room(len(ids), len(scoring.numbers))
+            steps, clipped = job.steps(offset, batch, room)
+            published = recipe.names.published(ids)
+            tags, moved = turns_of(published, job.release)
+            places = np.arange(offset, offset + len(ids), dtype=np.float64)
+            spill.add(published, places[:, None], _kept(batch, public))
+            return offset, tags, scoring.moved_apart(steps, moved), clipped
+
+        progress.phase("scoring", job.inspection.rows)
+        starts, tags, scores, clipped = [], [], [], 0
+        for start, some_tags, some_scores, shortened in overlapped(
+            put, self._batches(recipe, recipe.columns)
+        ):
+            starts.append(np.arange(start, start + len(some_tags)))
+            tags.append(some_tags)
+            scores.append(some_scores)
+            clipped += shortened
+            progress.advance(len(some_tags))
+        places = np.concatenate(starts)
+        self._must_have(job.inspection.rows, len(places))
+        order, bits, cuts = decide_all(job, np.concatenate(tags), np.concatenate(scores))
+        answers = np.empty((int(places[-1]) + 1, bits.shape[1]), dtype=np.bool_)
+        answers[places[order]] = bits
+
+        def sorted_range(number: int) -> tuple[pa.StringArray, Bits, dict[str, pa.Array], SortedIds]:
+            ids, (own,), others, found = spill.sorted_bucket(number)
+            return ids, answers[own.astype(np.int64)].T, others, found
+
+        return Wrote(clipped, cuts), sorted_range
+
+    def _must_have(self, before: int, now: int) -> None:
+        if now != before:
+            raise ValueError(
+                f"{self.place} had {before:,} rows at first and {now:,} then: it changed meanwhile; try "
+                "again when nobody writes to it"
+            )
 
     def _batches(self, recipe: Recipe, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches that have rows, each behind the number of rows before it."""
         offset = 0
-        types = dict.fromkeys(recipe.features, pa.float64())
-        for batch in self.source.batches(columns, types, batch_rows(len(recipe.features))):
+        for batch in self.source.batches(columns, recipe.types, batch_rows(len(recipe.features))):
             if batch.num_rows:
                 yield offset, batch
                 offset += batch.num_rows
@@ -360,6 +261,11 @@ class LocalEngine:
         if self._own.room.size < size:
             self._own.room = np.empty(size)
         return self._own.room[:size].reshape(features, rows)
+
+
+def _kept(batch: pa.RecordBatch, public: Mapping[str, pa.DataType]) -> dict[str, pa.Array]:
+    """The columns that are passed on."""
+    return {name: kept_column(batch.column(name), name, kind) for name, kind in public.items()}
 
 
 @named("local")

@@ -28,14 +28,15 @@ import pyarrow.csv as pacsv
 from targetdp._core import Floats, Integers, Progress, check
 from targetdp.release._engine._base import (
     Inspection,
-    NoiseJob,
+    ReleaseJob,
     RowWriter,
+    Wrote,
     hash_splitters,
     named,
     ranges_of,
     write_in_order,
 )
-from targetdp.release._engine._local import in_order
+from targetdp.release._engine._rows import in_order
 from targetdp.release._engine._spark_tasks import (
     REPORT,
     CountTask,
@@ -133,9 +134,10 @@ class SparkEngine:
         counts = _run(self._selected, CountTask(recipe, centers)).counts
         return np.empty((len(centers), 0), dtype=np.int64) if counts is None else counts
 
-    def write(self, job: NoiseJob, output: RowWriter, schema: pa.Schema, progress: Progress) -> int:
+    def write(self, job: ReleaseJob, output: RowWriter, schema: pa.Schema, progress: Progress) -> Wrote:
         """See `Engine`."""
         recipe, rows = job.recipe, job.inspection.rows
+        law, scales = job.noise
         if job.folder is None or self._selected is None:
             raise ValueError("a Spark frame is released to files: give an output")
         folder = job.folder.absolute() / "spark"
@@ -143,7 +145,7 @@ class SparkEngine:
         try:
             progress.phase("adding noise", rows)
             task = Privatize(
-                recipe, job.scales, job.law, job.inspection.splitters, folder,
+                recipe, scales, law, job.inspection.splitters, folder,
                 {name: schema.field(name).type for name in recipe.public}, Secret(*job.draws.for_rows()),
             )  # fmt: skip
             report = _run(self._selected, task)
@@ -159,7 +161,7 @@ class SparkEngine:
             write_in_order(gathered.sorted_range, ranges, rows, schema, output, progress)
         finally:
             _remove(folder)
-        return report.clipped
+        return Wrote(report.clipped)
 
 
 def session() -> SparkSession:

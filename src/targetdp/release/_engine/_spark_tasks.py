@@ -23,7 +23,7 @@ from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import RowWords
 from targetdp.normalization import ColumnScales
 from targetdp.release._engine._base import joined
-from targetdp.release._engine._local import (
+from targetdp.release._engine._rows import (
     Looked,
     count_from,
     in_order,

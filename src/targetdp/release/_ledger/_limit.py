@@ -12,7 +12,7 @@ from targetdp._core import Floats, up
 from targetdp._files import canonical
 from targetdp.accounting import PrivacyFilter, compose
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LEAST_NOISE, NoiseLaw, least_noise, noise_mechanisms
+from targetdp.mechanisms import LEAST_NOISE, Decision, NoiseLaw, RowLaw, least_noise, noise_mechanisms
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._policy import LimitPolicy, PlannedRelease, Policy
 
@@ -123,9 +123,18 @@ class Limit:
         )
 
 
+def law_of_line(line: PlannedRelease) -> RowLaw:
+    """What is drawn in a planned release."""
+    if line.release == "decisions":
+        # Whichever score it is: between rows within B there is one cell, at every other distance as many.
+        score = None if line.B == CLASSIC else [1.0]
+        return Decision(B=line.B, epsilon=line.epsilon, score=score, programs=line.columns).law()
+    return noise_of_line(line)
+
+
 @lru_cache(maxsize=64)
-def law_of_line(line: PlannedRelease) -> NoiseLaw:
-    """The noise of a planned release."""
+def noise_of_line(line: PlannedRelease) -> NoiseLaw:
+    """The noise of a planned release of rows or scores."""
     asked = Guarantee(line.B, line.epsilon, line.delta)
     if line.mechanism == LEAST_NOISE:
         return least_noise(asked, line.columns).mechanism.law(line.columns)

@@ -4,14 +4,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 from targetdp._core import check, exact
 from targetdp.accounting import FilterKind
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LARGEST_EPSILON, LEAST_NOISE, SMALLEST_EPSILON, NoiseLaw
+from targetdp.mechanisms import LARGEST_EPSILON, LEAST_NOISE, SMALLEST_EPSILON
 from targetdp.release._certificate._charge import Charge
-from targetdp.release._ledger._limit import Limit, law_of_line
-from targetdp.release._policy import LimitPolicy, PlannedRelease, ReleaseKind
+from targetdp.release._ledger._limit import Limit, law_of_line, noise_of_line
+from targetdp.release._policy import LimitPolicy, PlannedRelease
 
 MOST_RELEASES = 1000
 _FILTERS: tuple[FilterKind, ...] = ("pure", "gaussian", "renyi")
@@ -77,7 +78,13 @@ class ProposedPlan:
 
 
 def propose_plan(
-    *, B: float, epsilon: float, delta: float, releases: int, columns: int, kind: ReleaseKind = "rows"
+    *,
+    B: float,
+    epsilon: float,
+    delta: float,
+    releases: int,
+    columns: int,
+    kind: Literal["rows", "scores"] = "rows",
 ) -> ProposedPlan:
     """Find the largest ε of each of some equal releases that all together fit a limit.
 
@@ -161,7 +168,7 @@ def _quietest(
         size = _largest(made, fits, min(2 * most, LARGEST_EPSILON))
         if size is None or (limit := fits(made(size))) is None:
             continue
-        law: NoiseLaw = law_of_line(made(size))
+        law = noise_of_line(made(size))
         one = EqualReleases(way, size, mechanism, law.family, law.deviation_per_column, limit.classic.epsilon)
         if best is None or one.noise_sd < _QUIETER * best.noise_sd:
             best = one

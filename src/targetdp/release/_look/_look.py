@@ -9,24 +9,28 @@ from pathlib import Path
 from typing import Any
 
 from targetdp._core import down, up
-from targetdp.mechanisms import DROWNED
+from targetdp.mechanisms import DROWNED, STEPS, DecisionLaw
 from targetdp.release._certificate._caveats import DELTA, format_guarantee
 from targetdp.release._certificate._certificate import noise_length
+from targetdp.release._decision._asked import describe_decision
 from targetdp.release._draws import can_go_on
 from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import DeskElsewhere
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._spending import Spending, over_limit, percent
+from targetdp.release._look._looks_at import looks_at
 from targetdp.release._look._made_of import doubts, made_of
 from targetdp.release._look._problems import delta_too_large, problems_of_rows, unknown_people
-from targetdp.release._prepare import Prepared, Problem, beyond_the_plan, left_of_plan, planned
+from targetdp.release._planned import beyond_the_plan, left_of_plan, planned
+from targetdp.release._prepare import Prepared, Problem
 from targetdp.release._staging import belongs, certificate_path
 from targetdp.release._terms import ReleaseTerms, TooFewPeopleError, bound_of, make_terms
 
 MANY_CLIPPED = 0.5
 """Share of rows that are clipped from which on the scales look wrong."""
 _STEPS = 12
+_ONE = {"rows": "column", "scores": "score", "decisions": "decision"}
 
 
 class Refused(ValueError):  # noqa: N818 (it is what happened, and reads as such)
@@ -64,6 +68,8 @@ class Look:
     elsewhere: tuple[DeskElsewhere, ...] = ()
     """Other desks of the data holder that know some of these people, or cannot be asked."""
     history: History = field(default_factory=History, repr=False)
+    looks_at: tuple[str, ...] = field(default=(), repr=False)
+    """What decisions look at, in words."""
     watched: bool = True
     """Whether the data holder's configuration had a mark of the ledger, before the release."""
 
@@ -130,7 +136,9 @@ class Look:
         yield from doubts(p, self.inspection.spread, self.history)
         if terms is None:
             return
-        length = noise_length(terms.law)
+        if terms.law.noisy is None:
+            return
+        length = noise_length(terms.law.noisy)
         if length > DROWNED:
             fewer = (
                 "release fewer columns, or learn on a private sample first and release a score"
@@ -146,7 +154,7 @@ class Look:
         """All of it in words, line by line."""
         p, rows = self.prepared, self.inspection.rows
         request = p.request
-        count, one = len(p.released), "column" if p.weights is None else "score"
+        count, one = len(p.released), _ONE[request.release]
         what = f"{count} {one}{'s' if count > 1 else ''}"
         asked = [f"asked for by {request.asked_by}" if request.asked_by else "asked for at this desk"]
         asked += [f"for {request.program}"] if request.program else []
@@ -165,6 +173,7 @@ class Look:
         ]
         if p.weights is not None and p.features:
             lines.append(made_of(p, p.weights, self.inspection.spread))
+        lines += [*(describe_decision(one) for one in request.decisions), *self.looks_at]
         if self.terms is not None:
             lines += self._promise(self.terms)
         if self.clipped is not None:
@@ -184,12 +193,15 @@ class Look:
         return lines
 
     def _promise(self, terms: ReleaseTerms) -> list[str]:
-        length = noise_length(terms.law)
-        lines = [
-            f"what is promised: {format_guarantee(terms.guarantee)}, on the conditions below",
-            DELTA,
-            f"noise: {terms.name}, length {length:.2g} on a row (rows have length at most 1)",
-        ]
+        lines = [f"what is promised: {format_guarantee(terms.guarantee)}, on the conditions below"]
+        if terms.law.noisy is not None:
+            length = noise_length(terms.law.noisy)
+            lines += [
+                DELTA,
+                f"noise: {terms.name}, length {length:.2g} on a row (rows have length at most 1)",
+            ]
+        if terms.law.decision is not None:
+            lines.append(_how_often_right(terms.law.decision))
         if terms.scales is not None:
             lines.append(
                 f"of this, ε = {up(terms.scales.epsilon, 4)} pays for the scales of "
@@ -245,7 +257,9 @@ class Look:
                 "B": terms.guarantee.B, "epsilon": terms.guarantee.epsilon, "delta": terms.guarantee.delta,
             },
             "mechanism": None if terms is None else terms.name,
-            "noise_length": None if terms is None else noise_length(terms.law),
+            "noise_length": (
+                None if terms is None or terms.law.noisy is None else noise_length(terms.law.noisy)
+            ),
             "conditions": [] if terms is None else list(terms.conditions),
             "clipped_for_the_data_holder_only": self.clipped,
             "budget": None if s is None else {
@@ -265,6 +279,18 @@ class Look:
             *(f"problem: {p}" for p in self.problems),
         ]
         return "<ul>" + "".join(f"<li>{escape(str(item))}</li>" for item in items) + "</ul>"
+
+
+def _how_often_right(law: DecisionLaw) -> str:
+    """What bits are worth."""
+    right = float(law.agreement([0.0])[0])
+    if law.cells is None:
+        return f"an answer is the true one in {right:.1%} of all draws, whoever it is about"
+    farther = float(law.agreement([law.cells.width / STEPS])[0])
+    return (
+        f"an answer is the true one in {right:.1%} of all draws next to the cut, in {farther:.2%} one B "
+        "away, and more often farther from it"
+    )
 
 
 def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Ledger) -> Look:
@@ -303,9 +329,11 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
         if row.title.get("request") == prepared.request.sha256 and row.release != goes_on
     ]  # fmt: skip
     before = asked[-1] if asked and prepared.request.asked_by else None
+    decided = None if terms is None or problems else terms.law.decision
+    seen = () if decided is None else looks_at(prepared, decided, inspection.sample)
     return Look(
         prepared, inspection, terms, spending, tuple(problems), goes_on, before, line, elsewhere, history,
-        ledger.is_watched,
+        seen, ledger.is_watched,
     )  # fmt: skip
 
 

@@ -32,7 +32,7 @@ def check_columns(model: ModelFile, columns: Sequence[str], schema: pa.Schema | 
             if schema.get_field_index(name) < 0:
                 problems.append(f"{name}  is not in the table, or twice: it has {', '.join(schema.names)}")
             else:
-                problems += _type_problem(name, _kind_of(model, name), schema.field(name).type)
+                problems += _type_problem(name, kind_of(model, name), schema.field(name).type)
     if problems:
         raise ValueError("the model does not take these columns:" + "".join(f"\n  {one}" for one in problems))
 
@@ -58,7 +58,8 @@ def _names(model: ModelFile, columns: Sequence[str]) -> list[str]:
     ]
 
 
-def _kind_of(model: ModelFile, column: str) -> str:
+def kind_of(model: ModelFile, column: str) -> str:
+    """The kind of number, or text, that a model takes a column as."""
     if model.is_one_table:
         return model.inputs[0].kind
     return next(one.kind for one in model.inputs if one.name == column)

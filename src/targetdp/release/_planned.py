@@ -1,0 +1,51 @@
+"""Which line of the policy's plan a release is, and how many of each are left."""
+
+from collections.abc import Iterable
+
+from targetdp.release._ledger._history import History
+from targetdp.release._policy import PlannedRelease
+from targetdp.release._prepare import Prepared, Problem
+
+
+def beyond_the_plan(prepared: Prepared, history: History) -> Iterable[Problem]:
+    """Whether the plan, if there is one, has no such release left."""
+    if not prepared.policy.plan:
+        return
+    if planned(prepared, history) is None:
+        lines = "; ".join(
+            f"{p.release} of {p.columns} columns at B = {p.B:g}, ε = {p.epsilon:g}, δ = {p.delta:g}"
+            f"{'' if p.release == 'decisions' else f' with {p.mechanism} noise'}, {left} of {p.times} left"
+            for p, left in left_of_plan(prepared, history)
+        )
+        yield Problem("the release is not in the plan", f"the plan has {lines}", "official")
+    if prepared.estimated:
+        yield Problem(
+            "a plan is made of releases whose scales are known, and this one would estimate some",
+            "release once without a plan, or declare public scales",
+        )
+
+
+def planned(prepared: Prepared, history: History) -> int | None:
+    """The line of the plan that a request is, and that is not used up."""
+    left = left_of_plan(prepared, history)
+    return next((place for place in lines_for(prepared) if left[place][1]), None)
+
+
+def lines_for(prepared: Prepared) -> list[int]:
+    """The lines of the plan that a request is, used up or not. A δ that it leaves out is the first line's."""
+    request, count, plan = prepared.request, len(prepared.released), prepared.policy.plan
+    found = [
+        place
+        for place, line in enumerate(plan)
+        if (line.release, line.columns, line.B, line.epsilon, line.mechanism)
+        == (request.release, count, request.B, request.epsilon, request.mechanism)
+        and request.delta in {None, line.delta}
+    ]
+    return [place for place in found if plan[place].delta == plan[found[0]].delta]
+
+
+def left_of_plan(prepared: Prepared, history: History) -> list[tuple[PlannedRelease, int]]:
+    """The lines of the plan, and how many releases of each are left."""
+    own = None if prepared.limit is None else prepared.limit.plan_id
+    used = [row.title.get("planned") for row in history.counted if row.title.get("plan") == own]
+    return [(line, line.times - used.count(place)) for place, line in enumerate(prepared.policy.plan)]

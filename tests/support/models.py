@@ -57,7 +57,7 @@ def row_model(
     )
 
 
-def chain(nodes: int, **changed: Any) -> onnx.NodeProto:
+def chain(nodes: int, *, outputs: Sequence[str] = ("score",), **changed: Any) -> onnx.NodeProto:
     """One tree that is a chain: whose value is small comes to its end after the first comparison."""
     branches = nodes // 2
     ids = np.arange(2 * branches + 1)
@@ -76,7 +76,7 @@ def chain(nodes: int, **changed: Any) -> onnx.NodeProto:
         "target_nodeids": ids[branches:].tolist(),
         "target_weights": [float(i) for i in range(branches + 1)],
     }
-    return learned("TreeEnsembleRegressor", "x", **{**given, **changed})
+    return learned("TreeEnsembleRegressor", "x", outputs=outputs, **{**given, **changed})
 
 
 def converted(model: Any, **how: Any) -> bytes:

@@ -10,10 +10,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from support.models import chain, learned, model_of, node, row_model
-from targetdp.release._model import _learned
 from targetdp.release._model._file import judge_model, read_model
 from targetdp.release._model._judge import MOST_NODES, judge
-from targetdp.release._model._learned import LEARNED
+from targetdp.release._model._learned import LEARNED, MOST_COMPARISONS
 from targetdp.release._model._operators import PLAIN, why_not
 
 PASSES = node("Identity", ["x"], ["score"])
@@ -250,7 +249,7 @@ def test_classes_must_fit() -> None:
 
 
 def test_a_tree_that_is_slow_for_one_person_is_refused_by_its_file() -> None:
-    most = 2 * _learned.MOST_COMPARISONS
+    most = 2 * MOST_COMPARISONS
     assert problems(row_model(chain(1_001))) == ""
     assert "more than 50,000 times" in problems(row_model(chain(most + 3)))
 
@@ -264,9 +263,23 @@ def test_a_tree_that_has_no_end_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("nodes", "longest"), [(3, 2), (9, 5), (101, 51)])
-def test_the_longest_path_is_counted(nodes: int, longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chain of so many branches, and a leaf."""
-    monkeypatch.setattr(_learned, "MOST_COMPARISONS", longest)
-    assert problems(row_model(chain(nodes))) == ""
-    monkeypatch.setattr(_learned, "MOST_COMPARISONS", longest - 1)
-    assert problems(row_model(chain(nodes))) != ""
+def test_the_longest_path_is_counted(nodes: int, longest: int) -> None:
+    """A chain of so many branches, and a leaf; paths of several operators come one after the other."""
+    assert judge(row_model(chain(nodes)).SerializeToString()).comparisons == longest
+    twice = row_model(
+        chain(nodes, outputs=("a",)), chain(nodes, outputs=("b",)), node("Add", ["a", "b"], ["score"])
+    )
+    assert judge(twice.SerializeToString()).comparisons == 2 * longest
+
+
+@pytest.mark.parametrize(("divisor", "words"), [(0, "may be 0 or -1"), (-1, "may be 0 or -1"), (7, "")])
+@pytest.mark.parametrize("operator", ["Div", "Mod"])
+def test_whole_numbers_are_divided_by_constants_alone(operator: str, divisor: int, words: str) -> None:
+    """A processor ends what divides by zero."""
+    whole, back = node("Cast", ["x"], ["w"], to=TensorProto.INT64), node("Cast", ["q"], ["score"], to=1)
+    fixed = row_model(
+        whole, node(operator, ["w", "d"], ["q"]), back, constants={"d": np.array([divisor], np.int64)}
+    )
+    assert words in problems(fixed)
+    assert bool(words) == bool(problems(fixed))
+    assert "may be 0 or -1" in problems(row_model(whole, node(operator, ["w", "w"], ["q"]), back))

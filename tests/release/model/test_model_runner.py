@@ -33,7 +33,7 @@ from targetdp.release._model._columns import MOST_TEXT, check_columns
 from targetdp.release._model._file import ModelFile, ModelInput, judge_model
 from targetdp.release._model._invented import invented_rows, try_model
 from targetdp.release._model._process import ConfinedProcess
-from targetdp.release._model._runner import ModelRunner, publication_moment
+from targetdp.release._model._runner import MARGIN, PERIOD, ModelRunner, publication_moment
 
 
 def judged(model: onnx.ModelProto) -> ModelFile:
@@ -100,13 +100,19 @@ def test_a_model_that_fails_on_one_person_tells_nothing_about_others() -> None:
 
 
 def divided() -> ModelFile:
-    """A whole number divided by another: the processor itself ends a process that divides by zero."""
+    """A whole number divided by another: the processor itself ends a process that divides by zero.
+
+    It is refused by its file, and let in here all the same.
+    """
     model = model_of(
         [node("Div", ["a", "b"], ["q"]), node("Cast", ["q"], ["score"], to=TensorProto.FLOAT)],
         {"a": ("int64", [None, 1]), "b": ("int64", [None, 1])},
         {"score": ("float", [None, 1])},
     )
-    return judge_model(model.SerializeToString())
+    data = model.SerializeToString()
+    with pytest.raises(ValueError, match="divides whole numbers"):
+        judge_model(data)
+    return ModelFile(data, data, (ModelInput("a", "int64", 1), ModelInput("b", "int64", 1)), "score")
 
 
 def test_a_crash_is_one_row_without_an_answer() -> None:
@@ -400,23 +406,25 @@ def test_a_model_without_answers_and_a_slow_one_are_refused_on_invented_rows() -
         node("Abs", ["x"], ["a"]), node("Neg", ["a"], ["n"]), node("Sub", ["n", "one"], ["m"]),
         node("Sqrt", ["m"], ["score"]), constants={"one": np.ones((1, 1), np.float32)},
     )  # fmt: skip
-    with pytest.raises(ValueError, match="gives no number for any of 512 invented rows"):
+    with pytest.raises(ValueError, match="gives no number for any of 1024 invented rows"):
         try_model(judged(never), microseconds=10**9)
     with pytest.raises(ValueError, match="microseconds for a row, the policy gives 1: make"):
         try_model(judged(ROOT), microseconds=1)
+    with pytest.raises(ValueError, match="may compare one row 501 times.* enough for 500: limit"):
+        try_model(judged(row_model(chain(1_001))), microseconds=5)
 
 
 # The moment of publication
 
 
 def test_the_moment_of_publication_is_made_of_rows_and_policy() -> None:
-    assert publication_moment(0, 100) == 60
-    assert publication_moment(600_000, 100) == 120
-    assert publication_moment(600_001, 100) == 180
-    assert publication_moment(5_000_000, 10) == 120
-    for taken in (0, 1, 59.9, 60):
-        assert publication_moment(0, 100, seconds_taken=taken) == 60
-    assert publication_moment(0, 100, seconds_taken=60.1) == 120
-    assert publication_moment(5_000_000, 100, seconds_taken=600.5) == 1_200
+    assert publication_moment(0, 100) == MARGIN
+    assert publication_moment(100_000, 100) == 10 + MARGIN
+    assert publication_moment(100_001, 100) == 10 + MARGIN + PERIOD
+    for taken in (0, 1, MARGIN - 0.1, MARGIN):
+        assert publication_moment(0, 100, seconds_taken=taken) == MARGIN
+    assert publication_moment(0, 100, seconds_taken=MARGIN + 0.1) == 2 * MARGIN
+    whole = publication_moment(5_000_000, 100)
+    assert publication_moment(5_000_000, 100, seconds_taken=whole + 0.5) == 2 * whole
     with pytest.raises(ValueError, match="microseconds"):
         publication_moment(1, 0)

@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto
 
-from targetdp.release._model._learned import LEARNED, Tensor, learned
+from targetdp.release._model._learned import LEARNED, MOST_COMPARISONS, Tensor, comparisons, learned
 from targetdp.release._model._operators import PLAIN, why_not
 
 MOST_NODES = 10_000
@@ -38,12 +38,14 @@ class Judgement:
         problems: In words, each with its remedy; if there are any, the rest may be missing.
         inputs: Name, kind and width of each.
         score: The output whose last number is the score.
+        comparisons: With how many nodes of trees a row is compared at most.
         graph: What is to be run: the part of the file that leads to the score, written anew.
     """
 
     problems: list[str]
     inputs: list[tuple[str, str, int]] = field(default_factory=list)
     score: str = ""
+    comparisons: int = 0
     graph: bytes = b""
 
 
@@ -66,7 +68,16 @@ def judge(data: bytes) -> Judgement:
     problems, tensors = _sizes(needed, {name: Tensor(kind, (1, width)) for name, kind, width in inputs})
     if not problems and (score not in tensors or not tensors[score].size):
         problems = [f"output {_short(score)} has no number that could be the score: convert the model again"]
-    return Judgement(problems, inputs, score, needed.SerializeToString())
+    try:
+        compared = 0 if problems else sum(comparisons(node) for node in needed.graph.node)
+    except ValueError as error:
+        return Judgement([_short(error)])
+    if compared > MOST_COMPARISONS:
+        problems.append(
+            f"its trees may compare one row more than {MOST_COMPARISONS:,} times (the longest paths of all "
+            "together): limit their depth or number"
+        )
+    return Judgement(problems, inputs, score, compared, needed.SerializeToString())
 
 
 def _needed(model: onnx.ModelProto, score: str) -> onnx.ModelProto:
@@ -248,12 +259,21 @@ def _plain(
         ir_version=model.ir_version,
     )
     made = [_tensor(node, found.get(name)) for name in node.output]
+    if node.op_type in {"Div", "Mod"} and tensors[node.input[1]].kind in {"int64", "int32"}:
+        _check_divisor(constants.get(node.input[1]))
     if node.op_type == "Reshape" and made[0].size != tensors[node.input[0]].size:
         raise ValueError(
             f"{tensors[node.input[0]].size} numbers of one row cannot be put into the shape "
             f"{list(made[0].shape)}: convert the model for single rows"
         )
     return made
+
+
+def _check_divisor(divisor: TensorProto | None) -> None:
+    """Whole numbers divided by 0, or the smallest one by -1, end a process: which costs time, on one row."""
+    values = None if divisor is None else onnx.numpy_helper.to_array(divisor)
+    if values is None or ((values == 0) | (values == -1)).any():
+        raise ValueError("it divides whole numbers by what may be 0 or -1: convert the model with floats")
 
 
 def _tensor(node: onnx.NodeProto, found: onnx.TypeProto | None) -> Tensor:

@@ -275,7 +275,7 @@ def test_the_longest_path_is_counted(nodes: int, longest: int) -> None:
 @pytest.mark.parametrize(("divisor", "words"), [(0, "may be 0 or -1"), (-1, "may be 0 or -1"), (7, "")])
 @pytest.mark.parametrize("operator", ["Div", "Mod"])
 def test_whole_numbers_are_divided_by_constants_alone(operator: str, divisor: int, words: str) -> None:
-    """A processor ends what divides by zero."""
+    """A processor ends what divides the smallest number by -1."""
     whole, back = node("Cast", ["x"], ["w"], to=TensorProto.INT64), node("Cast", ["q"], ["score"], to=1)
     fixed = row_model(
         whole, node(operator, ["w", "d"], ["q"]), back, constants={"d": np.array([divisor], np.int64)}

@@ -100,7 +100,7 @@ def test_a_model_that_fails_on_one_person_tells_nothing_about_others() -> None:
 
 
 def divided() -> ModelFile:
-    """A whole number divided by another: the processor itself ends a process that divides by zero.
+    """A whole number divided by another: the smallest by -1, and the processor itself ends the process.
 
     It is refused by its file, and let in here all the same.
     """
@@ -116,13 +116,17 @@ def divided() -> ModelFile:
 
 
 def test_a_crash_is_one_row_without_an_answer() -> None:
-    below = np.ones(60, dtype=np.int64)
-    below[[0, 7, 8, 59]] = 0
-    table = pa.table({"a": np.arange(60) * 10, "b": below})
-    found = scores(divided(), table)
-    assert np.flatnonzero(np.isnan(found)).tolist() == [0, 7, 8, 59]
-    assert np.array_equal(found[below == 1], 10.0 * np.arange(60)[below == 1])
-    assert np.isnan(scores(divided(), pa.table({"a": [1] * 20, "b": [0] * 20}))).all()
+    crashes, smallest = [0, 7, 8, 59], -(1 << 63)
+    above, below = 10 * np.arange(60), np.ones(60, dtype=np.int64)
+    above[crashes], below[crashes] = smallest, -1
+    found = scores(divided(), pa.table({"a": above, "b": below}))
+    assert np.flatnonzero(np.isnan(found)).tolist() == crashes
+    assert np.array_equal(found[below == 1], above[below == 1].astype(np.float64))
+    assert np.isnan(scores(divided(), pa.table({"a": [smallest] * 20, "b": [-1] * 20}))).all()
+    # What only raises an error is no answer, too.
+    assert np.array_equal(
+        scores(divided(), pa.table({"a": [8, 8], "b": [0, 2]})), [np.nan, 4], equal_nan=True
+    )
 
 
 def test_too_much_work_is_one_row_without_an_answer() -> None:
@@ -410,7 +414,7 @@ def test_a_model_without_answers_and_a_slow_one_are_refused_on_invented_rows() -
         try_model(judged(never), microseconds=10**9)
     with pytest.raises(ValueError, match="microseconds for a row, the policy gives 1: make"):
         try_model(judged(ROOT), microseconds=1)
-    with pytest.raises(ValueError, match="may compare one row 501 times.* enough for 500: limit"):
+    with pytest.raises(ValueError, match=r"may compare one row 501 times.* enough for 500: limit"):
         try_model(judged(row_model(chain(1_001))), microseconds=5)
 
 

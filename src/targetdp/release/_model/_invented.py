@@ -39,8 +39,8 @@ def try_model(model: ModelFile, *, microseconds: int = MICROSECONDS) -> float:
     if model.comparisons > COMPARISONS * microseconds:
         raise ValueError(
             f"the model's trees may compare one row {model.comparisons:,} times, the policy gives a row "
-            f"{microseconds:,} microseconds, enough for {COMPARISONS * microseconds:,}: limit depth or number "
-            "of trees, or give a row more time in the policy"
+            f"{microseconds:,} microseconds, enough for {COMPARISONS * microseconds:,}: limit depth or "
+            "number of trees, or give a row more time in the policy"
         )
     rows = invented_rows(model, np.random.default_rng(0))
     times = []

@@ -14,14 +14,12 @@ from targetdp.release._model._file import ModelFile
 from targetdp.release._model._runner import ModelRunner
 
 ROWS = 1_024
-MICROSECONDS = 100
-"""For a row, if the policy says nothing else."""
 COMPARISONS = 100
 """With nodes of trees that a microsecond is enough for."""
 _TURNS = 5
 
 
-def try_model(model: ModelFile, *, microseconds: int = MICROSECONDS) -> float:
+def try_model(model: ModelFile, *, microseconds: int) -> float:
     """Run a model on invented rows.
 
     Args:

@@ -270,7 +270,7 @@ def _plain(
 
 
 def _check_divisor(divisor: TensorProto | None) -> None:
-    """The smallest whole number by -1 ends a process, anything by 0 is an error: both take time on one row."""
+    """The smallest whole number by -1 ends a process, anything by 0 is an error: both cost time on a row."""
     values = None if divisor is None else onnx.numpy_helper.to_array(divisor)
     if values is None or ((values == 0) | (values == -1)).any():
         raise ValueError("it divides whole numbers by what may be 0 or -1: convert the model with floats")

@@ -169,7 +169,7 @@ def noise_by_id(folder: Path, packed: list[bytes]) -> dict[str, bytes]:
 
 def task(folder: Path, secret: Secret) -> Privatize:
     law, plain = SphericalLaplaceLaw(3, grid_for(0.1), 0.1), declared_scales([0.0] * 3, [1.0] * 3)
-    return Privatize(recipe(), plain, law, pa.array(["000500"]), folder, {}, secret)
+    return Privatize(recipe(), pa.array(["000500"]), folder, {}, plain, law, secret)
 
 
 def zeros(n: int) -> pa.Table:
@@ -699,7 +699,7 @@ def test_a_person_gets_one_noise_on_her_score_however_often_a_task_runs(tmp_path
     for order in (np.arange(300), np.random.default_rng(1).permutation(300)):
         batches = table.take(pa.array(order)).to_batches(max_chunksize=70)
         of = recipe(released=("score",))
-        made = Privatize(of, plain, law, pa.array(["000150"]), tmp_path, {}, secret)
+        made = Privatize(of, pa.array(["000150"]), tmp_path, {}, plain, law, secret)
         packed = [batch.column(REPORT)[0].as_py() for batch in made(iter(batches))]
         found.append(noise_by_id(tmp_path, packed))
     assert found[0] == found[1]

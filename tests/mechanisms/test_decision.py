@@ -523,8 +523,8 @@ def test_narrower_cells_are_a_larger_loss() -> None:
     ("arguments", "says"),
     [({"B": 0.25}, "needs a score"), ({"B": 0.0}, "B"), ({"B": 3}, "B"), ({"epsilon": 0}, "epsilon"),
      ({"epsilon": 200}, "epsilon"), ({"programs": 5}, "programs"), ({"programs": True}, "programs"),
-     ({"programs": 2, "score": [1.0]}, "programs"), ({"score": [0.0, 0.0]}, "weights"),
-     ({"score": [[1.0, 0.0], [0.0, 1.0]]}, "2 scores"), ({"score": "age"}, "weights")],
+     ({"programs": 2, "score": [1.0]}, "programs"), ({"score": [0.0, 0.0]}, "score.0. is zero"),
+     ({"score": [[1.0, 0.0], [0.0, 1.0]]}, "2 scores"), ({"score": "age"}, "score")],
 )  # fmt: skip
 def test_what_is_no_decision_is_refused(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises((ValueError, TypeError), match=says):

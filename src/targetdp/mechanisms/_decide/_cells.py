@@ -130,6 +130,10 @@ def _on_grid(values: float | Floats, farthest: int) -> Integers:
 
 def _checked_cut(cut: float | Floats, people: int) -> float | Floats:
     if isinstance(cut, np.ndarray) and cut.ndim:
+        if cut.shape != (people,):
+            raise ValueError(
+                f"cut has shape {cut.shape}: give one number in [-2, 2], or one for each of {people:,} people"
+            )
         found = check.vector("cut", cut, length=people)
         if np.abs(found).max(initial=0.0) > _FARTHEST_CUT:
             raise ValueError("a cut is outside [-2, 2]: scores are from −1 to 1")

@@ -27,6 +27,7 @@ from targetdp.mechanisms._base import LARGEST_EPSILON, SMALLEST_EPSILON, claim
 from targetdp.mechanisms._decide._cells import Cells
 from targetdp.mechanisms._decide._score import LinearScore, RowScore, score_of
 from targetdp.mechanisms._law import RowLaw
+from targetdp.mechanisms._weights import weights_matrix
 from targetdp.noise import ALL_WORDS, WordSource, error_table, respond, respond_by_cell, word_stream
 
 Bits = NDArray[np.bool_]
@@ -264,9 +265,10 @@ class Decision:
                 f"B = {claimed.B!r} needs a score that moves no more than rows do: give weights or an "
                 "AdditiveScore, or B = 2, where any function of the one row will do"
             )
-        known = score if score is None or isinstance(score, RowScore) else LinearScore.of(score, B=claimed.B)
+        if score is not None and not isinstance(score, RowScore):
+            score = LinearScore.of(weights_matrix(score, "score"), B=claimed.B)
         object.__setattr__(self, "claimed", claimed)
-        object.__setattr__(self, "score", known)
+        object.__setattr__(self, "score", score)
         object.__setattr__(self, "programs", programs)
         self.law()
 
@@ -310,7 +312,10 @@ class Decision:
             raise ValueError(
                 f"B = {self.claimed.B!r}: answers alone do not tell cells; give rows to decide_rows"
             )
-        given = np.asarray(answers)
+        try:
+            given = np.asarray(answers)
+        except ValueError as error:
+            raise ValueError("answers have rows of different lengths: give each as many booleans") from error
         if given.dtype != np.bool_:
             raise TypeError(f"answers of type {given.dtype} must be booleans: True is yes")
         if given.ndim == 2:

@@ -39,7 +39,7 @@ def batches(people: int) -> list[range]:
 
     Example:
         >>> [len(batch) for batch in batches(300)]
-        [53, 18, 23, 32, 42, 56, 76]
+        [52, 18, 24, 32, 42, 57, 75]
     """
     ends = [people]
     while 3 * ends[-1] // 4 >= FIRST_BATCH:

@@ -59,6 +59,8 @@ class Inspection:
     """Ids that go out as they are, and that a spreadsheet would run."""
     sample: pa.Table | None = None
     """Rows of some people who are decided about, to tell the data holder what a score looks at."""
+    not_taken: tuple[str, ...] = ()
+    """Why models do not take the table's columns."""
 
 
 NOTHING_INSPECTED = Inspection(
@@ -106,6 +108,14 @@ class ReleaseJob:
         if law is None or scoring is None:
             raise RuntimeError("decisions without their law: please report this")
         return law, scoring
+
+    def steps(self, number: int, batch: pa.RecordBatch, room: Floats) -> tuple[Integers, int]:
+        """The scores of a batch of people, and how many rows were clipped; what models said is kept."""
+        _, scoring = self.decisions
+        if not scoring.by_models:
+            return scoring.steps(batch, self.scales, self.models, room)
+        rows = batch.select(list(self.recipe.features))
+        return self.draws.answers(number, rows, lambda: scoring.steps(rows, None, self.models, room)[0]), 0
 
 
 @dataclass(frozen=True)

@@ -211,7 +211,7 @@ class LocalEngine:
             if not len(ids):
                 return offset, np.empty(0, np.uint64), np.empty((0, len(recipe.released)), np.int64), 0
             room = self._room(len(ids), len(scoring.numbers))
-            steps, clipped = scoring.steps(batch, job.scales, job.models, room)
+            steps, clipped = job.steps(offset, batch, room)
             published = recipe.names.published(ids)
             tags, moved = turns_of(published, job.release)
             places = np.arange(offset, offset + len(ids), dtype=np.float64)

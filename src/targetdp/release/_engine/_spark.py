@@ -118,7 +118,7 @@ class SparkEngine:
 
     def inspect(self, recipe: Recipe, progress: Progress) -> Inspection:
         """See `Engine`."""
-        if recipe.scoring is not None and any(one.asked.model for one in recipe.scoring.questions):
+        if recipe.scoring is not None and recipe.scoring.by_models:
             raise ValueError(
                 "a model decides, and models are run on the data holder's own machine, not on Spark's "
                 'workers: use engine = "local", with a file or a table in memory'

@@ -117,6 +117,11 @@ def same(one: Path, other: Path) -> pa.Table:
 
 CASES: dict[str, tuple[pa.Table, dict[str, Any], dict[str, Any]]] = {
     "one, its cut found": (TABLE, {"decisions": [FOUND]}, {}),
+    "equal scores at the cut": (
+        TABLE.set_column(1, "calls", pa.array(np.where(np.asarray(TABLE["calls"]) > 10, 10.0, 0.0))),
+        {"decisions": [FOUND | {"weights": {"calls": 1.0}, "expected": [(-5, 0), (0, 0.3), (15, 1)]}]},
+        {},
+    ),
     "one, its cut known": (TABLE, {"decisions": [LOAN], "epsilon": 1.0}, {"pseudonyms": True}),
     "three together": (
         table_of(300, more=[f"m{i}" for i in range(300)]),

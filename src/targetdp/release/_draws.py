@@ -113,8 +113,8 @@ class Draws:
         self._note(_SCALES[step], counts)
         return SecretWords(derived_key(self._key, step))
 
-    def for_batch(self, number: int, ids: pa.StringArray, columns: Floats) -> SecretWords:
-        """Words for the rows of a batch, for the thread that asks."""
+    def for_batch(self, number: int, ids: pa.StringArray, columns: Floats | Integers) -> SecretWords:
+        """Words for the rows of a batch, their values or scores, for the thread that asks."""
         texts, starts = text_buffers(ids)
         # Of these rows alone: they may be a slice of a larger table.
         self._note(number, columns, starts - starts[0], texts[starts[0] : starts[-1]])

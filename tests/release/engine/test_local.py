@@ -26,7 +26,6 @@ from targetdp._core import Silent
 from targetdp.mechanisms import noise_law_of
 from targetdp.normalization import ColumnScales, count_distances, count_values, declared_scales
 from targetdp.release import Spelling
-from targetdp.release._decision._bits import turns_of
 from targetdp.release._engine._base import Inspection
 from targetdp.release._engine._local import LocalEngine, TableInMemory
 from targetdp.release._engine._rows import look_at, noisy_rows, nothing_seen
@@ -197,26 +196,3 @@ def test_many_ranges_are_written_in_order(tmp_path: Path, monkeypatch: pytest.Mo
         assert ids == sorted(set(ids))
         assert len(ids) == 1000
         assert holds(tmp_path / name / "out.parquet")
-
-
-def test_people_whose_turns_are_the_same_are_not_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who comes first would depend on the order of rows: nothing is drawn; the next run has other turns."""
-
-    def at_once(ids: pa.StringArray, release: str) -> Any:
-        tags, moved = turns_of(ids, release)
-        tags[7] = tags[8]
-        return tags, moved
-
-    place_with(tmp_path)
-    asked: dict[str, Any] = {
-        "release": "decisions", "B": 2.0, "decisions": [{"weights": {"calls": 1.0}, "cut": 10.0}],
-    }  # fmt: skip
-    with monkeypatch.context() as patch:
-        patch.setattr("targetdp.release._engine._local.turns_of", at_once)
-        with pytest.raises(RuntimeError, match="at the same time, by a rare chance: run again") as ended:
-            release(tmp_path, **asked)
-    assert ended.value.__notes__ == ["Nothing was drawn: the release is not charged"]
-    release(tmp_path, **asked)
-    assert holds(tmp_path / "out.parquet")

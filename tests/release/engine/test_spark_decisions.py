@@ -26,18 +26,18 @@ from support.release import (
     write_parquet,
 )
 from support.spark import desk_in, frame_of, rows_of, session_for, skip_without_java
-from targetdp._core import Silent
+from targetdp._core import Silent, Words
 from targetdp.noise import derived_key
 from targetdp.normalization import declared_scales
 from targetdp.release import Desk, Released, Request, Spelling, check_release, privatize
 from targetdp.release._decision._asked import AskedDecision
-from targetdp.release._decision._bits import turns_of
+from targetdp.release._decision._bits import marks_of
 from targetdp.release._decision._question import Question
 from targetdp.release._decision._scoring import Scoring, scoring_of
-from targetdp.release._draws import TableChangedError
+from targetdp.release._draws import Draws, TableChangedError
 from targetdp.release._engine._base import decide_all
 from targetdp.release._engine._spark_tasks import REPORT, Gathered, Report, ScoreTask
-from targetdp.release._ids import Names
+from targetdp.release._ids import Names, pseudonyms
 from targetdp.release._prepare import Recipe
 
 skip_without_java()
@@ -81,7 +81,7 @@ def asked_for(*decisions: dict[str, Any], B: float = 2.0, **given: Any) -> Reque
 
 @pytest.fixture
 def steady(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes the next releases those of any other desk after the same call: the same ids, secrets, names."""
+    """Makes the next releases those of any other desk after the same call: the same ids, secrets, words."""
     names = Desk.names
 
     def named(desk: Desk) -> Names:
@@ -93,9 +93,26 @@ def steady(monkeypatch: pytest.MonkeyPatch) -> Any:
         made = SimpleNamespace(uuid4=lambda: uuid.UUID(int=next(numbers) << 90))
         monkeypatch.setattr("targetdp.release._job.uuid", made)
 
+    for_batch = Draws.for_batch
+
+    def for_some(draws: Draws, number: int, ids: pa.StringArray, of: Any) -> Any:
+        if of.dtype != np.int64:
+            return for_batch(draws, number, ids, of)
+        assert len(ids) == len(of)
+        key = Desk.open(draws._folder.parents[1]).names().pseudonym_key
+        published = ids if key is None else pseudonyms(ids, key)
+        return own_words(marks_of(published, draws._folder.name)[0])
+
+    monkeypatch.setattr(Draws, "for_batch", for_some)
+    monkeypatch.setattr(Draws, "for_decisions", lambda _, tags, __: own_words(tags))
     monkeypatch.setattr("targetdp.release._draws.fresh_keys", lambda n: [KNOWN] * n)
     monkeypatch.setattr(Desk, "names", named)
     return begin
+
+
+def own_words(tags: Words) -> Words:
+    """A word for each person that follows from her tag: engines draw in orders of their own."""
+    return tags * np.uint64(0x9E3779B97F4A7C15)
 
 
 def release_at(folder: Path, table: Any, asked: Request, **more: Any) -> Released:
@@ -244,10 +261,10 @@ def test_a_frame_that_is_never_the_same_gives_each_person_one_bit(
 ) -> None:
     asked: list[int] = []
 
-    def watched(job: Any, tags: Any, scores: Any) -> Any:
-        asked.append(len(tags))
-        assert len(set(tags.tolist())) == len(tags) == len(scores)
-        return decide_all(job, tags, scores)
+    def watched(job: Any, batches: Any, scores: Any, words: Any) -> Any:
+        asked.append(len(scores))
+        assert len(set(words.tolist())) == len(words) == len(scores)
+        return decide_all(job, batches, scores, words)
 
     monkeypatch.setattr(engine(), "decide_all", watched)
     desk_in(tmp_path)
@@ -262,11 +279,11 @@ def test_a_frame_that_is_never_the_same_gives_each_person_one_bit(
 
 
 def ends(monkeypatch: pytest.MonkeyPatch, run: Any) -> tuple[Any, list[str]]:
-    """A run that ends when all bits are drawn and nothing is written: the bits by turns, and its notes."""
+    """A run that ends when all bits are drawn and nothing is written: the bits by tags, and its notes."""
     drawn = []
 
-    def kept(job: Any, tags: Any, scores: Any) -> Any:
-        drawn.append(decide_all(job, tags, scores))
+    def kept(*given: Any) -> Any:
+        drawn.append(decide_all(*given))
         return drawn[-1]
 
     with monkeypatch.context() as patch:
@@ -274,8 +291,8 @@ def ends(monkeypatch: pytest.MonkeyPatch, run: Any) -> tuple[Any, list[str]]:
         patch.setattr(engine(), "write_in_order", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError) as ended:
             run()
-    ((_, bits, _),) = drawn
-    return bits, ended.value.__notes__
+    (done,) = drawn
+    return done.bits, ended.value.__notes__
 
 
 @pytest.mark.parametrize("scales", ["none", "private"])
@@ -297,8 +314,8 @@ def test_a_run_that_ended_after_drawing_goes_on_with_the_same_bits(
     assert [(one.release, one.state) for one in rows_of(tmp_path)] == [(row.release, "published")]
     assert done.certificate.release == row.release
     out = read_back(tmp_path / "out.parquet")
-    turns = np.argsort(turns_of(out["name"].combine_chunks(), row.release)[0])
-    assert np.array_equal(np.asarray(out["aid"])[turns], bits[:, 0])
+    by_tags = np.argsort(marks_of(out["name"].combine_chunks(), row.release)[0])
+    assert np.array_equal(np.asarray(out["aid"])[by_tags], bits[:, 0])
     assert holds(tmp_path / "out.parquet")
     drafts = tmp_path / "desk" / "drafts"
     assert [path for path in drafts.iterdir() if path.is_dir()] == [], "nobody can draw with it any more"
@@ -374,9 +391,9 @@ def test_a_task_tells_scores_and_writes_none_however_its_rows_come(tmp_path: Pat
         gathered = [Gathered(tmp_path, report.pieces).sorted_range(number) for number in (0, 1)]
         assert [len(ids) for ids, *_ in gathered] == [150, 150]
         assert {columns.size for _, columns, *_ in gathered} == {0}
-        turns, scores = np.concatenate(report.turns), np.concatenate(report.scores)
+        tags, scores = np.concatenate(report.tags), np.concatenate(report.scores)
         assert scores.shape == (300, len(scoring.questions))
-        found.append(dict(zip(turns.tolist(), map(tuple, scores.tolist()), strict=True)))
+        found.append(dict(zip(tags.tolist(), map(tuple, scores.tolist()), strict=True)))
     assert found[0] == found[1] == found[2]
     assert len(found[0]) == 300
 
@@ -402,6 +419,13 @@ def test_no_secret_of_the_draws_goes_to_a_worker(
     for key in (KNOWN, derived_key(KNOWN, "decisions")):
         assert key not in looked
         assert key not in scored
+
+
+def test_people_with_the_same_tag_are_not_asked() -> None:
+    """Whose bit is whose could not be told. Nothing was drawn, and another release has other tags."""
+    alike = Report(tags=[np.array([5, 7, 5], dtype=np.uint64)], scores=[np.zeros((3, 1), dtype=np.int64)])
+    with pytest.raises(RuntimeError, match="the same place in this release, by a rare chance: run again"):
+        engine()._decide(None, alike, None)
 
 
 def test_a_model_is_refused_before_anything_is_looked_at(spark: Any) -> None:

@@ -18,7 +18,7 @@ from math import ceil
 from targetdp.mechanisms import STEPS
 
 FIRST_BATCH = 48
-"""People, at least, who are held against the cut that was asked for."""
+"""People, at least and but for chance, who are held against the cut that was asked for."""
 MOST_KNOTS = 64
 MOST_CELLS = 64
 """On each side of a cut: where there are more, a few that are next to each other count as one."""
@@ -28,23 +28,23 @@ _EXPECTED_OF = 16
 """What was expected counts as much as what so many people told: a few bits do not move a cut far."""
 
 
-def batches(people: int) -> list[range]:
-    """The places of each batch, one after the other: each adds a third to all who were asked before.
+def batch_ends(people: int) -> list[int]:
+    """How many people are asked up to the end of each batch: each adds a third to all who came before.
 
     Args:
         people: How many there are.
 
     Returns:
-        Ranges that cover all of them; the last one has a quarter of all people.
+        Numbers up to all people; as hashes have it, a batch has a few people more or less.
 
     Example:
-        >>> [len(batch) for batch in batches(300)]
-        [52, 18, 24, 32, 42, 57, 75]
+        >>> batch_ends(300)
+        [53, 71, 94, 126, 168, 224, 300]
     """
     ends = [people]
     while 3 * ends[-1] // 4 >= FIRST_BATCH:
         ends.append(3 * ends[-1] // 4)
-    return [range(start, stop) for start, stop in pairwise([0, *reversed(ends)]) if stop > start]
+    return ends[::-1]
 
 
 @dataclass(frozen=True)

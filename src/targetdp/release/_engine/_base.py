@@ -18,7 +18,7 @@ import pyarrow as pa
 from targetdp._core import Floats, Integers, Progress, Words, check, declared, import_all
 from targetdp.mechanisms import DecisionLaw, NoiseLaw, RowLaw
 from targetdp.normalization import ColumnScales
-from targetdp.release._decision._bits import Bits, Cuts, decide
+from targetdp.release._decision._bits import Bits, Cuts, Decided, Turns, decide
 from targetdp.release._decision._scoring import RunModel, Scoring
 from targetdp.release._draws import Draws
 from targetdp.release._look._made_of import Spread
@@ -126,29 +126,10 @@ class Wrote:
     cuts: Cuts = ()
 
 
-def decide_all(job: ReleaseJob, tags: Words, scores: Integers) -> tuple[Integers, Bits, Cuts]:
-    """Draw everybody's bits, once all people are scored.
-
-    Args:
-        job: The release.
-        tags: By which people are asked one after the other.
-        scores: A row for each person, in whole steps.
-
-    Returns:
-        The places of people in the order of their turns, their bits in that order, and the cuts.
-
-    Raises:
-        RuntimeError: Two people have the same tag, which of 5 million happens once in a million releases;
-            nothing was drawn for bits.
-    """
+def decide_all(job: ReleaseJob, batches: Turns, scores: Integers, words: Words) -> Decided:
+    """Draw everybody's bits, once all people are scored: of each her batch, her scores and her word."""
     law, scoring = job.decisions
-    order = np.argsort(tags)
-    tags, scores = tags[order], scores[order]
-    if (tags[1:] == tags[:-1]).any():  # whose turn comes first would depend on the order of rows
-        raise RuntimeError("two people would be asked at the same time, by a rare chance: run again")
-    words = job.draws.for_decisions(tags, scores)
-    done = decide(scores, [one.rule(law) for one in scoring.questions], law, words)
-    return order, done.bits, done.cuts
+    return decide(batches, scores, [one.rule(law) for one in scoring.questions], law, words)
 
 
 class RowWriter(Protocol):

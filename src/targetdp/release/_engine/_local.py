@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats, Integers, Progress, Words
-from targetdp.release._decision._bits import Bits, turns_of
+from targetdp.noise import one_word_each
+from targetdp.release._decision._bits import Bits, Turns, turns_of
 from targetdp.release._engine._base import (
     Inspection,
     ReleaseJob,
@@ -204,41 +205,41 @@ class LocalEngine:
     ) -> tuple[Wrote, SortedRange]:
         """Score everybody, then draw all bits; of a person only her id and her place are spilled."""
         recipe, (_, scoring) = job.recipe, job.decisions
+        people, m = job.inspection.rows, len(recipe.released)
 
-        def put(item: tuple[int, pa.RecordBatch]) -> tuple[int, Words, Integers, int]:
+        def put(item: tuple[int, pa.RecordBatch]) -> tuple[int, Turns, Integers, Words, int]:
             offset, batch = item
             batch, ids = people_of(batch, recipe)
             if not len(ids):
-                return offset, np.empty(0, np.uint64), np.empty((0, len(recipe.released)), np.int64), 0
-            room = self._room(len(ids), len(scoring.numbers))
-            steps, clipped = job.steps(offset, batch, room)
+                return offset, np.empty(0, np.uint8), np.empty((0, m), np.int64), np.empty(0, np.uint64), 0
+            steps, clipped = job.steps(offset, batch, self._room(len(ids), len(scoring.numbers)))
             published = recipe.names.published(ids)
-            tags, moved = turns_of(published, job.release)
+            batches, moved = turns_of(published, job.release, people)
+            scores = scoring.moved_apart(steps, moved)
+            words = one_word_each(len(ids), job.draws.for_batch(offset, ids, scores))
             places = np.arange(offset, offset + len(ids), dtype=np.float64)
             spill.add(published, places[:, None], _kept(batch, public))
-            return offset, tags, scoring.moved_apart(steps, moved), clipped
+            return offset, batches, scores, words, clipped
 
-        progress.phase("scoring", job.inspection.rows)
-        starts, tags, scores, clipped = [], [], [], 0
-        for start, some_tags, some_scores, shortened in overlapped(
-            put, self._batches(recipe, recipe.columns)
-        ):
-            starts.append(np.arange(start, start + len(some_tags)))
-            tags.append(some_tags)
-            scores.append(some_scores)
-            clipped += shortened
-            progress.advance(len(some_tags))
-        places = np.concatenate(starts)
-        self._must_have(job.inspection.rows, len(places))
-        order, bits, cuts = decide_all(job, np.concatenate(tags), np.concatenate(scores))
-        answers = np.empty((int(places[-1]) + 1, bits.shape[1]), dtype=np.bool_)
-        answers[places[order]] = bits
+        progress.phase("scoring", people)
+        found = []
+        for one in overlapped(put, self._batches(recipe, recipe.columns)):
+            found.append(one)
+            progress.advance(len(one[1]))
+        starts, batches, scores, words, clipped = zip(*found, strict=True)
+        places = np.concatenate(
+            [np.arange(start, start + len(own)) for start, own in zip(starts, batches, strict=True)]
+        )
+        self._must_have(people, len(places))
+        done = decide_all(job, np.concatenate(batches), np.concatenate(scores), np.concatenate(words))
+        answers = np.empty((int(places[-1]) + 1, m), dtype=np.bool_)
+        answers[places] = done.bits
 
         def sorted_range(number: int) -> tuple[pa.StringArray, Bits, dict[str, pa.Array], SortedIds]:
             ids, (own,), others, found = spill.sorted_bucket(number)
             return ids, answers[own.astype(np.int64)].T, others, found
 
-        return Wrote(clipped, cuts), sorted_range
+        return Wrote(sum(clipped), done.cuts), sorted_range
 
     def _must_have(self, before: int, now: int) -> None:
         if now != before:

@@ -27,7 +27,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from targetdp._core import Floats, Integers, Progress, check
-from targetdp.release._decision._bits import Bits, turns_of
+from targetdp.noise import one_word_each
+from targetdp.release._decision._bits import Bits, batches_of, marks_of
 from targetdp.release._engine._base import (
     Inspection,
     ReleaseJob,
@@ -196,17 +197,21 @@ def _as_drawn(_: ReleaseJob, report: Report, gathered: Gathered) -> tuple[Wrote,
 
 
 def _decide(job: ReleaseJob, report: Report, gathered: Gathered) -> tuple[Wrote, SortedRange]:
-    """Draw all bits, in the order of turns, whichever task scored whom; ids find theirs by their turns."""
-    turns = np.concatenate(report.turns)
-    order, bits, cuts = decide_all(job, turns, np.concatenate(report.scores))
-    turns = turns[order]
+    """Draw all bits in the order of tags, whichever task scored whom; ids find theirs by their tags."""
+    tags = np.concatenate(report.tags)
+    order = np.argsort(tags)
+    tags, scores = tags[order], np.concatenate(report.scores)[order]
+    if (tags[1:] == tags[:-1]).any():  # once in a million releases of 5 million people
+        raise RuntimeError("two people have the same place in this release, by a rare chance: run again")
+    words = one_word_each(len(tags), job.draws.for_decisions(tags, scores))
+    done = decide_all(job, batches_of(tags, len(tags)), scores, words)
 
     def sorted_range(number: int) -> tuple[pa.StringArray, Bits, dict[str, pa.Array], SortedIds]:
         ids, _, others, found = gathered.sorted_range(number)
-        own = turns_of(ids, job.release)[0]
-        return ids, bits[np.searchsorted(turns, own)].T, others, found
+        own = marks_of(ids, job.release)[0]
+        return ids, done.bits[np.searchsorted(tags, own)].T, others, found
 
-    return Wrote(report.clipped, cuts), sorted_range
+    return Wrote(report.clipped, done.cuts), sorted_range
 
 
 def session() -> SparkSession:

@@ -22,7 +22,7 @@ from targetdp._core import Floats, Integers, Words
 from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import RowWords
 from targetdp.normalization import ColumnScales
-from targetdp.release._decision._bits import turns_of
+from targetdp.release._decision._bits import marks_of
 from targetdp.release._decision._scoring import Scoring
 from targetdp.release._engine._base import joined
 from targetdp.release._engine._rows import (
@@ -90,8 +90,8 @@ class Report:
     """Tags of whose rows got noise, or a score, sorted by each task."""
     clipped: int = 0
     pieces: dict[str, list[int]] = field(default_factory=dict)
-    turns: list[Words] = field(default_factory=list)
-    """When those are asked who are decided about."""
+    tags: list[Words] = field(default_factory=list)
+    """Of those who are decided about: when they are asked."""
     scores: list[Integers] = field(default_factory=list)
     """Theirs, in the same order, a row for each person."""
 
@@ -99,7 +99,7 @@ class Report:
         return Report(
             joined(self.looked, other.looked), joined(self.counts, other.counts),
             self.people + other.people, self.clipped + other.clipped, self.pieces | other.pieces,
-            self.turns + other.turns, self.scores + other.scores,
+            self.tags + other.tags, self.scores + other.scores,
         )  # fmt: skip
 
     def packed(self) -> pa.RecordBatch:
@@ -220,12 +220,12 @@ class ScoreTask(_WritingTask):
     def _done_to(
         self,
         batch: pa.RecordBatch,
-        ids: pa.StringArray,  # noqa: ARG002 (turns belong to ids that others see)
+        ids: pa.StringArray,  # noqa: ARG002 (tags are of ids that others see)
         published: pa.StringArray,
     ) -> tuple[Floats | None, Report]:
         steps, clipped = self.scoring.steps(batch, self.scales, {})
-        turns, moved = turns_of(published, self.release)
-        return None, Report(clipped=clipped, turns=[turns], scores=[self.scoring.moved_apart(steps, moved)])
+        tags, moved = marks_of(published, self.release)
+        return None, Report(clipped=clipped, tags=[tags], scores=[self.scoring.moved_apart(steps, moved)])
 
 
 class _Pieces:

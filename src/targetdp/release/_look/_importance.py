@@ -40,7 +40,7 @@ class Importance:
             else ""
         )
         yield (
-            f"for you only: {name} looks at {told}{more} (so many people in 100 would get another answer with "
+            f"for you only: {name} looks at {told}{more} (so many in 100 would get another answer with "
             f"somebody else's value there; told by {self.people:,} of your rows)"
         )
         yield (

@@ -54,7 +54,7 @@ def best_share(scores: Any, wanted: Any, law: DecisionLaw, *, quota: float) -> S
         >>> scores = np.linspace(-1, 1, 1001)
         >>> found = best_share(scores, scores < -0.4, Decision(B=2, epsilon=4).law(), quota=0.3)
         >>> round(found.share, 3), round(found.accuracy, 3)
-        (0.293, 0.984)
+        (0.3, 0.976)
     """
     quota = check.number("quota", quota, above=0, below=1)
     right = np.asarray(wanted)

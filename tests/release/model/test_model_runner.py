@@ -252,6 +252,11 @@ def typed(**changed: Any) -> pa.Table:
     return pa.table({**columns, **changed})
 
 
+def not_utf_8(*values: bytes) -> pa.Array:
+    """Texts as a file may hold them: nobody has looked whether they are UTF-8."""
+    return pa.array(values, pa.binary()).view(pa.string())
+
+
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
@@ -260,6 +265,10 @@ def typed(**changed: Any) -> pa.Table:
         ({"text": pa.array(["10", "20", "30"], pa.large_string())}, [111.25, 220.25, 331.25]),
         ({"whole": pa.array([100, None, 300])}, [111.25, None, 331.25]),
         ({"whole": pa.array([100, 1 << 63, 300], pa.uint64())}, [111.25, None, 331.25]),
+        (
+            {"whole": pa.array([100, 1 << 63, 300], pa.uint64()).dictionary_encode()},
+            [111.25, None, 331.25],
+        ),
         ({"flag": pa.array([True, None, True])}, [111.25, None, 331.25]),
         ({"exact": pa.array([0.25, None, 0.25])}, [111.25, None, 331.25]),
         ({"exact": pa.array([0, 1, 0], pa.int8())}, [111.0, 221.0, 331.0]),
@@ -267,6 +276,8 @@ def typed(**changed: Any) -> pa.Table:
         ({"text": pa.array(["10", None, "30"])}, [111.25, None, 331.25]),
         ({"text": pa.array(["10", "0" * MOST_TEXT + "1", "30"])}, [111.25, None, 331.25]),
         ({"text": pa.array(["10", "ß", "30"])}, [111.25, None, 331.25]),
+        ({"text": not_utf_8(b"10", b"2\xff", b"30")}, [111.25, None, 331.25]),
+        ({"text": not_utf_8(b"10", b"2\xff", b"30").dictionary_encode()}, [111.25, None, 331.25]),
     ],
 )
 def test_columns_of_every_kind(changed: dict[str, Any], expected: list[float | None]) -> None:
@@ -280,6 +291,12 @@ def test_decimals_and_large_numbers_are_numbers() -> None:
     )
     table = numbers(pa.array([1.5, 2.5]).cast(pa.decimal128(5, 2)), pa.array([(1 << 62) + 1, 0]))
     assert scores(model, table).tolist() == [float(1 << 62), 2.5]
+
+
+def test_what_is_no_number_in_a_way_of_its_own_is_no_error() -> None:
+    """Even a warning on one person's value would be a sign that nobody paid for."""
+    signaling = np.array([0x7FF0000000000001], np.uint64).view(np.float64)
+    assert np.isnan(scores(judged(row_model(node("Abs", ["x"], ["score"]))), numbers(signaling))).all()
 
 
 @pytest.mark.parametrize(

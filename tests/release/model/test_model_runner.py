@@ -29,9 +29,10 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from support.models import chain, converted, model_of, node, row_model
 from targetdp._core import Floats
 from targetdp.release._model import _runner
-from targetdp.release._model._columns import MOST_TEXT, check_columns
+from targetdp.release._model._columns import check_columns
 from targetdp.release._model._file import ModelFile, ModelInput, judge_model
 from targetdp.release._model._invented import invented_rows, try_model
+from targetdp.release._model._pipe import MOST_TEXT
 from targetdp.release._model._process import ConfinedProcess
 from targetdp.release._model._runner import MARGIN, PERIOD, ModelRunner, publication_moment
 

@@ -8,11 +8,9 @@ import pyarrow.compute as pc
 
 from targetdp._core import Floats
 from targetdp.release._model._file import ModelFile, ModelInput
-from targetdp.release._model._pipe import KINDS, MOST_CHUNK_BYTES, MOST_ROWS
+from targetdp.release._model._pipe import KINDS, MOST_CHUNK_BYTES, MOST_ROWS, MOST_TEXT
 
 Marks = np.ndarray[tuple[int], np.dtype[np.bool_]]
-MOST_TEXT = 1_000
-"""Bytes of a text that a model is given: a row with a longer one has no answer."""
 
 
 def check_columns(model: ModelFile, columns: Sequence[str], schema: pa.Schema | None = None) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import check
-from targetdp.release._model._columns import MOST_TEXT
 from targetdp.release._model._file import ModelFile
+from targetdp.release._model._pipe import MOST_TEXT
 from targetdp.release._model._runner import ModelRunner
 
 ROWS = 1_024
@@ -36,9 +36,9 @@ def try_model(model: ModelFile, *, microseconds: int) -> float:
     check.integer("microseconds", microseconds, at_least=1)
     if model.comparisons > COMPARISONS * microseconds:
         raise ValueError(
-            f"the model's trees may compare one row {model.comparisons:,} times, the policy gives a row "
-            f"{microseconds:,} microseconds, enough for {COMPARISONS * microseconds:,}: limit depth or "
-            "number of trees, or give a row more time in the policy"
+            f"the model may compare one row {model.comparisons:,} times (trees, categories and texts), the "
+            f"policy gives a row {microseconds:,} microseconds, enough for {COMPARISONS * microseconds:,}: "
+            "limit depth or number of trees, and categories, or give a row more time in the policy"
         )
     rows = invented_rows(model, np.random.default_rng(0))
     times = []

@@ -113,7 +113,7 @@ def decision_check(c: Certificate, law: DecisionLaw | None) -> Check:
     if law is None or c.scores:
         return Check(what, False, "no law is on record that would make them")
     try:
-        scores_must_differ(scores_must_be_plain(names), (c.id, *c.features, *c.public))
+        scores_must_differ(scores_must_be_plain(names, "name"), (c.id, *c.features, *c.public))
         columns = tuple(dict.fromkeys(name for one in c.decisions for name in one.takes))
         good = columns == c.features and law.programs == len(names) and c.mechanism.name == law.family
         asked = questions_of(c, law)

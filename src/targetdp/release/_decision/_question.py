@@ -65,7 +65,9 @@ class Question:
             for name, weight in (self.asked.weights or {}).items():
                 total += weight * columns[name]
             for name, curve in (self.asked.additive or {}).items():
-                total += np.interp(columns[name], curve.knots, curve.values)
+                found = np.interp(columns[name], curve.knots, curve.values)
+                # A curve of one knot would have a value for a missing one, too.
+                total += np.where(np.isnan(columns[name]), np.nan, found)
         return self.placed(total)
 
     def placed(self, scores: Floats) -> Integers:

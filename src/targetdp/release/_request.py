@@ -15,10 +15,10 @@ from targetdp._core import Floats, check
 from targetdp._files import MOST_PROBLEMS, StrictModel, canonical, explain, shown, toml_key, toml_value
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, MOST_PROGRAMS, MOST_SCORES, weights_matrix
-from targetdp.release._decision._asked import CLASSIC, AskedDecision, decisions_must_fit, describe_decision
+from targetdp.release._decision._asked import AskedDecision, decisions_must_fit, describe_decision
 from targetdp.release._decision._question import Question
 from targetdp.release._flat import must_be_flat
-from targetdp.release._policy import Delta, Distance, Epsilon, Mechanism, Name, Reason, ReleaseKind
+from targetdp.release._policy import CLASSIC, Delta, Distance, Epsilon, Mechanism, Name, Reason, ReleaseKind
 from targetdp.release._trust._keys import SigningKey, fingerprint_of, is_signed
 
 LARGEST_FILE = 2 * 2**20

@@ -24,7 +24,8 @@ _NUMBERS = (
 _AS_THEY_ARE = (
     "The promise is for any two rows, however far apart: nothing was scaled, clipped or declared. Columns "
     "were taken as they are, and a missing value is the fixed answer no unless a constant is declared.",
-    "That the table was accepted tells that its ids are all different.",
+    "That the table was accepted tells that its ids are all different, and that what stands in columns of "
+    "numbers is a number.",
 )
 """Of decisions under classic differential privacy, in place of what scaled rows need."""
 ALWAYS = (

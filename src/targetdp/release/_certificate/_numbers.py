@@ -13,7 +13,7 @@ from targetdp.release._certificate._caveats import conditions_of
 from targetdp.release._certificate._certificate import Certificate, at_distances, classic, noise_length
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._certificate._contents import Check, questions_of
-from targetdp.release._decision._asked import CLASSIC
+from targetdp.release._policy import CLASSIC
 from targetdp.release._request import scores_must_be_plain, scores_must_differ
 
 SLACK = 1e-9

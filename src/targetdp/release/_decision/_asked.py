@@ -9,12 +9,11 @@ from pydantic import Field, model_validator
 from targetdp._core import check
 from targetdp._files import StrictModel
 from targetdp.release._decision._cuts import MOST_KNOTS
-from targetdp.release._policy import Number
+from targetdp.release._policy import CLASSIC, Number
 
 Share = Annotated[Number, Field(ge=0, le=1)]
-CLASSIC = 2.0
-"""The distance at which any two rows are hidden from each other: classic differential privacy."""
 _MOST_BENDS = 1024
+_MOST_NAMED = 12
 
 
 class Curve(StrictModel):
@@ -154,4 +153,8 @@ def describe_decision(asked: AskedDecision) -> str:
         cut = f"at {'most' if asked.yes == 'below' else 'least'} {asked.cut:.12g}"
     else:
         cut = f"{asked.yes} a cut that {100 * (asked.share or 0.0):.4g}% of people are on the yes side of"
-    return f"{asked.name}: yes where {by} {', '.join(asked.takes)} is {cut}"
+    # Whoever asks names columns, and a data holder reads this: no name ends the line that it stands in.
+    names = ("".join(c if c.isprintable() else "?" for c in name) for name in asked.takes[:_MOST_NAMED])
+    more = len(asked.takes) - _MOST_NAMED
+    columns = ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
+    return f"{asked.name}: yes where {by} {columns} is {cut}"

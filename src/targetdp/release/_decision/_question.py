@@ -14,9 +14,10 @@ import numpy as np
 
 from targetdp._core import Floats, Integers
 from targetdp.mechanisms import STEPS, AdditiveScore, DecisionLaw, LinearScore, RowScore, steps_of
-from targetdp.release._decision._asked import CLASSIC, AskedDecision, Curve
+from targetdp.release._decision._asked import AskedDecision, Curve
 from targetdp.release._decision._bits import Rule
 from targetdp.release._decision._cuts import CutRule, ExpectedShares
+from targetdp.release._policy import CLASSIC
 
 _NO_ANSWER = 3 * STEPS
 """Above every cut: a no."""

@@ -1,4 +1,4 @@
-"""A run of decisions that dies goes on with the same bits and cuts, on the same scores, and tells nothing before."""
+"""A run that dies goes on with the same bits and cuts, on the same scores, and tells nothing before."""
 
 import os
 import signal
@@ -31,6 +31,7 @@ from support.release import (
 )
 from targetdp.mechanisms import STEPS
 from targetdp.release import Desk, ReleaseRow, Request
+from targetdp.release._decision import _bits
 from targetdp.release._decision._bits import turns_of
 from targetdp.release._draws import Draws, TableChangedError
 from targetdp.release._engine import _base, _local
@@ -107,7 +108,7 @@ def test_after_it_a_re_run_has_the_same_bits_and_cuts_charged_once(
 ) -> None:
     folder = place_with(tmp_path, ROWS)
     drawn: list[Any] = []
-    kept = _base.decide
+    kept = _bits.decide
 
     def watched(*given: Any) -> Any:
         drawn.append(kept(*given))

@@ -124,7 +124,8 @@ def decision_check(c: Certificate, law: DecisionLaw | None) -> Check:
     except (ValueError, TypeError, ArithmeticError) as error:
         return Check(what, False, str(error))
     good &= c.mechanism.deviation_per_column is None and c.mechanism.noise_length is None
-    good &= (law.cells is None) == (c.scales.source == "none")
+    # What a question means depends on B: of columns as they are at B = 2, of scaled rows below.
+    good &= (law.cells is None) == (c.guarantee.B == CLASSIC) == (c.scales.source == "none")
     return Check(what, good, ", ".join(names) if good else "are not what the law on record is for")
 
 

@@ -252,13 +252,6 @@ def test_no_cells_below_B_2_and_none_at_it(made: dict[str, Any]) -> None:
     assert "decisions" in forger.forged(set_law(cells=None))
     nothing: dict[str, Any] = {"source": "none", "reason": None, "spent": None, "values": {}}
     nothing |= {"estimated": (), "releases": ()}
-        "source": "none",
-        "reason": None,
-        "spent": None,
-        "values": {},
-        "estimated": (),
-        "releases": (),
-    }
     forger = Forger(made, "near")
     found = forger.forged(lambda c: (set_law(cells=None)(c), c.update(scales=nothing))[0])
     assert {"column scales", "decisions"} <= {*found}

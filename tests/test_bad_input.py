@@ -26,6 +26,7 @@ from scipy import sparse
 import targetdp
 from targetdp import (
     ColumnScales,
+    Decision,
     GaussianNoise,
     Guarantee,
     Mondrian,
@@ -47,7 +48,7 @@ from targetdp.accounting import (
     StaircaseLoss,
     StatedLoss,
 )
-from targetdp.mechanisms import Mechanism, NoiseMechanism
+from targetdp.mechanisms import LinearScore, Mechanism, NoiseMechanism
 from targetdp.normalization import UntoldScalesError, scales_text
 
 RESULT_TYPES = {"Desk", "Normalized", "Privatized", "Protection"}
@@ -144,6 +145,11 @@ NOT_VECTORS: list[Any] = [
     [1j, 1.0],
     [1.0, HUGE],
 ]
+
+NOT_SCORES = [bad for bad in NOT_VECTORS if bad is not None and str(bad) != "[[1.0, 2.0]]"]
+NOT_SCORES += [[0.0, 0.0], [[1.0, 2.0], [3.0, 4.0]], LinearScore]
+
+NOT_ANSWERS = [bad for bad in NOT_VECTORS if str(bad) != "[True, False]"]
 
 OTHER_LENGTHS: list[Any] = [[1.0], [1.0, 2.0, 3.0], np.ones(1), np.ones((2, 2))]
 
@@ -406,6 +412,47 @@ CALLS: dict[str, Call] = {
     ),
     "Staircase": Call(
         Staircase, {"B": 0.5, "epsilon": 1.0}, {"B": DISTANCE, "epsilon": number("(0, 30]", 0, 31, 1e9)}
+    ),
+    "Decision": Call(
+        Decision,
+        {"B": 0.5, "epsilon": 1.0, "score": [1.0, 2.0], "programs": 1},
+        {
+            "B": DISTANCE,
+            "epsilon": EPSILON,
+            "score": Argument([*NOT_SCORES, None], "", (LinearScore((0.5,)), [[3, 4]])),
+            "programs": Argument([*whole("1 to 4", 0, 5, HUGE).bad], "1 to 4", (np.int64(1),)),
+        },
+    ),
+    "Decision, together": Call(
+        Decision,
+        {"B": 2, "epsilon": 1.0, "score": None, "programs": 2},
+        {
+            "B": Argument([*DISTANCE.bad], DISTANCE.says, (2.0, np.float32(2), Fraction(2))),
+            "epsilon": EPSILON,
+            "score": Argument(NOT_SCORES),
+            "programs": whole("1 to 4", 0, 5, HUGE),
+        },
+    ),
+    "Decision.decide": Call(
+        Decision(B=2, epsilon=1.0).decide,
+        {"answers": [True, False], "rng": rng()},
+        {
+            "answers": Argument([*NOT_ANSWERS, [[True, False]], [[True], [True, False]]], "", ([[True]],)),
+            "rng": ANY_RNG,
+        },
+    ),
+    "Decision.decide_rows": Call(
+        lambda cut, rng: Decision(B=0.5, epsilon=1.0, score=[1.0, 2.0]).decide_rows(TABLE, cut=cut, rng=rng),
+        {"cut": 0.1, "rng": rng()},
+        {
+            "cut": Argument(
+                [*NOT_NUMBERS, math.nan, math.inf, -2.1, 2.1, HUGE], "[-2, 2]", (np.float32(-1),)
+            ),
+            "rng": Argument(NOT_GENERATORS, "", (None,)),
+        },
+    ),
+    "Decision.privacy_loss": Call(
+        Decision(B=2, epsilon=1.0).privacy_loss, {"distance": 0.1}, {"distance": DISTANCE}
     ),
     "PrivateProjection": Call(PrivateProjection, SHARES, projection_arguments("(0, 1)")),
     "PrivateProjection, exact": Call(

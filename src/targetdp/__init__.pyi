@@ -17,6 +17,7 @@ from targetdp.attacks import worst_of_means as worst_of_means
 from targetdp.guarantee import Guarantee as Guarantee
 from targetdp.guarantee import parallel as parallel
 from targetdp.guarantee import sequential as sequential
+from targetdp.mechanisms import Decision as Decision
 from targetdp.mechanisms import GaussianNoise as GaussianNoise
 from targetdp.mechanisms import Mondrian as Mondrian
 from targetdp.mechanisms import Partitioned as Partitioned

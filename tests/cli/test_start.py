@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.release import ASKED, place_with
 from targetdp.attacks import panel_names
 from targetdp.cli import _console as completion
 from targetdp.mechanisms import LEAST_NOISE, noise_mechanisms
@@ -103,6 +104,40 @@ def test_what_is_no_table_is_refused_before_anything_slow_is_imported(
     )
     assert (run.returncode, message in run.stderr) == (2, True), run.stderr
     assert set(run.stdout.split()) - BY_TYPER <= needed
+
+
+STATISTICS = ("scipy.stats", "sklearn")
+"""Libraries for evaluations: half a second that no release needs."""
+
+
+def of_statistics(script: str, folder: Path) -> list[str]:
+    """Which of them a script imports; it must come to its end."""
+    script += f"\nimport sys; print('\\n', *(name for name in {STATISTICS} if name in sys.modules))"
+    run = subprocess.run(  # noqa: S603 (our own interpreter and script)
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120, cwd=folder
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()[-1].split()
+
+
+def test_no_release_imports_a_library_of_statistics(tmp_path: Path) -> None:
+    """Nor do its law, any other law, and checking it."""
+    place_with(tmp_path)
+    released = f"""
+import sys
+from targetdp.cli import main
+from targetdp.mechanisms._law import all_laws
+for words in (["privatize", "in.parquet", "out.parquet", *{ASKED}], ["verify", "out.parquet"]):
+    sys.argv = ["targetdp", *words]
+    try:
+        main()
+    except SystemExit as left:
+        assert not left.code, words
+all_laws()
+"""
+    assert of_statistics(released, tmp_path) == []
+    assert (tmp_path / "out.parquet").exists()
+    assert of_statistics("from scipy import stats", tmp_path) == ["scipy.stats"], "it would be noticed"
 
 
 def test_a_warning_is_told_without_the_line_of_code_behind_it() -> None:

@@ -31,6 +31,7 @@ from support.release import (
     write_parquet,
 )
 from targetdp.release import Desk, Ledger, rotate_key
+from targetdp.release._engine._base import Wrote
 from targetdp.release._engine._local import LocalEngine
 from targetdp.release._staging import Staging
 
@@ -190,10 +191,10 @@ def put_back(folder: Path, patch: Patch) -> Ran:
 def changing(folder: Path, patch: Patch) -> Ran:
     write = LocalEngine.write
 
-    def late(engine: LocalEngine, *given: Any) -> int:
-        clipped = write(engine, *given)
+    def late(engine: LocalEngine, *given: Any) -> Wrote:
+        done = write(engine, *given)
         write_parquet(Path("in.parquet"), table_of(60, seed=5))
-        return clipped
+        return done
 
     patch.setattr(LocalEngine, "write", late)
     return privatize()

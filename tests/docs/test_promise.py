@@ -13,7 +13,7 @@ from targetdp.mechanisms import GaussianNoise, Scores, SphericalLaplace, Stairca
 from targetdp.noise import SecretWords
 from targetdp.release import Limit
 from targetdp.release._certificate._caveats import statement
-from targetdp.release._engine._local import noisy_rows
+from targetdp.release._engine._rows import noisy_rows
 from targetdp.release._policy import LimitPolicy
 
 TEXT = (DOCS / "promise.md").read_text(encoding="utf-8")

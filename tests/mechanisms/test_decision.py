@@ -13,7 +13,7 @@ from scipy import stats
 
 from support.statistics import FALSE_ALARM
 from targetdp import Guarantee, accuracy_ceiling
-from targetdp._core import Floats, Integers
+from targetdp._core import Floats, Integers, Words
 from targetdp.accounting import PrivacyFilter, ResponseLoss, compose
 from targetdp.attacks import audit_rows
 from targetdp.mechanisms import (
@@ -369,6 +369,34 @@ def test_answers_of_several_programs_have_their_chances(programs: int) -> None:
         assert agree == pytest.approx(float(decision.law().agreement(0.0)[0]), abs=0.004)
 
 
+class GivenWords:
+    """Words that a test has chosen."""
+
+    def __init__(self, words: list[int]) -> None:
+        self.words = np.array(words, dtype=np.uint64)
+
+    def fill(self, out: Words) -> None:
+        out[:] = self.words
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 1.0, 4.0, 50.0])
+@pytest.mark.parametrize("programs", [1, 2, 3, 4])
+def test_one_of_several_bits_is_wrong_for_as_many_words_as_it_says(epsilon: float, programs: int) -> None:
+    """Over all words: they are in stretches of one answer each, whose first and last word is tried."""
+    law = Decision(B=2, epsilon=epsilon, programs=programs).law()
+    (each,) = law.table
+    starts = [each * place for place in range(law.answers)]
+    ends = [*starts[1:], ALL_WORDS]
+    for true in product([False, True], repeat=programs):
+        truth = np.tile(true, (law.answers, 1))
+        answers = law.decide_together(truth, GivenWords(starts))
+        assert (answers == law.decide_together(truth, GivenWords([end - 1 for end in ends]))).all()
+        assert len({tuple(one) for one in answers.tolist()}) == law.answers
+        for wrong in (answers != truth).T:
+            stretches = [end - start for start, end, here in zip(starts, ends, wrong, strict=True) if here]
+            assert sum(stretches) == law.marginal_table[0]
+
+
 def test_the_p_value_is_exact() -> None:
     """Over all results for few people it is below α with a probability of at most α."""
     law, cells = Decision(B=0.25, epsilon=1, score=[1.0]).law(), np.array([0, -1, 0, 1, 1, -2])
@@ -381,6 +409,19 @@ def test_the_p_value_is_exact() -> None:
     for alpha in (0.01, 0.05, 0.2, 0.5):
         assert sum(chance for p, chance in found if p <= alpha) <= alpha
     assert law.p_value(np.array([], dtype=np.int64), np.array([], dtype=np.bool_)) == 1.0
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 1.0, 4.0, 20.0, 44.0, 100.0])
+@pytest.mark.parametrize("people", [1, 2, 7, 60])
+def test_the_p_value_has_both_tails_to_their_ends(epsilon: float, people: int) -> None:
+    """Against sums of fractions, from nobody wrong to everybody."""
+    law, cells = Decision(B=2, epsilon=epsilon).law(), np.zeros(people, np.int64)
+    q = Fraction(law.table[0], ALL_WORDS)
+    masses = [math.comb(people, k) * q**k * (1 - q) ** (people - k) for k in range(people + 1)]
+    for count in range(people + 1):
+        exact = min(1, 2 * min(sum(masses[: count + 1]), sum(masses[count:])))
+        found = law.p_value(cells, np.arange(people) >= count)
+        assert found == pytest.approx(float(exact), rel=1e-11, abs=1e-280)
 
 
 def test_the_share_of_yes() -> None:
@@ -482,8 +523,8 @@ def test_narrower_cells_are_a_larger_loss() -> None:
     ("arguments", "says"),
     [({"B": 0.25}, "needs a score"), ({"B": 0.0}, "B"), ({"B": 3}, "B"), ({"epsilon": 0}, "epsilon"),
      ({"epsilon": 200}, "epsilon"), ({"programs": 5}, "programs"), ({"programs": True}, "programs"),
-     ({"programs": 2, "score": [1.0]}, "programs"), ({"score": [0.0, 0.0]}, "weights"),
-     ({"score": [[1.0, 0.0], [0.0, 1.0]]}, "2 scores"), ({"score": "age"}, "weights")],
+     ({"programs": 2, "score": [1.0]}, "programs"), ({"score": [0.0, 0.0]}, "score.0. is zero"),
+     ({"score": [[1.0, 0.0], [0.0, 1.0]]}, "2 scores"), ({"score": "age"}, "score")],
 )  # fmt: skip
 def test_what_is_no_decision_is_refused(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises((ValueError, TypeError), match=says):

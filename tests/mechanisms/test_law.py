@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,16 @@ def tags(count: int, first: int = 0) -> bytes:
 
 def test_every_law_is_tried() -> None:
     assert {*MADE, "decision"} == set(all_laws())
+
+
+def test_a_law_is_found_by_its_family_before_anything_has_imported_it() -> None:
+    """Also those in a room of this room, such as decisions."""
+    script = "import targetdp.mechanisms._law as it; print(*it._LAWS, '|', *it.all_laws())"
+    run = subprocess.run(  # noqa: S603 (our own interpreter and script)
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
+    )
+    before, _, after = run.stdout.partition("|")
+    assert (before.split(), set(after.split())) == ([], {*MADE, "decision"}), run.stderr
 
 
 @EXAMPLES

@@ -39,6 +39,7 @@ from targetdp._core import Floats
 from targetdp.noise import SecretWords
 from targetdp.release import Desk, PublishedButUnsettledError, ReleaseRow, privatize
 from targetdp.release._draws import Draws, TableChangedError, can_go_on, erase, is_at_work, nothing_was_drawn
+from targetdp.release._engine._base import Wrote
 from targetdp.release._engine._local import LocalEngine
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._staging import Staging
@@ -435,7 +436,7 @@ def test_private_scales_of_other_values_stop_it_before_anything_else(tmp_path: P
     assert secrets_in(folder) == []
 
 
-def test_where_rows_come_in_any_order_only_scales_are_gone_on_with(draws: Draws, tmp_path: Path) -> None:
+def test_where_rows_come_in_any_order_in_any_order_are_gone_on_with(draws: Draws, tmp_path: Path) -> None:
     drafts = tmp_path / "drafts"
 
     def goes_on(*, any_order: bool) -> bool:
@@ -446,11 +447,11 @@ def test_where_rows_come_in_any_order_only_scales_are_gone_on_with(draws: Draws,
     draws = again(tmp_path)
     draws.for_scales("centers", np.array([1, 2]))
     draws.for_scales("scales", np.array([1, 2]))
-    assert draws.only_scales
+    assert draws.in_any_order
     assert goes_on(any_order=True)
     draws = again(tmp_path)
     draws.for_rows()
-    assert not draws.only_scales
+    assert not draws.in_any_order
     assert not goes_on(any_order=True)
     assert goes_on(any_order=False)
 
@@ -596,7 +597,7 @@ def test_what_another_run_is_making_is_neither_freed_nor_gone_on_with(tmp_path: 
     meanwhile: list[str] = []
     kept = LocalEngine.write
 
-    def slow(self: LocalEngine, *given: Any) -> int:
+    def slow(self: LocalEngine, *given: Any) -> Wrote:
         if not meanwhile:
             meanwhile.append("")
             assert look(folder).goes_on is None

@@ -43,6 +43,7 @@ from targetdp.release import _request as request_module
 from targetdp.release._certificate import _certificate as certificate_module
 from targetdp.release._certificate._contents import is_certified
 from targetdp.release._certificate._numbers import verify_guarantee
+from targetdp.release._engine._base import Wrote
 from targetdp.release._engine._local import LocalEngine
 from targetdp.release._engine._tables import open_table
 from targetdp.release._ledger import _book as book_module
@@ -183,7 +184,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_released(tmp_path: Path) ->
     folder = place_with(tmp_path)
     kept = LocalEngine.write
 
-    def meanwhile(self: LocalEngine, *given: Any) -> int:
+    def meanwhile(self: LocalEngine, *given: Any) -> Wrote:
         done = kept(self, *given)
         write_parquet(folder / "in.parquet", table_of(60, seed=5))
         return done
@@ -392,7 +393,7 @@ def test_one_dimension_needs_far_less_noise_than_all_columns(desk: Desk) -> None
     made = [
         release_frame(table_of(), desk, new_people=OTHERS, delta=1e-5, **given).certificate for given in asked
     ]
-    lengths = [c.mechanism.noise_length for c in made]
+    lengths = [c.mechanism.noise_length or 0.0 for c in made]
     assert lengths == sorted(lengths)
     assert made[0].mechanism.deviation_per_column == pytest.approx(0.255 * 0.25, rel=1e-3)
 

@@ -82,13 +82,16 @@ def test_a_mechanism_by_name_is_the_one_that_is_used(desk: Desk, name: str) -> N
     assert made.name == name
     assert made.guarantee == Guarantee(0.25, 4.0, 1 / 1001)
     assert made.why == f"{name} was asked for"
-    assert made.law.dimensions == len(FEATURES)
+    assert made.law.noisy is not None
+    assert made.law.noisy.dimensions == len(FEATURES)
     assert made.charge.law == made.law
 
 
 def test_the_least_noise_is_chosen_and_said_why(desk: Desk) -> None:
     made, gaussian = terms(desk), terms(desk, mechanism="gaussian")
-    assert made.law.deviation_per_column <= gaussian.law.deviation_per_column
+    assert made.law.noisy is not None
+    assert gaussian.law.noisy is not None
+    assert made.law.noisy.deviation_per_column <= gaussian.law.noisy.deviation_per_column
     assert made.name in made.why
 
 

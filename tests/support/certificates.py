@@ -50,4 +50,4 @@ def certificate_by(
         scales = prepared.scales_with(
             ColumnScales(np.zeros(count), np.ones(count), "private", terms.scales.spent)
         )
-    return make_certificate(RELEASE, prepared, terms, scales, rows, OUTPUT, MARK)
+    return make_certificate(RELEASE, prepared, terms, scales, rows, (), OUTPUT, MARK)

@@ -246,4 +246,5 @@ def test_a_request_for_every_cell_with_noise_is_accepted(swept: Path, others: Ex
         assert made.promise is not None
         assert astuple(seen.terms.guarantee) == pytest.approx(astuple(made.promise), rel=1e-12)
         own = made.noises(10)[0]
-        assert np.allclose(seen.terms.law.covariance, own.law(10).covariance)
+        assert seen.terms.law.noisy is not None
+        assert np.allclose(seen.terms.law.noisy.covariance, own.law(10).covariance)

@@ -66,7 +66,7 @@ def lazy_door(room: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
 
 @cache
 def import_all(room: str, pattern: str | None = None) -> None:
-    """Import every file of a room, so that whatever declares itself there has done so.
+    """Import every file of a room and of the rooms in it, so that whatever declares itself there has done so.
 
     Args:
         room: The room's name, such as ``"targetdp.mechanisms"``.
@@ -75,9 +75,9 @@ def import_all(room: str, pattern: str | None = None) -> None:
     Example:
         >>> import_all("targetdp.accounting")
     """
-    for path in _files(room):
+    for module, path in _files(room):
         if pattern is None or re.search(pattern, path.read_text(encoding="utf-8"), re.MULTILINE):
-            import_module(f"{room}.{path.stem}")
+            import_module(module)
 
 
 NAMED = r'^@named\("([^"]+)"'
@@ -99,11 +99,13 @@ def declared(room: str, pattern: str = NAMED) -> tuple[str, ...]:
         >>> declared("targetdp.mechanisms")[0]
         'gaussian'
     """
-    texts = (path.read_text(encoding="utf-8") for path in _files(room))
+    texts = (path.read_text(encoding="utf-8") for _, path in _files(room))
     return tuple(sorted(name for text in texts for name in re.findall(pattern, text, re.MULTILINE)))
 
 
-def _files(room: str) -> Iterator[Path]:
+def _files(room: str) -> Iterator[tuple[str, Path]]:
+    """Its files and those of the rooms in it, each with the name of its module."""
     spec = find_spec(room)
-    folders = () if spec is None else spec.submodule_search_locations or ()
-    return (path for folder in folders for path in sorted(Path(folder).glob("_[!_]*.py")))
+    for folder in () if spec is None else spec.submodule_search_locations or ():
+        for path in sorted(Path(folder).rglob("_[!_]*.py")):
+            yield ".".join([room, *path.relative_to(folder).with_suffix("").parts]), path

@@ -44,6 +44,9 @@ def privatize(
     force: Annotated[bool, typer.Option("--force", help="replace an output that is a release")] = False,
     engine: Annotated[EngineName | None, typer.Option(help="where the work is done")] = None,
     new_people: NewPeople = None,
+    model: Annotated[
+        list[Path] | None, typer.Option(help="the file (ONNX) of a model that the request names; repeatable")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress and no summary")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
 ) -> None:
@@ -77,8 +80,9 @@ def privatize(
     if check or output is None:
         with Bar(quiet=quiet or as_json) as bar:
             seen = check_release(
-                source, desk=opened, request=asked, engine=engine, new_people=new_people, progress=bar
-            )
+                source, desk=opened, request=asked, engine=engine, new_people=new_people,
+                models=model or (), progress=bar,
+            )  # fmt: skip
         shown.look(seen)
         if seen.problems:
             raise Refused(seen)
@@ -92,7 +96,7 @@ def privatize(
             shown.bar = bar
             done = release(
                 source, output, desk=opened, request=asked, engine=engine, new_people=new_people,
-                confirm=shown.confirm, force=force, progress=bar,
+                models=model or (), confirm=shown.confirm, force=force, progress=bar,
             )  # fmt: skip
     except PublishedButUnsettledError as error:
         raise PublishedError(str(error)) from error

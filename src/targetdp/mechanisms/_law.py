@@ -18,7 +18,7 @@ from targetdp.accounting import PrivacyLoss
 from targetdp.noise import WordSource, grid_for
 
 if TYPE_CHECKING:
-    from targetdp.mechanisms._decision import DecisionLaw
+    from targetdp.mechanisms._decide._decision import DecisionLaw
     from targetdp.mechanisms._linear import LinearLaw
 
 _LAWS: dict[str, type["RowLaw"]] = {}

@@ -50,9 +50,10 @@ def weights_matrix(weights: Any, name: str = "weights") -> Floats:
 def _is_numbers(weights: Any) -> bool:
     """Whether it is one row, or several, of plain numbers."""
     try:
-        return np.asarray(weights).dtype.kind in "fiu"
+        given = np.asarray(weights)
     except ValueError:  # rows of different lengths
         return False
+    return given.dtype.kind in "fiu" and given.ndim > 0
 
 
 def norm_bound(weights: Floats) -> float:

@@ -179,6 +179,7 @@ def test_the_signature_covers_every_field(tmp_path: Path) -> None:
         "distances": [], "classic": {"switch_lemma": None, "exact": None},
         "mechanism": plain["mechanism"] | {"noise_length": 0.1}, "scales": plain["scales"] | {"values": {}},
         "rows": 1000, "id": "other", "features": ["calls"], "scores": ["score"], "learned_from": "r0",
+        "decisions": [{"name": "aid", "weights": {"calls": 1.0}, "cut": 0.0}], "cuts": [[0]],
         "left_out": ["r0"], "public": {"x": "why"}, "gaps": {"calls": 0.0}, "pseudonyms": True,
         "tuned_on": None, "output": plain["output"] | {"sha256": "1" * 64},
         "ledger": plain["ledger"] | {"number": 1},

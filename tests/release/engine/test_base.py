@@ -186,7 +186,7 @@ def test_regrouped_keeps_rows_and_their_order(sizes: list[int]) -> None:
 def test_rows_that_are_lost_or_twice_are_noticed(tmp_path: Path) -> None:
     schema = output_schema(recipe(), {})
     for ids, rows, said in (
-        (["a", "b"], 3, "3 rows got noise, and 2 were found again"),
+        (["a", "b"], 3, "3 rows were drawn for, and 2 were found again"),
         (["a", "a"], 2, "an id came twice, and was not seen before"),
     ):
         spill = Spill(None, pa.array([], pa.string()), len(FEATURES))

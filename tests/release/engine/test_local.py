@@ -27,7 +27,8 @@ from targetdp.mechanisms import noise_law_of
 from targetdp.normalization import ColumnScales, count_distances, count_values, declared_scales
 from targetdp.release import Spelling
 from targetdp.release._engine._base import Inspection
-from targetdp.release._engine._local import LocalEngine, TableInMemory, look_at, noisy_rows, nothing_seen
+from targetdp.release._engine._local import LocalEngine, TableInMemory
+from targetdp.release._engine._rows import look_at, noisy_rows, nothing_seen
 from targetdp.release._ids import Names, person_tags
 from targetdp.release._prepare import Recipe
 

@@ -102,7 +102,7 @@ def _promise(c: Certificate) -> list[str]:
 def _classic(c: Certificate) -> str:
     exact, switched = c.classic.exact, c.classic.switch_lemma
     by_noise = (
-        "no finite ε holds at this δ" if exact is None else f"the noise gives ε = {up(exact.epsilon, 4)}"
+        "no finite ε holds at this δ" if exact is None else f"its own law gives ε = {up(exact.epsilon, 4)}"
     )
     by_lemma = (
         "the switch lemma gives nothing"
@@ -170,6 +170,13 @@ def _weights(features: tuple[str, ...], weights: Floats) -> str:
 
 
 def _distances(c: Certificate) -> list[str]:
+    if c.decisions and c.guarantee.B == CLASSIC:  # the same at every distance
+        best = percent_up(max(at.best_guess for at in c.distances))
+        return [
+            f"Which of two rows with different answers a person has, the best guess tells in {best}, by "
+            "somebody who knows all other rows; a coin is right in 50%.",
+            "",
+        ]
     rows = [
         (
             exact(at.distance) + (" (B)" if at.distance == c.guarantee.B else ""),

@@ -151,5 +151,5 @@ def describe_decision(asked: AskedDecision) -> str:
     if asked.cut is not None:
         cut = f"{asked.yes if asked.yes == 'above' else 'at most'} {asked.cut:g}"
     else:
-        cut = f"{asked.yes} a cut that {asked.share:.4g} of people are to be on the yes side of"
+        cut = f"{asked.yes} a cut that {100 * (asked.share or 0.0):.4g}% of people are on the yes side of"
     return f"{asked.name}: yes where {by} {', '.join(asked.takes)} is {cut}"

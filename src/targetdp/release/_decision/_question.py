@@ -16,7 +16,7 @@ from targetdp._core import Floats, Integers
 from targetdp.mechanisms import STEPS, AdditiveScore, DecisionLaw, LinearScore, RowScore, steps_of
 from targetdp.release._decision._asked import CLASSIC, AskedDecision, Curve
 from targetdp.release._decision._bits import Rule
-from targetdp.release._decision._cuts import CutRule, Expected
+from targetdp.release._decision._cuts import CutRule, ExpectedShares
 
 _NO_ANSWER = 3 * STEPS
 """Above every cut: a no."""
@@ -88,12 +88,12 @@ class Question:
         return Fraction((low + high) / 2), Fraction(_ROOM * (high - low) / 2)
 
     @cached_property
-    def expected(self) -> Expected | None:
+    def expected(self) -> ExpectedShares | None:
         """What is expected, on the grid; None where the cut is known."""
         if self.asked.expected is None:
             return None
         pairs = sorted((self.asked.sign * cut, share) for cut, share in self.asked.expected)
-        return Expected(
+        return ExpectedShares(
             tuple(self._on_grid(cut) for cut, _ in pairs), tuple(Fraction(share) for _, share in pairs)
         )
 
@@ -101,8 +101,7 @@ class Question:
         """How the cut of each batch follows from bits; or the cut, where it is known."""
         if self.expected is not None and self.asked.share is not None:
             width = None if law.cells is None else law.cells.width
-            errors = tuple(words * law.answers // 2 for words in law.table)
-            return CutRule(self.expected, Fraction(self.asked.share), errors, width)
+            return CutRule(self.expected, Fraction(self.asked.share), law.marginal_table, width)
         if self.score is None or self.asked.cut is None:
             return 0
         return self._on_grid(self.asked.sign * self.asked.cut)

@@ -18,14 +18,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import betainc, betaincc
 
-from targetdp._core import Floats, Integers, check
+from targetdp._core import Floats, Integers, Words, check
 from targetdp.accounting import PrivacyLoss, ResponseLoss
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms._base import LARGEST_EPSILON, SMALLEST_EPSILON, claim
+from targetdp.mechanisms._decide._cells import Cells
+from targetdp.mechanisms._decide._score import LinearScore, RowScore, score_of
 from targetdp.mechanisms._law import RowLaw
-from targetdp.mechanisms._score import Cells, LinearScore, RowScore, score_of
+from targetdp.mechanisms._weights import weights_matrix
 from targetdp.noise import ALL_WORDS, WordSource, error_table, respond, respond_by_cell, word_stream
 
 Bits = NDArray[np.bool_]
@@ -86,6 +88,14 @@ class DecisionLaw(RowLaw):
         """For each cell of a side, how many of 2⁶⁴ words make each wrong answer."""
         return error_table(self.level, 1 if self.cells is None else self.cells.on_a_side, self.answers)
 
+    @property
+    def marginal_table(self) -> tuple[int, ...]:
+        """For each cell of a side, how many of 2⁶⁴ words make one program's bit wrong.
+
+        Half of all answers have another bit there than the true one, and each has as many words.
+        """
+        return tuple(words * self.answers // 2 for words in self.table)
+
     def loss_at(self, distance: float) -> PrivacyLoss:
         """Randomized response of ε for each cell that rows can be apart; at most what the rarest answer is.
 
@@ -97,7 +107,7 @@ class DecisionLaw(RowLaw):
         level = self.level if apart == 1 else math.nextafter(apart * self.level, math.inf)
         return ResponseLoss(min(level, most), self.answers)
 
-    def decide(self, cells: Integers, words: WordSource) -> Bits:
+    def decide(self, cells: Integers, words: WordSource | Words) -> Bits:
         """Draw a bit for each person.
 
         Args:
@@ -109,7 +119,7 @@ class DecisionLaw(RowLaw):
         """
         return respond_by_cell(cells, self.table, words)
 
-    def decide_together(self, answers: Bits, words: WordSource) -> Bits:
+    def decide_together(self, answers: Bits, words: WordSource | Words) -> Bits:
         """Draw the bits of all programs for each person, at once.
 
         Args:
@@ -128,7 +138,7 @@ class DecisionLaw(RowLaw):
 
     def chance_of_error(self, cells: Integers) -> Floats:
         """With which chance one program's bit is wrong, for people in these cells."""
-        table = np.array(self.table, dtype=np.float64) * (self.answers // 2 / ALL_WORDS)
+        table = np.array(self.marginal_table, dtype=np.float64) / ALL_WORDS
         return np.asarray(table[np.minimum(np.where(cells >= 0, cells, -1 - cells), len(table) - 1)])
 
     def agreement(self, distances: Any) -> Floats:
@@ -188,9 +198,7 @@ class DecisionLaw(RowLaw):
         found = []
         for chance in np.unique(chances):
             here = chances == chance
-            people, flips = int(here.sum()), int(wrong[here].sum())
-            few, many = binom.cdf(flips, people, chance), binom.sf(flips - 1, people, chance)
-            found.append(2 * min(float(few), float(many)))
+            found.append(_two_sided(int(wrong[here].sum()), int(here.sum()), float(chance)))
         return min(1.0, len(found) * min(found))
 
     @classmethod
@@ -207,6 +215,13 @@ class DecisionLaw(RowLaw):
         """See `RowLaw.record`."""
         cells = None if self.cells is None else self.cells.record()
         return {"family": self.family, "level": self.level, "programs": self.programs, "cells": cells}
+
+
+def _two_sided(count: int, n: int, chance: float) -> float:
+    """Twice the smaller tail of a binomial distribution; both tails hold the count itself."""
+    few = float(betaincc(count + 1, n - count, chance)) if count < n else 1.0
+    many = float(betainc(count, n - count + 1, chance)) if count > 0 else 1.0
+    return 2 * min(few, many)
 
 
 @dataclass(frozen=True, init=False)
@@ -250,9 +265,10 @@ class Decision:
                 f"B = {claimed.B!r} needs a score that moves no more than rows do: give weights or an "
                 "AdditiveScore, or B = 2, where any function of the one row will do"
             )
-        known = score if score is None or isinstance(score, RowScore) else LinearScore.of(score, B=claimed.B)
+        if score is not None and not isinstance(score, RowScore):
+            score = LinearScore.of(weights_matrix(score, "score"), B=claimed.B)
         object.__setattr__(self, "claimed", claimed)
-        object.__setattr__(self, "score", known)
+        object.__setattr__(self, "score", score)
         object.__setattr__(self, "programs", programs)
         self.law()
 
@@ -296,7 +312,10 @@ class Decision:
             raise ValueError(
                 f"B = {self.claimed.B!r}: answers alone do not tell cells; give rows to decide_rows"
             )
-        given = np.asarray(answers)
+        try:
+            given = np.asarray(answers)
+        except ValueError as error:
+            raise ValueError("answers have rows of different lengths: give each as many booleans") from error
         if given.dtype != np.bool_:
             raise TypeError(f"answers of type {given.dtype} must be booleans: True is yes")
         if given.ndim == 2:

@@ -1,0 +1,86 @@
+"""A model on invented rows: whether it answers at all, and how long a row takes it.
+
+This is the only place where a model is refused for what it does: the rows are nobody's.
+"""
+
+import time
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+
+from targetdp._core import check
+from targetdp.release._model._columns import MOST_TEXT
+from targetdp.release._model._file import ModelFile
+from targetdp.release._model._runner import ModelRunner
+
+ROWS = 512
+MICROSECONDS = 100
+"""For a row, if the policy says nothing else."""
+_TURNS = 5
+
+
+def try_model(model: ModelFile, *, microseconds: int = MICROSECONDS) -> float:
+    """Run a model on invented rows.
+
+    Args:
+        model: From `read_model`.
+        microseconds: How long a row may take, by the policy.
+
+    Returns:
+        How long a row took, in microseconds: the median of several turns.
+
+    Raises:
+        ValueError: It cannot be loaded, gives no answer to any of these rows, or takes too long.
+    """
+    check.integer("microseconds", microseconds, at_least=1)
+    rows = invented_rows(model, np.random.default_rng(0))
+    times = []
+    with ModelRunner(model, rows.column_names, jobs=1) as runner:
+        for _ in range(_TURNS):
+            begun = time.perf_counter()
+            scores = runner.scores(rows)
+            times.append((time.perf_counter() - begun) / rows.num_rows * 1e6)
+    if np.isnan(scores).all():
+        raise ValueError(
+            f"the model gives no number for any of {rows.num_rows} invented rows: try it on rows of your own"
+        )
+    took = float(median(times))
+    if took > microseconds:
+        raise ValueError(
+            f"the model takes {took:,.0f} microseconds for a row, the policy gives {microseconds:,}: make "
+            "the model smaller, or give a row more time in the policy"
+        )
+    return took
+
+
+def invented_rows(model: ModelFile, rng: np.random.Generator) -> pa.Table:
+    """Rows to try a model on: zeros, ones, large numbers, gaps, numbers of every size, short and long texts.
+
+    Args:
+        model: What they are for.
+        rng: Where random numbers come from.
+    """
+    columns: dict[str, pa.Array] = {}
+    for one in model.inputs:
+        for place in range(one.width):
+            columns[f"column {place + 1}" if model.is_one_table else one.name] = _column(one.kind, rng)
+    return pa.table(columns)
+
+
+def _column(kind: str, rng: np.random.Generator) -> pa.Array:
+    """One column: rows of the same special value first, then each as chance has it."""
+    if kind == "string":
+        some = ["", "a", "b", "yes", "no", "0", "1", "ä", "x" * MOST_TEXT]
+        return pa.array([*some, *rng.choice(some, ROWS - len(some)).tolist()])
+    if kind == "bool":
+        return pa.array(rng.random(ROWS) < 0.5)
+    special = np.array([0, 1, -1, 1e6, -1e6, 1e30, -1e30, np.nan])
+    scale = 10.0 ** rng.integers(-3, 6, ROWS)
+    values = rng.normal(size=ROWS) * scale
+    values[: len(special)] = special
+    some_special = rng.random(ROWS) < 0.05
+    values[some_special] = rng.choice(special, int(some_special.sum()))
+    if kind == "int64":
+        return pa.array(np.nan_to_num(np.clip(values, -1e15, 1e15)).astype(np.int64))
+    return pa.array(values)

@@ -21,13 +21,12 @@ from support.release import (
     write_csv,
     write_parquet,
 )
-from targetdp._core import Integers
+from targetdp._core import Integers, Words
 from targetdp.mechanisms import Decision, DecisionLaw
-from targetdp.noise import word_stream
 from targetdp.programs import read_decision_rule
 from targetdp.release import Certificate
 from targetdp.release._certificate._contents import questions_of
-from targetdp.release._decision._bits import Bits, Cuts, Rule, cuts_of, decide, turns_of
+from targetdp.release._decision._bits import Bits, Cuts, Rule, Turns, cuts_of, decide, turns_of
 from targetdp.targeting import known_people_check, list_people, read_decisions, read_known
 from targetdp.targeting._answers import KnownPeople, PrivateAnswers
 
@@ -217,6 +216,10 @@ def test_a_release_as_it_was_made_passes(folder: Path, kind: str) -> None:
         assert found.expected < 0.9 * (1 - right) * PEOPLE, "farther from the cut they are right more often"
 
 
+def words_for(seed: int) -> Words:
+    return np.random.default_rng(seed).integers(0, 2**64, PEOPLE, dtype=np.uint64)
+
+
 @dataclass(frozen=True)
 class Drawing:
     """A release whose answers are drawn again and again, with or without a fault."""
@@ -230,23 +233,20 @@ class Drawing:
     def proof(self) -> Certificate:
         return self.answers.certificate
 
-    def order(self, release_id: str) -> Integers:
-        return np.argsort(turns_of(self.answers.ids, release_id)[0], kind="stable")
+    def batches(self, release_id: str) -> Turns:
+        return turns_of(self.answers.ids, release_id, PEOPLE)[0]
 
     def draw(
         self, seed: int, law: DecisionLaw | None = None, rules: tuple[Rule, ...] | None = None,
         turned_by: str | None = None,
     ) -> PrivateAnswers:  # fmt: skip
         """Answers of a release; where cuts were others than the rule's, those that `verify` would find."""
-        order = self.order(turned_by or self.proof.release)
-        words = word_stream(np.random.default_rng(seed))
-        drawn = decide(self.scores[order], rules or self.rules, law or self.answers.law, words)
-        bits = np.empty((len(order), 1), dtype=np.bool_)
-        bits[order] = drawn.bits
-        return self.with_bits(bits, drawn.cuts if rules is None and turned_by is None else None)
+        batches, words = self.batches(turned_by or self.proof.release), words_for(seed)
+        drawn = decide(batches, self.scores, rules or self.rules, law or self.answers.law, words)
+        return self.with_bits(drawn.bits, drawn.cuts if rules is None and turned_by is None else None)
 
     def with_bits(self, bits: Bits, cuts: Cuts | None = None) -> PrivateAnswers:
-        found = cuts or cuts_of(bits[self.order(self.proof.release)], self.rules)
+        found = cuts or cuts_of(self.batches(self.proof.release), bits, self.rules)
         proof = self.proof.model_copy(update={"cuts": found})
         return replace(self.answers, certificate=proof, yes=bits[:, 0])
 
@@ -259,7 +259,7 @@ def drawing_of(folder: Path, kind: str) -> Drawing:
     (question,) = questions_of(answers.certificate, answers.law)
     mine = known(answers, kind)
     assert mine.scores is not None
-    moved = turns_of(answers.ids, answers.certificate.release)[1] * (question.asked.cut is None)
+    moved = turns_of(answers.ids, answers.certificate.release, PEOPLE)[1] * (question.asked.cut is None)
     scores = (question.placed(mine.scores) + moved)[:, None]
     return Drawing(answers, scores, (question.rule(answers.law),), kind)
 

@@ -321,7 +321,7 @@ def known_people_check(answers: PrivateAnswers, known: KnownPeople) -> KnownPeop
             f"such as {answers.ids[0].as_py()!r}"
         )
     if known.scores is not None:
-        cells = true_cells(proof, answers.name, answers.ids, places, known.scores[here])
+        cells = true_cells(proof, answers.name, answers.ids.take(places), known.scores[here])
     else:
         cells = _cells_of_answers(answers, known, here)
     wrong = (cells >= 0) != answers.yes[places]

@@ -10,16 +10,13 @@ from targetdp.release._certificate._contents import questions_of
 from targetdp.release._decision._bits import cuts_of_people, turns_of
 
 
-def true_cells(
-    c: Certificate, decision: str, ids: pa.StringArray, places: Integers, scores: Floats
-) -> Integers:
+def true_cells(c: Certificate, decision: str, ids: pa.StringArray, scores: Floats) -> Integers:
     """The cells of people whose scores are known, at the cuts that they were held against.
 
     Args:
         c: The certificate of a release of decisions.
         decision: The name of one of them.
-        ids: Of everybody in the release: they say who was asked when, and so against which cut.
-        places: Where among these ids the people are whose scores are known.
+        ids: Of these people, as they are published: they say who was asked when, and so against which cut.
         scores: Theirs, in the units of the request: of columns as they are at B = 2, and below of columns as
             they were scaled and clipped.
 
@@ -33,7 +30,7 @@ def true_cells(
     of a cell may be taken to be in the next one.
 
     Example:
-        >>> true_cells(certificate, "aid", ids, np.arange(3), scores[:3])  # doctest: +SKIP
+        >>> true_cells(certificate, "aid", ids, scores)  # doctest: +SKIP
         array([ 0, -1,  0])
     """
     law = law_of(c.mechanism.law).decision
@@ -41,11 +38,9 @@ def true_cells(
         raise ValueError(f"decision = {decision!r}: the release has {', '.join(c.released)}")
     at = c.released.index(decision)
     question = questions_of(c, law)[at]
-    tags, moved = turns_of(ids, c.release)
-    turns = np.empty(len(ids), dtype=np.int64)
-    turns[np.argsort(tags, kind="stable")] = np.arange(len(ids))
-    cuts = cuts_of_people((c.cuts[at],), len(ids))[turns[places], 0]
+    batches, moved = turns_of(ids, c.release, c.rows)
+    cuts = cuts_of_people((c.cuts[at],), batches)[:, 0]
     steps = question.placed(scores)
     if question.asked.cut is None:
-        steps = steps + moved[places]
+        steps = steps + moved
     return np.where(steps <= cuts, 0, -1) if law.cells is None else law.cells.of_steps(steps, cuts)

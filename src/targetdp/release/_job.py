@@ -135,7 +135,8 @@ def privatize(
     output's name there is the whole release with its certificate, or what was there before. A run that ends
     before the first draw costs nothing; one that ends after it is finished by the same call, with the same
     noise, at no further cost.
-    Edges: a Spark frame's release is begun anew, and charged anew, when it ended after rows got noise.
+    Edges: a Spark frame's release is begun anew, and charged anew, when it ended after rows, or scores, got
+    noise; decisions are drawn when all people are scored, and go on as anywhere.
 
     Example:
         >>> asked = Request(B=0.25, epsilon=4)

@@ -30,6 +30,27 @@ _APART = STEPS >> 30
 """How far ids may move a score, in steps: equal scores are on both sides of a cut that falls on them."""
 
 
+def marks_of(ids: pa.StringArray, release: str) -> tuple[Words, Integers]:
+    """What tells when people are asked, and by how little their scores are moved apart.
+
+    Args:
+        ids: As they are published.
+        release: The release's id.
+
+    Returns:
+        For each person a tag, whoever has a lower one is asked no later, and whole steps that her score is
+        moved by; both are the same whatever her row is.
+    """
+    tags = tags_of(ids, hashlib.sha256(f"targetdp turns {release}".encode()).digest()).view(np.uint64)
+    return tags[:, 0].copy(), (tags[:, 1] % np.uint64(_APART)).astype(np.int64)
+
+
+def batches_of(tags: Words, people: int) -> Turns:
+    """The batches in which those with these tags are asked, of so many people in all."""
+    ends = np.array([(end << 64) // people for end in batch_ends(people)[:-1]], dtype=np.uint64)
+    return np.searchsorted(ends, tags, side="right").astype(np.uint8)
+
+
 def turns_of(ids: pa.StringArray, release: str, people: int) -> tuple[Turns, Integers]:
     """In which batch people are asked, and by how little their scores are moved apart.
 
@@ -42,10 +63,8 @@ def turns_of(ids: pa.StringArray, release: str, people: int) -> tuple[Turns, Int
         For each person the number of her batch, and whole steps that her score is moved by; both are the same
         whatever her row is.
     """
-    tags = tags_of(ids, hashlib.sha256(f"targetdp turns {release}".encode()).digest()).view(np.uint64)
-    ends = np.array([(end << 64) // people for end in batch_ends(people)[:-1]], dtype=np.uint64)
-    batches = np.searchsorted(ends, tags[:, 0], side="right").astype(np.uint8)
-    return batches, (tags[:, 1] % np.uint64(_APART)).astype(np.int64)
+    tags, moved = marks_of(ids, release)
+    return batches_of(tags, people), moved
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,8 @@ def _one_column(one: ModelInput, column: pa.ChunkedArray, skipped: Marks) -> byt
         # A whole number has no value that means a gap: such a row has no answer.
         type_ = pa.int64() if one.kind == "int64" else pa.bool_()
         if pa.types.is_uint64(column.type):
-            column = pc.if_else(pc.less_equal(column, (1 << 63) - 1), column, None)
+            most = pa.scalar((1 << 63) - 1, pa.uint64())
+            column = pc.if_else(pc.less_equal(column, most), column, None)
         column = pc.cast(column, type_)
         skipped |= _array(pc.is_null(column))
         filled = pc.fill_null(column, False if one.kind == "bool" else 0)

@@ -121,7 +121,7 @@ class ModelRunner:
         inputs = [(one.name, one.kind, one.width) for one in self.model.inputs]
         try:
             process.tell(json.dumps({"inputs": inputs, "score": self.model.score}).encode())
-            process.tell(self.model.data)
+            process.tell(self.model.graph)
             loaded = process.reply()
         except EOFError:
             loaded = {"error": "the process ended while it was loaded"}

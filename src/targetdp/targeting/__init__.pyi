@@ -12,5 +12,4 @@ from targetdp.targeting._learn import learn as learn
 from targetdp.targeting._sample_and_scores import chances_of_scores as chances_of_scores
 from targetdp.targeting._sample_and_scores import FEWEST_TO_DECIDE as FEWEST_TO_DECIDE
 from targetdp.targeting._sample_and_scores import SampleAndScores as SampleAndScores
-from targetdp.targeting._share import ShareOfYes as ShareOfYes
 from targetdp.targeting._share import best_share as best_share

@@ -39,7 +39,7 @@ def batch_ends(people: int) -> list[int]:
 
     Example:
         >>> batch_ends(300)
-        [53, 71, 94, 126, 168, 224, 300]
+        [52, 70, 94, 126, 168, 225, 300]
     """
     ends = [people]
     while 3 * ends[-1] // 4 >= FIRST_BATCH:

@@ -238,6 +238,10 @@ class KnownPeopleCheck:
 
     ``p_value`` is at most α with a probability of at most α, if answers were drawn as the certificate says.
     ``elsewhere`` people are known and not in the release.
+
+    Example:
+        >>> KnownPeopleCheck(people=400, wrong=9, expected=7.2, p_value=0.6, elsewhere=0).words
+        'of 400 people whose truth is known, 9 have a wrong answer; 7.2 were to be expected (p = 0.6)'
     """
 
     people: int

@@ -30,6 +30,8 @@ def true_cells(c: Certificate, decision: str, ids: pa.StringArray, scores: Float
     of a cell may be taken to be in the next one.
 
     Example:
+        >>> from targetdp.release import read_certificate
+        >>> certificate = read_certificate(Path("out.certificate.json"))  # doctest: +SKIP
         >>> true_cells(certificate, "aid", ids, scores)  # doctest: +SKIP
         array([ 0, -1,  0])
     """

@@ -32,7 +32,7 @@ def true_cells(c: Certificate, decision: str, ids: pa.StringArray, scores: Float
     Example:
         >>> from targetdp.release import read_certificate
         >>> certificate = read_certificate(Path("out.certificate.json"))  # doctest: +SKIP
-        >>> true_cells(certificate, "aid", ids, scores)  # doctest: +SKIP
+        >>> true_cells(certificate, "helped", ids, scores)  # doctest: +SKIP
         array([ 0, -1,  0])
     """
     law = law_of(c.mechanism.law).decision

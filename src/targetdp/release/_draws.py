@@ -171,8 +171,9 @@ class Draws:
                 os.ftruncate(self._file, _RECORD * (len(self._known) - 1))
             if os.write(self._file, mark + tag) != _RECORD:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
-            # From now on the disk knows that noise was drawn; what scales tell, a refusal may tell at once.
-            if first or number in _SCALES.values():
+            # From now on the disk knows that noise was drawn; what scales tell, a refusal may tell at once;
+            # and the words of decisions must never meet other scores, also when the power fails.
+            if first or number in _ANY_ORDER:
                 os.fsync(self._file)
 
     def close(self) -> None:

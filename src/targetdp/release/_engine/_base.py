@@ -57,7 +57,7 @@ class Inspection:
     """People whom the declared scales were learned from."""
     formulas: int = 0
     """Ids that go out as they are, and that a spreadsheet would run."""
-    sample: pa.Table | None = None
+    sample: pa.Table | None = field(default=None, repr=False)
     """Rows of some people who are decided about, to tell the data holder what a score looks at."""
     not_taken: tuple[str, ...] = ()
     """Why models do not take the table's columns."""

@@ -140,7 +140,7 @@ class Draws:
         return made
 
     def for_decisions(self, tags: Words, scores: Integers) -> SecretWords:
-        """Words for bits of people who are in the order of their tags: the same for the same people."""
+        """Words for the bits of people with these tags and scores, in this order: the same each time."""
         self._note(_DECISIONS, tags, scores)
         return SecretWords(derived_key(self._key, "decisions"))
 

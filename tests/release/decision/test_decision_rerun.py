@@ -388,7 +388,7 @@ def test_no_score_is_ever_written_and_no_bit_or_cut_before_publication(
     log = (folder / "desk" / "log.jsonl").read_bytes()
     done = release(folder, table=source / "in.parquet", request=asked)
     (cuts,) = done.certificate.cuts
-    moved = int(turns_of(pa.array([table["name"][PERSON].as_py()]), done.certificate.release)[1][0])
+    moved = int(turns_of(pa.array([table["name"][PERSON].as_py()]), done.certificate.release, ROWS)[1][0])
     assert len(seen) == 12
     forms = [*forms_of(score, steps), *forms_of(score, steps + moved)]
     for content in (*seen, left, told.encode(), everything(own, temporary)):

@@ -147,7 +147,7 @@ def test_the_certificate_says_what_was_done_and_no_more(large: Path) -> None:
     assert c.decisions == LINEAR.decisions
     said = " ".join(c.conditions)
     assert "any two rows, however far apart" in said
-    assert "a missing value is the fixed answer no" in said
+    assert "gets the fixed answer no, drawn as any other" in said
     assert "Released is one decision about each person (aid)" in said
     assert "clipped to the unit ball" not in said
     page = (large / "linear.parquet.certificate.md").read_text(encoding="utf-8")

@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks import (
     again,
     cider,
+    decision,
     growth,
     inference,
     mechanisms,
@@ -60,6 +61,7 @@ SECTIONS: dict[str, Callable[[Effort, Say], Section]] = {
     "release job": release.measure,
     "people": again.measure,
     "scores": score.measure,
+    "decisions": decision.measure,
     "sample then scores": sample_then_scores.measure,
     "score attacks": score_attacks.measure,
     "start": start.measure,

@@ -24,6 +24,7 @@ hypothesis.settings.load_profile("steady")
 
 FIRST = (
     "release/engine/test_spark.py",
+    "release/engine/test_spark_decisions.py",
     "docs/test_readme.py",
     "examples/test_tour.py",
     "paper/test_findings.py",

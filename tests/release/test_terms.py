@@ -51,6 +51,16 @@ def test_without_delta_it_is_the_smaller_of_the_policy_s_and_one_over_rows_plus_
     assert terms(desk, rows, {"most": (100, 1e-5)}).guarantee.delta == min(1e-5, 1 / (rows + 1))
 
 
+def test_decisions_have_no_delta_but_that_of_scales_estimated_with_them(desk: Desk) -> None:
+    one = {"weights": {"calls": 1.0, "texts": 2.0}, "cut": 0.0}
+    asked: dict[str, Any] = {"release": "decisions", "decisions": [one], "epsilon": 4.0}
+    assert terms(desk, **asked).guarantee == Guarantee(0.25, 4.0, 0.0)
+    made = terms(desk, 1_000_000, {"scales": "private"}, **asked)
+    assert made.scales is not None
+    assert 0 < made.guarantee.delta == made.scales.spent.delta < 1e-25
+    assert made.guarantee.epsilon <= 4.0
+
+
 def test_a_delta_that_is_asked_for_is_kept(desk: Desk) -> None:
     assert terms(desk, delta=1e-7).guarantee == Guarantee(0.25, 4.0, 1e-7)
     assert terms(desk, delta=0.4).guarantee.delta == 0.4

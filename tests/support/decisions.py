@@ -123,10 +123,14 @@ def with_bits(table: pa.Table, bits: Bits, name: str = "aid") -> pa.Table:
     return table.set_column(place, table.schema.field(name), pa.array(bits))
 
 
-def sorted_by_turn(ids: Sequence[str], release: str) -> list[int]:
-    """The order in which people were asked, derived here again: a keyed hash of each published id."""
+def batches_of_people(ids: Sequence[str], release: str) -> Any:
+    """In which batch people were asked, derived here again: by a keyed hash of each published id."""
     from targetdp.release._ids import tags_of
 
     key = sha256(f"targetdp turns {release}".encode()).digest()
     first = tags_of(pa.array(ids, pa.string()), key).view(np.uint64)[:, 0]
-    return sorted(range(len(ids)), key=lambda place: int(first[place]))
+    ends = [len(ids)]
+    while 3 * ends[-1] // 4 >= 48:
+        ends.append(3 * ends[-1] // 4)
+    shares = [end / len(ids) for end in ends[:0:-1]]
+    return np.array([sum(int(tag) / 2**64 >= share for share in shares) for tag in first], dtype=np.uint8)

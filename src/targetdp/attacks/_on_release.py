@@ -236,7 +236,13 @@ def _certificate(released: Path, given: Path | None, public_key: str | None) -> 
     path = given or certificate_path(released)
     if given is None and not path.exists():
         return None
-    return certified("release", released, path, public_key)
+    proof = certified("release", released, path, public_key)
+    if proof.decisions:
+        raise ValueError(
+            f"release {released} holds decisions, and these attacks are on rows and scores: its certificate "
+            "states how often the best guess of any attacker is right"
+        )
+    return proof
 
 
 def _features(

@@ -44,6 +44,9 @@ def privatize(
     force: Annotated[bool, typer.Option("--force", help="replace an output that is a release")] = False,
     engine: Annotated[EngineName | None, typer.Option(help="where the work is done")] = None,
     new_people: NewPeople = None,
+    model: Annotated[
+        list[Path] | None, typer.Option(help="the file (ONNX) of a model that the request names; repeatable")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="no progress and no summary")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
 ) -> None:
@@ -77,8 +80,9 @@ def privatize(
     if check or output is None:
         with Bar(quiet=quiet or as_json) as bar:
             seen = check_release(
-                source, desk=opened, request=asked, engine=engine, new_people=new_people, progress=bar
-            )
+                source, desk=opened, request=asked, engine=engine, new_people=new_people,
+                models=model or (), progress=bar,
+            )  # fmt: skip
         shown.look(seen)
         if seen.problems:
             raise Refused(seen)
@@ -92,7 +96,7 @@ def privatize(
             shown.bar = bar
             done = release(
                 source, output, desk=opened, request=asked, engine=engine, new_people=new_people,
-                confirm=shown.confirm, force=force, progress=bar,
+                models=model or (), confirm=shown.confirm, force=force, progress=bar,
             )  # fmt: skip
     except PublishedButUnsettledError as error:
         raise PublishedError(str(error)) from error
@@ -158,7 +162,10 @@ def _summary(done: Any) -> dict[str, Any]:
         "ledger": c.ledger.model_dump(),
         "look": done.look.record(),
         "warnings": list(done.look.warnings),
-        "for_the_data_holder_only": {"rows_clipped": done.clipped},
+        "for_the_data_holder_only": {
+            "rows_clipped": done.clipped,
+            "rows_without_answer": done.without_answer,
+        },
     }
 
 
@@ -173,6 +180,8 @@ def _say(done: Any) -> None:
         f"on conditions (desk {c.desk.name}, release {c.release[:12]})"
     )
     tell(f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md")
+    if done.without_answer:
+        tell(f"for you only: {done.without_answer:,} rows had no answer of a model (never publish this)")
     if c.scales.source == "none":
         return
     share = done.clipped / c.rows

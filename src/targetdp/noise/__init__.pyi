@@ -12,7 +12,6 @@ from targetdp.noise._response import exp_between as exp_between
 from targetdp.noise._response import one_word_each as one_word_each
 from targetdp.noise._response import respond as respond
 from targetdp.noise._response import respond_by_cell as respond_by_cell
-from targetdp.noise._response import answer_by_cell as answer_by_cell
 from targetdp.noise._sampler import LARGEST_GAUSSIAN_SHIFT as LARGEST_GAUSSIAN_SHIFT
 from targetdp.noise._sampler import add_gaussian as add_gaussian
 from targetdp.noise._sampler import add_spherical_laplace as add_spherical_laplace

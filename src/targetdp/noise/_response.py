@@ -85,12 +85,12 @@ def error_table(level: float, cells: int, answers: int = 2) -> tuple[int, ...]:
     return tuple(table)
 
 
-def one_word_each(people: int, words: WordSource) -> Words:
+def one_word_each(people: int, words: WordSource | Words) -> Words:
     """One word for each person, whatever is asked of her.
 
     Args:
         people: How many there are.
-        words: Where random bits come from.
+        words: Where random bits come from; or the words themselves, drawn before.
 
     Returns:
         As many words.
@@ -104,18 +104,20 @@ def one_word_each(people: int, words: WordSource) -> Words:
         (3,)
     """
     drawn = np.empty(people, dtype=np.uint64)
-    if not isinstance(words, RowWords):
+    if not isinstance(words, RowWords | np.ndarray):
         words.fill(drawn)
         return drawn
     if len(words) != people:
         raise ValueError(f"words for {len(words)} rows were given for {people}: give one tag for each row")
+    if isinstance(words, np.ndarray):
+        return words
     for start in range(0, people, _AT_ONCE):
         stop = min(start + _AT_ONCE, people)
         drawn[start:stop] = words.of_rows(start, stop, 2)[:, 0]  # a block has two
     return drawn
 
 
-def respond_by_cell(cells: Integers, table: tuple[int, ...], words: WordSource) -> NDArray[np.bool_]:
+def respond_by_cell(cells: Integers, table: tuple[int, ...], words: WordSource | Words) -> NDArray[np.bool_]:
     """Answer yes or no for people in cells of a score: yes from 0 up, no from −1 down.
 
     Args:
@@ -132,30 +134,15 @@ def respond_by_cell(cells: Integers, table: tuple[int, ...], words: WordSource) 
         >>> respond_by_cell(np.array([0, -1]), error_table(40.0, 1), PublicWords(1))
         array([ True, False])
     """
-    return answer_by_cell(cells, table, one_word_each(len(cells), words))
-
-
-def answer_by_cell(cells: Integers, table: tuple[int, ...], words: Words) -> NDArray[np.bool_]:
-    """The same for people whose words are drawn already, one each.
-
-    Args:
-        cells: The cell of each person.
-        table: As `error_table` makes it for two answers.
-        words: One word for each person.
-
-    Returns:
-        A boolean for each person.
-
-    Example:
-        >>> answer_by_cell(np.array([0, -1]), (5,), np.array([4, 5], dtype=np.uint64))
-        array([False, False])
-    """
+    drawn = one_word_each(len(cells), words)
     yes = cells >= 0
+    if len(table) == 1:  # the same for everybody
+        return yes ^ (drawn < np.uint64(table[0]))
     place = np.minimum(np.where(yes, cells, -1 - cells), len(table) - 1)
-    return yes ^ (words < np.array(table, dtype=np.uint64)[place])
+    return yes ^ (drawn < np.array(table, dtype=np.uint64)[place])
 
 
-def respond(truth: Integers, wrong: int, answers: int, words: WordSource) -> Integers:
+def respond(truth: Integers, wrong: int, answers: int, words: WordSource | Words) -> Integers:
     """Answer one of a power of two of answers: the true one, or each wrong one for ``wrong`` of 2⁶⁴ words.
 
     Args:

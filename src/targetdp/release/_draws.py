@@ -9,16 +9,18 @@ is erased at settlement, and its folder tells backups to leave it out.
 
 import errno
 import fcntl
+import hashlib
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from targetdp._core import Floats, Integers, Words
@@ -27,7 +29,7 @@ from targetdp.noise import SecretWords, derived_key, fresh_keys
 from targetdp.release._ids import text_buffers
 from targetdp.release._trust._keys import wipe
 
-_SECRET, _DRAWN, _LOCK = "secret", "drawn", "lock"
+_SECRET, _DRAWN, _LOCK, _ANSWERS = "secret", "drawn", "lock", "answers"
 _KEY_BYTES = 32
 _TAG = 16
 _RECORD = 8 + _TAG
@@ -111,15 +113,34 @@ class Draws:
         self._note(_SCALES[step], counts)
         return SecretWords(derived_key(self._key, step))
 
-    def for_batch(self, number: int, ids: pa.StringArray, columns: Floats) -> SecretWords:
-        """Words for the rows of a batch, for the thread that asks."""
+    def for_batch(self, number: int, ids: pa.StringArray, columns: Floats | Integers) -> SecretWords:
+        """Words for the rows of a batch, their values or scores, for the thread that asks."""
         texts, starts = text_buffers(ids)
         # Of these rows alone: they may be a slice of a larger table.
         self._note(number, columns, starts - starts[0], texts[starts[0] : starts[-1]])
         return SecretWords(derived_key(self._key, f"batch {number}"))
 
+    def answers(self, number: int, rows: pa.RecordBatch, make: Callable[[], Integers]) -> Integers:
+        """What models made of a batch of rows: made once, and kept until the release is settled.
+
+        A model may answer otherwise another time, when time or memory is short. What is kept is sealed under
+        the secret: whoever erases that has erased it.
+        """
+        place, nonce = self._folder / f"{_ANSWERS} {number}", number.to_bytes(12, "big")
+        about = hashlib.sha256(rows.serialize()).digest()
+        seal = AESGCM(derived_key(self._key, _ANSWERS))
+        if place.exists():
+            try:
+                kept = seal.decrypt(nonce, place.read_bytes(), about)
+            except InvalidTag as error:
+                raise TableChangedError from error
+            return np.frombuffer(kept, dtype=np.int64).reshape(rows.num_rows, -1).copy()
+        made = np.ascontiguousarray(make(), dtype=np.int64)
+        write_whole(place, seal.encrypt(nonce, made.tobytes(), about), private=True)
+        return made
+
     def for_decisions(self, tags: Words, scores: Integers) -> SecretWords:
-        """Words for bits of people who are in the order of their tags: the same for the same people."""
+        """Words for the bits of people with these tags and scores, in this order: the same each time."""
         self._note(_DECISIONS, tags, scores)
         return SecretWords(derived_key(self._key, "decisions"))
 

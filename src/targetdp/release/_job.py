@@ -4,14 +4,14 @@ One order for files, frames and Spark: prepare, look, charge, write, certify, pu
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from targetdp._core import Progress, Silent, check
-from targetdp._files import canonical
 from targetdp.normalization import ColumnScales, UntoldScalesError
 from targetdp.release._certificate._certificate import Certificate, LedgerMark, make_certificate
 from targetdp.release._certificate._page import page_html
@@ -28,17 +28,16 @@ from targetdp.release._engine._tables import open_table
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
+from targetdp.release._ledger._journal import sealed, settle_earlier
 from targetdp.release._look._look import Look, Refused, look
+from targetdp.release._model._runner import publication_moment
 from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
 from targetdp.release._planned import planned
-from targetdp.release._prepare import prepare
+from targetdp.release._prepare import Prepared, prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms, bound_of
 from targetdp.release._trust._approval import write_proposal
-from targetdp.release._trust._keys import is_signed
 
-_SEAL = "seal"
-"""Where a journal has the desk's signature."""
 Confirm = Callable[[Look], None]
 """Is shown everything before anything is charged, and raises to stop."""
 
@@ -49,7 +48,8 @@ _FREED = "Nothing was drawn: the release is not charged"
 class Released:
     """A finished release: a path of files, or a frame of the kind that was given.
 
-    ``look`` and ``clipped`` are for the data holder only.
+    ``look``, ``clipped`` and ``without_answer`` (of how many rows a model made nothing) are for the data
+    holder only.
     """
 
     path: Path | None
@@ -57,6 +57,7 @@ class Released:
     certificate: Certificate
     look: Look = field(repr=False)
     clipped: int
+    without_answer: int = 0
 
     def _repr_html_(self) -> str:
         return page_html(self.certificate)
@@ -64,7 +65,7 @@ class Released:
 
 def check_release(
     table: Any, *, desk: Desk | str | Path | None = None, request: Request, engine: str | None = None,
-    new_people: str | None = None, progress: Progress | None = None,
+    new_people: str | None = None, models: Sequence[str | Path] = (), progress: Progress | None = None,
 ) -> Look:  # fmt: skip
     """Look at everything that a release would be, and at all that keeps it from being made. Nothing changes.
 
@@ -74,6 +75,7 @@ def check_release(
         request: What is asked for.
         engine: As for `privatize`.
         new_people: As for `privatize`.
+        models: As for `privatize`.
         progress: Is told how far reading is.
 
     Returns:
@@ -87,7 +89,8 @@ def check_release(
     opened = _opened(desk)
     with opened.ledger() as ledger:
         ledger.must_be_newest(witnesses(opened, ledger))
-        return _look(opened, ledger, request, open_table(table, engine), new_people, progress or Silent())
+        source = open_table(table, engine)
+        return _look(opened, ledger, request, source, new_people, models, progress or Silent())
 
 
 def privatize(
@@ -98,6 +101,7 @@ def privatize(
     request: Request,
     engine: str | None = None,
     new_people: str | None = None,
+    models: Sequence[str | Path] = (),
     confirm: Confirm | None = None,
     force: bool = False,
     progress: Progress | None = None,
@@ -114,6 +118,7 @@ def privatize(
         engine: ``"local"`` or ``"spark"``; by default that of the table.
         new_people: Why people whom the ledger does not know, or another desk does, are other people: it goes
             on record.
+        models: Files of the models (ONNX) that the request names by their SHA-256.
         confirm: Is shown a `Look` before anything is charged, and raises to stop.
         force: Whether an output that is a release is replaced.
         progress: Is told how far the work is.
@@ -132,7 +137,8 @@ def privatize(
     output's name there is the whole release with its certificate, or what was there before. A run that ends
     before the first draw costs nothing; one that ends after it is finished by the same call, with the same
     noise, at no further cost.
-    Edges: a Spark frame's release is begun anew, and charged anew, when it ended after rows got noise.
+    Edges: a Spark frame's release is begun anew, and charged anew, when it ended after rows, or scores, got
+    noise; decisions are drawn when all people are scored, and go on as anywhere.
 
     Example:
         >>> asked = Request(B=0.25, epsilon=4)
@@ -143,7 +149,7 @@ def privatize(
     progress, opened = progress or Silent(), _opened(desk)
     source = open_table(table, engine)
     with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:
-        publisher.begin(lambda journal: _settle_earlier(opened, ledger, journal))
+        publisher.begin(lambda journal: settle_earlier(opened, ledger, journal))
         near = () if publisher.path is None else (publisher.path.parent,)
         told = witnesses(opened, ledger, *near)
         ledger.must_be_newest(told)
@@ -151,7 +157,7 @@ def privatize(
         for settled in ledger.settle_what_is_published(done):
             erase(opened.drafts / settled)
         opened.free_what_was_not_drawn(ledger)
-        seen = _look(opened, ledger, request, source, new_people, progress)
+        seen = _look(opened, ledger, request, source, new_people, models, progress)
         if seen.problems:
             opened.log(
                 "refused", request=request.sha256, kind=request.release, B=request.B, epsilon=request.epsilon,
@@ -170,10 +176,11 @@ def _opened(desk: Desk | str | Path | None) -> Desk:
 
 
 def _look(
-    desk: Desk, ledger: Ledger, request: Request, source: Engine, new_people: str | None, progress: Progress
-) -> Look:
+    desk: Desk, ledger: Ledger, request: Request, source: Engine, new_people: str | None,
+    models: Sequence[str | Path], progress: Progress,
+) -> Look:  # fmt: skip
     """Everything that is known before anything is drawn."""
-    prepared = prepare(desk, ledger, request, source.columns, source.place, source.name, new_people)
+    prepared = prepare(desk, ledger, request, source.columns, source.place, source.name, new_people, models)
     if prepared.names.column not in source.columns or not prepared.features:
         return Look(prepared, NOTHING_INSPECTED, None, None, prepared.problems)
     inspection = source.inspect(prepared.recipe(), progress)
@@ -184,6 +191,7 @@ def _release(
     desk: Desk, ledger: Ledger, source: Engine, seen: Look, publisher: Publisher, progress: Progress
 ) -> Released:
     """Charge, write, certify, publish, settle: in this order."""
+    begun = monotonic()
     prepared, terms, inspection = seen.prepared, seen.terms, seen.inspection
     if terms is None:
         raise RuntimeError("a release without terms: please report this")
@@ -200,17 +208,21 @@ def _release(
     release, draws = reservation.release, reservation.draws
     try:
         scales = _scales(seen, terms, source, draws, progress)
-        with publisher.sink(schema) as sink:
-            job = ReleaseJob(release, recipe, scales, terms.law, inspection, draws, publisher.folder)
+        with prepared.models.running(prepared.request.decisions) as run, publisher.sink(schema) as sink:
+            models = {name: runner.scores for name, runner in run.items()}
+            job = ReleaseJob(release, recipe, scales, terms.law, inspection, draws, publisher.folder, models)
             wrote = source.write(job, sink, schema, progress)
+            without_answer = sum(runner.without_answer for runner in run.values())
             output = publisher.written(sink)
         source.check_unchanged()
+        if models:
+            _wait(prepared, inspection.rows, begun, progress)
         certificate = make_certificate(
             release, prepared, terms, scales, inspection.rows, wrote.cuts, output, _mark(reservation.head)
         ).signed(desk.key, ledger.reading.successions)
         estimated = estimated_by(certificate)
         journal = {"desk": desk.id, "release": release, "sha256": output.sha256, "scales": estimated}
-        publisher.publish(certificate, journal | {_SEAL: desk.key.sign(_sealed(journal))})
+        publisher.publish(certificate, sealed(journal, desk.key))
         ledger.settle(release, output.sha256, estimated)
         draws.erase()
         draws.close()
@@ -221,7 +233,15 @@ def _release(
             raise PublishedButUnsettledError(publisher.place, error) from error
         _end_without_publishing(desk, ledger, reservation, source, error)
         raise
-    return Released(publisher.path, publisher.frame, certificate, seen, wrote.clipped)
+    return Released(publisher.path, publisher.frame, certificate, seen, wrote.clipped, without_answer)
+
+
+def _wait(prepared: Prepared, rows: int, begun: float, progress: Progress) -> None:
+    """Wait until a moment that rows have no part in: how long a model works may tell of one of them."""
+    taken = monotonic() - begun
+    moment = publication_moment(rows, prepared.policy.models.microseconds, seconds_taken=taken)
+    progress.phase("waiting, so that the time tells nothing of a model's rows", None)
+    sleep(max(0.0, begun + moment - monotonic()))
 
 
 def _scales(
@@ -356,36 +376,6 @@ def _end_without_publishing(
         draws.close()
     with suppress(OSError):  # a full disk, say, that the error speaks of already
         desk.log("failed", release=release, kind=kind, drawn=begun)
-
-
-def _settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None:
-    """An earlier run published and died before it could tell the ledger: tell it now."""
-    if journal.get("desk") != desk.id:
-        raise ValueError(
-            f"an earlier run, of another desk ({journal.get('desk')}), published release "
-            f"{journal.get('release')} here and could not tell its ledger: run it again at that desk first"
-        )
-    seal = journal.pop(_SEAL, "")
-    known = [row.entry for row in ledger.releases_on_record() if row.release == journal.get("release")]
-    keys = ledger.reading.keys_since(min(known, default=1))  # an earlier key speaks of what it has reserved
-    if not any(is_signed(key, seal, _sealed(journal)) for key in keys):
-        raise ValueError(
-            "an earlier run's journal beside the output is not signed by this desk: somebody else wrote it; "
-            "look at the hidden folder beside the output, and move it away"
-        )
-    try:
-        ledger.settle(journal["release"], journal["sha256"], journal["scales"])
-    except (ValueError, OSError) as error:
-        raise ValueError(
-            f"an earlier run published release {journal.get('release')} and could not tell the ledger, and "
-            f"neither can this one ({error}): bring the desk's ledger back first"
-        ) from error
-    erase(desk.drafts / str(journal["release"]))
-
-
-def _sealed(journal: dict[str, Any]) -> bytes:
-    """What is signed of a journal: it lies in the output's folder, where others may write."""
-    return f"targetdp journal {canonical(journal)}".encode()
 
 
 def _mark(head: Head) -> LedgerMark:

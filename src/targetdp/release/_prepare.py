@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._history import History, private_space, public_space
 from targetdp.release._ledger._limit import Limit
+from targetdp.release._model._given import GivenModels, models_for
 from targetdp.release._policy import LONGEST_REASON, Policy
 from targetdp.release._request import Request, scores_must_differ
 from targetdp.release._trust._approval import Approval, approval_of, policy_problems
@@ -55,6 +57,8 @@ class Recipe:
     """Where all are known before anything is drawn, and any are needed."""
     scoring: Scoring | None = None
     """How people are scored, where one decision about each goes out."""
+    models: GivenModels = field(default_factory=GivenModels, repr=False)
+    """Those that score them."""
     scaled_from: Words = field(default_factory=lambda: np.empty(0, dtype=np.uint64), repr=False)
     """Loose tags of the people whom declared scales were learned from, as far as that is known."""
 
@@ -101,6 +105,7 @@ class Prepared:
     features: tuple[str, ...]
     weights: Floats | None = field(repr=False)
     scoring: Scoring | None = field(repr=False)
+    models: GivenModels = field(repr=False)
     gaps: dict[str, float]
     public: dict[str, str]
     """Columns that are passed on, each with the reason why it is public."""
@@ -168,7 +173,7 @@ class Prepared:
             known = ColumnScales(*self._arrays(self.known_scales), source)
         return Recipe(
             self.names, self.features, self.released, tuple(self.public), self.gaps, self.left_out,
-            tuple(self.features.index(name) for name in estimated), known, self.scoring,
+            tuple(self.features.index(name) for name in estimated), known, self.scoring, self.models,
             np.empty(0, dtype=np.uint64) if self.scaled_from is None else self.scaled_from,
         )  # fmt: skip
 
@@ -185,7 +190,7 @@ class Prepared:
 
 def prepare(
     desk: Desk, ledger: Ledger, request: Request, columns: Sequence[str], place: str, engine: str,
-    new_people: str | None = None,
+    new_people: str | None = None, models: Sequence[Path | str] = (),
 ) -> Prepared:  # fmt: skip
     """Hold a request against the desk's policy and a table's columns, and settle what follows from them.
 
@@ -212,6 +217,8 @@ def prepare(
     scaled = () if request.classic else allowed
     known, sources, unscaled = _scales(desk, scaled, history, problems)
     scaled_from, reason = _record_of_scales(desk, scaled, problems)
+    given = models_for(request.decisions, models, policy.models.microseconds)
+    problems += [Problem(one, "nobody's rows were looked at for that", "official") for one in given.problems]
     limit = _limit(policy, problems)
     left_out, rows = _left_out(request, ledger, problems)
     return Prepared(
@@ -219,7 +226,10 @@ def prepare(
         request=request, signer=signer, engine=engine,
         names=desk.names(), features=allowed,
         weights=request.weights_for(allowed) if request.weights is not None else None,
-        scoring=scoring_of(request.questions, policy.fill(allowed)) if request.decisions else None,
+        scoring=scoring_of(request.questions, policy.fill(allowed), given.texts(request.decisions))
+        if request.decisions
+        else None,
+        models=given,
         gaps=policy.fill(allowed), public={n: why for n, why in public.items() if n in columns},
         scaled_from=scaled_from, scales_reason=reason, known_scales=known, scales_of=sources,
         unscaled=unscaled, left_out=left_out, left_out_releases=rows,

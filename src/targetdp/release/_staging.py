@@ -92,6 +92,8 @@ class Staging:
 
     def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
         """Make the release visible, whole."""
+        for path in (*(self.table.iterdir() if self.table.is_dir() else ()), self.table):
+            os.utime(path)  # when a table was written tells how long it took, and that may tell of rows
         write_whole(self.folder / _CERTIFICATE, certificate.text())
         write_whole(self.folder / _PAGE, page(certificate))
         write_whole(self.folder / _JOURNAL, json.dumps({**journal, _CHECK: _digest(journal)}))

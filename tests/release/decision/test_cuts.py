@@ -18,7 +18,7 @@ from support.outside import VIETNAM, needs
 from targetdp._core import Floats, Integers
 from targetdp.mechanisms import STEPS, Decision
 from targetdp.release._decision import _cuts
-from targetdp.release._decision._cuts import CutRule, ExpectedShares, batches
+from targetdp.release._decision._cuts import CutRule, ExpectedShares, batch_ends
 
 Bits = NDArray[np.bool_]
 UNIT = STEPS
@@ -35,13 +35,12 @@ def rule_at(epsilon: float, expected: ExpectedShares = LINE, wanted: Fraction = 
 @given(people=st.integers(1, 5_000_000))
 @settings(max_examples=50)
 def test_batches_cover_everybody_once_and_grow_by_a_third(people: int) -> None:
-    found = batches(people)
-    assert [one.start for one in found] == [0, *(one.stop for one in found[:-1])]
-    assert found[-1].stop == people
-    assert all(len(one) for one in found)
+    found = batch_ends(people)
+    assert found[-1] == people
     for before, after in itertools.pairwise(found):
-        assert 3 * after.stop // 4 == before.stop
-    assert len(found[0]) < 2 * _cuts.FIRST_BATCH or len(found) == 1
+        assert before < after
+        assert 3 * after // 4 == before
+    assert found[0] < 2 * _cuts.FIRST_BATCH
 
 
 # What is expected
@@ -279,11 +278,15 @@ def played(whole: Integers, rule: CutRule, epsilon: float, rng: np.random.Genera
     cuts: list[int] = []
     people: list[int] = []
     yes: list[int] = []
-    for batch in batches(len(whole)):
+    # As in a release, where hashes say who is in which batch.
+    ends = np.array(batch_ends(len(whole))[:-1]) / len(whole)
+    turns = np.sort(rng.random(len(whole)))
+    stops = [*np.searchsorted(turns, ends).tolist(), len(whole)]
+    for start, stop in itertools.pairwise([0, *stops]):
         cuts.append(rule.next(cuts, people, yes))
-        asked = slice(batch.start, batch.stop)
+        asked = slice(start, stop)
         yes.append(int(((whole[asked] <= cuts[-1]) ^ wrong[asked]).sum()))
-        people.append(len(batch))
+        people.append(stop - start)
     held = np.repeat(cuts, people)
     return held, (whole <= held) ^ wrong
 

@@ -16,11 +16,11 @@ from support.decisions import (
     CURVES,
     NEAR_CURVES,
     asks,
+    batches_of_people,
     bits_of,
     check_named,
     decision,
     near,
-    sorted_by_turn,
     weighted,
     with_cut,
     within_five,
@@ -58,7 +58,7 @@ from targetdp.release import (
 )
 from targetdp.release._certificate._contents import is_certified
 from targetdp.release._decision._bits import cuts_of_people
-from targetdp.release._decision._cuts import batches
+from targetdp.release._decision._cuts import batch_ends
 
 Q = 1 / (1 + math.exp(4.0))
 """How often one bit is wrong at ε = 4."""
@@ -79,10 +79,7 @@ def steps_of_people(c: Certificate, ids: list[str]) -> Any:
     """The cut of each person, in the order of the released ids, in the request's own units."""
     law = law_of(c.mechanism.law).decision
     assert law is not None
-    order = sorted_by_turn(ids, c.release)
-    held = np.empty((len(ids), len(c.decisions)), dtype=np.int64)
-    held[order] = cuts_of_people(c.cuts, len(ids))
-    return held
+    return cuts_of_people(c.cuts, batches_of_people(ids, c.release))
 
 
 # What goes out
@@ -123,7 +120,7 @@ def test_a_linear_decision_of_columns_as_they_are(large: Path) -> None:
     assert within_five(int((bits_of(out) != truth).sum()), 20_000, q)
     assert abs(truth.mean() - 0.3) < 0.02, "the share that was asked for, of true answers"
     (count,) = {len(own) for own in c.cuts}
-    assert count == len(batches(20_000))
+    assert count == len(batch_ends(20_000))
     assert done.clipped == 0
 
 
@@ -150,7 +147,7 @@ def test_the_certificate_says_what_was_done_and_no_more(large: Path) -> None:
     assert c.decisions == LINEAR.decisions
     said = " ".join(c.conditions)
     assert "any two rows, however far apart" in said
-    assert "a missing value is the fixed answer no" in said
+    assert "gets the fixed answer no, drawn as any other" in said
     assert "Released is one decision about each person (aid)" in said
     assert "clipped to the unit ball" not in said
     page = (large / "linear.parquet.certificate.md").read_text(encoding="utf-8")
@@ -453,7 +450,7 @@ def test_few_people(tmp_path: Path, people: int) -> None:
     folder = place_with(tmp_path, people)
     release(folder, request=asks())
     c = sound(folder, asks())
-    assert [len(own) for own in c.cuts] == [len(batches(people))]
+    assert [len(own) for own in c.cuts] == [len(batch_ends(people))]
     assert c.guarantee.value().delta == 0
 
 

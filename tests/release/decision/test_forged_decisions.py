@@ -10,20 +10,19 @@ import pytest
 
 from support.decisions import (
     asks,
+    batches_of_people,
     bits_of,
     check_named,
     decision,
     failed,
     forge,
     near,
-    sorted_by_turn,
     with_bits,
     with_cut,
     with_page,
 )
 from support.release import certificate_of, cli, place_with, release
 from targetdp.release import Desk, Request, certificate_path, verify, verify_in_ledger
-from targetdp.release._decision._cuts import batches
 
 ROWS = 800
 ASKED: dict[str, Request] = {
@@ -90,16 +89,15 @@ def test_a_bit_of_an_early_batch_that_was_flipped_makes_other_cuts(made: dict[st
     """Hashes and signature are right: the cuts on record do not follow from these bits."""
     forger = Forger(made, kind)
     c = certificate_of(forger.output)
-    order = sorted_by_turn(forger.table["name"].to_pylist(), c.release)
-    last = batches(ROWS)[-1].start
-    for place in (0, 20, 60, 200, last - 1):
+    batches = batches_of_people(forger.table["name"].to_pylist(), c.release)
+    for number in (0, 1, 3, int(batches.max()) - 1):
         bits = bits_of(forger.table)
-        bits[order[place]] ^= True
+        bits[int(np.argmax(batches == number))] ^= True
         assert forger.forged(table=with_bits(forger.table, bits)) == ["cuts"]
         forger = Forger(made, kind)
     # Nothing follows from the last batch: a flip there is not found, and nothing says that it would be.
     bits = bits_of(forger.table)
-    bits[order[last]] ^= True
+    bits[int(batches.argmax())] ^= True
     assert forger.forged(table=with_bits(forger.table, bits)) == []
 
 

@@ -148,7 +148,7 @@ def test_a_missing_value_is_a_no_whatever_the_cut_is(kind: str, yes: str) -> Non
     given_columns = columns(calls=[5.0, NAN, 5.0], texts=[5.0, 5.0, NAN])
     assert (known.steps_of_columns(given_columns) <= 0).tolist() == [True, False, False]
     steps = searched.steps_of_columns(given_columns)
-    moved = turns_of(pa.array(["a", "b", "c"]), "one")[1]
+    moved = turns_of(pa.array(["a", "b", "c"]), "one", 3)[1]
     assert (steps[1:] > 2 * STEPS).all(), "no cut is farther away than twice the unit"
     assert (steps[1:] + moved[1:] > 2 * STEPS).all()
     assert steps[0] <= STEPS

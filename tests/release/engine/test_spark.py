@@ -2,10 +2,8 @@
 
 import base64
 import os
-import shutil
 import signal
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,6 @@ from support.release import (
     hidden,
     holds,
     make_desk,
-    new_policy,
     normalized,
     read_back,
     release_frame,
@@ -35,13 +32,14 @@ from support.release import (
     write_parquet,
 )
 from support.release import release as release_local
+from support.spark import desk_in, frame_of, rows_of, session_for, skip_without_java
 from support.statistics import means_agree, same_distribution
 from targetdp import Staircase
 from targetdp._core import Floats
 from targetdp.mechanisms import LinearLaw, SphericalLaplaceLaw
 from targetdp.noise import grid_for
 from targetdp.normalization import UntoldScalesError, count_distances, count_values, declared_scales
-from targetdp.release import Desk, Refused, Released, ReleaseRow, Spelling, check_release, privatize
+from targetdp.release import Desk, Refused, Released, Spelling, check_release, privatize
 from targetdp.release._draws import Draws
 from targetdp.release._engine._spark_tasks import (
     REPORT,
@@ -56,9 +54,7 @@ from targetdp.release._ids import Names, person_tags
 from targetdp.release._prepare import Recipe
 from targetdp.table import Source
 
-_NO_JAVA = shutil.which("java") is None and "JAVA_HOME" not in os.environ
-if _NO_JAVA and os.environ.get("TARGETDP_REQUIRE_SPARK") != "1":
-    pytest.skip("no Java: the Spark engine is not tested here", allow_module_level=True)
+skip_without_java()
 
 # PySpark warns of pandas 3, which this engine does not use.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
@@ -74,42 +70,8 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def spark(events: Path) -> Iterator[Any]:
-    """Two cores, tasks that may fail three times, and an event log to search."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        from pyspark import cloudpickle
-        from pyspark.sql import SparkSession
-
-        # Workers cannot import this module.
-        cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
-        session = (
-            SparkSession.builder.master("local[2,4]")
-            .config("spark.io.encryption.enabled", "true")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.log.level", "FATAL")
-            .config("spark.sql.shuffle.partitions", "3")
-            .config("spark.default.parallelism", "3")
-            # Quick to start, and quick tasks: the code of a short run is not worth the best compiler.
-            .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-            .config("spark.python.daemon.module", "support.spark_daemon")
-            .config("spark.executorEnv.PYTHONPATH", str(Path(__file__).parents[2]))
-            .config("spark.eventLog.enabled", "true")
-            .config("spark.eventLog.compress", "false")
-            .config("spark.eventLog.dir", events.as_uri())
-            .getOrCreate()
-        )
+    with session_for(sys.modules[__name__], events) as session:
         yield session
-        session.stop()
-
-
-def frame_of(spark: Any, table: pa.Table, partitions: int = 3) -> Any:
-    """A frame of several partitions, in no order."""
-    folder = Path(str(spark.sparkContext.getConf().get("spark.eventLog.dir")).removeprefix("file://"))
-    path = folder.parent / f"frame-{os.urandom(8).hex()}.parquet"
-    pq.write_table(table, path)
-    return spark.read.parquet(path.as_uri()).repartition(partitions)
 
 
 def engine() -> Any:
@@ -119,27 +81,12 @@ def engine() -> Any:
     return spark
 
 
-def desk_in(folder: Path, **policy: Any) -> Path:
-    """The desk of a folder, made or changed as the test says."""
-    if (folder / "desk").exists():
-        new_policy(folder / "desk", **policy)
-    else:
-        make_desk(folder, **policy)
-    return folder / "desk"
-
-
 def release(
     frame: Any, output: Path, *, policy: dict[str, Any] | None = None, force: bool = False, **given: Any
 ) -> Released:
     """A release of a Spark frame at the desk of the output's folder."""
     desk = desk_in(output.parent, **{"reason": os.urandom(4).hex()} | (policy or {}))
     return privatize(frame, output, desk=desk, request=request_of(**given), force=force)
-
-
-def rows_of(folder: Path) -> list[ReleaseRow]:
-    with Desk.open(folder / "desk").ledger() as ledger:
-        assert ledger.verify() == []
-        return list(ledger.history.releases.values())
 
 
 def recipe(**more: Any) -> Recipe:
@@ -169,7 +116,7 @@ def noise_by_id(folder: Path, packed: list[bytes]) -> dict[str, bytes]:
 
 def task(folder: Path, secret: Secret) -> Privatize:
     law, plain = SphericalLaplaceLaw(3, grid_for(0.1), 0.1), declared_scales([0.0] * 3, [1.0] * 3)
-    return Privatize(recipe(), plain, law, pa.array(["000500"]), folder, {}, secret)
+    return Privatize(recipe(), pa.array(["000500"]), folder, {}, plain, law, secret)
 
 
 def zeros(n: int) -> pa.Table:
@@ -699,7 +646,7 @@ def test_a_person_gets_one_noise_on_her_score_however_often_a_task_runs(tmp_path
     for order in (np.arange(300), np.random.default_rng(1).permutation(300)):
         batches = table.take(pa.array(order)).to_batches(max_chunksize=70)
         of = recipe(released=("score",))
-        made = Privatize(of, plain, law, pa.array(["000150"]), tmp_path, {}, secret)
+        made = Privatize(of, pa.array(["000150"]), tmp_path, {}, plain, law, secret)
         packed = [batch.column(REPORT)[0].as_py() for batch in made(iter(batches))]
         found.append(noise_by_id(tmp_path, packed))
     assert found[0] == found[1]

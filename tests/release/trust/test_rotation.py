@@ -32,6 +32,7 @@ from targetdp.release import (
 from targetdp.release import _job as job_module
 from targetdp.release import _staging as staging_module
 from targetdp.release._draws import Draws
+from targetdp.release._ledger import _journal as journal_module
 from targetdp.release._ledger._chain import Chain
 from targetdp.release._ledger._elsewhere import second_mark
 from targetdp.release._ledger._entries import Entry
@@ -211,7 +212,7 @@ def test_a_journal_of_a_key_that_signed_no_longer_is_refused(
     (path,) = folder.glob(".*/journal.json")
     kept = path.read_text()
     told = {name: value for name, value in json.loads(kept).items() if name not in {"seal", "check"}}
-    forged = told | {"seal": thief.sign(job_module._sealed(told))}
+    forged = told | {"seal": thief.sign(journal_module._message(told))}
     path.write_text(json.dumps(forged | {"check": staging_module._digest(forged)}))
     with pytest.raises(ValueError, match="is not signed by this desk"):
         release(folder, "b.parquet", epsilon=1.0)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincc
 
-from targetdp._core import Floats, Integers, check
+from targetdp._core import Floats, Integers, Words, check
 from targetdp.accounting import PrivacyLoss, ResponseLoss
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms._base import LARGEST_EPSILON, SMALLEST_EPSILON, claim
@@ -107,7 +107,7 @@ class DecisionLaw(RowLaw):
         level = self.level if apart == 1 else math.nextafter(apart * self.level, math.inf)
         return ResponseLoss(min(level, most), self.answers)
 
-    def decide(self, cells: Integers, words: WordSource) -> Bits:
+    def decide(self, cells: Integers, words: WordSource | Words) -> Bits:
         """Draw a bit for each person.
 
         Args:
@@ -119,7 +119,7 @@ class DecisionLaw(RowLaw):
         """
         return respond_by_cell(cells, self.table, words)
 
-    def decide_together(self, answers: Bits, words: WordSource) -> Bits:
+    def decide_together(self, answers: Bits, words: WordSource | Words) -> Bits:
         """Draw the bits of all programs for each person, at once.
 
         Args:

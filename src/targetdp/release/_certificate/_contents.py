@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp._core import Floats, Words
+from targetdp._core import Floats
 from targetdp.mechanisms import DecisionLaw, NoiseLaw, law_of, noise_law_of
 from targetdp.release._certificate._certificate import Certificate, File, Output
 from targetdp.release._certificate._values import can_be_so_many, has_the_noise, rows_looked_at
-from targetdp.release._decision._bits import Bits, cuts_of, turns_of
+from targetdp.release._decision._bits import Bits, Turns, cuts_of, turns_of
 from targetdp.release._decision._question import Question
 from targetdp.table import Written, batch_rows, open_source
 
@@ -167,7 +167,7 @@ class _Decisions:
 
     def __init__(self, c: Certificate, law: DecisionLaw) -> None:
         self._c, self._law = c, law
-        self._good, self._tags, self._bits = True, list[Words](), list[Bits]()
+        self._good, self._batches, self._bits = True, list[Turns](), list[Bits]()
 
     def look(self, batch: pa.RecordBatch) -> None:
         """Look at some more people."""
@@ -176,7 +176,8 @@ class _Decisions:
         if self._good:
             bits = [column.to_numpy(zero_copy_only=False) for column in columns]
             self._bits.append(np.stack(bits, axis=1))
-            self._tags.append(turns_of(batch.column(self._c.id).cast(pa.string()), self._c.release)[0])
+            ids = batch.column(self._c.id).cast(pa.string())
+            self._batches.append(turns_of(ids, self._c.release, self._c.rows)[0])
 
     def checks(self, *, complete: bool) -> Iterator[Check]:
         """What was found."""
@@ -184,13 +185,13 @@ class _Decisions:
         yield Check("values", good, "yes or no" if good else "not a yes or no everywhere")
         if not good or not complete:
             return
-        bits = np.concatenate(self._bits)[np.argsort(np.concatenate(self._tags), kind="stable")]
+        batches, bits = np.concatenate(self._batches), np.concatenate(self._bits)
         try:
             rules = [one.rule(self._law) for one in questions_of(self._c, self._law)]
         except (ValueError, TypeError, ArithmeticError) as error:
             yield Check("cuts", False, f"what was asked makes no sense: {error}")
             return
-        same = bits.shape[1] == len(rules) and cuts_of(bits, rules) == self._c.cuts
+        same = bits.shape[1] == len(rules) and cuts_of(batches, bits, rules) == self._c.cuts
         yield Check(
             "cuts", same, "found again from the bits" if same else "are not what bits and request make"
         )

@@ -133,7 +133,7 @@ def decisions_must_fit(decisions: Sequence[AskedDecision], B: float, others: Map
         raise ValueError('release = "decisions" needs [[decisions]]: what is decided about each person')
     if wrong := [name for name, value in others.items() if value is not None]:
         raise ValueError(
-            f"{', '.join(wrong)} is not for decisions: each names its columns, none has noise, and δ is 0; "
+            f"{', '.join(wrong)} is not for decisions: each names its columns, none has noise or a δ; "
             "leave it out"
         )
     if len(decisions) > 1 and B != CLASSIC:

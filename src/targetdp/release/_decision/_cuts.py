@@ -8,7 +8,7 @@ everything here is done in whole numbers, so that all machines find the same.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -18,7 +18,7 @@ from math import ceil
 from targetdp.mechanisms import STEPS
 
 FIRST_BATCH = 48
-"""People, at least, who are held against the cut that was asked for."""
+"""People, at least and but for chance, who are held against the cut that was asked for."""
 MOST_KNOTS = 64
 MOST_CELLS = 64
 """On each side of a cut: where there are more, a few that are next to each other count as one."""
@@ -28,23 +28,23 @@ _EXPECTED_OF = 16
 """What was expected counts as much as what so many people told: a few bits do not move a cut far."""
 
 
-def batches(people: int) -> list[range]:
-    """The places of each batch, one after the other: each adds a third to all who were asked before.
+def batch_ends(people: int) -> list[int]:
+    """How many people are asked up to the end of each batch: each adds a third to all who came before.
 
     Args:
         people: How many there are.
 
     Returns:
-        Ranges that cover all of them; the last one has a quarter of all people.
+        Numbers up to all people; as hashes have it, a batch has a few people more or less.
 
     Example:
-        >>> [len(batch) for batch in batches(300)]
-        [52, 18, 24, 32, 42, 57, 75]
+        >>> batch_ends(300)
+        [52, 70, 94, 126, 168, 225, 300]
     """
     ends = [people]
     while 3 * ends[-1] // 4 >= FIRST_BATCH:
         ends.append(3 * ends[-1] // 4)
-    return [range(start, stop) for start, stop in pairwise([0, *reversed(ends)]) if stop > start]
+    return ends[::-1]
 
 
 @dataclass(frozen=True)
@@ -137,17 +137,13 @@ class CutRule:
         asked = [(self.first, _EXPECTED_OF), *zip(cuts, people, strict=True)]
         seen = sum(yes) * UNIT**2 + _EXPECTED_OF * self.bits(self.first)
 
-        def enough(moved: int) -> bool:
-            """Whether as many yes would be expected: the farther up scores are moved, the fewer there are."""
-            return sum(n * self.bits(cut - moved) for cut, n in asked) >= seen
+        def too_many(moved: int) -> int:
+            """Expected yes beyond those there were: the farther up scores are moved, the fewer there are."""
+            return sum(n * self.bits(cut - moved) for cut, n in asked) - seen
 
-        # The largest amount with enough of them; one step goes no farther than all that was expected is wide.
+        # One step goes no farther than all that was expected is wide.
         last, reach = cuts[-1] - self.first, self.expected.cuts[-1] - self.expected.cuts[0]
-        low, high = last - reach, last + reach + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if enough(middle) else (low, middle)
-        return _kept(self.first + low)
+        return _kept(self.first + _last_not_below_zero(too_many, last - reach, last + reach + 1))
 
     def bits(self, cut: int) -> int:
         """The share of bits that say yes at a cut, of 2¹²⁸, if scores are spread as expected.
@@ -189,6 +185,31 @@ class CutRule:
                 total += (nearer - words) * (share(cut - far) + share(cut + far) - UNIT)
             self._found[cut] = total
         return self._found[cut]
+
+
+def _last_not_below_zero(value: Callable[[int], int], low: int, high: int) -> int:
+    """The last place between two, the second apart, where a falling function is not below 0; or the first.
+
+    Lines between known places find it in a few steps, since the function is made of lines; halves keep it
+    from taking many.
+    """
+    at_low, at_high = value(low), value(high)
+    if at_low < 0:
+        return low
+    if at_high >= 0:
+        return high - 1
+    halve = False
+    while high - low > 1:
+        guess = (low + high) // 2 if halve else low + (high - low) * at_low // (at_low - at_high)
+        for place in (guess, guess + 1):
+            if not low < place < high:
+                continue
+            found = value(place)
+            low, at_low, high, at_high = (
+                (place, found, high, at_high) if found >= 0 else (low, at_low, place, found)
+            )
+        halve = not halve
+    return low
 
 
 def _kept(cut: int) -> int:

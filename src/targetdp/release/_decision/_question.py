@@ -72,9 +72,9 @@ class Question:
         return self.placed(total)
 
     def placed(self, scores: Floats) -> Integers:
-        """Scores of columns as they are, or of a model, in whole steps; whoever has none is a no."""
+        """Scores in the units of the request, or of a model, in whole steps; whoever has none is a no."""
         asked, signed = self.asked, self.asked.sign * scores
-        if asked.cut is not None:
+        if asked.cut is not None and self.score is None:
             return np.where(signed <= asked.sign * asked.cut, 0, 1)
         middle, size = (float(part) for part in self._place)
         with np.errstate(all="ignore"):

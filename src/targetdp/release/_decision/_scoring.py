@@ -37,6 +37,11 @@ class Scoring:
         """Whether scores are of columns as they are: any function of the one row."""
         return self.questions[0].score is None
 
+    @property
+    def by_models(self) -> bool:
+        """Whether models of others score people."""
+        return any(one.asked.model is not None for one in self.questions)
+
     def problems(self, batch: pa.RecordBatch) -> Tally:
         """Columns that are no numbers, told by their types alone: no row is looked at."""
         tally = Tally()

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from targetdp._core import Floats, Integers, Progress, Words, check, declared, import_all
 from targetdp.mechanisms import DecisionLaw, NoiseLaw, RowLaw
+from targetdp.noise import one_word_each
 from targetdp.normalization import ColumnScales
-from targetdp.release._decision._bits import Bits, Cuts, decide
+from targetdp.release._decision._bits import Bits, Cuts, Decided, Turns, decide
 from targetdp.release._decision._scoring import RunModel, Scoring
 from targetdp.release._draws import Draws
 from targetdp.release._look._made_of import Spread
@@ -59,6 +60,8 @@ class Inspection:
     """Ids that go out as they are, and that a spreadsheet would run."""
     sample: pa.Table | None = field(default=None, repr=False)
     """Rows of some people who are decided about, to tell the data holder what a score looks at."""
+    not_taken: tuple[str, ...] = ()
+    """Why models do not take the table's columns."""
 
 
 NOTHING_INSPECTED = Inspection(
@@ -107,6 +110,14 @@ class ReleaseJob:
             raise RuntimeError("decisions without their law: please report this")
         return law, scoring
 
+    def steps(self, number: int, batch: pa.RecordBatch, room: Floats) -> tuple[Integers, int]:
+        """The scores of a batch of people, and how many rows were clipped; what models said is kept."""
+        _, scoring = self.decisions
+        if not scoring.by_models:
+            return scoring.steps(batch, self.scales, self.models, room)
+        rows = batch.select(list(self.recipe.features))
+        return self.draws.answers(number, rows, lambda: scoring.steps(rows, None, self.models, room)[0]), 0
+
 
 @dataclass(frozen=True)
 class Wrote:
@@ -116,23 +127,19 @@ class Wrote:
     cuts: Cuts = ()
 
 
-def decide_all(job: ReleaseJob, tags: Words, scores: Integers) -> tuple[Integers, Bits, Cuts]:
+def decide_all(job: ReleaseJob, batches: Turns, scores: Integers, tags: Words) -> Decided:
     """Draw everybody's bits, once all people are scored.
 
     Args:
         job: The release.
-        tags: By which people are asked one after the other.
-        scores: A row for each person, in whole steps.
-
-    Returns:
-        The places of people in the order of their turns, their bits in that order, and the cuts.
+        batches: Of each person the number of her batch.
+        scores: Her scores, a column for each decision.
+        tags: Who she is. A re-run has the same people with the same scores in the same order, and so the same
+            bits; or it is refused.
     """
     law, scoring = job.decisions
-    order = np.argsort(tags, kind="stable")
-    tags, scores = tags[order], scores[order]
-    words = job.draws.for_decisions(tags, scores)
-    done = decide(scores, [one.rule(law) for one in scoring.questions], law, words)
-    return order, done.bits, done.cuts
+    words = one_word_each(len(tags), job.draws.for_decisions(tags, scores))
+    return decide(batches, scores, [one.rule(law) for one in scoring.questions], law, words)
 
 
 class RowWriter(Protocol):

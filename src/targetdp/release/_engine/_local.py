@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from targetdp._core import Floats, Integers, Progress, Words
-from targetdp.release._decision._bits import Bits, turns_of
+from targetdp._core import Floats, Integers, Progress
+from targetdp.release._decision._bits import Bits, batches_of, marks_of
 from targetdp.release._engine._base import (
     Inspection,
     ReleaseJob,
@@ -204,41 +204,44 @@ class LocalEngine:
     ) -> tuple[Wrote, SortedRange]:
         """Score everybody, then draw all bits; of a person only her id and her place are spilled."""
         recipe, (_, scoring) = job.recipe, job.decisions
+        people, m = job.inspection.rows, len(recipe.released)
+        places = people + job.inspection.left_out
+        batches, scores = np.empty(places, np.uint8), np.empty((places, m), np.int64)
+        tags, there = np.empty(places, np.uint64), np.zeros(places, np.bool_)
 
-        def put(item: tuple[int, pa.RecordBatch]) -> tuple[int, Words, Integers, int]:
+        def put(item: tuple[int, pa.RecordBatch]) -> tuple[int, int]:
             offset, batch = item
             batch, ids = people_of(batch, recipe)
             if not len(ids):
-                return offset, np.empty(0, np.uint64), np.empty((0, len(recipe.released)), np.int64), 0
-            room = self._room(len(ids), len(scoring.numbers))
-            steps, clipped = scoring.steps(batch, job.scales, job.models, room)
+                return 0, 0
+            own = slice(offset, offset + len(ids))
+            self._must_have(places, max(places, own.stop))
+            steps, clipped = job.steps(offset, batch, self._room(len(ids), len(scoring.numbers)))
             published = recipe.names.published(ids)
-            tags, moved = turns_of(published, job.release)
-            places = np.arange(offset, offset + len(ids), dtype=np.float64)
-            spill.add(published, places[:, None], _kept(batch, public))
-            return offset, tags, scoring.moved_apart(steps, moved), clipped
+            tags[own], moved = marks_of(published, job.release)
+            batches[own] = batches_of(tags[own], people)
+            scores[own], there[own] = scoring.moved_apart(steps, moved), True
+            place = np.arange(own.start, own.stop, dtype=np.float64)
+            spill.add(published, place[:, None], _kept(batch, public))
+            return len(ids), clipped
 
-        progress.phase("scoring", job.inspection.rows)
-        starts, tags, scores, clipped = [], [], [], 0
-        for start, some_tags, some_scores, shortened in overlapped(
-            put, self._batches(recipe, recipe.columns)
-        ):
-            starts.append(np.arange(start, start + len(some_tags)))
-            tags.append(some_tags)
-            scores.append(some_scores)
-            clipped += shortened
-            progress.advance(len(some_tags))
-        places = np.concatenate(starts)
-        self._must_have(job.inspection.rows, len(places))
-        order, bits, cuts = decide_all(job, np.concatenate(tags), np.concatenate(scores))
-        answers = np.empty((int(places[-1]) + 1, bits.shape[1]), dtype=np.bool_)
-        answers[places[order]] = bits
+        progress.phase("scoring", people)
+        seen = clipped = 0
+        for rows, shortened in overlapped(put, self._batches(recipe, recipe.columns)):
+            seen, clipped = seen + rows, clipped + shortened
+            progress.advance(rows)
+        self._must_have(people, seen)
+        if seen < places:
+            batches, scores, tags = batches[there], scores[there], tags[there]
+        done = decide_all(job, batches, scores, tags)
+        answers = np.empty((places, m), dtype=np.bool_)
+        answers[there] = done.bits
 
         def sorted_range(number: int) -> tuple[pa.StringArray, Bits, dict[str, pa.Array], SortedIds]:
-            ids, (own,), others, found = spill.sorted_bucket(number)
-            return ids, answers[own.astype(np.int64)].T, others, found
+            ids, (place,), others, found = spill.sorted_bucket(number)
+            return ids, answers[place.astype(np.int64)].T, others, found
 
-        return Wrote(clipped, cuts), sorted_range
+        return Wrote(clipped, done.cuts), sorted_range
 
     def _must_have(self, before: int, now: int) -> None:
         if now != before:

@@ -22,8 +22,8 @@ from targetdp.release._look._made_of import Spread
 from targetdp.release._prepare import Recipe
 from targetdp.table import Tally, formulas_in, ids_of, numbers_of
 
-_SAMPLED = 64
-"""Rows of a batch that the data holder is told by what a score looks at."""
+_SAMPLED_ROWS, _SAMPLED_VALUES = 1_000, 200_000
+"""Of a batch: by so many rows, or values, the data holder is told what a score looks at."""
 
 # From columns, as tables are stored, to private rows or scores: where noise is added, for every engine.
 
@@ -56,6 +56,7 @@ class Looked:
     spread: Spread | None = None
     in_scales: int = 0
     sample: list[pa.RecordBatch] = field(default_factory=list)
+    not_taken: tuple[str, ...] = ()
 
     def __add__(self, other: "Looked") -> "Looked":
         tally = Tally()
@@ -67,6 +68,7 @@ class Looked:
             joined(self.clipped, other.clipped), joined(self.counts, other.counts),
             self.left_out + other.left_out, self.formulas + other.formulas,
             joined(self.spread, other.spread), self.in_scales + other.in_scales, self.sample + other.sample,
+            self.not_taken or other.not_taken,
         )  # fmt: skip
 
     def inspection(self, splitters: pa.StringArray) -> Inspection:
@@ -76,8 +78,16 @@ class Looked:
         return Inspection(
             self.rows, people, len(people) - different, splitters, self.tally, self.lowest, self.highest,
             self.clipped, self.counts, self.left_out, self.spread, self.in_scales, self.formulas,
-            pa.Table.from_batches(self.sample) if self.sample else None,
+            _mixed(self.sample), self.not_taken,
         )  # fmt: skip
+
+
+def _mixed(samples: list[pa.RecordBatch]) -> pa.Table | None:
+    """Rows of several batches, in no order."""
+    if not samples:
+        return None
+    together = pa.Table.from_batches(samples)
+    return together.take(pa.array(np.random.default_rng().permutation(together.num_rows)))
 
 
 def in_order(people: list[Words]) -> Words:
@@ -115,6 +125,8 @@ def look_at(
         found.formulas = 0 if recipe.names.pseudonym_key is not None else formulas_in(ids)
     if recipe.scoring is not None and recipe.scoring.classic:
         tally.merge(recipe.scoring.problems(batch))
+        decisions = [one.asked for one in recipe.scoring.questions]
+        found.not_taken = tuple(recipe.models.do_not_take(decisions, batch.schema))
         return found, ids
     block = numbers_of(batch, recipe.features, recipe.gaps, tally, offset, room)
     if len(ids):
@@ -131,8 +143,8 @@ def look_at(
 
 def _some_of(batch: pa.RecordBatch) -> pa.RecordBatch:
     """A few rows of a batch, whichever."""
-    rng = np.random.default_rng()
-    return batch.take(pa.array(rng.choice(batch.num_rows, min(_SAMPLED, batch.num_rows), replace=False)))
+    most = min(batch.num_rows, _SAMPLED_ROWS, _SAMPLED_VALUES // batch.num_columns)
+    return batch.take(pa.array(np.random.default_rng().choice(batch.num_rows, most, replace=False)))
 
 
 def _known_to_scales(batch: pa.RecordBatch, ids: pa.StringArray, recipe: Recipe) -> int:

@@ -1,10 +1,11 @@
-"""The engine for tables that one machine should not read alone: Spark adds the noise, once.
+"""The engine for tables that one machine should not read alone: Spark adds the noise, or scores, once.
 
 Spark is lazy. A frame with noise in it would draw fresh noise at every action, which is another release that
 nobody paid for; and a task that is run again over rows in another order would give one person's noise to
 another. So nothing lazy ever holds noise: one action runs the tasks of `spark_tasks`, whose noise is keyed to
 the row, each writes its private rows by ranges of ids, and the driver puts the ranges in order, proves the
-ids unique, and publishes files. Whoever wants a Spark frame reads these.
+ids unique, and publishes files. Whoever wants a Spark frame reads these. Of decisions nothing is drawn on
+Spark: its one action scores everybody, and the driver draws all bits from the scores that it got.
 
 All workers must have this package, and a path to the output's folder (one machine, or a shared file system).
 """
@@ -26,11 +27,14 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from targetdp._core import Floats, Integers, Progress, check
+from targetdp.release._decision._bits import Bits, batches_of, marks_of
 from targetdp.release._engine._base import (
     Inspection,
     ReleaseJob,
     RowWriter,
+    SortedRange,
     Wrote,
+    decide_all,
     hash_splitters,
     named,
     ranges_of,
@@ -44,10 +48,11 @@ from targetdp.release._engine._spark_tasks import (
     LookTask,
     Privatize,
     Report,
+    ScoreTask,
     Secret,
 )
 from targetdp.release._prepare import Recipe
-from targetdp.table import Source, Splitters, Tally, ids_of, numbers_of, plain_type
+from targetdp.table import SortedIds, Source, Splitters, Tally, ids_of, numbers_of, plain_type
 
 try:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -71,11 +76,14 @@ class SparkEngine:
     """A Spark frame, or a table of files that Spark reads.
 
     Guarantees: however often Spark recomputes, retries or reorders, each person gets one noise in a release,
-    and no two people the same.
+    and no two people the same; or her bits are drawn once, from one score. A run that ended after bits were
+    drawn is finished with the same ones, if the frame has the same values again.
     Does not guarantee: that the keys that tasks need are safe from who can read the cluster's memory, its
     network or its disks: turn on ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` there.
     Edges: the frame is computed three times (once where this release estimates scales, into a checkpoint on
-    the workers): persist it if that is slow. The output is a path that the driver and all workers share.
+    the workers): persist it if that is slow. The output is a path that the driver and all workers share. For
+    decisions the driver is sent 16 bytes for each person and 8 for each of her scores (see
+    ``spark.driver.maxResultSize``), and holds about five times that. No models run here.
     """
 
     name: str
@@ -110,6 +118,11 @@ class SparkEngine:
 
     def inspect(self, recipe: Recipe, progress: Progress) -> Inspection:
         """See `Engine`."""
+        if recipe.scoring is not None and recipe.scoring.by_models:
+            raise ValueError(
+                "a model decides, and models are run on the data holder's own machine, not on Spark's "
+                'workers: use engine = "local", with a file or a table in memory'
+            )
         frame = self._frame if self._source is None else read(self._source, recipe)
         frame = _select(frame, recipe)
         _must_keep_secrets(frame)
@@ -136,19 +149,14 @@ class SparkEngine:
 
     def write(self, job: ReleaseJob, output: RowWriter, schema: pa.Schema, progress: Progress) -> Wrote:
         """See `Engine`."""
-        recipe, rows = job.recipe, job.inspection.rows
-        law, scales = job.noise
         if job.folder is None or self._selected is None:
             raise ValueError("a Spark frame is released to files: give an output")
-        folder = job.folder.absolute() / "spark"
+        rows, folder = job.inspection.rows, job.folder.absolute() / "spark"
         folder.mkdir(mode=0o700)
         try:
-            progress.phase("adding noise", rows)
-            task = Privatize(
-                recipe, scales, law, job.inspection.splitters, folder,
-                {name: schema.field(name).type for name in recipe.public}, Secret(*job.draws.for_rows()),
-            )  # fmt: skip
-            report = _run(self._selected, task)
+            decided = job.recipe.scoring is not None
+            progress.phase("scoring" if decided else "adding noise", rows)
+            report = _run(self._selected, (_scoring if decided else _adding_noise)(job, folder, schema))
             people = in_order(report.people)
             if not np.array_equal(people, job.inspection.people):
                 raise ValueError(
@@ -157,11 +165,51 @@ class SparkEngine:
                 )
             progress.advance(rows)
             gathered = Gathered(folder, report.pieces)
+            done, sorted_range = (_decide if decided else _as_drawn)(job, report, gathered)
             ranges = len(job.inspection.splitters) + 1
-            write_in_order(gathered.sorted_range, ranges, rows, schema, output, progress)
+            write_in_order(sorted_range, ranges, rows, schema, output, progress)
         finally:
             _remove(folder)
-        return Wrote(report.clipped)
+        return done
+
+
+def _adding_noise(job: ReleaseJob, folder: Path, schema: pa.Schema) -> Privatize:
+    """The task for rows and scores; from here on noise was drawn."""
+    law, scales = job.noise
+    secret = Secret(*job.draws.for_rows())
+    return Privatize(job.recipe, job.inspection.splitters, folder, _public(job, schema), scales, law, secret)
+
+
+def _scoring(job: ReleaseJob, folder: Path, schema: pa.Schema) -> ScoreTask:
+    """The task for decisions: workers get no secret of the draws."""
+    splitters, public = job.inspection.splitters, _public(job, schema)
+    return ScoreTask(job.recipe, splitters, folder, public, job.scales, job.decisions[1], job.release)
+
+
+def _public(job: ReleaseJob, schema: pa.Schema) -> dict[str, pa.DataType]:
+    return {name: schema.field(name).type for name in job.recipe.public}
+
+
+def _as_drawn(_: ReleaseJob, report: Report, gathered: Gathered) -> tuple[Wrote, SortedRange]:
+    """Rows that have their noise."""
+    return Wrote(report.clipped), gathered.sorted_range
+
+
+def _decide(job: ReleaseJob, report: Report, gathered: Gathered) -> tuple[Wrote, SortedRange]:
+    """Draw all bits in the order of tags, whichever task scored whom; ids find theirs by their tags."""
+    tags = np.concatenate(report.tags)
+    order = np.argsort(tags)
+    tags, scores = tags[order], np.concatenate(report.scores)[order]
+    if (tags[1:] == tags[:-1]).any():  # once in a million releases of 5 million people
+        raise RuntimeError("two people have the same place in this release, by a rare chance: run again")
+    done = decide_all(job, batches_of(tags, len(tags)), scores, tags)
+
+    def sorted_range(number: int) -> tuple[pa.StringArray, Bits, dict[str, pa.Array], SortedIds]:
+        ids, _, others, found = gathered.sorted_range(number)
+        own = marks_of(ids, job.release)[0]
+        return ids, done.bits[np.searchsorted(tags, own)].T, others, found
+
+    return Wrote(report.clipped, done.cuts), sorted_range
 
 
 def session() -> SparkSession:
@@ -262,7 +310,7 @@ def _splitters(frame: DataFrame, rows: int, recipe: Recipe) -> pa.StringArray:
     return pc.utf8_slice_codeunits(splitters.cut(ranges), 0, _LONGEST_SPLITTER)
 
 
-def _run(frame: DataFrame, task: LookTask | CountTask | Privatize) -> Report:
+def _run(frame: DataFrame, task: LookTask | CountTask | Privatize | ScoreTask) -> Report:
     """Run a task over all partitions in one action, and join what each of them reports, once.
 
     The task, with the secret in it, travels inside the function that Spark ships: never as configuration, in

@@ -1,9 +1,9 @@
 """What Spark's workers do to their part of a table. Nothing here knows Spark: batches in, a report out.
 
 Spark may run a task again, twice at once, or over rows in another order. So noise belongs to the row: its
-words depend on a secret of the job and on the row's id, and on nothing else. And a task hands its rows over
-in a file of its own, which counts only if the driver hears of it: whatever other attempts wrote is never
-looked at.
+words depend on a secret of the job and on the row's id, and on nothing else. Decisions are not drawn here at
+all: a task only scores people, and the driver draws. And a task hands its rows over in a file of its own,
+which counts only if the driver hears of it: whatever other attempts wrote is never looked at.
 """
 
 import pickle
@@ -22,6 +22,8 @@ from targetdp._core import Floats, Integers, Words
 from targetdp.mechanisms import NoiseLaw
 from targetdp.noise import RowWords
 from targetdp.normalization import ColumnScales
+from targetdp.release._decision._bits import marks_of
+from targetdp.release._decision._scoring import Scoring
 from targetdp.release._engine._base import joined
 from targetdp.release._engine._rows import (
     Looked,
@@ -47,6 +49,8 @@ from targetdp.table import (
 
 REPORT = "report"
 """The one column that a task hands to Spark: a packed `Report`, one for each partition."""
+_ROW = "row"
+"""Where files of private rows have the values."""
 
 
 @dataclass(frozen=True)
@@ -83,14 +87,19 @@ class Report:
     looked: Looked | None = None
     counts: Integers | None = None
     people: list[Words] = field(default_factory=list)
-    """Tags of whose rows got noise, sorted by each task."""
+    """Tags of whose rows got noise, or a score, sorted by each task."""
     clipped: int = 0
     pieces: dict[str, list[int]] = field(default_factory=dict)
+    tags: list[Words] = field(default_factory=list)
+    """Of those who are decided about: when they are asked."""
+    scores: list[Integers] = field(default_factory=list)
+    """Theirs, in the same order, a row for each person."""
 
     def __add__(self, other: "Report") -> "Report":
         return Report(
             joined(self.looked, other.looked), joined(self.counts, other.counts),
             self.people + other.people, self.clipped + other.clipped, self.pieces | other.pieces,
+            self.tags + other.tags, self.scores + other.scores,
         )  # fmt: skip
 
     def packed(self) -> pa.RecordBatch:
@@ -139,16 +148,13 @@ class CountTask:
 
 
 @dataclass(frozen=True)
-class Privatize:
-    """The task that adds noise and writes private rows, by ranges of ids, to a file in ``folder``."""
+class _WritingTask:
+    """A task that writes whose rows it has, by ranges of ids, to a file in ``folder``."""
 
     recipe: Recipe
-    scales: ColumnScales
-    law: NoiseLaw
     splitters: pa.StringArray
     folder: Path
     types: dict[str, pa.DataType]
-    secret: Secret = field(repr=False)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One report for all rows of a partition."""
@@ -156,27 +162,70 @@ class Privatize:
         # No two attempts share a name, so none can spoil what another has handed over.
         with _Pieces(self.folder / f"{uuid.uuid4().hex}.arrow") as pieces:
             for batch in _gathered(batches, recipe.columns, batch_rows(len(recipe.features))):
-                total += self._add(batch, pieces)
+                people, ids = people_of(batch, recipe)
+                if len(ids):
+                    total += self._add(people, ids, pieces)
         if pieces.ranges:
             total.pieces = {pieces.path.name: pieces.ranges}
         total.people = [in_order(total.people)]
         yield total.packed()
 
-    def _add(self, batch: pa.RecordBatch, pieces: "_Pieces") -> Report:
-        recipe, tally = self.recipe, Tally()
-        batch, ids = people_of(batch, recipe)
-        if not len(ids):
-            return Report()
-        block = numbers_of(batch, recipe.features, recipe.gaps, tally, 0)
-        if tally.counts:  # what is computed again may differ from what was looked at
-            raise ValueError("the table changed while it was read: try again, or persist the frame")
-        rows, clipped = noisy_rows(block, self.scales, self.law, self.secret.words(ids))
-        published = recipe.names.published(ids)
+    def _add(self, batch: pa.RecordBatch, ids: pa.StringArray, pieces: "_Pieces") -> Report:
+        published = self.recipe.names.published(ids)
+        rows, report = self._done_to(batch, ids, published)
         others = {
             f"other {name}": kept_column(batch.column(name), name, kind) for name, kind in self.types.items()
         }
         pieces.write(published, rows, others, buckets_of(published, self.splitters))
-        return Report(people=[recipe.names.tags(ids)], clipped=clipped)
+        report.people = [self.recipe.names.tags(ids)]
+        return report
+
+    def _done_to(
+        self, batch: pa.RecordBatch, ids: pa.StringArray, published: pa.StringArray
+    ) -> tuple[Floats | None, Report]:
+        """What goes to the file of some people beside their published ids, if anything, and a report."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Privatize(_WritingTask):
+    """The task that adds noise and writes private rows."""
+
+    scales: ColumnScales
+    law: NoiseLaw
+    secret: Secret = field(repr=False)
+
+    def _done_to(
+        self,
+        batch: pa.RecordBatch,
+        ids: pa.StringArray,
+        published: pa.StringArray,  # noqa: ARG002 (noise belongs to the id as it is)
+    ) -> tuple[Floats | None, Report]:
+        tally = Tally()
+        block = numbers_of(batch, self.recipe.features, self.recipe.gaps, tally, 0)
+        if tally.counts:  # what is computed again may differ from what was looked at
+            raise ValueError("the table changed while it was read: try again, or persist the frame")
+        rows, clipped = noisy_rows(block, self.scales, self.law, self.secret.words(ids))
+        return rows, Report(clipped=clipped)
+
+
+@dataclass(frozen=True)
+class ScoreTask(_WritingTask):
+    """The task that scores people who are decided about. No score goes to its file: the report has them."""
+
+    scales: ColumnScales | None
+    scoring: Scoring
+    release: str
+
+    def _done_to(
+        self,
+        batch: pa.RecordBatch,
+        ids: pa.StringArray,  # noqa: ARG002 (tags are of ids that others see)
+        published: pa.StringArray,
+    ) -> tuple[Floats | None, Report]:
+        steps, clipped = self.scoring.steps(batch, self.scales, {})
+        tags, moved = marks_of(published, self.release)
+        return None, Report(clipped=clipped, tags=[tags], scores=[self.scoring.moved_apart(steps, moved)])
 
 
 class _Pieces:
@@ -190,14 +239,17 @@ class _Pieces:
     def __enter__(self) -> "_Pieces":
         return self
 
-    def write(self, ids: pa.StringArray, rows: Floats, others: dict[str, pa.Array], ranges: Any) -> None:
-        """Append rows, those of one range after those of another."""
+    def write(
+        self, ids: pa.StringArray, rows: Floats | None, others: dict[str, pa.Array], ranges: Any
+    ) -> None:
+        """Append rows, those of one range after those of another; without values where there are none."""
         order = np.argsort(ranges, kind="stable")
-        where, values = pa.array(order), pa.array(rows.take(order, axis=0).ravel())
-        batch = pa.RecordBatch.from_pydict(
-            {"id": ids.take(where), "row": pa.FixedSizeListArray.from_arrays(values, rows.shape[1])}
-            | {name: other.take(where) for name, other in others.items()}
-        )
+        where = pa.array(order)
+        columns = {"id": ids.take(where)} | {name: other.take(where) for name, other in others.items()}
+        if rows is not None:
+            values = pa.array(rows.take(order, axis=0).ravel())
+            columns[_ROW] = pa.FixedSizeListArray.from_arrays(values, rows.shape[1])
+        batch = pa.RecordBatch.from_pydict(columns)
         if self._writer is None:
             self._writer = pa.ipc.new_file(self.path, batch.schema)
         ends = np.cumsum(np.bincount(ranges)).tolist()
@@ -232,14 +284,15 @@ class Gathered:
         if not batches:
             nothing = SortedIds(np.empty(0, dtype=np.int64), 0, None)
             return pa.array([], pa.string()), np.empty((0, 0)), {}, nothing
-        names = batches[0].schema.names[2:]
-        ids, rows, *others = map(pa.concat_arrays, zip(*(b.columns for b in batches), strict=True))
+        columns_of_all = map(pa.concat_arrays, zip(*(b.columns for b in batches), strict=True))
+        found = dict(zip(batches[0].schema.names, columns_of_all, strict=True))
+        ids, rows = found.pop("id"), found.pop(_ROW, None)
         done = sort_ids(ids)
-        values = np.asarray(rows.flatten()).reshape(len(ids), -1)
+        columns = np.empty((0, len(ids)))
+        if rows is not None:
+            columns = columns_in_order(np.asarray(rows.flatten()).reshape(len(ids), -1), done.order)
         where = pa.array(done.order)
-        columns = columns_in_order(values, done.order)
-        kept = {name: other.take(where) for name, other in zip(names, others, strict=True)}
-        return ids.take(where), columns, kept, done
+        return ids.take(where), columns, {name: other.take(where) for name, other in found.items()}, done
 
     def _open(self, name: str) -> pa.RecordBatchFileReader:
         try:

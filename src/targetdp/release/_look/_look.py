@@ -19,6 +19,7 @@ from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import DeskElsewhere
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._spending import Spending, over_limit, percent
+from targetdp.release._look._looks_at import looks_at
 from targetdp.release._look._made_of import doubts, made_of
 from targetdp.release._look._problems import delta_too_large, problems_of_rows, unknown_people
 from targetdp.release._planned import beyond_the_plan, left_of_plan, planned
@@ -67,6 +68,8 @@ class Look:
     elsewhere: tuple[DeskElsewhere, ...] = ()
     """Other desks of the data holder that know some of these people, or cannot be asked."""
     history: History = field(default_factory=History, repr=False)
+    looks_at: tuple[str, ...] = field(default=(), repr=False)
+    """What decisions look at, in words."""
     watched: bool = True
     """Whether the data holder's configuration had a mark of the ledger, before the release."""
 
@@ -170,7 +173,7 @@ class Look:
         ]
         if p.weights is not None and p.features:
             lines.append(made_of(p, p.weights, self.inspection.spread))
-        lines += [describe_decision(one) for one in request.decisions]
+        lines += [*(describe_decision(one) for one in request.decisions), *self.looks_at]
         if self.terms is not None:
             lines += self._promise(self.terms)
         if self.clipped is not None:
@@ -329,9 +332,11 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
         if row.title.get("request") == prepared.request.sha256 and row.release != goes_on
     ]  # fmt: skip
     before = asked[-1] if asked and prepared.request.asked_by else None
+    decided = None if terms is None or problems else terms.law.decision
+    seen = () if decided is None else looks_at(prepared, decided, inspection.sample)
     return Look(
         prepared, inspection, terms, spending, tuple(problems), goes_on, before, line, elsewhere, history,
-        ledger.is_watched,
+        seen, ledger.is_watched,
     )  # fmt: skip
 
 

@@ -32,6 +32,10 @@ def problems_of_rows(prepared: Prepared, engine: Engine, inspection: Inspection)
             'estimated: scales.source = "private" in policy.toml; if these are other people whose ids look '
             "alike, say so on record (targetdp scales … --other-people REASON)",
         )
+    yield from (
+        Problem(one, "convert the model for this table's columns, or ask for others", "official")
+        for one in inspection.not_taken
+    )
     if prepared.request.classic:  # a column that tells nothing costs nothing there
         return
     ends = zip(prepared.features, inspection.lowest.tolist(), inspection.highest.tolist(), strict=True)

@@ -63,7 +63,10 @@ def _prepare_judge() -> Callable[[], None]:
 
     def serve() -> None:
         _confine.forbid_copies()
-        send(1, json.dumps(judge(receive(0, MOST_BYTES))).encode())
+        found = judge(receive(0, MOST_BYTES))
+        graph = vars(found).pop("graph")
+        send(1, json.dumps(vars(found)).encode())
+        send(1, graph)
 
     return serve
 

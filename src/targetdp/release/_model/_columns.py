@@ -32,7 +32,7 @@ def check_columns(model: ModelFile, columns: Sequence[str], schema: pa.Schema | 
             if schema.get_field_index(name) < 0:
                 problems.append(f"{name}  is not in the table, or twice: it has {', '.join(schema.names)}")
             else:
-                problems += _type_problem(name, _kind_of(model, name), schema.field(name).type)
+                problems += _type_problem(name, kind_of(model, name), schema.field(name).type)
     if problems:
         raise ValueError("the model does not take these columns:" + "".join(f"\n  {one}" for one in problems))
 
@@ -58,7 +58,8 @@ def _names(model: ModelFile, columns: Sequence[str]) -> list[str]:
     ]
 
 
-def _kind_of(model: ModelFile, column: str) -> str:
+def kind_of(model: ModelFile, column: str) -> str:
+    """The kind of number, or text, that a model takes a column as."""
     if model.is_one_table:
         return model.inputs[0].kind
     return next(one.kind for one in model.inputs if one.name == column)
@@ -108,7 +109,8 @@ def _one_column(one: ModelInput, column: pa.ChunkedArray, skipped: Marks) -> byt
         # A whole number has no value that means a gap: such a row has no answer.
         type_ = pa.int64() if one.kind == "int64" else pa.bool_()
         if pa.types.is_uint64(column.type):
-            column = pc.if_else(pc.less_equal(column, (1 << 63) - 1), column, None)
+            most = pa.scalar((1 << 63) - 1, pa.uint64())
+            column = pc.if_else(pc.less_equal(column, most), column, None)
         column = pc.cast(column, type_)
         skipped |= _array(pc.is_null(column))
         filled = pc.fill_null(column, False if one.kind == "bool" else 0)

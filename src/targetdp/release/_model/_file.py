@@ -29,13 +29,17 @@ class ModelFile:
 
     Args:
         data: The file's bytes.
+        graph: What is run: the part of the file that leads to the score, as it was judged.
         inputs: What it takes.
         score: Name of the output whose last number is the score.
+        comparisons: With how many nodes of trees a row is compared at most.
     """
 
     data: bytes
+    graph: bytes
     inputs: tuple[ModelInput, ...]
     score: str
+    comparisons: int = 0
 
     @property
     def sha256(self) -> str:
@@ -80,13 +84,14 @@ def judge_model(data: bytes, name: str = "the model") -> ModelFile:
     process = ConfinedProcess("judge")
     try:
         process.tell(data)
-        judged = process.reply()
+        judged, graph = process.reply(), process.data(MOST_BYTES)
     except EOFError:
         judged = {"problems": ["the process that judged it has ended: it is too large, or no model at all"]}
+        graph = b""
     finally:
         process.close()
     if judged["problems"]:
         listed = "".join(f"\n  {plain(problem)}" for problem in judged["problems"])
         raise ValueError(f"{name} cannot be run:{listed}")
     inputs = [ModelInput(str(called), str(kind), int(width)) for called, kind, width in judged["inputs"]]
-    return ModelFile(data, tuple(inputs), str(judged["score"]))
+    return ModelFile(data, graph, tuple(inputs), str(judged["score"]), int(judged["comparisons"]))

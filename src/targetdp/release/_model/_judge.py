@@ -6,12 +6,13 @@ no row has more work than another, trees apart, whose longest paths are bounded.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx
 from onnx import TensorProto
 
-from targetdp.release._model._learned import LEARNED, Tensor, learned
+from targetdp.release._model._learned import LEARNED, MOST_COMPARISONS, Tensor, comparisons, learned
 from targetdp.release._model._operators import PLAIN, why_not
 
 MOST_NODES = 10_000
@@ -29,35 +30,73 @@ KINDS: dict[int, str] = {
 INPUT_KINDS = {"float", "double", "int64", "bool", "string"}
 
 
-def judge(data: bytes) -> dict[str, Any]:
-    """Judge a model.
+@dataclass
+class Judgement:
+    """What was found in a file.
 
     Args:
-        data: The file.
-
-    Returns:
-        ``problems`` in words, each with its remedy; and, if there are none, ``inputs`` (name, kind, width of
-        each) and ``score``, the output whose last number is the score.
+        problems: In words, each with its remedy; if there are any, the rest may be missing.
+        inputs: Name, kind and width of each.
+        score: The output whose last number is the score.
+        comparisons: With how many nodes of trees a row is compared at most.
+        graph: What is to be run: the part of the file that leads to the score, written anew.
     """
+
+    problems: list[str]
+    inputs: list[tuple[str, str, int]] = field(default_factory=list)
+    score: str = ""
+    comparisons: int = 0
+    graph: bytes = b""
+
+
+def judge(data: bytes) -> Judgement:
+    """Judge a model by the bytes of its file."""
     try:
         model = onnx.ModelProto.FromString(data)
     except Exception:  # noqa: BLE001 (whatever the library raises: these bytes are no model)
-        return {"problems": ["it is not an ONNX file: give what skl2onnx or another converter has written"]}
-    problems = [*dict.fromkeys(_parts(model))]
-    if not problems:
-        try:
-            onnx.checker.check_model(model)
-        except Exception as error:  # noqa: BLE001
-            problems = [f"it breaks ONNX's own rules ({_short(error)}): convert the model again"]
+        return Judgement(["it is not an ONNX file: give what skl2onnx or another converter has written"])
+    inputs, problems = _inputs(model.graph)
+    score, found = _score(model.graph)
+    needed = _needed(model, score)
+    problems += [*found, *dict.fromkeys([*_parts(model), *_contents(needed)])]
     if problems:
-        return {"problems": problems}
-    inputs, found = _inputs(model.graph)
-    problems += found
-    if problems:
-        return {"problems": problems}
-    problems, shapes = _sizes(model, {name: Tensor(kind, (1, width)) for name, kind, width in inputs})
-    score, found = _score(model.graph, shapes)
-    return {"problems": problems or found, "inputs": inputs, "score": score}
+        return Judgement(problems)
+    try:
+        onnx.checker.check_model(needed)
+    except Exception as error:  # noqa: BLE001 (whatever the library raises: it says what is wrong)
+        return Judgement([f"it breaks ONNX's own rules ({_short(error)}): convert the model again"])
+    problems, tensors = _sizes(needed, {name: Tensor(kind, (1, width)) for name, kind, width in inputs})
+    if not problems and (score not in tensors or not tensors[score].size):
+        problems = [f"output {_short(score)} has no number that could be the score: convert the model again"]
+    try:
+        compared = 0 if problems else sum(comparisons(node) for node in needed.graph.node)
+    except ValueError as error:
+        return Judgement([_short(error)])
+    if compared > MOST_COMPARISONS:
+        problems.append(
+            f"its trees may compare one row more than {MOST_COMPARISONS:,} times (the longest paths of all "
+            "together): limit their depth or number"
+        )
+    return Judgement(problems, inputs, score, compared, needed.SerializeToString())
+
+
+def _needed(model: onnx.ModelProto, score: str) -> onnx.ModelProto:
+    """The part of a model that leads to its score, and its inputs: nothing else is run."""
+    graph, names, nodes = model.graph, {score}, []
+    for node in reversed(graph.node):
+        if names & {name for name in node.output if name}:
+            nodes.append(node)
+            names |= set(node.input)
+    inputs = {one.name for one in graph.input}
+    kept = onnx.helper.make_graph(
+        nodes[::-1],
+        "score",
+        list(graph.input),
+        [one for one in graph.output if one.name == score],
+        [one for one in graph.initializer if one.name in names | inputs],
+    )
+    versions = [one for one in model.opset_import if one.domain in {"", "ai.onnx", "ai.onnx.ml"}]
+    return onnx.helper.make_model(kept, opset_imports=versions, ir_version=model.ir_version)
 
 
 def _parts(model: onnx.ModelProto) -> Iterator[str]:
@@ -69,14 +108,19 @@ def _parts(model: onnx.ModelProto) -> Iterator[str]:
         yield "it holds what is needed to train it further: convert the finished model"
     if graph.sparse_initializer:
         yield "it holds sparse numbers: convert the model with dense ones"
-    if len(graph.node) > MOST_NODES:
-        yield f"it has {len(graph.node):,} operators, at most {MOST_NODES:,} are run: make it smaller"
     if len({one.domain or "ai.onnx" for one in model.opset_import}) != len(_versions(model)):
         yield "it names two versions of the same operators: convert the model again"
     made = [*(one.name for one in graph.initializer), *(name for node in graph.node for name in node.output)]
     made = [name for name in made if name]
     if len(set(made)) != len(made):
         yield "two of its tensors have the same name: convert the model again"
+
+
+def _contents(model: onnx.ModelProto) -> Iterator[str]:
+    """What must not be in the part that is run."""
+    graph = model.graph
+    if len(graph.node) > MOST_NODES:
+        yield f"it has {len(graph.node):,} operators, at most {MOST_NODES:,} are run: make it smaller"
     stored = [
         *graph.initializer,
         *(one.t for node in graph.node for one in node.attribute if one.HasField("t")),
@@ -214,7 +258,22 @@ def _plain(
         opset_imports=list(model.opset_import),
         ir_version=model.ir_version,
     )
-    return [_tensor(node, found.get(name)) for name in node.output]
+    made = [_tensor(node, found.get(name)) for name in node.output]
+    if node.op_type in {"Div", "Mod"} and tensors[node.input[1]].kind in {"int64", "int32"}:
+        _check_divisor(constants.get(node.input[1]))
+    if node.op_type == "Reshape" and made[0].size != tensors[node.input[0]].size:
+        raise ValueError(
+            f"{tensors[node.input[0]].size} numbers of one row cannot be put into the shape "
+            f"{list(made[0].shape)}: convert the model for single rows"
+        )
+    return made
+
+
+def _check_divisor(divisor: TensorProto | None) -> None:
+    """The smallest whole number by -1 ends a process, anything by 0 is an error: both cost time on a row."""
+    values = None if divisor is None else onnx.numpy_helper.to_array(divisor)
+    if values is None or ((values == 0) | (values == -1)).any():
+        raise ValueError("it divides whole numbers by what may be 0 or -1: convert the model with floats")
 
 
 def _tensor(node: onnx.NodeProto, found: onnx.TypeProto | None) -> Tensor:
@@ -234,15 +293,19 @@ def _tensor(node: onnx.NodeProto, found: onnx.TypeProto | None) -> Tensor:
     return Tensor(kind, tuple(dim.dim_value for dim in dims))
 
 
-def _score(graph: onnx.GraphProto, tensors: dict[str, Tensor]) -> tuple[str, list[str]]:
+def _score(graph: onnx.GraphProto) -> tuple[str, list[str]]:
     """The output that has the score, and what is wrong with outputs."""
+    remedy = "convert a classifier with options={'zipmap': False}"
     problems = [
-        f"output {_short(one.name)} is not a tensor: convert a classifier with options={{'zipmap': False}}"
+        f"output {_short(one.name)} is not a tensor: {remedy}"
         for one in graph.output
         if not one.type.HasField("tensor_type")
     ]
-    made = [one.name for one in graph.output if one.name in tensors]
-    numbers = [name for name in made if tensors[name].kind in {"float", "double"} and tensors[name].size]
+    numbers = [
+        one.name
+        for one in graph.output
+        if one.type.tensor_type.elem_type in {TensorProto.FLOAT, TensorProto.DOUBLE}
+    ]
     if not problems and not numbers:
         problems.append("no output is a tensor of float or double: the last one's last number is the score")
     return (numbers[-1] if numbers else ""), problems

@@ -171,9 +171,7 @@ def _extracted(node: onnx.NodeProto, row: Tensor, constants: dict[str, TensorPro
     places = numpy_helper.to_array(constants[node.input[1]]).ravel()
     width = row.shape[-1] if row.shape else 0
     if places.dtype != np.int64 or not len(places) or places.min() < 0 or places.max() >= width:
-        raise ValueError(
-            f"it takes places that are not in the row, which has {width}: convert the model again"
-        )
+        raise ValueError(f"it takes places that are not among the row's {width}: convert the model again")
     return Tensor(row.kind, (1, len(places)) if len(row.shape) == 1 else (*row.shape[:-1], len(places)))
 
 
@@ -208,11 +206,6 @@ def _check_trees(given: Given, row: Tensor, classes: int, side: str, bases: list
     base = _either(given, "base_values")
     if len(base) not in bases:
         raise ValueError(f"base_values has {len(base)} numbers: it must have {bases[0]}, or none")
-    if _comparisons(whole, modes) > MOST_COMPARISONS:
-        raise ValueError(
-            f"its trees may compare one row more than {MOST_COMPARISONS:,} times (the longest paths of all "
-            "together): limit their depth or number"
-        )
 
 
 def _check_places(places: Any, number: int, what: str) -> None:
@@ -234,11 +227,22 @@ def _either(given: Given, name: str) -> Any:
     return given.get(name, given.get(f"{name}_as_tensor", ()))
 
 
-def _comparisons(nodes: dict[str, Any], modes: Any) -> int:
-    """How many nodes one row may come by at most, or too many: the longest path of each tree, together.
+def comparisons(node: onnx.NodeProto) -> int:
+    """How many nodes of trees one row may come by at most, or too many: the longest paths of all, together.
 
     All trees are walked at once, level by level: a tree is as deep as there are levels that it is in.
+
+    Args:
+        node: An operator that `learned` has let pass.
+
+    Raises:
+        ValueError: Trees are not trees.
     """
+    given = {one.name: _value(one) for one in node.attribute if one.name.startswith("nodes_")}
+    if not given:
+        return 0
+    nodes = {name.removeprefix("nodes_"): _whole(given, name) for name in given if name.endswith("ids")}
+    modes = np.asarray(given["nodes_modes"], dtype=object)
     keys = np.stack([nodes["treeids"], nodes["nodeids"]], axis=1)
     unique, places = np.unique(keys, axis=0, return_inverse=True)
     if len(unique) != len(keys):

@@ -110,6 +110,10 @@ class ConfinedProcess:
         except (ValueError, TypeError, RecursionError):
             raise EOFError("the process for models does not say what it should") from None
 
+    def data(self, most: int) -> bytes:
+        """Its next message, which is data of at most so many bytes."""
+        return receive(self._from, most)
+
     def ask(self, rows: int, chunk: bytes) -> bytes:
         """A float64 for each row of a chunk, as bytes.
 

@@ -16,9 +16,9 @@ from targetdp.release._model._columns import check_columns, chunk_of, rows_in_ch
 from targetdp.release._model._file import ModelFile
 from targetdp.release._model._process import ConfinedProcess, plain
 
-PERIOD = 60
+PERIOD = 5
 """Seconds: a release with a model is published at whole numbers of them after its start."""
-MARGIN = 60
+MARGIN = 5
 """Seconds for everything that is not the model's work."""
 _MOST_STARTS = 20
 """How often the process of one chunk is started before it is said that this machine keeps ending it."""
@@ -121,7 +121,7 @@ class ModelRunner:
         inputs = [(one.name, one.kind, one.width) for one in self.model.inputs]
         try:
             process.tell(json.dumps({"inputs": inputs, "score": self.model.score}).encode())
-            process.tell(self.model.data)
+            process.tell(self.model.graph)
             loaded = process.reply()
         except EOFError:
             loaded = {"error": "the process ended while it was loaded"}
@@ -136,7 +136,7 @@ def publication_moment(rows: int, microseconds: int, *, seconds_taken: float = 0
     """When a release with a model is published: how long after its start, in seconds.
 
     How long a model works may depend on people's values. So the moment is made of the number of rows and of
-    the policy alone: the time that the policy gives to all rows and a fixed margin, in whole minutes. A model
+    the policy alone: the time that the policy gives to all rows and a fixed margin. A model
     that was let in needs less. If the machine was so slow that it took longer, it is the next whole number of
     such times.
 
@@ -150,9 +150,9 @@ def publication_moment(rows: int, microseconds: int, *, seconds_taken: float = 0
 
     Example:
         >>> publication_moment(5_000_000, 100), publication_moment(2_000, 100)
-        (600, 120)
+        (505, 10)
         >>> publication_moment(2_000, 100, seconds_taken=121)
-        240
+        130
     """
     check.integer("rows", rows, at_least=0)
     check.integer("microseconds", microseconds, at_least=1)

@@ -8,6 +8,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,14 @@ from targetdp.mechanisms import STEPS, Cells, Decision, DecisionLaw, LinearScore
 from targetdp.noise import ALL_WORDS, SecretWords, exp_between, fresh_keys
 from targetdp.normalization import ColumnScales
 from targetdp.release._decision import _bits, _cuts
-from targetdp.release._decision._bits import Decided, turns_of
+from targetdp.release._decision._bits import Decided, Turns, batches_of, marks_of
 from targetdp.release._decision._question import Question
 from targetdp.release._decision._scoring import Scoring, scoring_of
 from targetdp.release._engine import _base
 
 Outcome = tuple[Any, ...]
 Law = dict[Outcome, Fraction]
-Decide = Callable[..., tuple[Integers, Any, Any]]
+Decide = Callable[..., Decided]
 
 
 class Listed:
@@ -49,8 +50,7 @@ class Job:
         self.decisions, self.draws, self._words = (law, scoring), self, words
 
     def for_decisions(self, tags: Words, scores: Integers) -> Any:
-        assert (np.diff(tags.astype(object)) >= 0).all(), "people come in the order of their tags"
-        assert len(scores) == len(tags)
+        assert len({*tags.tolist()}) == len(tags) == len(scores)
         return self._words
 
 
@@ -59,6 +59,17 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """One person is a batch, and what was expected counts as one: cuts move from the first bit on."""
     monkeypatch.setattr(_cuts, "FIRST_BATCH", 1)
     monkeypatch.setattr(_cuts, "_EXPECTED_OF", 1)
+
+
+@cache
+def release_id(people: int) -> str:
+    """An id of a release that puts these few people into as many batches as there are."""
+    if people > 5:
+        return "release"
+    ids = pa.array([f"p{place}" for place in range(people)])
+    names = (f"release {number}" for number in itertools.count())
+    batches = len(_cuts.batch_ends(people))
+    return next(one for one in names if len({*batches_of(marks_of(ids, one)[0], people).tolist()}) == batches)
 
 
 class Release:
@@ -76,13 +87,13 @@ class Release:
         scaled = ColumnScales(np.zeros(1), np.ones(1), "declared")
         self.scales = None if self.scoring.classic else scaled
 
-    def scored(self, calls: Sequence[float | None]) -> tuple[Words, Integers]:
-        """Tags and scores of a table of one column, by the code that every engine runs."""
+    def scored(self, calls: Sequence[float | None]) -> tuple[Turns, Integers, Words]:
+        """Batches, scores and tags of a table of one column, by the code that every engine runs."""
         ids = pa.array([f"p{place}" for place in range(len(calls))])
         batch = pa.record_batch({"calls": pa.array(calls, pa.float64())})
         steps, _ = self.scoring.steps(batch, self.scales, {})
-        tags, moved = turns_of(ids, "release")
-        return tags, self.scoring.moved_apart(steps, moved)
+        tags, moved = marks_of(ids, release_id(len(calls)))
+        return batches_of(tags, len(calls)), self.scoring.moved_apart(steps, moved), tags
 
     def stretches(self, more: Iterable[int] = ()) -> list[tuple[int, Fraction]]:
         """A word of each stretch within which all words do the same, and how many there are, as a share."""
@@ -94,15 +105,13 @@ class Release:
         self, calls: Sequence[float | None], decide_all: Decide | None = None, more: Iterable[int] = ()
     ) -> Law:
         """The exact probability of everything that goes out: each person's bits, and all cuts."""
-        tags, scores = self.scored(calls)
+        people = self.scored(calls)
         found: Law = {}
         for drawn in itertools.product(self.stretches(more), repeat=len(calls)):
             chance = math.prod((share for _, share in drawn), start=Fraction(1))
             job: Any = Job(self.law, self.scoring, Listed([word for word, _ in drawn]))
-            order, bits, cuts = (decide_all or _base.decide_all)(job, tags, scores)
-            own = np.empty_like(bits)
-            own[order] = bits
-            outcome = (*map(tuple, own.tolist()), cuts)
+            done = (decide_all or _base.decide_all)(job, *people)
+            outcome = (*map(tuple, done.bits.tolist()), done.cuts)
             found[outcome] = found.get(outcome, Fraction(0)) + chance
         assert sum(found.values()) == 1
         return found
@@ -228,15 +237,15 @@ def test_farther_apart_it_is_the_stated_loss() -> None:
 def test_a_cut_from_true_answers_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The share of the first batch's true answers in place of its bits."""
 
-    def twin(scores: Integers, rules: Any, law: DecisionLaw, words: Any) -> Decided:
+    def twin(batches: Turns, scores: Integers, rules: Any, law: DecisionLaw, words: Words) -> Decided:
         bits = np.empty(scores.shape, dtype=np.bool_)
 
-        def ask(batch: slice, cuts: Integers) -> Any:
-            truth = scores[batch] <= cuts
-            bits[batch, 0] = law.decide(np.where(truth[:, 0], 0, -1), words)
+        def ask(places: Integers, cuts: Integers) -> Any:
+            truth = scores[places] <= cuts
+            bits[places, 0] = law.decide(np.where(truth[:, 0], 0, -1), words[places])
             return truth
 
-        return Decided(bits, _bits._walk(len(scores), rules, ask))
+        return Decided(bits, _bits._walk(batches, rules, ask))
 
     release = Release(decision(weights={"calls": 1.0}, share=0.4, expected=EXPECTED), B=2.0, epsilon=1.0)
     table = (3.0, 4.0, 5.0, 6.0)
@@ -289,12 +298,12 @@ def test_unrounded_cells_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_skipped_draw_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is far from the cut gets her true answer, and takes no word."""
+    """Whoever is far from the cut gets her true answer."""
 
     def twin(law: DecisionLaw, cells: Integers, words: Any) -> Any:
         bits = cells >= 0
         drawn = np.flatnonzero((cells < 2) & (cells >= -2))
-        bits[drawn] = kept(law, cells[drawn], words)
+        bits[drawn] = kept(law, cells[drawn], words[drawn])
         return bits
 
     kept = DecisionLaw.decide
@@ -306,8 +315,10 @@ def test_a_skipped_draw_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_turns_that_depend_on_scores_are_caught() -> None:
-    def twin(job: Any, _: Words, scores: Integers) -> Any:
-        return _base.decide_all(job, (scores[:, 0] + 4 * STEPS).astype(np.uint64), scores)
+    def twin(job: Any, batches: Turns, scores: Integers, tags: Words) -> Decided:
+        by_score = np.empty_like(batches)
+        by_score[np.argsort(scores[:, 0], kind="stable")] = np.sort(batches)
+        return _base.decide_all(job, by_score, scores, tags)
 
     release = Release(decision(weights={"calls": 1.0}, share=0.4, expected=EXPECTED), B=2.0, epsilon=1.0)
     table = (3.0, 4.0, 5.0, 6.0)
@@ -326,9 +337,7 @@ def test_words_that_two_decisions_share_are_caught(monkeypatch: pytest.MonkeyPat
     assert loss(release, table, rows) == pytest.approx(2.0)
 
     def twin(_: DecisionLaw, answers: Any, words: Any) -> Any:
-        drawn = np.empty(len(answers), dtype=np.uint64)
-        words.fill(drawn)
-        return answers ^ (drawn < half.table[0])[:, None]
+        return answers ^ (words < half.table[0])[:, None]
 
     monkeypatch.setattr(DecisionLaw, "decide_together", twin)
     assert loss(release, table, rows, more=half.table) == math.inf
@@ -347,8 +356,8 @@ def test_the_same_words_at_another_cut_are_caught() -> None:
                 outcome: Outcome = ()
                 for release, words in ((first, drawn), (second, again)):
                     job: Any = Job(release.law, release.scoring, Listed([word for word, _ in words]))
-                    _, bits, cuts = _base.decide_all(job, *release.scored(rows))
-                    outcome += (tuple(bits[:, 0].tolist()), cuts)
+                    done = _base.decide_all(job, *release.scored(rows))
+                    outcome += (tuple(done.bits[:, 0].tolist()), done.cuts)
                 chance = math.prod((share for _, share in drawn), start=Fraction(1))
                 if fresh:
                     chance *= math.prod((share for _, share in again), start=Fraction(1))
@@ -369,10 +378,9 @@ PLAYS, CONFIDENCE = 200_000, 1 - 1e-6
 
 def played(release: Release, calls: float) -> Any:
     """The bits of as many people as there are plays, all with one row."""
-    tags, scores = release.scored([calls] * PLAYS)
     (key,) = fresh_keys(1)
     job: Any = Job(release.law, release.scoring, SecretWords(key))
-    return _base.decide_all(job, tags, scores)[1][:, 0].astype(float)
+    return _base.decide_all(job, *release.scored([calls] * PLAYS)).bits[:, 0].astype(float)
 
 
 def measured(release: Release, one: float, other: float) -> float:
@@ -413,10 +421,10 @@ def test_the_questions_of_this_audit_are_those_of_releases() -> None:
     """Otherwise it would audit something else."""
     release = near_release(0.25, 1.0)
     assert isinstance(release.questions[0], Question)
-    tags, scores = release.scored([0.5, -0.25])
-    moved = turns_of(pa.array(["p0", "p1"]), "release")[1]
+    batches, scores, _ = release.scored([0.5, -0.25])
+    moved = marks_of(pa.array(["p0", "p1"]), release_id(2))[1]
     own = release.questions[0].score
     assert own is not None
     assert own.of_rows(np.array([[1.0]]))[0] == pytest.approx(1.0, rel=1e-8)
     np.testing.assert_array_equal(scores[:, 0], steps_of(own.of_rows(np.array([[0.5], [-0.25]]))) + moved)
-    assert len(tags) == 2
+    assert sorted(batches.tolist()) == [0, 1]

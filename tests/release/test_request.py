@@ -197,11 +197,11 @@ SCORES = 'release = "scores"\n' + HEAD
         (SCORES + 'features = ["a"]\n[weights]\na = 1\nb = 1', "features and weights name different columns"),
         (
             SCORES + 'scores = ["s", "s"]\n[weights]\na = [1, 2]\nb = [2, 1]',
-            "score 's' has the name of column",
+            "'s' has the name of column",
         ),
         (
             SCORES + 'scores = ["s", "S"]\n[weights]\na = [1, 2]\nb = [2, 1]',
-            "score 'S' has the name of column",
+            "'S' has the name of column",
         ),
         (SCORES + 'scores = [""]\n[weights]\na = 1', "scores = '' is no plain name"),
         (SCORES + 'scores = [" s"]\n[weights]\na = 1', "scores = ' s' is no plain name"),
@@ -297,7 +297,7 @@ def test_messages_stay_short_whatever_is_in_the_file(tmp_path: Path) -> None:
 def test_a_score_may_not_pass_for_another_column() -> None:
     assert scores_must_differ(("s", "t"), ("id", "Calls", "calls")) == ("s", "t"), "columns are the holder's"
     for taken in ("id", "CALLS"):
-        with pytest.raises(ValueError, match="rename the score"):
+        with pytest.raises(ValueError, match="choose another name"):
             scores_must_differ(("s", taken), ("id", "calls"))
 
 

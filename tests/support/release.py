@@ -97,6 +97,7 @@ def policy_text(
     pseudonyms: bool = False,
     spelling: Mapping[str, Any] | None = None,
     public: Mapping[str, str] | None = None,
+    decide: Sequence[str] | None = None,
     gaps: Mapping[str, float] | None = None,
     scales: str = "public",
     share: float | None = None,
@@ -115,7 +116,7 @@ def policy_text(
     tables: dict[str, Mapping[str, Any]] = {
         "id": {"column": id, "pseudonyms": pseudonyms},
         "id.spelling": spelling or {},
-        "columns": {"release": list(features)},
+        "columns": {"release": list(features), "decide": decide},
         "columns.public": public or {},
         "gaps": gaps or {},
         "scales": {"source": scales, "share": share},

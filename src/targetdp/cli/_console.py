@@ -142,6 +142,19 @@ def must_be_free(name: str, path: Path, *, force: bool) -> None:
         raise ValueError(f"{name} = {path}: its folder does not exist; create it first")
 
 
+def must_be_no_input(output: Path, *inputs: Path | None) -> None:
+    if output.resolve() in {path.resolve() for path in inputs if path is not None}:
+        raise ValueError(f"out = {output} is one of the inputs: choose another name")
+
+
+def must_be_a_table(path: Path) -> None:
+    """Found out before the work, not after it."""
+    from targetdp.table import format_of
+
+    if format_of(path) is None or path.name.lower().endswith(".gz"):
+        raise ValueError(f"out = {path} has no known suffix: use .csv or .parquet")
+
+
 def save_text(path: Path, text: str, *, shared: bool = False) -> None:
     """Write a file, all of it or nothing: for its owner's eyes, or (shared) with the usual permissions."""
     from targetdp._files import write_whole

@@ -80,6 +80,8 @@ def release_words(title: Mapping[str, Any]) -> str:
     """What a release is: its kind, its guarantee, its noise."""
     said = [str(title.get("kind", "–"))]
     said += [_guarantee(title["guarantee"])] if title.get("guarantee") else []
+    if decided := title.get("decisions"):  # which have names, and no noise
+        return ", ".join([f"{said[0]} ({', '.join(decided)})", *said[1:]])
     return ", ".join([*said, str(title["mechanism"])] if title.get("mechanism") else said)
 
 

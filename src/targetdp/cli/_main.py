@@ -84,8 +84,7 @@ EXAMPLES = {
     "scales": "census.parquet --id name --features calls,texts --source public --reason census "
     "--out scales.toml",
     "learn": "sample.parquet labels.csv --ids ids.csv --program program.toml --out request.toml",
-    "allocate": "scores.parquet sample.parquet labels.csv --ids ids.csv --program program.toml "
-    "--out decisions.csv",
+    "allocate": "decisions.parquet --program program.toml --known agreed.csv --out list.csv",
     "verify": "private.parquet",
     "report": "results/ --out report.html",
     "report page": "results/ --out report.html --singling-out 0.9",

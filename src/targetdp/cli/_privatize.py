@@ -162,7 +162,10 @@ def _summary(done: Any) -> dict[str, Any]:
         "ledger": c.ledger.model_dump(),
         "look": done.look.record(),
         "warnings": list(done.look.warnings),
-        "for_the_data_holder_only": {"rows_clipped": done.clipped},
+        "for_the_data_holder_only": {
+            "rows_clipped": done.clipped,
+            "rows_without_answer": done.without_answer,
+        },
     }
 
 
@@ -177,6 +180,8 @@ def _say(done: Any) -> None:
         f"on conditions (desk {c.desk.name}, release {c.release[:12]})"
     )
     tell(f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md")
+    if done.without_answer:
+        tell(f"for you only: {done.without_answer:,} rows had no answer of a model (never publish this)")
     if c.scales.source == "none":
         return
     share = done.clipped / c.rows

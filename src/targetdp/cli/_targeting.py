@@ -1,5 +1,6 @@
-"""`targetdp learn` and `targetdp allocate`: from a private sample to a request for scores and decisions."""
+"""`targetdp learn` and `targetdp allocate`: from a private sample to scores, from a release to a list."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,9 @@ from targetdp.cli._console import (
     audited,
     cells,
     emit,
+    must_be_a_table,
     must_be_free,
+    must_be_no_input,
     out,
     save_table,
     save_text,
@@ -51,7 +54,7 @@ _SHARES = {"accuracy", "recall"}
 TranslatedIds = Annotated[
     Path | None,
     typer.Option(
-        "--ids", help="the data holder's list of ids and pseudonyms (targetdp ids), if SAMPLE has any"
+        "--ids", help="the data holder's list of ids and pseudonyms (targetdp ids), if there are any"
     ),
 ]
 
@@ -97,7 +100,7 @@ def learn(
     if delta is not None:
         check.number("delta", delta, above=0, below=1)
     must_be_free("out", request, force=force)
-    _must_be_no_input(request, sample, labels, program, ids)
+    must_be_no_input(request, sample, labels, program, ids)
     settings = read_decision_rule(program)
     with Bar(quiet=quiet) as bar:
         found = read_labelled(
@@ -148,11 +151,6 @@ def _asked(proof: Any, B: float | None, epsilon: float | None, delta: float | No
         first.epsilon if epsilon is None else epsilon,
         first.delta if delta is None else delta,
     )
-
-
-def _must_be_no_input(output: Path, *inputs: Path | None) -> None:
-    if output.resolve() in {path.resolve() for path in inputs if path is not None}:
-        raise ValueError(f"out = {output} is one of the inputs: choose another name")
 
 
 def _warnings(plan: Any) -> tuple[str, ...]:
@@ -274,96 +272,129 @@ def _number(name: str, value: float) -> str:
     return f"{value:.3f}" if name in _SHARES else f"{value:,.0f}"
 
 
-# `targetdp allocate`: who gets aid, or a loan, from released scores.
+# `targetdp allocate`: who gets aid, or a loan, from released scores or decisions.
 
 
 def allocate(
-    scores: Annotated[Path, typer.Argument(help="private scores, released by the request of targetdp learn")],
-    sample: Annotated[Path, typer.Argument(help="the private sample that the weights were learned from")],
-    labels: Annotated[Path, typer.Argument(help="your labels, as targetdp learn took them")],
+    release: Annotated[Path, typer.Argument(help="private decisions; or scores, as targetdp learn asks")],
+    sample: Annotated[
+        Path | None, typer.Argument(help="for scores: the private sample that weights were learned from")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Argument(help="for scores: your labels, as targetdp learn took them")
+    ] = None,
+    *,
     program: Annotated[Path, typer.Option(help="program file: kind, target and, for aid, quota")],
     output: Annotated[
-        Path, typer.Option("--out", help="decisions to write, *.csv or *.parquet: id, chance, decision")
+        Path, typer.Option("--out", help="list to write, *.csv or *.parquet: id, chance or answer, decision")
     ],
+    decision: Annotated[
+        str | None, typer.Option(help="which decision of the release, if there are several")
+    ] = None,
+    known: Annotated[
+        Path | None,
+        typer.Option(help="people whose truth is known, to test decisions on: id, and score or answer"),
+    ] = None,
     id: Annotated[  # noqa: A002
-        str | None, typer.Option(help="id column of LABELS; default: the program's, or the sample's")
+        str | None,
+        typer.Option(help="id column of LABELS or of --known; default: the program's, or the release's"),
     ] = None,
     ids: TranslatedIds = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="the scores' certificate; default: SCORES.certificate.json")
+        Path | None, typer.Option(help="that of RELEASE; default: RELEASE.certificate.json")
     ] = None,
     sample_certificate: Annotated[
         Path | None, typer.Option(help="the sample's certificate; default: SAMPLE.certificate.json")
     ] = None,
     public_key: PublicKey = None,
-    seed: Annotated[int, typer.Option(help="of the draw among people with equal chances at the cut")] = 0,
-    force: Annotated[bool, typer.Option(help="replace a file of decisions that exists")] = False,
+    seed: Annotated[int, typer.Option(help="of the lots among people who are equal at the cut")] = 0,
+    force: Annotated[bool, typer.Option(help="replace a list that exists")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
     quiet: Annotated[bool, typer.Option(help="no progress and no words")] = False,
 ) -> None:
-    """Decide about everybody: by the score, or for people of the sample by their private row."""
+    """Decide about everybody: by drawn decisions; or by scores, and people of the sample by their row."""
     import numpy as np
 
     from targetdp._core import check
     from targetdp.programs import read_decision_rule
-    from targetdp.targeting import allocate as allocate_by
-    from targetdp.targeting import read_labelled, read_scores
 
     check.integer("seed", seed, at_least=0)
     must_be_free("out", output, force=force)
-    _must_be_a_table(output)
-    _must_be_no_input(output, scores, sample, labels, program, ids)
-    settings = read_decision_rule(program)
+    must_be_a_table(output)
+    must_be_no_input(output, release, sample, labels, program, ids, known)
+    if (sample is None) != (labels is None) or (sample is None and sample_certificate is not None):
+        raise ValueError("scores need SAMPLE and LABELS, and decisions neither: give both, or none of them")
+    if sample is not None and (decision is not None or known is not None):
+        raise ValueError("--decision and --known are for a release of decisions: leave SAMPLE and LABELS out")
+    settings, rng = read_decision_rule(program), np.random.default_rng(seed)
     with Bar(quiet=quiet) as bar:
-        released = read_scores(scores, certificate, public_key, bar)
-        found = read_labelled(
-            sample, labels, settings, id_column=id, ids=ids, certificate=sample_certificate,
-            public_key=public_key, progress=bar,
-        )  # fmt: skip
-        bar.phase("deciding", None)
-        decisions = allocate_by(released, found, np.random.default_rng(seed))
-    save_table(decisions.table(), output, force=force)
-    record = _decisions_record(decisions)
+        how = {"certificate": certificate, "public_key": public_key, "progress": bar}
+        if sample is None or labels is None:
+            made = _by_answers(release, settings, rng, decision, known, {"id_column": id, "ids": ids}, how)
+        else:
+            found = {"id_column": id, "ids": ids, "certificate": sample_certificate}
+            made = _by_scores(release, sample, labels, settings, rng, found, how)
+    save_table(made.table, output, force=force)
     if as_json:
-        emit(record | {"notes": [*found.notes, *decisions.notes]})
+        emit(made.record | {"seed": seed, "notes": [*made.notes, *made.warnings]})
     if not quiet:
-        for note in found.notes:
-            tell(note)
-        _tell(decisions.program.words, record, output)
-        if released.certificate.pseudonyms:
+        for line in (*made.notes, *made.words, f"lots were drawn with seed {seed}; the list → {output}"):
+            tell(line)
+        if made.pseudonyms:
             tell(
                 "people have pseudonyms: the data holder translates the list of those who get "
-                f"{decisions.program.words.given} back (targetdp ids --back)"
+                f"{settings.given} back (targetdp ids --back)"
             )
-    warn(decisions.notes)
+    warn(made.warnings)
 
 
-def _decisions_record(decisions: Any) -> dict[str, Any]:
-    chances = decisions.chances
-    return {
-        "format": "targetdp decisions 1",
-        "program": decisions.program.kind,
-        "people": len(chances),
-        "by_score": int(decisions.by_score.sum()),
-        "by_row_of_the_sample": int((~decisions.by_score).sum()),
-        "chosen": int(decisions.chosen.sum()),
-        "chosen_rightly_by_the_chances": round(float(chances[decisions.chosen].sum()), 1),
-        "missed_by_the_chances": round(float(chances[~decisions.chosen].sum()), 1),
-    }
+@dataclass(frozen=True)
+class _Allocated:
+    """A list, and what is said of it."""
+
+    table: Any
+    record: dict[str, Any]
+    words: tuple[str, ...]
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+    pseudonyms: bool
 
 
-def _tell(words: Any, record: dict[str, Any], output: Path) -> None:
+def _by_scores(
+    path: Path, sample: Path, labels: Path, settings: Any, rng: Any, found: Any, how: Any
+) -> _Allocated:
+    from targetdp.targeting import allocate as allocate_by
+    from targetdp.targeting import read_labelled, read_scores
+
+    scores = read_scores(path, **how)
+    labelled = read_labelled(sample, labels, settings, **how | found)
+    how["progress"].phase("deciding", None)
+    decisions = allocate_by(scores, labelled, rng)
+    record, words = decisions.record(), decisions.program.words
     right, missed = record["chosen_rightly_by_the_chances"], record["missed_by_the_chances"]
-    tell(
+    said = (
         f"{words.article} for {record['chosen']:,} of {record['people']:,} people ({record['by_score']:,} "
-        f"decided by their score, {record['by_row_of_the_sample']:,} by their row of the sample) → {output}"
+        f"decided by their score, {record['by_row_of_the_sample']:,} by their row of the sample)",
+        f"as far as the chances tell, {words.outcome.format(right=right, missed=missed)}",
     )
-    tell(f"as far as the chances tell, {words.outcome.format(right=right, missed=missed)}")
+    return _Allocated(
+        decisions.table(), record, said, labelled.notes, decisions.notes, scores.certificate.pseudonyms
+    )
 
 
-def _must_be_a_table(path: Path) -> None:
-    """Found out before the work, not after it."""
-    from targetdp.table import format_of
+def _by_answers(
+    path: Path, settings: Any, rng: Any, decision: str | None, known: Path | None, found: Any, how: Any
+) -> _Allocated:
+    from targetdp.targeting import known_people_check, list_people, read_decisions, read_known
 
-    if format_of(path) is None or path.name.lower().endswith(".gz"):
-        raise ValueError(f"out = {path} has no known suffix: use .csv or .parquet")
+    answers = read_decisions(path, decision, **how)
+    test, warnings = None, tuple[str, ...]()
+    if known is not None:
+        test = known_people_check(answers, read_known(known, answers, progress=how["progress"], **found))
+        warnings = test.warnings()
+    elif found["ids"] is not None:
+        raise ValueError("--ids translates the ids of --known, or of LABELS: leave it out")
+    made = list_people(answers, settings, rng)
+    record = made.record() | {"program": settings.kind, "known": None if test is None else test.record()}
+    said = (*made.words, *(() if test is None else (test.words, test.meaning)))
+    return _Allocated(made.table(), record, said, (), warnings, answers.certificate.pseudonyms)

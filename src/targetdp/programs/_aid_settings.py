@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
+import numpy as np
 from pydantic import ConfigDict, Field
 
 from targetdp.programs._aid import QUOTA, Aid, QuotaRule
-from targetdp.programs._measures import Welfare
+from targetdp.programs._measures import Truths, Welfare, highest
 from targetdp.programs._proposal import Guess, ProgramTerms, target_named
 from targetdp.programs._settings import (
     Name,
@@ -33,6 +34,7 @@ class AidSettings(ProgramSettings):
 
     model_config = ConfigDict(title="targetdp aid program")
     task = Aid.task
+    given = Aid.words.given
 
     kind: Literal["aid"]
     quota: Share = Field(description="the share of people who get aid")
@@ -53,6 +55,10 @@ class AidSettings(ProgramSettings):
     def own_columns(self) -> tuple[list[str], list[str]]:
         """The target and, if they are named, survey weights, as numbers."""
         return [self.target, *self._not_features()], []
+
+    def choose(self, yes: Truths, rng: np.random.Generator) -> Truths:
+        """Exactly the quota: lots among the yes if there are too many, among the no if there are too few."""
+        return highest(yes.astype(np.float64), round(self.quota * len(yes)), rng)
 
     def program(self, columns: ProgramColumns, groups: Mapping[str, Sequence[str]]) -> Aid:
         """The aid program of columns that were read."""

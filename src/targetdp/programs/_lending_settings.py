@@ -42,6 +42,7 @@ class LendingSettings(ProgramSettings):
 
     model_config = ConfigDict(title="targetdp lending program")
     task = Lending.task
+    given = Lending.words.given
     evaluated_with = (*ProgramSettings.evaluated_with, "loans")
 
     kind: Literal["lending"]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union
 
+import numpy as np
 import pyarrow as pa
 from pydantic import (
     BaseModel,
@@ -24,6 +25,7 @@ from targetdp._files import StrictModel, explain
 from targetdp.mechanisms import LEAST_NOISE, PAPER_GRID, mechanism_names
 from targetdp.normalization import RowRule
 from targetdp.programs._base import DECLARING, Model, Program, Task
+from targetdp.programs._measures import Truths
 from targetdp.programs._models._imported import model_of, usual_estimator
 
 Source = Literal["public", "synthetic", "confidential"]
@@ -108,8 +110,9 @@ class ProgramColumns:
 class ProgramSettings(ProgramSection):
     """What program files of every kind say.
 
-    A kind adds its own fields and declares itself with `settings_of`. ``task`` is what its model has to do.
-    ``evaluated_with`` are fields that are needed to try the program on a table, and not to decide by scores.
+    A kind adds its own fields and declares itself with `settings_of`. ``task`` is what its model has to do,
+    ``given`` what the chosen get, in one word. ``evaluated_with`` are fields that are needed to try the
+    program on a table, and not to decide by scores.
 
     Example:
         >>> given = {"kind": "aid", "table": "people.csv", "source": "synthetic", "quota": 0.29}
@@ -119,6 +122,7 @@ class ProgramSettings(ProgramSection):
     """
 
     task: ClassVar[Task]
+    given: ClassVar[str] = "yes"
     evaluated_with: ClassVar[tuple[str, ...]] = ("table", "source", "features")
 
     kind: str = Field(description="what kind of program it is")
@@ -230,6 +234,10 @@ class ProgramSettings(ProgramSection):
     def program(self, columns: ProgramColumns, groups: Mapping[str, Sequence[str]]) -> Program:
         """The program of columns that were read."""
         raise NotImplementedError
+
+    def choose(self, yes: Truths, rng: np.random.Generator) -> Truths:  # noqa: ARG002
+        """Who is chosen where each has a yes or a no: everybody with a yes, unless there is a quota."""
+        return yes
 
     def model(self) -> Model:
         """What predicts the target."""

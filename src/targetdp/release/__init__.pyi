@@ -4,6 +4,7 @@ from targetdp.release._certificate._caveats import format_guarantee as format_gu
 from targetdp.release._certificate._certificate import Certificate as Certificate
 from targetdp.release._certificate._charge import Charge as Charge
 from targetdp.release._certificate._contents import Check as Check
+from targetdp.release._certificate._truths import true_cells as true_cells
 from targetdp.release._certificate._verify import Verification as Verification
 from targetdp.release._certificate._verify import certified as certified
 from targetdp.release._certificate._verify import read_certificate as read_certificate

@@ -33,6 +33,8 @@ _SECRET, _DRAWN, _LOCK, _ANSWERS = "secret", "drawn", "lock", "answers"
 _KEY_BYTES = 32
 _TAG = 16
 _RECORD = 8 + _TAG
+_MOST_SEALED = 1 << 30
+"""Bytes: AES-GCM takes less than 2³¹, and all people's scores may be more."""
 _CACHEDIR = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# Secrets of releases that are being made. Backups must leave this folder out: with such a secret the\n"
@@ -140,7 +142,7 @@ class Draws:
         return made
 
     def for_decisions(self, tags: Words, scores: Integers) -> SecretWords:
-        """Words for bits of people who are in the order of their tags: the same for the same people."""
+        """Words for the bits of people with these tags and scores, in this order: the same each time."""
         self._note(_DECISIONS, tags, scores)
         return SecretWords(derived_key(self._key, "decisions"))
 
@@ -153,8 +155,8 @@ class Draws:
         """Write down, before words are given, for what they are; refuse another thing than the first time."""
         mark = number.to_bytes(8, "big")
         tags = (
-            self._seal.encrypt(mark + place.to_bytes(4, "big"), b"", _bytes(part))
-            for place, part in enumerate(parts)
+            self._seal.encrypt(mark + place.to_bytes(4, "big"), b"", piece)
+            for place, piece in enumerate(piece for part in parts for piece in _pieces(part))
         )
         tag = self._seal.encrypt(mark + b"\xff" * 4, b"", b"".join(tags))[:_TAG]
         with self._mutex:
@@ -171,8 +173,9 @@ class Draws:
                 os.ftruncate(self._file, _RECORD * (len(self._known) - 1))
             if os.write(self._file, mark + tag) != _RECORD:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._folder))
-            # From now on the disk knows that noise was drawn; what scales tell, a refusal may tell at once.
-            if first or number in _SCALES.values():
+            # From now on the disk knows that noise was drawn; what scales tell, a refusal may tell at once;
+            # and the words of decisions must never meet other scores, also when the power fails.
+            if first or number in _ANY_ORDER:
                 os.fsync(self._file)
 
     def close(self) -> None:
@@ -195,9 +198,10 @@ def erase(folder: Path) -> None:
         sync_folder(folder.parent)
 
 
-def _bytes(part: Any) -> memoryview:
-    """Anything in one piece of memory, as its bytes."""
-    return memoryview(np.ascontiguousarray(part).view(np.uint8).ravel().data)
+def _pieces(part: Any) -> Iterator[memoryview]:
+    """The bytes of anything, no more at once than can be sealed."""
+    whole = memoryview(np.ascontiguousarray(part).view(np.uint8).ravel().data)
+    yield from (whole[start : start + _MOST_SEALED] for start in range(0, max(1, len(whole)), _MOST_SEALED))
 
 
 def drafts_in(drafts: Path) -> list[str]:

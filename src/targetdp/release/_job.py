@@ -3,12 +3,12 @@
 One order for files, frames and Spark: prepare, look, charge, write, certify, publish, settle.
 """
 
-import time
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from targetdp._core import Progress, Silent, check
@@ -48,7 +48,8 @@ _FREED = "Nothing was drawn: the release is not charged"
 class Released:
     """A finished release: a path of files, or a frame of the kind that was given.
 
-    ``look`` and ``clipped`` are for the data holder only.
+    ``look``, ``clipped`` and ``without_answer`` (of how many rows a model made nothing) are for the data
+    holder only.
     """
 
     path: Path | None
@@ -56,6 +57,7 @@ class Released:
     certificate: Certificate
     look: Look = field(repr=False)
     clipped: int
+    without_answer: int = 0
 
     def _repr_html_(self) -> str:
         return page_html(self.certificate)
@@ -189,7 +191,7 @@ def _release(
     desk: Desk, ledger: Ledger, source: Engine, seen: Look, publisher: Publisher, progress: Progress
 ) -> Released:
     """Charge, write, certify, publish, settle: in this order."""
-    begun = time.monotonic()
+    begun = monotonic()
     prepared, terms, inspection = seen.prepared, seen.terms, seen.inspection
     if terms is None:
         raise RuntimeError("a release without terms: please report this")
@@ -210,6 +212,7 @@ def _release(
             models = {name: runner.scores for name, runner in run.items()}
             job = ReleaseJob(release, recipe, scales, terms.law, inspection, draws, publisher.folder, models)
             wrote = source.write(job, sink, schema, progress)
+            without_answer = sum(runner.without_answer for runner in run.values())
             output = publisher.written(sink)
         source.check_unchanged()
         if models:
@@ -230,15 +233,15 @@ def _release(
             raise PublishedButUnsettledError(publisher.place, error) from error
         _end_without_publishing(desk, ledger, reservation, source, error)
         raise
-    return Released(publisher.path, publisher.frame, certificate, seen, wrote.clipped)
+    return Released(publisher.path, publisher.frame, certificate, seen, wrote.clipped, without_answer)
 
 
 def _wait(prepared: Prepared, rows: int, begun: float, progress: Progress) -> None:
     """Wait until a moment that rows have no part in: how long a model works may tell of one of them."""
-    taken = time.monotonic() - begun
+    taken = monotonic() - begun
     moment = publication_moment(rows, prepared.policy.models.microseconds, seconds_taken=taken)
     progress.phase("waiting, so that the time tells nothing of a model's rows", None)
-    time.sleep(max(0.0, begun + moment - time.monotonic()))
+    sleep(max(0.0, begun + moment - monotonic()))
 
 
 def _scales(

@@ -12,11 +12,13 @@ from targetdp._core import check
 from targetdp._files import StrictModel, canonical, explain, read_toml
 from targetdp.accounting import FilterKind
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import LEAST_NOISE, mechanism_names
+from targetdp.mechanisms import LEAST_NOISE, MOST_PROGRAMS, mechanism_names
 from targetdp.release._ids import Spelling
 from targetdp.release._trust._keys import fingerprint_of
 
 LONGEST_NAME, MOST_WORDS, LONGEST_REASON = 60, 6, 500
+CLASSIC = 2.0
+"""No two rows of the unit ball are farther apart: what holds there holds for any two, classic."""
 ALL = "all"
 """In [gaps]: every column that has no line of its own."""
 
@@ -174,6 +176,11 @@ class PlannedRelease(StrictModel):
         if self.release == "decisions" and self.mechanism != LEAST_NOISE:
             raise ValueError(
                 f"mechanism = {self.mechanism!r} with decisions: they have no noise; leave it out"
+            )
+        if self.release == "decisions" and self.columns > (MOST_PROGRAMS if self.B == CLASSIC else 1):
+            raise ValueError(
+                f"columns = {self.columns} with decisions at B = {self.B:g}: up to {MOST_PROGRAMS} are taken "
+                "together at B = 2, and one below"
             )
         return self
 

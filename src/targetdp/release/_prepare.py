@@ -211,7 +211,8 @@ def prepare(
         try:
             scores_must_differ(request.released, (policy.id.column, *features, *public))
         except ValueError as error:
-            problems.append(Problem(str(error), "ask for it under another name", "official"))
+            told = str(error).removesuffix(": choose another name")
+            problems.append(Problem(told, "ask for it under another name", "official"))
     allowed = tuple(name for name in features if name in columns and name in may_go_out)
     scaled = () if request.classic else allowed
     known, sources, unscaled = _scales(desk, scaled, history, problems)

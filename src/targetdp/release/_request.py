@@ -15,10 +15,10 @@ from targetdp._core import Floats, check
 from targetdp._files import MOST_PROBLEMS, StrictModel, canonical, explain, shown, toml_key, toml_value
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, MOST_PROGRAMS, MOST_SCORES, weights_matrix
-from targetdp.release._decision._asked import CLASSIC, AskedDecision, decisions_must_fit, describe_decision
+from targetdp.release._decision._asked import AskedDecision, decisions_must_fit, describe_decision
 from targetdp.release._decision._question import Question
 from targetdp.release._flat import must_be_flat
-from targetdp.release._policy import Delta, Distance, Epsilon, Mechanism, Name, Reason, ReleaseKind
+from targetdp.release._policy import CLASSIC, Delta, Distance, Epsilon, Mechanism, Name, Reason, ReleaseKind
 from targetdp.release._trust._keys import SigningKey, fingerprint_of, is_signed
 
 LARGEST_FILE = 2 * 2**20
@@ -163,7 +163,7 @@ class Request(StrictModel):
             noise = None if self.mechanism == LEAST_NOISE else self.mechanism
             others = {"features": self.features, "delta": self.delta, "mechanism": noise}
             decisions_must_fit(self.decisions, self.B, others)
-            scores_must_differ(scores_must_be_plain(self.released))
+            scores_must_differ(scores_must_be_plain(self.released, "decisions.name"))
             _ = self.questions
             return self
         if self.weights is None:
@@ -363,13 +363,13 @@ def describe_request(request: Request) -> list[str]:
     return [*map(_one_line, lines), f"SHA-256 {request.sha256}"]
 
 
-def scores_must_be_plain(scores: tuple[str, ...]) -> tuple[str, ...]:
+def scores_must_be_plain(scores: tuple[str, ...], field: str = "scores") -> tuple[str, ...]:
     """Whoever asks for scores names them, and the data holder signs it: no name may say anything more."""
     for name in scores:
         if not _SCORE.fullmatch(name):
             raise ValueError(
-                f"scores = {shown(name)} is no plain name: use a letter, then up to 62 letters, digits or _, "
-                "without accents"
+                f"{field} = {shown(name)} is no plain name: use a letter, then up to 62 letters, digits or "
+                "_, without accents"
             )
     return scores
 
@@ -380,8 +380,8 @@ def scores_must_differ(scores: tuple[str, ...], others: Iterable[str] = ()) -> t
     for name in scores:
         if (plain := name.casefold()) in taken:
             raise ValueError(
-                f"score {name!r} has the name of column {taken[plain]!r}, or one that many tools take for "
-                "it: rename the score"
+                f"{name!r} has the name of column {taken[plain]!r}, or one that many tools take for it: "
+                "choose another name"
             )
         taken[plain] = name
     return scores

@@ -53,7 +53,7 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
             scales = PrivateScales(rows, len(prepared.estimated), share * asked.epsilon)
         except ValueError as error:
             raise TooFewPeopleError(f"{error}; {share_of_scales(prepared)}") from error
-        if prepared.scoring is not None:  # bits leave it all to the scales
+        if prepared.request.decisions:  # which have none; their scales have that of the sampler's tails
             asked = Guarantee(asked.B, asked.epsilon, scales.spent.delta)
     noise = asked if scales is None else _rest(asked, scales.spent)
     name, law, own, why = _law(prepared, noise, d)
@@ -76,8 +76,8 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
 def delta_of(prepared: Prepared, rows: int) -> float:
     """The δ that was asked for or, where none was, the smaller of the policy's and 1/(rows + 1).
 
-    Decisions have none, but for the tiny one of scales that are estimated with them. A planned release has
-    the plan's. Under a limit that counts pure ε noise is as good as pure: a δ would only make its ε larger.
+    Decisions have none: δ is 0, but for what scales cost that they estimate. A planned release has the
+    plan's. Under a limit that counts pure ε noise is as good as pure: a δ would only make its ε larger.
     """
     request, policy = prepared.request, prepared.policy
     if request.decisions:

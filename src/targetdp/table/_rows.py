@@ -184,7 +184,7 @@ class PeopleRows:
 
 def read_people(
     what: str, path: Path, id_column: str, features: Sequence[str], *,
-    progress: Progress, gaps: Mapping[str, float] | None = None,
+    progress: Progress, gaps: Mapping[str, float] | None = None, kind: pa.DataType | None = None,
 ) -> PeopleRows:  # fmt: skip
     r"""Read ids and numbers of a whole table into memory.
 
@@ -195,6 +195,7 @@ def read_people(
         features: Columns of numbers.
         progress: Is told how far reading is.
         gaps: Constants for missing values, by column.
+        kind: How the columns are read where they stand in a CSV: as numbers, unless it says otherwise.
 
     Returns:
         Everybody's id and numbers, in the table's order.
@@ -215,7 +216,7 @@ def read_people(
     check_columns(source.columns, f"{what} {path}", id=[id_column], features=features)
     progress.phase(f"reading {path.name}", source.count())
     tally, seen, ids, blocks = Tally(), 0, [], []
-    types = dict.fromkeys(features, pa.float64())
+    types = dict.fromkeys(features, kind or pa.float64())
     for batch in source.batches([id_column, *features], types, batch_rows(len(features))):
         ids.append(ids_of(batch.column(id_column), id_column, tally, seen))
         blocks.append(numbers_of(batch, features, dict(gaps or {}), tally, seen))

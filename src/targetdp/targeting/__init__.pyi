@@ -1,5 +1,9 @@
 from targetdp.targeting._allocate import allocate as allocate
 from targetdp.targeting._allocate import read_scores as read_scores
+from targetdp.targeting._answers import known_people_check as known_people_check
+from targetdp.targeting._answers import list_people as list_people
+from targetdp.targeting._answers import read_decisions as read_decisions
+from targetdp.targeting._answers import read_known as read_known
 from targetdp.targeting._expect import compare_epsilons as compare_epsilons
 from targetdp.targeting._expect import expect as expect
 from targetdp.targeting._expect import plan_scores as plan_scores

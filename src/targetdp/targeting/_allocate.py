@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +59,20 @@ class Decisions:
             names=[self.id, *BESIDE_ID],
         )
 
+    def record(self) -> dict[str, Any]:
+        """Plain data: how many people, and what their chances add up to."""
+        chances, chosen = self.chances, self.chosen
+        return {
+            "format": "targetdp decisions 1",
+            "program": self.program.kind,
+            "people": len(chances),
+            "by_score": int(self.by_score.sum()),
+            "by_row_of_the_sample": int((~self.by_score).sum()),
+            "chosen": int(chosen.sum()),
+            "chosen_rightly_by_the_chances": round(float(chances[chosen].sum()), 1),
+            "missed_by_the_chances": round(float(chances[~chosen].sum()), 1),
+        }
+
 
 def read_scores(
     path: Path,
@@ -85,6 +100,11 @@ def read_scores(
     """
     proof = certified("scores", path, certificate, public_key)
     law = law_of(proof.mechanism.law).linear
+    if proof.decisions:
+        raise ValueError(
+            f"release {path} holds no scores, but decisions ({', '.join(proof.released)}): they need neither "
+            "sample nor labels; leave these out"
+        )
     if law is None or len(proof.scores) != 1:
         many = f"{len(proof.scores)} scores for each person" if proof.scores else "no scores"
         raise ValueError(

@@ -80,8 +80,8 @@ def read_labelled(
         People with a row and a label, and notes about those who have one of them only.
 
     Raises:
-        ValueError: There is no certificate, or it does not hold; the release is of scores; ids or labels are
-            missing, or ids are there twice; fewer than 30 people are in both.
+        ValueError: There is no certificate, or it does not hold; the release is not of rows; ids or labels
+            are missing, or ids are there twice; fewer than 30 people are in both.
 
     Example:
         >>> from targetdp.programs import read_decision_rule
@@ -111,7 +111,7 @@ def read_labelled(
         program = given.program(columns, {})
     except ValueError as error:
         raise ValueError(f"labels {labels}: {error}") from error
-    labelled = columns.ids if ids is None else _as_pseudonyms(columns.ids, ids)
+    labelled = columns.ids if ids is None else as_pseudonyms(columns.ids, ids)
     places = pc.index_in(labelled, value_set=released.ids)
     known = np.asarray(places.is_valid().to_numpy(zero_copy_only=False))
     both = int(known.sum())
@@ -138,7 +138,7 @@ def read_labelled(
     )  # fmt: skip
 
 
-def _as_pseudonyms(labelled: pa.StringArray, path: Path) -> pa.StringArray:
+def as_pseudonyms(labelled: pa.StringArray, path: Path) -> pa.StringArray:
     """The pseudonym of each labelled person, by a data holder's list; null for people who are not in it."""
     source = open_source(path)
     check_columns(source.columns, f"list {path}", ids=TRANSLATION)

@@ -13,7 +13,7 @@ from targetdp.release._certificate._caveats import conditions_of
 from targetdp.release._certificate._certificate import Certificate, at_distances, classic, noise_length
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._certificate._contents import Check, questions_of
-from targetdp.release._decision._asked import CLASSIC
+from targetdp.release._policy import CLASSIC
 from targetdp.release._request import scores_must_be_plain, scores_must_differ
 
 SLACK = 1e-9
@@ -113,18 +113,19 @@ def decision_check(c: Certificate, law: DecisionLaw | None) -> Check:
     if law is None or c.scores:
         return Check(what, False, "no law is on record that would make them")
     try:
-        scores_must_differ(scores_must_be_plain(names), (c.id, *c.features, *c.public))
+        scores_must_differ(scores_must_be_plain(names, "name"), (c.id, *c.features, *c.public))
         columns = tuple(dict.fromkeys(name for one in c.decisions for name in one.takes))
         good = columns == c.features and law.programs == len(names) and c.mechanism.name == law.family
         asked = questions_of(c, law)
         if law.cells is not None:
             # Cells must be as wide as B and its rounding; another score than was asked for tells otherwise.
             good &= law.cells.width >= Cells.hiding(c.guarantee.B, law.cells.score).width
-            good &= asked[0].fits(law.cells.score)
+            good &= asked[0].fits(law.cells.score, c.guarantee.B)
     except (ValueError, TypeError, ArithmeticError) as error:
         return Check(what, False, str(error))
     good &= c.mechanism.deviation_per_column is None and c.mechanism.noise_length is None
-    good &= (law.cells is None) == (c.scales.source == "none")
+    # What a question means depends on B: of columns as they are at B = 2, of scaled rows below.
+    good &= (law.cells is None) == (c.guarantee.B == CLASSIC) == (c.scales.source == "none")
     return Check(what, good, ", ".join(names) if good else "are not what the law on record is for")
 
 

@@ -10,8 +10,9 @@ from targetdp.mechanisms import DecisionLaw, law_of
 from targetdp.release._certificate._caveats import DELTA
 from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._certificate._contents import questions_of
-from targetdp.release._decision._asked import CLASSIC, describe_decision
+from targetdp.release._decision._asked import describe_decision
 from targetdp.release._decision._cuts import FIRST_BATCH
+from targetdp.release._policy import CLASSIC
 from targetdp.release._trust._keys import fingerprint_of
 
 _MOST_WEIGHTS = 12

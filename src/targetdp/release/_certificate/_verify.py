@@ -174,8 +174,8 @@ def certified(what: str, release: Path, given: Path | None, public_key: str | No
     place = given or certificate_path(release)
     if not place.exists():
         raise ValueError(
-            f"{what} {release} has no certificate ({place}): it tells what noise the values have, and "
-            "without it nothing can be learned that knows the noise; ask the data holder for it"
+            f"{what} {release} has no certificate ({place}): it tells how the values were drawn, and "
+            "without it nothing can be made of them that knows it; ask the data holder for it"
         )
     proof = read_certificate(place)
     found = verify_release(release, proof, public_key)

@@ -9,12 +9,11 @@ from pydantic import Field, model_validator
 from targetdp._core import check
 from targetdp._files import StrictModel
 from targetdp.release._decision._cuts import MOST_KNOTS
-from targetdp.release._policy import Number
+from targetdp.release._policy import CLASSIC, Number
 
 Share = Annotated[Number, Field(ge=0, le=1)]
-CLASSIC = 2.0
-"""The distance at which any two rows are hidden from each other: classic differential privacy."""
 _MOST_BENDS = 1024
+_MOST_NAMED = 12
 
 
 class Curve(StrictModel):
@@ -43,7 +42,7 @@ class AskedDecision(StrictModel):
         additive: An additive score: a piecewise linear function of each column.
         model: Any other score: SHA-256 of an ONNX file, which the data holder gets apart; at B = 2 only.
         columns: Those that a model takes, in its order.
-        yes: Whether scores below the cut are a yes (the cut itself included), or those above.
+        yes: Whether scores below the cut are a yes, or those above; the cut itself is a yes both times.
         cut: The cut itself, where it is known.
         share: The share of people who are to get a yes, where the cut is to be found.
         expected: Pairs of a cut and the share of yes that is expected there: where the search begins.
@@ -80,8 +79,8 @@ class AskedDecision(StrictModel):
         judged = [name for name in ("weights", "additive", "model") if getattr(self, name) is not None]
         if len(judged) != 1:
             raise ValueError(
-                f"{self.name}: {' and '.join(judged) or 'nothing'} says what people are judged by; give one "
-                "of weights, additive and model"
+                f"{self.name}: {' and '.join(judged) or 'nothing'} given for what people are judged by; give "
+                "one of weights, additive and model"
             )
         if (self.columns is None) == (self.model is not None):
             raise ValueError(f"{self.name}: columns are those that a model takes: give them with a model")
@@ -90,6 +89,8 @@ class AskedDecision(StrictModel):
         check.dimensions(len(self.takes), "number of columns")
         if self.weights is not None and not any(self.weights.values()):
             raise ValueError(f"{self.name}: all weights are 0: a score must depend on some column")
+        if self.additive is not None and all(len({*one.values}) == 1 for one in self.additive.values()):
+            raise ValueError(f"{self.name}: all curves are flat: a score must depend on some column")
         if (self.cut is None) == (self.share is None) or (self.share is None) != (self.expected is None):
             raise ValueError(
                 f"{self.name}: give cut, where it is known; or share and expected, and it is found on the way"
@@ -149,7 +150,11 @@ def describe_decision(asked: AskedDecision) -> str:
     if asked.model is None:
         by = "a weighted sum of" if asked.weights is not None else "a sum of curves of"
     if asked.cut is not None:
-        cut = f"{asked.yes if asked.yes == 'above' else 'at most'} {asked.cut:g}"
+        cut = f"at {'most' if asked.yes == 'below' else 'least'} {asked.cut:.12g}"
     else:
         cut = f"{asked.yes} a cut that {100 * (asked.share or 0.0):.4g}% of people are on the yes side of"
-    return f"{asked.name}: yes where {by} {', '.join(asked.takes)} is {cut}"
+    # Whoever asks names columns, and a data holder reads this: no name ends the line that it stands in.
+    names = ("".join(c if c.isprintable() else "?" for c in name) for name in asked.takes[:_MOST_NAMED])
+    more = len(asked.takes) - _MOST_NAMED
+    columns = ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
+    return f"{asked.name}: yes where {by} {columns} is {cut}"

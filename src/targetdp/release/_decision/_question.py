@@ -14,9 +14,10 @@ import numpy as np
 
 from targetdp._core import Floats, Integers
 from targetdp.mechanisms import STEPS, AdditiveScore, DecisionLaw, LinearScore, RowScore, steps_of
-from targetdp.release._decision._asked import CLASSIC, AskedDecision, Curve
+from targetdp.release._decision._asked import AskedDecision, Curve
 from targetdp.release._decision._bits import Rule
 from targetdp.release._decision._cuts import CutRule, ExpectedShares
+from targetdp.release._policy import CLASSIC
 
 _NO_ANSWER = 3 * STEPS
 """Above every cut: a no."""
@@ -47,9 +48,9 @@ class Question:
         made.expected  # noqa: B018 (whether cuts can be told apart on the grid)
         return made
 
-    def fits(self, score: RowScore) -> bool:
-        """Whether a score on record is the one that was asked for, up to the rounding of its norm."""
-        own = _unit_score(self.asked, CLASSIC / 2)
+    def fits(self, score: RowScore, B: float) -> bool:
+        """Whether a score on record is the one that was asked for at a distance, up to its rounding."""
+        own = _unit_score(self.asked, B)
         if isinstance(own, LinearScore) and isinstance(score, LinearScore):
             return _close(own.weights, score.weights)
         if isinstance(own, AdditiveScore) and isinstance(score, AdditiveScore):
@@ -65,13 +66,15 @@ class Question:
             for name, weight in (self.asked.weights or {}).items():
                 total += weight * columns[name]
             for name, curve in (self.asked.additive or {}).items():
-                total += np.interp(columns[name], curve.knots, curve.values)
+                found = np.interp(columns[name], curve.knots, curve.values)
+                # A curve of one knot would have a value for a missing one, too.
+                total += np.where(np.isnan(columns[name]), np.nan, found)
         return self.placed(total)
 
     def placed(self, scores: Floats) -> Integers:
-        """Scores of columns as they are, or of a model, in whole steps; whoever has none is a no."""
+        """Scores in the units of the request, or of a model, in whole steps; whoever has none is a no."""
         asked, signed = self.asked, self.asked.sign * scores
-        if asked.cut is not None:
+        if asked.cut is not None and self.score is None:
             return np.where(signed <= asked.sign * asked.cut, 0, 1)
         middle, size = (float(part) for part in self._place)
         with np.errstate(all="ignore"):
@@ -85,7 +88,12 @@ class Question:
         cuts = [self.asked.sign * cut for cut, _ in self.asked.expected or ()]
         # Of floats, since scores are placed in floats: exactly these numbers are then fractions.
         low, high = min(cuts), max(cuts)
-        return Fraction((low + high) / 2), Fraction(_ROOM * (high - low) / 2)
+        middle, size = (low + high) / 2, _ROOM * (high - low) / 2
+        if not (np.isfinite(middle) and np.isfinite(size)):
+            raise ValueError(
+                f"{self.asked.name}: expected has cuts beyond what floats hold: divide the score by something"
+            )
+        return Fraction(middle), Fraction(size)
 
     @cached_property
     def expected(self) -> ExpectedShares | None:
@@ -93,9 +101,14 @@ class Question:
         if self.asked.expected is None:
             return None
         pairs = sorted((self.asked.sign * cut, share) for cut, share in self.asked.expected)
-        return ExpectedShares(
-            tuple(self._on_grid(cut) for cut, _ in pairs), tuple(Fraction(share) for _, share in pairs)
-        )
+        cuts = tuple(self._on_grid(cut) for cut, _ in pairs)
+        if len({*cuts}) < len(cuts):
+            lie = "" if self.score is None else ", within what scores of scaled rows can be"
+            raise ValueError(
+                f"{self.asked.name}: expected has cuts that cannot be told apart from each other: give them "
+                f"farther apart{lie}"
+            )
+        return ExpectedShares(cuts, tuple(Fraction(share) for _, share in pairs))
 
     def rule(self, law: DecisionLaw) -> Rule:
         """How the cut of each batch follows from bits; or the cut, where it is known."""
@@ -124,12 +137,15 @@ def _close(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 def _unit_score(asked: AskedDecision, B: float) -> RowScore:
     """A score that moves no more than rows do, and whose yes is below the cut."""
-    if asked.weights is not None:
-        return LinearScore.of([asked.sign * weight for weight in asked.weights.values()], B=B)
-    if asked.additive is not None:
-        curves = asked.additive.values()
-        signed = [[asked.sign * value for value in curve.values] for curve in curves]
-        return AdditiveScore.of([curve.knots for curve in curves], signed)
+    try:
+        if asked.weights is not None:
+            return LinearScore.of([asked.sign * weight for weight in asked.weights.values()], B=B)
+        if asked.additive is not None:
+            curves = asked.additive.values()
+            signed = [[asked.sign * value for value in curve.values] for curve in curves]
+            return AdditiveScore.of([curve.knots for curve in curves], signed)
+    except ValueError as error:
+        raise ValueError(f"{asked.name}: {error}") from error
     raise ValueError(
         f"{asked.name}: a model decides at B = 2 only, where any function of the one row is safe; ask for "
         f"B = 2, or give weights or additive for B = {B:g}"

@@ -45,7 +45,9 @@ class Scoring:
     def problems(self, batch: pa.RecordBatch) -> Tally:
         """Columns that are no numbers, told by their types alone: no row is looked at."""
         tally = Tally()
-        numbers_of(batch.slice(0, 0), self.numbers, {}, tally, 0)
+        # Columns that are not there, or that the policy does not allow, are told apart.
+        known = [name for name in self.numbers if name in batch.schema.names]
+        numbers_of(batch.slice(0, 0), known, {}, tally, 0)
         return tally
 
     def steps(

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from targetdp._core import Floats, Integers, Progress, Words, check, declared, import_all
 from targetdp.mechanisms import DecisionLaw, NoiseLaw, RowLaw
+from targetdp.noise import one_word_each
 from targetdp.normalization import ColumnScales
 from targetdp.release._decision._bits import Bits, Cuts, Decided, Turns, decide
 from targetdp.release._decision._scoring import RunModel, Scoring
@@ -57,7 +58,7 @@ class Inspection:
     """People whom the declared scales were learned from."""
     formulas: int = 0
     """Ids that go out as they are, and that a spreadsheet would run."""
-    sample: pa.Table | None = None
+    sample: pa.Table | None = field(default=None, repr=False)
     """Rows of some people who are decided about, to tell the data holder what a score looks at."""
     not_taken: tuple[str, ...] = ()
     """Why models do not take the table's columns."""
@@ -126,9 +127,18 @@ class Wrote:
     cuts: Cuts = ()
 
 
-def decide_all(job: ReleaseJob, batches: Turns, scores: Integers, words: Words) -> Decided:
-    """Draw everybody's bits, once all people are scored: of each her batch, her scores and her word."""
+def decide_all(job: ReleaseJob, batches: Turns, scores: Integers, tags: Words) -> Decided:
+    """Draw everybody's bits, once all people are scored.
+
+    Args:
+        job: The release.
+        batches: Of each person the number of her batch.
+        scores: Her scores, a column for each decision.
+        tags: Who she is. A re-run has the same people with the same scores in the same order, and so the same
+            bits; or it is refused.
+    """
     law, scoring = job.decisions
+    words = one_word_each(len(tags), job.draws.for_decisions(tags, scores))
     return decide(batches, scores, [one.rule(law) for one in scoring.questions], law, words)
 
 

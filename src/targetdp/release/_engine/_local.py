@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats, Integers, Progress
-from targetdp.noise import one_word_each
-from targetdp.release._decision._bits import Bits, turns_of
+from targetdp.release._decision._bits import Bits, batches_of, marks_of
 from targetdp.release._engine._base import (
     Inspection,
     ReleaseJob,
@@ -208,7 +207,7 @@ class LocalEngine:
         people, m = job.inspection.rows, len(recipe.released)
         places = people + job.inspection.left_out
         batches, scores = np.empty(places, np.uint8), np.empty((places, m), np.int64)
-        words, there = np.empty(places, np.uint64), np.zeros(places, np.bool_)
+        tags, there = np.empty(places, np.uint64), np.zeros(places, np.bool_)
 
         def put(item: tuple[int, pa.RecordBatch]) -> tuple[int, int]:
             offset, batch = item
@@ -219,9 +218,9 @@ class LocalEngine:
             self._must_have(places, max(places, own.stop))
             steps, clipped = job.steps(offset, batch, self._room(len(ids), len(scoring.numbers)))
             published = recipe.names.published(ids)
-            batches[own], moved = turns_of(published, job.release, people)
+            tags[own], moved = marks_of(published, job.release)
+            batches[own] = batches_of(tags[own], people)
             scores[own], there[own] = scoring.moved_apart(steps, moved), True
-            words[own] = one_word_each(len(ids), job.draws.for_batch(offset, ids, scores[own]))
             place = np.arange(own.start, own.stop, dtype=np.float64)
             spill.add(published, place[:, None], _kept(batch, public))
             return len(ids), clipped
@@ -232,13 +231,11 @@ class LocalEngine:
             seen, clipped = seen + rows, clipped + shortened
             progress.advance(rows)
         self._must_have(people, seen)
-        if seen == places:
-            done = decide_all(job, batches, scores, words)
-            answers = done.bits
-        else:
-            done = decide_all(job, batches[there], scores[there], words[there])
-            answers = np.empty((places, m), dtype=np.bool_)
-            answers[there] = done.bits
+        if seen < places:
+            batches, scores, tags = batches[there], scores[there], tags[there]
+        done = decide_all(job, batches, scores, tags)
+        answers = np.empty((places, m), dtype=np.bool_)
+        answers[there] = done.bits
 
         def sorted_range(number: int) -> tuple[pa.StringArray, Bits, dict[str, pa.Array], SortedIds]:
             ids, (place,), others, found = spill.sorted_bucket(number)

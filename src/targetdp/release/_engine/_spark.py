@@ -27,7 +27,6 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from targetdp._core import Floats, Integers, Progress, check
-from targetdp.noise import one_word_each
 from targetdp.release._decision._bits import Bits, batches_of, marks_of
 from targetdp.release._engine._base import (
     Inspection,
@@ -203,8 +202,7 @@ def _decide(job: ReleaseJob, report: Report, gathered: Gathered) -> tuple[Wrote,
     tags, scores = tags[order], np.concatenate(report.scores)[order]
     if (tags[1:] == tags[:-1]).any():  # once in a million releases of 5 million people
         raise RuntimeError("two people have the same place in this release, by a rare chance: run again")
-    words = one_word_each(len(tags), job.draws.for_decisions(tags, scores))
-    done = decide_all(job, batches_of(tags, len(tags)), scores, words)
+    done = decide_all(job, batches_of(tags, len(tags)), scores, tags)
 
     def sorted_range(number: int) -> tuple[pa.StringArray, Bits, dict[str, pa.Array], SortedIds]:
         ids, _, others, found = gathered.sorted_range(number)

@@ -14,10 +14,8 @@ from targetdp.accounting import PrivacyFilter, compose
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, Decision, NoiseLaw, RowLaw, least_noise, noise_mechanisms
 from targetdp.release._certificate._charge import Charge
-from targetdp.release._policy import LimitPolicy, PlannedRelease, Policy
+from targetdp.release._policy import CLASSIC, LimitPolicy, PlannedRelease, Policy
 
-CLASSIC = 2.0
-"""Two rows of the unit ball are never farther apart: what holds there holds for any two."""
 _PLANNED = 0.5
 """Of the limit's δ, what is for the releases of a plan; the rest is for all others."""
 NEAR, FAR = 0, 1

@@ -10,8 +10,9 @@ from targetdp._core import Floats, Words
 from targetdp.accounting import PrivacyFilter
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._ledger._history import History, ReleaseRow
-from targetdp.release._ledger._limit import CLASSIC, FAR, NEAR, Limit
+from targetdp.release._ledger._limit import FAR, NEAR, Limit
 from targetdp.release._ledger._people import Sums
+from targetdp.release._policy import CLASSIC
 from targetdp.table import overlapped
 
 PeopleOf = Callable[[ReleaseRow], Words]

@@ -235,12 +235,15 @@ class Look:
         policy, parts = self.prepared.policy, []
         if policy.plan:
             return "you may tell who asked: this desk releases what it has planned, and nothing else"
-        parts.append(f"columns among {', '.join(policy.columns.release[:20])}")
+        request = self.prepared.request
+        columns = policy.columns.release + (policy.columns.decide if request.classic else ())
+        parts.append(f"columns among {', '.join(columns[:20])}")
         most = policy.release.epsilon if self.spending is None else self.largest_epsilon
         if most is None:
             return "you may tell who asked: nothing more about these people fits the limit of this desk"
-        parts.append(f"B = {self.prepared.request.B:g} with ε up to {float(down(most, 3)):g}")
-        parts.append(f"δ up to {policy.release.delta:g}, or none given")
+        parts.append(f"B = {request.B:g} with ε up to {float(down(most, 3)):g}")
+        if not request.decisions:
+            parts.append(f"δ up to {policy.release.delta:g}, or none given")
         if policy.requests.accept == "signed":
             parts.append("signed with a key that the desk knows")
         return f"you may tell who asked: this desk would accept {'; '.join(parts)}"

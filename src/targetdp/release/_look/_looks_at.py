@@ -35,7 +35,11 @@ def looks_at(prepared: Prepared, law: DecisionLaw, sample: pa.Table | None) -> t
         return ("what the decision looks at cannot be told before the scales are known", _PURPOSE)
     with prepared.models.running(prepared.request.decisions) as runners:
         models = {name: runner.scores for name, runner in runners.items()}
-        return (*_each(scoring, law, sample, scales, models), _PURPOSE)
+        confined = (
+            f"model {sha[:12]} runs in processes of its own, confined by {one.confined_by}"
+            for sha, one in runners.items()
+        )
+        return (*_each(scoring, law, sample, scales, models), *confined, _PURPOSE)
 
 
 def _each(

@@ -29,12 +29,14 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from support.models import chain, converted, model_of, node, row_model
 from targetdp._core import Floats
 from targetdp.release._model import _runner
+from targetdp.release._model._child import ROW_SECONDS
 from targetdp.release._model._columns import check_columns
 from targetdp.release._model._file import ModelFile, ModelInput, judge_model
 from targetdp.release._model._invented import invented_rows, try_model
 from targetdp.release._model._pipe import MOST_TEXT
 from targetdp.release._model._process import ConfinedProcess
 from targetdp.release._model._runner import MARGIN, PERIOD, ModelRunner, publication_moment
+from targetdp.release._policy import ModelPolicy
 
 
 def judged(model: onnx.ModelProto) -> ModelFile:
@@ -434,6 +436,13 @@ def test_a_model_without_answers_and_a_slow_one_are_refused_on_invented_rows() -
         try_model(judged(ROOT), microseconds=1)
     with pytest.raises(ValueError, match=r"may compare one row 501 times.* enough for 500: limit"):
         try_model(judged(row_model(chain(1_001))), microseconds=5)
+
+
+def test_no_policy_gives_a_row_nearly_as_much_time_as_ends_it() -> None:
+    """Else it would depend on the rows before whether one is still in time: memory that they used is warm."""
+    with pytest.raises(ValueError, match="10000"):
+        ModelPolicy(microseconds=10_001)
+    assert ModelPolicy(microseconds=10_000).microseconds * 1e-6 <= ROW_SECONDS / 10
 
 
 # The moment of publication

@@ -230,7 +230,7 @@ def test_the_moment_of_publication_is_made_of_rows_and_policy_alone(
     release(tmp_path, asked, "slow.parquet")
     assert slept[1] == slept[0] - 3.0
 
-    def slow_look(*given: Any) -> Look:
+    def slow_look(*given: Any) -> Any:
         clock[0] += 2.0
         return looked(*given)
 

@@ -26,9 +26,9 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from support.models import chain, converted, model_of, node, row_model
+from support.models import chain, converted, learned, model_of, node, row_model
 from targetdp._core import Floats
-from targetdp.release._model import _runner
+from targetdp.release._model import _child, _runner
 from targetdp.release._model._child import ROW_SECONDS
 from targetdp.release._model._columns import check_columns
 from targetdp.release._model._file import ModelFile, ModelInput, judge_model
@@ -443,6 +443,31 @@ def test_no_policy_gives_a_row_nearly_as_much_time_as_ends_it() -> None:
     with pytest.raises(ValueError, match="10000"):
         ModelPolicy(microseconds=10_001)
     assert ModelPolicy(microseconds=10_000).microseconds * 1e-6 <= ROW_SECONDS / 10
+
+
+def test_a_model_that_leaves_little_memory_for_rows_is_refused() -> None:
+    """A file of 50 MiB that takes more than 1 GiB: with still more, a long text of one person's would be too
+    much, and what it leaves behind would be too much for the next."""
+    keys = [f"{number:x}" for number in range(4_000_000)]
+    model = row_model(
+        learned("LabelEncoder", "x", outputs=["t"], keys_floats=[0.0], values_strings=["1"]),
+        learned("LabelEncoder", "t", keys_strings=keys, values_floats=[0.0] * len(keys)),
+    )
+    with pytest.raises(ValueError, match="it leaves less than 1 GiB of memory for rows"):
+        try_model(judged(model), microseconds=10_000)
+
+
+@pytest.mark.parametrize("left", [np.nan, -1.0, 4.0, 1e300])
+def test_whatever_a_copy_has_left_behind_rows_come_to_an_end(
+    monkeypatch: pytest.MonkeyPatch, left: float
+) -> None:
+    def crash(_: Any, at: Any, *__: int) -> None:
+        at[0] = left
+
+    monkeypatch.setattr(_child, "_in_a_copy", crash)
+    answers = np.full(3, np.nan)
+    _child._answer(None, "score", [], np.zeros(3, np.bool_), answers, np.zeros(1))
+    assert np.isnan(answers).all()
 
 
 # The moment of publication

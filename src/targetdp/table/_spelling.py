@@ -66,6 +66,24 @@ def with_numbers(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatc
     return pa.record_batch(columns)
 
 
+def words_as_gaps(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+    """A batch of a CSV with gaps in the place of cells that are no numbers, where they should be.
+
+    Args:
+        batch: Columns of text or numbers.
+        names: Columns that should be numbers.
+
+    Example:
+        >>> words_as_gaps(pa.record_batch({"calls": ["3", "?"]}), ["calls"]).column("calls").to_pylist()
+        [3.0, None]
+    """
+    columns = {
+        name: read_numbers(column)[0] if name in names and pa.types.is_string(column.type) else column
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    }
+    return pa.record_batch(columns)
+
+
 def describe_words(texts: pa.StringArray) -> str:
     """Say of what sort cells are that are no numbers, without showing one.
 

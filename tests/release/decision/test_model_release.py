@@ -170,6 +170,28 @@ def test_gaps_and_text_are_a_models_own_to_deal_with(tmp_path: Path) -> None:
             assert found[row["name"]] == (score <= 15)
 
 
+@pytest.mark.parametrize("by", ["model", "weights"])
+def test_a_word_in_a_csv_is_a_gap_of_one_person_and_refuses_nobody(tmp_path: Path, by: str) -> None:
+    table = table_of(PEOPLE)
+    place(tmp_path, table)
+    calls = [str(one) for one in table.column("calls").to_pylist()]
+    victim = min(
+        range(PEOPLE), key=lambda i: table.column("calls")[i].as_py() + table.column("texts")[i].as_py()
+    )
+    calls[victim] = "unknown"
+    write_csv(tmp_path / "in.csv", table.set_column(1, "calls", pa.array(calls)))
+    asked = ask(tmp_path, sum_model())
+    if by == "weights":
+        one = {"name": "aid", "weights": dict.fromkeys(COLUMNS, 1.0), "cut": 15.0}
+        asked = make_request(release="decisions", B=2, epsilon=20, decisions=[one])
+        privatize(tmp_path / "in.csv", tmp_path / "out.parquet", desk=tmp_path / "desk", request=asked)
+    else:
+        assert release(tmp_path, asked, table="in.csv").without_answer == 1
+    expected = answers(table)
+    assert expected[table.column("name")[victim].as_py()]
+    assert bits_of(tmp_path) == expected | {table.column("name")[victim].as_py(): False}
+
+
 @pytest.mark.parametrize(
     ("models", "said"),
     [((), "which is not here"), (("other.onnx",), "which the request does not name")],

@@ -46,6 +46,7 @@ from targetdp.table import (
     numbers_of,
     overlapped,
     plain_type,
+    words_as_gaps,
 )
 
 
@@ -253,9 +254,13 @@ class LocalEngine:
     def _batches(self, recipe: Recipe, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches that have rows, each behind the number of rows before it."""
         offset = 0
+        # Where nothing is refused for what stands in a row, nor is one word in a column of a CSV, whose cells
+        # alone tell what they are.
+        words = recipe.as_they_are and isinstance(self.source, Source) and self.source.format == "csv"
+        numbers = [name for name, kind in recipe.types.items() if kind == pa.float64()] if words else []
         for batch in self.source.batches(columns, recipe.types, batch_rows(len(recipe.features))):
             if batch.num_rows:
-                yield offset, batch
+                yield offset, words_as_gaps(batch, numbers) if numbers else batch
                 offset += batch.num_rows
 
     def _room(self, rows: int, features: int) -> Floats:

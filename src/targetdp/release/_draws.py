@@ -129,16 +129,20 @@ class Draws:
         the secret: whoever erases that has erased it.
         """
         place, nonce = self._folder / f"{_ANSWERS} {number}", number.to_bytes(12, "big")
-        about = hashlib.sha256(rows.serialize()).digest()
+        about = hashlib.sha256()
+        # A batch by itself does not hold the values of its dictionaries.
+        for column in rows.columns:
+            values = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+            about.update(pa.record_batch([values], ["values"]).serialize())
         seal = AESGCM(derived_key(self._key, _ANSWERS))
         if place.exists():
             try:
-                kept = seal.decrypt(nonce, place.read_bytes(), about)
+                kept = seal.decrypt(nonce, place.read_bytes(), about.digest())
             except InvalidTag as error:
                 raise TableChangedError from error
             return np.frombuffer(kept, dtype=np.int64).reshape(rows.num_rows, -1).copy()
         made = np.ascontiguousarray(make(), dtype=np.int64)
-        write_whole(place, seal.encrypt(nonce, made.tobytes(), about), private=True)
+        write_whole(place, seal.encrypt(nonce, made.tobytes(), about.digest()), private=True)
         return made
 
     def for_decisions(self, tags: Words, scores: Integers) -> SecretWords:

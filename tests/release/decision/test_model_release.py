@@ -354,6 +354,42 @@ def test_a_rerun_on_other_rows_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
         release(tmp_path, asked)
 
 
+def test_a_rerun_on_other_texts_of_a_dictionary_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def table(first: str) -> pa.Table:
+        region = pa.array([first if i % 2 else "south" for i in range(PEOPLE)]).dictionary_encode()
+        return table_of(PEOPLE).append_column("region", region)
+
+    place(tmp_path, table("north"), decide=("region",))
+    model = model_of(
+        [node("LabelEncoder", ["region"], ["score"], domain="ai.onnx.ml", keys_strings=["north"],
+            values_floats=[10.0], default_float=20.0)],
+        {"region": ("string", [None, 1])},
+        {"score": ("float", [None, 1])},
+    ).SerializeToString()  # fmt: skip
+    asked = ask(tmp_path, model, ("region",))
+    with monkeypatch.context() as patch:
+        patch.setattr(job_module, "make_certificate", _fail)
+        with pytest.raises(RuntimeError, match="power cut"):
+            release(tmp_path, asked)
+    pq.write_table(table("other"), tmp_path / "in.parquet")
+    with pytest.raises(TableChangedError):
+        release(tmp_path, asked)
+
+
+def test_a_model_may_decide_twice_on_other_columns(tmp_path: Path) -> None:
+    table = place(tmp_path)
+    one = ask(tmp_path, sum_model()).decisions[0].model_dump(exclude_none=True)
+    other = one | {"name": "other", "columns": ["calls", "topups"]}
+    release(tmp_path, make_request(release="decisions", B=2, epsilon=20, decisions=[one, other]))
+    made = read_back(tmp_path / "out.parquet")
+    found = dict(zip(made.column("name").to_pylist(), made.column("other").to_pylist(), strict=True))
+    expected = answers(table.set_column(2, "texts", table.column("topups")))
+    assert bits_of(tmp_path) == answers(table) != expected
+    assert found == expected
+
+
 def test_the_command_line_takes_models(tmp_path: Path) -> None:
     place(tmp_path)
     asked = ask(tmp_path, sum_model())

@@ -62,7 +62,7 @@ class Scoring:
         Args:
             batch: Some people's rows, each of which alone makes its own score.
             scales: Of the columns, below B = 2.
-            models: Those that questions name, by SHA-256.
+            models: Those that questions name, by the decisions' names.
             room: An array for the numbers.
         """
         tally = Tally()
@@ -106,4 +106,4 @@ def _classic(
     asked = question.asked
     if asked.model is None:
         return question.steps_of_columns(columns)
-    return question.placed(models[asked.model](batch.select(list(asked.takes))))
+    return question.placed(models[asked.name](batch.select(list(asked.takes))))

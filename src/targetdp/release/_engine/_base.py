@@ -92,7 +92,7 @@ class ReleaseJob:
     folder: Path | None
     """Where what is not sorted yet may lie."""
     models: Mapping[str, RunModel] = field(default_factory=dict)
-    """Those that score people, by SHA-256, and that are running."""
+    """Those that score people, by the names of decisions, and that are running."""
 
     @property
     def noise(self) -> tuple[NoiseLaw, ColumnScales]:

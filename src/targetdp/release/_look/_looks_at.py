@@ -36,8 +36,8 @@ def looks_at(prepared: Prepared, law: DecisionLaw, sample: pa.Table | None) -> t
     with prepared.models.running(prepared.request.decisions) as runners:
         models = {name: runner.scores for name, runner in runners.items()}
         confined = (
-            f"model {sha[:12]} runs in processes of its own, confined by {one.confined_by}"
-            for sha, one in runners.items()
+            f"the model of {name} runs in processes of its own, confined by {one.confined_by}"
+            for name, one in runners.items()
         )
         return (*_each(scoring, law, sample, scales, models), *confined, _PURPOSE)
 

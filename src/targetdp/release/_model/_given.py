@@ -42,10 +42,10 @@ class GivenModels:
 
     @contextmanager
     def running(self, decisions: Sequence[AskedDecision]) -> Iterator[dict[str, "ModelRunner"]]:
-        """The models of some decisions, running until the end of the block."""
+        """The models of some decisions, by the decisions' names, running until the end of the block."""
         with ExitStack() as stack:
             yield {
-                one.model: stack.enter_context(ModelRunner(self.files[one.model], one.takes))
+                one.name: stack.enter_context(ModelRunner(self.files[one.model], one.takes))
                 for one in decisions
                 if one.model is not None
             }

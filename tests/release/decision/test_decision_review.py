@@ -1,0 +1,41 @@
+"""What a hostile reader of decisions found: nothing but drawn bits may depend on anybody's row."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from support.release import make_desk, release_frame, table_of
+from targetdp.release import make_request
+from targetdp.release._request import Request
+from targetdp.table import Tally, numbers_of
+
+AID: dict[str, Any] = {"name": "aid", "weights": {"calls": 1.0, "texts": 0.5}}
+KNOWN: dict[str, Any] = AID | {"cut": 10.0}
+SEARCHED: dict[str, Any] = AID | {"share": 0.3, "expected": [[-20.0, 0.0], [8.0, 0.3], [60.0, 1.0]]}
+SCALED: dict[str, Any] = AID | {"share": 0.3, "expected": [[-1.0, 0.0], [-0.3, 0.3], [1.0, 1.0]]}
+
+
+def asking(B: float = 2.0, epsilon: float = 4.0, **one: Any) -> Request:
+    return make_request(release="decisions", B=B, epsilon=epsilon, decisions=[one])
+
+
+@pytest.mark.parametrize("value", [2**53 + 1, 2**63 - 1, None])
+def test_no_whole_number_of_one_person_is_refused_in_a_column_with_a_dictionary(
+    tmp_path: Path, value: int | None
+) -> None:
+    """A careful cast refuses what floats do not hold: that would be an answer that nobody paid for."""
+    calls = pa.array([value, *range(59)], pa.int64()).dictionary_encode()
+    table = table_of().set_column(1, "calls", calls)
+    done = release_frame(table, make_desk(tmp_path), release="decisions", B=2, decisions=[SEARCHED])
+    assert done.frame.num_rows == 60
+
+
+def test_a_column_in_a_dictionary_is_read_as_the_plain_one() -> None:
+    plain = pa.array([2**53 + 1, -(2**60) - 7, None, 3], pa.int64())
+    batch = pa.record_batch({"plain": plain, "kept": plain.dictionary_encode()})
+    tally = Tally()
+    one, other = numbers_of(batch, ["plain", "kept"], {}, tally, 0)
+    np.testing.assert_array_equal(one, other)

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.release import make_desk, release_frame, table_of
-from targetdp.release import make_request
+from support.release import FEATURES, make_desk, release_frame, table_of, write_parquet
+from targetdp.release import make_request, privatize
 from targetdp.release._request import Request
 from targetdp.table import Tally, numbers_of
 
@@ -39,3 +39,20 @@ def test_a_column_in_a_dictionary_is_read_as_the_plain_one() -> None:
     tally = Tally()
     one, other = numbers_of(batch, ["plain", "kept"], {}, tally, 0)
     np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("B", "asked"), [(2.0, SEARCHED), (0.25, SCALED)])
+def test_parts_whose_types_one_gap_has_changed_are_decided_about(
+    tmp_path: Path, B: float, asked: dict[str, Any]
+) -> None:
+    """A part without gaps is written as whole numbers, one with a gap as floats: that refuses nobody."""
+    desk = make_desk(tmp_path, gaps={"calls": 0.0})
+    (tmp_path / "in").mkdir()
+    for number, calls in enumerate((pa.array([3, 12, 30]), pa.array([7.5, None, 3.0]))):
+        names = [f"{number}{place}" for place in range(3)]
+        others = {name: [1.0, 2.0 + number, 3.0] for name in FEATURES[1:]}
+        write_parquet(
+            tmp_path / "in" / f"part-{number}.parquet", pa.table({"name": names, "calls": calls} | others)
+        )
+    done = privatize(tmp_path / "in", tmp_path / "out.parquet", desk=desk, request=asking(B, **asked))
+    assert done.certificate.rows == 6

@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 
 from support.release import FEATURES, make_desk, release_frame, table_of, write_parquet
+from targetdp.mechanisms import Decision
 from targetdp.release import make_request, privatize
+from targetdp.release._decision._cuts import CutRule
 from targetdp.release._request import Request
 from targetdp.table import Tally, numbers_of
 
@@ -56,3 +58,30 @@ def test_parts_whose_types_one_gap_has_changed_are_decided_about(
         )
     done = privatize(tmp_path / "in", tmp_path / "out.parquet", desk=desk, request=asking(B, **asked))
     assert done.certificate.rows == 6
+
+
+def of_size(size: float) -> dict[str, Any]:
+    expected = [[0.02 * size, 0.1], [size, 0.6]]
+    return {"name": "aid", "weights": {"a": size, "b": size}, "share": 0.3, "expected": expected}
+
+
+@pytest.mark.parametrize("B", [2.0, 0.25])
+@pytest.mark.parametrize("size", [1e307, 1.0, 1e-300])
+@pytest.mark.parametrize("yes", [0, 50])
+def test_bits_cannot_move_a_cut_beyond_floats(B: float, size: float, yes: int) -> None:
+    """The page could not have named such a cut: charged and drawn, the release would never have gone out."""
+    (question,) = asking(B, **of_size(size)).questions
+    rule = question.rule(Decision(B=B, epsilon=4, score=question.score).law())
+    assert isinstance(rule, CutRule)
+    cuts = [rule.first]
+    for _ in range(30):
+        cuts.append(rule.next(cuts, [50] * len(cuts), [yes] * len(cuts)))
+    assert np.isfinite(question.in_own_units(cuts[-1]))
+    assert question.placed(np.array([size, -size])).shape == (2,)
+
+
+@pytest.mark.parametrize("B", [2.0, 0.25])
+@pytest.mark.parametrize("size", [1.7e308, 1e308, 8e307])
+def test_cuts_that_bits_could_move_beyond_floats_are_refused_in_the_request(B: float, size: float) -> None:
+    with pytest.raises(ValueError, match="divide the score by something"):
+        asking(B, **of_size(size))

@@ -8,8 +8,10 @@ import pyarrow as pa
 import pytest
 
 from support.release import FEATURES, make_desk, release_frame, table_of, write_parquet
+from targetdp.accounting import ResponseLoss, StatedLoss, compose
 from targetdp.mechanisms import Decision
-from targetdp.release import make_request, privatize
+from targetdp.release import make_request, privatize, verify
+from targetdp.release._certificate._page import page
 from targetdp.release._decision._cuts import CutRule
 from targetdp.release._request import Request
 from targetdp.table import Tally, numbers_of
@@ -85,3 +87,30 @@ def test_bits_cannot_move_a_cut_beyond_floats(B: float, size: float, yes: int) -
 def test_cuts_that_bits_could_move_beyond_floats_are_refused_in_the_request(B: float, size: float) -> None:
     with pytest.raises(ValueError, match="divide the score by something"):
         asking(B, **of_size(size))
+
+
+def test_what_is_stated_adds_up_without_the_error_of_a_convolution() -> None:
+    """Scales that cost a tiny δ, and bits that have none: ε of both holds with that δ, and no less does."""
+    tiny = 2.0**-100
+    both = compose(ResponseLoss(2.5), StatedLoss(1.5, tiny))
+    assert both.delta(4.0) == tiny
+    assert both.epsilon(tiny) == 4.0
+    assert both.delta(3.999) > 1e-13
+    # In floats the sum is 0.3, and exactly it is more.
+    assert compose(ResponseLoss(0.1), StatedLoss(0.2, tiny)).delta(0.3) > 1e-13
+
+
+def test_decisions_with_private_scales_say_the_same_everywhere(tmp_path: Path) -> None:
+    """The page said that no finite ε holds at B, below a headline that stated one."""
+    table = write_parquet(tmp_path / "in.parquet", table_of(3_000))
+    desk, asked = make_desk(tmp_path, scales="private"), asking(0.25, **SCALED)
+    c = privatize(table, tmp_path / "out.parquet", desk=desk, request=asked).certificate
+    told = {at.distance: at.epsilon for at in c.distances}
+    assert told[0.25] == pytest.approx(c.guarantee.epsilon)
+    assert told[0.25] == min(filter(None, told.values()))
+    level, spent = c.mechanism.law["level"], c.scales.spent
+    assert spent is not None
+    assert told[2.0] == pytest.approx(8 * level + spent.epsilon)
+    assert c.classic.exact is not None
+    assert "none" not in page(c)
+    assert all(one.holds is not False for one in verify(tmp_path / "out.parquet", request=asked).checks)

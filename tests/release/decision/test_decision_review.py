@@ -114,3 +114,14 @@ def test_decisions_with_private_scales_say_the_same_everywhere(tmp_path: Path) -
     assert c.classic.exact is not None
     assert "none" not in page(c)
     assert all(one.holds is not False for one in verify(tmp_path / "out.parquet", request=asked).checks)
+
+
+@pytest.mark.parametrize("asked", [KNOWN, SEARCHED])
+def test_the_page_speaks_of_the_cut_that_a_person_was_held_against(
+    tmp_path: Path, asked: dict[str, Any]
+) -> None:
+    """Two rows may be on one side of the last cut, and on two sides of that of her batch."""
+    done = release_frame(table_of(), make_desk(tmp_path), release="decisions", B=2, decisions=[asked])
+    text = page(done.certificate)
+    assert "same side of the cut that the person was held against" in text
+    assert "same true answer" not in text

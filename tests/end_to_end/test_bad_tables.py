@@ -465,7 +465,7 @@ def test_an_output_must_be_given_but_for_a_look(folder: Path) -> None:
         ('release = "scores"\n[weights]\ncalls = inf', "a weight must be a finite number"),
         (
             'release = "scores"\nscores = ["calls"]\n[weights]\ncalls = 1.0\ntexts = 2.0',
-            "choose another name",
+            "under another name",
         ),
         ('release = "scores"\nscores = ["She is poor."]\n[weights]\ncalls = 1', "is no plain name"),
         ('leave_out = ["abcdef"]', "no release of this desk begins so"),

@@ -33,6 +33,8 @@ _SECRET, _DRAWN, _LOCK, _ANSWERS = "secret", "drawn", "lock", "answers"
 _KEY_BYTES = 32
 _TAG = 16
 _RECORD = 8 + _TAG
+_MOST_SEALED = 1 << 30
+"""Bytes: AES-GCM takes less than 2³¹, and all people's scores may be more."""
 _CACHEDIR = (
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# Secrets of releases that are being made. Backups must leave this folder out: with such a secret the\n"
@@ -153,8 +155,8 @@ class Draws:
         """Write down, before words are given, for what they are; refuse another thing than the first time."""
         mark = number.to_bytes(8, "big")
         tags = (
-            self._seal.encrypt(mark + place.to_bytes(4, "big"), b"", _bytes(part))
-            for place, part in enumerate(parts)
+            self._seal.encrypt(mark + place.to_bytes(4, "big"), b"", piece)
+            for place, piece in enumerate(piece for part in parts for piece in _pieces(part))
         )
         tag = self._seal.encrypt(mark + b"\xff" * 4, b"", b"".join(tags))[:_TAG]
         with self._mutex:
@@ -196,9 +198,10 @@ def erase(folder: Path) -> None:
         sync_folder(folder.parent)
 
 
-def _bytes(part: Any) -> memoryview:
-    """Anything in one piece of memory, as its bytes."""
-    return memoryview(np.ascontiguousarray(part).view(np.uint8).ravel().data)
+def _pieces(part: Any) -> Iterator[memoryview]:
+    """The bytes of anything, no more at once than can be sealed."""
+    whole = memoryview(np.ascontiguousarray(part).view(np.uint8).ravel().data)
+    yield from (whole[start : start + _MOST_SEALED] for start in range(0, max(1, len(whole)), _MOST_SEALED))
 
 
 def drafts_in(drafts: Path) -> list[str]:

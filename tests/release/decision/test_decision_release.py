@@ -2,6 +2,7 @@
 
 import json
 import math
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from support.decisions import (
@@ -36,6 +38,7 @@ from support.release import (
     make_desk,
     nothing_changes,
     place_with,
+    policy_text,
     read_back,
     release,
     request_of,
@@ -59,6 +62,7 @@ from targetdp.release import (
 from targetdp.release._certificate._contents import is_certified
 from targetdp.release._decision._bits import cuts_of_people
 from targetdp.release._decision._cuts import batch_ends
+from targetdp.release._policy import Policy, loosened
 
 Q = 1 / (1 + math.exp(4.0))
 """How often one bit is wrong at ε = 4."""
@@ -452,6 +456,77 @@ def test_few_people(tmp_path: Path, people: int) -> None:
     c = sound(folder, asks())
     assert [len(own) for own in c.cuts] == [len(batch_ends(people))]
     assert c.guarantee.value().delta == 0
+
+
+def sure_bits(folder: Path, table: pa.Table, output: str = "out.parquet", **given: Any) -> None:
+    """At ε = 60 everybody's answer is the true one, under her own id."""
+    asked = asks(with_cut(10.0), epsilon=60.0)
+    release(folder, output, request=asked, **given)
+    sound(folder, asked, output)
+    out = read_back(folder / output)
+    own = dict(zip(table["name"].to_pylist(), (weighted(table) <= 10.0).tolist(), strict=True))
+    assert bits_of(out).tolist() == [own[name] for name in out["name"].to_pylist()]
+
+
+def test_everybody_has_her_own_answer_in_many_ranges_and_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("targetdp.release._engine._base.GROUP_CELLS", 1000)
+    monkeypatch.setattr("targetdp.release._engine._local.batch_rows", lambda _: 77)
+    folder = place_with(tmp_path, 3000, **SURE)
+    sure_bits(folder, table_of(3000))
+    assert pq.ParquetFile(folder / "out.parquet").num_row_groups > 10
+
+
+@pytest.mark.parametrize("output", ["out.parquet", "out.csv"])
+def test_odd_ids_are_found_again_as_they_are_published(tmp_path: Path, output: str) -> None:
+    """Turns are made of the text that goes out: quotes, accents, commas, other scripts."""
+    odd = ['a"b', "a,b", "été", "ÉTÉ", "日本", "0", "00", "1e5", "true", "nan", "x" * 300, "a b", "'", "é"]
+    names = [*odd, *(f"id {at}" for at in range(86))]
+    table = table_of(100).set_column(0, "name", [names])
+    folder = place_with(tmp_path, **SURE)
+    write_parquet(folder / "in.parquet", table)
+    sure_bits(folder, table, output)
+
+
+def test_a_spelling_is_applied_before_turns_are_told(tmp_path: Path) -> None:
+    names = [f"  Ab{at} " for at in range(100)]
+    table = table_of(100).set_column(0, "name", [names])
+    folder = place_with(tmp_path, spelling={"spaces": "remove", "case": "lower"}, **SURE)
+    write_parquet(folder / "in.parquet", table)
+    asked = asks(epsilon=60.0)
+    release(folder, request=asked)
+    c = sound(folder, asked)
+    out = read_back(folder / "out.parquet")
+    assert {*out["name"].to_pylist()} == {f"ab{at}" for at in range(100)}
+    assert len(c.cuts[0]) > 1
+
+
+@pytest.mark.parametrize(
+    ("B", "epsilon"), [(1e-9, 1.0), (1e-6, 4.0), (0.01, 1e-3), (1.999, 100.0), (2.0, 1e-4), (2.0, 100.0)]
+)
+def test_settings_at_the_ends_of_their_ranges(tmp_path: Path, B: float, epsilon: float) -> None:
+    folder = place_with(tmp_path, 300, limit=(2.0, 1e9, 0.1), most=(100.0, 0.1))
+    asked = asks(near() if B < 2 else decision(), B=B, epsilon=epsilon)
+    release(folder, request=asked)
+    assert sound(folder, asked).guarantee.epsilon == epsilon
+
+
+def test_an_epsilon_beyond_the_law_is_refused_in_words(tmp_path: Path) -> None:
+    folder = place_with(tmp_path, limit=(2.0, 1e9, 0.1), most=(1e6, 0.1))
+    for epsilon in (101.0, 1e-5):
+        (problem,) = look(folder, request=asks(epsilon=epsilon)).problems
+        assert "epsilon" in str(problem)
+        assert problem.whose == "official"
+
+
+def test_more_columns_to_decide_by_loosen_a_policy() -> None:
+    before, after, fewer = (
+        Policy.model_validate(tomllib.loads(policy_text(decide=decide)))
+        for decide in (["rent"], ["rent", "village"], None)
+    )
+    assert loosened(before, after) == ["decisions may look at village"]
+    assert loosened(after, before) == loosened(after, fewer) == []
 
 
 # Scales

@@ -269,6 +269,22 @@ def test_the_disk_knows_the_scores_before_a_bit_is_drawn(
     again.close()
 
 
+@pytest.mark.parametrize("place", [0, 5, 6, 999])
+def test_scores_of_more_people_than_are_sealed_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    """Three hundred million people have more than two gigabytes of them."""
+    monkeypatch.setattr("targetdp.release._draws._MOST_SEALED", 48)
+    draws = Draws.create(tmp_path / "drafts", "r1", "b" * 64)
+    tags, scores = np.arange(1000, dtype=np.uint64), np.arange(1000, dtype=np.int64)[:, None]
+    draws.for_decisions(tags, scores)
+    draws.for_decisions(tags, scores.copy())
+    scores[place] += 1
+    with pytest.raises(TableChangedError):
+        draws.for_decisions(tags, scores)
+    draws.close()
+
+
 # Killed
 
 

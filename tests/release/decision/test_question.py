@@ -245,13 +245,13 @@ def test_the_score_below_B_2_moves_no_more_than_rows_and_as_much_somewhere(kind:
 def test_a_score_on_record_fits_the_request_or_does_not(kind: str) -> None:
     one = question(NEAR[kind], 0.25)
     assert one.score is not None
-    assert one.fits(one.score)
+    assert one.fits(one.score, 0.25)
     for other in NEAR.values():
         score = question(other, 0.25).score
         assert score is not None
         same = score.record() == one.score.record()
-        assert one.fits(score) == same
-    assert not one.fits(LinearScore((1.0,)))
+        assert one.fits(score, 0.25) == same
+    assert not one.fits(LinearScore((1.0,)), 0.25)
 
 
 # Of one row alone

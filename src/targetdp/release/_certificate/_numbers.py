@@ -120,7 +120,7 @@ def decision_check(c: Certificate, law: DecisionLaw | None) -> Check:
         if law.cells is not None:
             # Cells must be as wide as B and its rounding; another score than was asked for tells otherwise.
             good &= law.cells.width >= Cells.hiding(c.guarantee.B, law.cells.score).width
-            good &= asked[0].fits(law.cells.score)
+            good &= asked[0].fits(law.cells.score, c.guarantee.B)
     except (ValueError, TypeError, ArithmeticError) as error:
         return Check(what, False, str(error))
     good &= c.mechanism.deviation_per_column is None and c.mechanism.noise_length is None

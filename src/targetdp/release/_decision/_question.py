@@ -52,9 +52,9 @@ class Question:
         made.expected  # noqa: B018 (whether cuts can be told apart on the grid)
         return made
 
-    def fits(self, score: RowScore) -> bool:
-        """Whether a score on record is the one that was asked for, up to the rounding of its norm."""
-        own = _unit_score(self.asked, CLASSIC / 2)
+    def fits(self, score: RowScore, B: float) -> bool:
+        """Whether a score on record is the one that was asked for at a distance, up to its rounding."""
+        own = _unit_score(self.asked, B)
         if isinstance(own, LinearScore) and isinstance(score, LinearScore):
             return _close(own.weights, score.weights)
         if isinstance(own, AdditiveScore) and isinstance(score, AdditiveScore):

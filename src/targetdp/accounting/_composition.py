@@ -51,7 +51,7 @@ class ComposedLoss(PrivacyLoss):
             else (loss.largest(), 0.0)
             for loss in self.parts
         ]
-        if not math.isfinite(sum(level for level, _ in stated)):
+        if math.fsum(level for level, _ in stated) * (1 - 2.0**-40) > epsilon:  # far from it, as mostly
             return 1.0
         if sum((Fraction(level) for level, _ in stated), Fraction(0)) > Fraction(epsilon):
             return 1.0

@@ -1,5 +1,6 @@
 """What a hostile reader of decisions found: nothing but drawn bits may depend on anybody's row."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from support.release import FEATURES, make_desk, release_frame, table_of, write_parquet
 from targetdp.accounting import ResponseLoss, StatedLoss, compose
-from targetdp.mechanisms import Decision
+from targetdp.mechanisms import Cells, Decision, LinearScore, steps_of
+from targetdp.normalization import declared_scales, rows_in_ball, scores_in_ball
 from targetdp.release import make_request, privatize, verify
 from targetdp.release._certificate._page import page
 from targetdp.release._decision._cuts import CutRule
@@ -125,3 +127,37 @@ def test_the_page_speaks_of_the_cut_that_a_person_was_held_against(
     text = page(done.certificate)
     assert "same side of the cut that the person was held against" in text
     assert "same true answer" not in text
+
+
+@pytest.mark.parametrize("scale", [1e-10, 1e-300])
+def test_rows_beyond_floats_are_as_near_each_other_as_they_are(scale: float) -> None:
+    """Exactly, both rows are clipped to (1, 0) and hardly anything: they were half a unit apart."""
+    scales = declared_scales([0.0, 0.0], [scale, 1.0])
+    columns = np.array([[1e308, 1e308], [1e308, 0.0]])
+    one, other = rows_in_ball(columns, scales)[0]
+    assert np.linalg.norm(one - other) <= 2 * scale + 1e-15
+    score = LinearScore.of(np.array([-0.25, 0.97]), B=0.25)
+    cells = Cells.hiding(0.25, score)
+    steps = steps_of(scores_in_ball(columns, scales, np.array([score.weights]))[0][:, 0])
+    for cut in range(-(2**50), 2**50, 2**44):
+        assert abs(np.diff(cells.of_steps(steps, cut))[0]) <= 1
+
+
+def test_directions_of_rows_beyond_floats_are_exact() -> None:
+    """Against fractions: whatever overflows, a difference, a quotient or both, a row keeps its direction."""
+    rng = np.random.default_rng(3)
+    largest = np.finfo(np.float64).max
+    for _ in range(300):
+        d = int(rng.integers(1, 6))
+        center = rng.choice([0.0, largest, -largest, 1.0, 5e-324], size=d)
+        scale = rng.choice([5e-324, 1e-310, 1e-10, 1.0, 1e300], size=d)
+        row = rng.choice([largest, -largest, 1e300, 1.0, 0.0, 5e-324], size=d)
+        exact = [
+            (Fraction(x) - Fraction(c)) / Fraction(s) for x, c, s in zip(row, center, scale, strict=True)
+        ]
+        if not any(abs(x) > largest for x in exact):
+            continue
+        most = max(map(abs, exact))
+        unit = np.array([float(x / most) for x in exact])
+        found = rows_in_ball(row[:, None], declared_scales(center, scale))[0][0]
+        np.testing.assert_allclose(found, unit / np.linalg.norm(unit), rtol=0, atol=1e-15)

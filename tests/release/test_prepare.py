@@ -115,7 +115,7 @@ def test_a_score_may_not_have_the_name_of_a_column(tmp_path: Path, score: str) -
     found = prepared(
         tmp_path, (*COLUMNS, "region"), release="scores", weights=dict.fromkeys(FEATURES, 1), scores=(score,)
     )
-    assert f"score {score!r} has the name of column" in problems(found)
+    assert f"{score!r} has the name of column" in problems(found)
 
 
 def test_weights_are_matched_by_name(tmp_path: Path) -> None:

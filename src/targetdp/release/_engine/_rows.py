@@ -83,10 +83,10 @@ class Looked:
 
 
 def _mixed(samples: list[pa.RecordBatch]) -> pa.Table | None:
-    """Rows of several batches, in no order."""
+    """Rows of several batches, in no order; where parts of a table have other types, those of the first."""
     if not samples:
         return None
-    together = pa.Table.from_batches(samples)
+    together = pa.Table.from_batches([one for one in samples if one.schema == samples[0].schema])
     return together.take(pa.array(np.random.default_rng().permutation(together.num_rows)))
 
 
@@ -119,14 +119,13 @@ def look_at(
     batch, ids, tags, left_out = _without(batch, ids, tags, recipe)
     found = nothing_seen(recipe)
     found.rows, found.people, found.tally, found.left_out = len(ids), [tags], tally, left_out
-    if recipe.scoring is not None and len(ids):
-        found.sample = [_some_of(batch.select(list(recipe.features)))]
     if len(ids):
         found.formulas = 0 if recipe.names.pseudonym_key is not None else formulas_in(ids)
     if recipe.scoring is not None and recipe.scoring.classic:
         tally.merge(recipe.scoring.problems(batch))
         decisions = [one.asked for one in recipe.scoring.questions]
         found.not_taken = tuple(recipe.models.do_not_take(decisions, batch.schema))
+        found.sample = _some_of(batch, recipe, tally)
         return found, ids
     block = numbers_of(batch, recipe.features, recipe.gaps, tally, offset, room)
     if len(ids):
@@ -138,13 +137,18 @@ def look_at(
             found.spread = Spread.of(block, recipe.scales, whole=recipe.released != recipe.features)
         if recipe.estimated and not tally.counts:
             found.counts = count_values(block[list(recipe.estimated)])
+    if recipe.scoring is not None:
+        found.sample = _some_of(batch, recipe, tally)
     return found, ids
 
 
-def _some_of(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A few rows of a batch, whichever."""
-    most = min(batch.num_rows, _SAMPLED_ROWS, _SAMPLED_VALUES // batch.num_columns)
-    return batch.take(pa.array(np.random.default_rng().choice(batch.num_rows, most, replace=False)))
+def _some_of(batch: pa.RecordBatch, recipe: Recipe, tally: Tally) -> list[pa.RecordBatch]:
+    """A few rows of a batch, whichever; none where something is wrong with it."""
+    if tally.counts or not batch.num_rows:
+        return []
+    most = min(batch.num_rows, _SAMPLED_ROWS, _SAMPLED_VALUES // len(recipe.features))
+    rows = np.random.default_rng().choice(batch.num_rows, most, replace=False)
+    return [batch.select(list(recipe.features)).take(pa.array(rows))]
 
 
 def _known_to_scales(batch: pa.RecordBatch, ids: pa.StringArray, recipe: Recipe) -> int:

@@ -29,6 +29,7 @@ from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._journal import sealed, settle_earlier
+from targetdp.release._look._importance import people_in_sample
 from targetdp.release._look._look import Look, Refused, look
 from targetdp.release._model._runner import publication_moment
 from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
@@ -157,7 +158,9 @@ def privatize(
         for settled in ledger.settle_what_is_published(done):
             erase(opened.drafts / settled)
         opened.free_what_was_not_drawn(ledger)
+        begun = monotonic()
         seen = _look(opened, ledger, request, source, new_people, models, progress)
+        looked = monotonic() - begun
         if seen.problems:
             opened.log(
                 "refused", request=request.sha256, kind=request.release, B=request.B, epsilon=request.epsilon,
@@ -167,7 +170,7 @@ def privatize(
             raise Refused(seen)
         if confirm is not None:
             confirm(seen)
-        return _release(opened, ledger, source, seen, publisher, progress)
+        return _release(opened, ledger, source, seen, publisher, progress, looked)
 
 
 def _opened(desk: Desk | str | Path | None) -> Desk:
@@ -188,10 +191,12 @@ def _look(
 
 
 def _release(
-    desk: Desk, ledger: Ledger, source: Engine, seen: Look, publisher: Publisher, progress: Progress
-) -> Released:
+    desk: Desk, ledger: Ledger, source: Engine, seen: Look, publisher: Publisher, progress: Progress,
+    looked: float,
+) -> Released:  # fmt: skip
     """Charge, write, certify, publish, settle: in this order."""
-    begun = monotonic()
+    # The look has run models on people's rows, too; how long somebody thought about it tells nothing of them.
+    begun = monotonic() - looked
     prepared, terms, inspection = seen.prepared, seen.terms, seen.inspection
     if terms is None:
         raise RuntimeError("a release without terms: please report this")
@@ -238,8 +243,13 @@ def _release(
 
 def _wait(prepared: Prepared, rows: int, begun: float, progress: Progress) -> None:
     """Wait until a moment that rows have no part in: how long a model works may tell of one of them."""
+    scored = sum(
+        rows + people_in_sample(rows, len(one.takes)) * (len(one.takes) + 1)
+        for one in prepared.request.decisions
+        if one.model is not None
+    )
     taken = monotonic() - begun
-    moment = publication_moment(rows, prepared.policy.models.microseconds, seconds_taken=taken)
+    moment = publication_moment(scored, prepared.policy.models.microseconds, seconds_taken=taken)
     progress.phase("waiting, so that the time tells nothing of a model's rows", None)
     sleep(max(0.0, begun + moment - monotonic()))
 

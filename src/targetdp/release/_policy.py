@@ -92,7 +92,7 @@ class ColumnPolicy(StrictModel):
 class ModelPolicy(StrictModel):
     """How models are run that somebody else has made, at B = 2."""
 
-    microseconds: Annotated[int, Field(ge=1, le=1_000_000, strict=True)] = Field(
+    microseconds: Annotated[int, Field(ge=1, le=10_000, strict=True)] = Field(
         default=100,
         description="for one row, at most: it decides when a release with a model is published",
     )

@@ -216,7 +216,7 @@ def test_the_moment_of_publication_is_made_of_rows_and_policy_alone(
 ) -> None:
     """A clock that stands still but for what the model takes: however long that is, the moment is one."""
     place(tmp_path)
-    clock, kept = [100.0], LocalEngine.write
+    clock, kept, looked = [100.0], LocalEngine.write, vars(job_module)["look"]
     monkeypatch.setattr(job_module, "monotonic", lambda: clock[0])
 
     def slowly(self: LocalEngine, *given: Any) -> Any:
@@ -225,10 +225,35 @@ def test_the_moment_of_publication_is_made_of_rows_and_policy_alone(
 
     asked = ask(tmp_path, sum_model())
     release(tmp_path, asked, "quick.parquet")
-    assert slept == [publication_moment(PEOPLE, 100)]
+    assert slept == [publication_moment(PEOPLE + 3 * PEOPLE, 100)]
     monkeypatch.setattr(LocalEngine, "write", slowly)
     release(tmp_path, asked, "slow.parquet")
     assert slept[1] == slept[0] - 3.0
+
+    def slow_look(*given: Any) -> Any:
+        clock[0] += 2.0
+        return looked(*given)
+
+    # A look runs models on some people's rows, too, before anything is charged.
+    monkeypatch.setattr(job_module, "look", slow_look)
+    release(tmp_path, asked, "slow_look.parquet")
+    assert slept[2] == slept[1] - 2.0
+
+
+def test_every_model_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(tmp_path)
+    (one,) = ask(tmp_path, sum_model()).decisions
+    two = [one.model_dump(exclude_none=True) | {"name": name} for name in ("aid", "more")]
+    rows: list[int] = []
+
+    def moment(number: int, *_: Any, **__: Any) -> int:
+        rows.append(number)
+        return 0
+
+    monkeypatch.setattr(job_module, "publication_moment", moment)
+    release(tmp_path, make_request(release="decisions", B=2, epsilon=20, decisions=two[:1]), "one.parquet")
+    release(tmp_path, make_request(release="decisions", B=2, epsilon=20, decisions=two), "two.parquet")
+    assert rows == [4 * PEOPLE, 8 * PEOPLE]
 
 
 def test_what_can_be_seen_of_files_is_from_after_the_wait(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from targetdp.release._model._runner import ModelRunner
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel what a process may do")
 
 ATTEMPTS = """
-import json, mmap, os, signal, socket, subprocess, sys, threading
+import ctypes, json, mmap, os, signal, socket, subprocess, sys, threading
 _, paths = json.loads(sys.argv[1])
 sys.path += paths
 from targetdp.release._model import _confine
@@ -31,7 +32,23 @@ seen = {
     "files": sorted(os.listdir("/dev/fd")),
     "arguments": sys.argv[1:],
 }
+
+def what_is_left(size):
+    # In memory that was given back, away from where the library keeps its own numbers.
+    library = ctypes.CDLL(None)
+    library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    library.free.argtypes = [ctypes.c_void_p]
+    row = library.malloc(size)
+    ctypes.memset(row, 7, size)
+    library.free(row)
+    return ctypes.string_at(row + size // 2, 8).hex()
+
+seen["left in memory"] = [what_is_left(size) for size in (64, 256, 1_000, 4_000, 64_000)]
 _confine.begin()
+seen["too much work"] = (
+    signal.getsignal(signal.SIGPROF) == signal.SIG_DFL
+    and signal.SIGPROF not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+)
 by = _confine.confine()
 
 def copy():
@@ -92,6 +109,29 @@ def test_it_starts_with_nothing_of_ours(found: Any) -> None:
     # Three pipes, and the folder that is being listed.
     assert found["seen"]["files"] == ["0", "1", "2", "3"]
     assert "secret" not in json.dumps(found["seen"]["arguments"])
+
+
+@on_linux
+def test_memory_that_is_given_back_is_overwritten(found: Any) -> None:
+    """Small blocks, too: a row is one."""
+    left = found["seen"]["left in memory"]
+    assert left, "nothing was looked at"
+    assert "07" * 8 not in left
+
+
+def test_too_much_work_ends_it_whatever_was_turned_off_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_process, "_START", ATTEMPTS)
+    before = signal.signal(signal.SIGPROF, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPROF})
+    try:
+        process = ConfinedProcess("run")
+        try:
+            assert process.reply()["seen"]["too much work"]
+        finally:
+            process.close()
+    finally:
+        signal.signal(signal.SIGPROF, before)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
 
 
 @on_linux

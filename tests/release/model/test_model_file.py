@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from support.models import chain, learned, model_of, node, row_model
 from targetdp.release._model._file import judge_model, read_model
-from targetdp.release._model._judge import MOST_NODES, judge
+from targetdp.release._model._judge import MOST_NODES, MOST_NUMBERS, judge
 from targetdp.release._model._learned import LEARNED, MOST_COMPARISONS
 from targetdp.release._model._operators import PLAIN, why_not
+from targetdp.release._model._pipe import MOST_TEXT
 
 PASSES = node("Identity", ["x"], ["score"])
 
@@ -118,6 +119,45 @@ def test_too_many_operators_and_numbers_are_refused() -> None:
     wide = {"a": np.ones((1 << 13, 1), np.float32), "b": np.ones((1, 1 << 13), np.float32)}
     outer = [node("MatMul", ["a", "b"], ["t"]), node("Add", ["t", "x"], ["score"])]
     assert "numbers of one row" in problems(row_model(*outer, constants=wide))
+
+
+def test_texts_count_by_their_length() -> None:
+    """What fits into memory for short texts must fit for long ones: else it would tell who has which."""
+
+    def copies(number: int) -> onnx.ModelProto:
+        nodes = [
+            node("Gather", ["x", "i"], ["g"], axis=1),
+            node("Equal", ["g", "g"], ["e"]),
+            node("Cast", ["e"], ["score"], to=TensorProto.FLOAT),
+        ]
+        places = {"i": np.zeros(number, np.int64)}
+        inputs, outputs = {"x": ("string", [None, 1])}, {"score": ("float", [None, None])}
+        return model_of(nodes, inputs, outputs, places, version=19)
+
+    assert problems(copies(10)) == ""
+    assert "numbers of one row" in problems(copies(MOST_NUMBERS // 100))
+
+
+def test_long_texts_in_a_file_are_refused() -> None:
+    long = "a" * (MOST_TEXT + 1)
+    encoder = learned("LabelEncoder", "x", keys_floats=[0.0], values_strings=[long], outputs=["t"])
+    back = node("Cast", ["t"], ["score"], to=TensorProto.FLOAT)
+    assert "a text of more than 1,000 bytes" in problems(row_model(encoder, back))
+    by_default = learned(
+        "LabelEncoder", "x", keys_floats=[0.0], values_strings=["0"], default_string=long, outputs=["t"]
+    )
+    assert "a text of more than 1,000 bytes" in problems(row_model(by_default, back))
+    constant = node("Constant", [], ["t"], value=numpy_helper.from_array(np.array([long], dtype=object)))
+    sum_ = node("Add", ["x", "f"], ["score"])
+    cast = node("Cast", ["t"], ["f"], to=TensorProto.FLOAT)
+    assert "a text of more than 1,000 bytes" in problems(row_model(constant, cast, sum_))
+
+
+def test_sparse_numbers_of_an_operator_are_refused() -> None:
+    values = helper.make_tensor("v", TensorProto.FLOAT, [1], [1.0])
+    places = helper.make_tensor("p", TensorProto.INT64, [1], [1 << 40])
+    sparse = node("Constant", [], ["c"], sparse_value=helper.make_sparse_tensor(values, places, [4]))
+    assert "Constant holds sparse numbers" in problems(row_model(sparse, node("Add", ["x", "c"], ["score"])))
 
 
 def test_what_is_written_twice_is_refused() -> None:
@@ -252,6 +292,58 @@ def test_a_tree_that_is_slow_for_one_person_is_refused_by_its_file() -> None:
     most = 2 * MOST_COMPARISONS
     assert problems(row_model(chain(1_001))) == ""
     assert "more than 50,000 times" in problems(row_model(chain(most + 3)))
+
+
+def repeated(number: int, *nodes: onnx.NodeProto, kind: str = "float") -> onnx.ModelProto:
+    """A model in which something is done to a person's one number so many times."""
+    return model_of(
+        [node("Gather", ["x", "i"], ["g"], axis=1), *nodes],
+        {"x": (kind, [None, 1])},
+        {"score": ("float", [None, None])},
+        {"i": np.zeros(number, np.int64), "c": np.array([0.1], np.float32), "tall": np.array([-1, 1])},
+    )
+
+
+def test_trees_are_given_one_row() -> None:
+    """Columns put on top of each other would be so many rows, each compared as often as one may be."""
+    tree = chain(1_001, nodes_featureids=[0] * 1_001)
+    tree.input[0] = "both"
+    tall = [
+        node("Reshape", ["g", "tall"], ["t"]),
+        learned("FeatureVectorizer", "t", "t", outputs=["both"], inputdimensions=[100, 100]),
+    ]
+    assert "it joins a tensor of shape [100, 1]" in problems(repeated(100, *tall, tree))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "kind", "number"),
+    [
+        # Categories that fall into the same place of a table are compared one after the other.
+        (
+            [
+                node("Cast", ["g"], ["w"], to=TensorProto.INT64),
+                learned("OneHotEncoder", "w", cats_int64s=[7 + 20_753 * i for i in range(20_000)]),
+            ],
+            "float",
+            3,
+        ),
+        ([node("Mod", ["g", "c"], ["score"], fmod=1)], "float", 2_000),
+        (
+            [
+                node("Cast", ["g"], ["t"], to=TensorProto.STRING),
+                node("Cast", ["t"], ["score"], to=TensorProto.FLOAT),
+            ],
+            "float",
+            1_000,
+        ),
+        ([learned("LabelEncoder", "g", keys_strings=["a"], values_floats=[1.0])], "string", 4_000),
+    ],
+)
+def test_what_is_slow_for_one_person_is_refused_by_its_file(
+    nodes: list[onnx.NodeProto], kind: str, number: int
+) -> None:
+    assert problems(repeated(1, *nodes, kind=kind)) == ""
+    assert "may compare one row more than 50,000 times" in problems(repeated(number, *nodes, kind=kind))
 
 
 def test_a_tree_that_has_no_end_is_refused() -> None:

@@ -26,14 +26,17 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from support.models import chain, converted, model_of, node, row_model
+from support.models import chain, converted, learned, model_of, node, row_model
 from targetdp._core import Floats
-from targetdp.release._model import _runner
-from targetdp.release._model._columns import MOST_TEXT, check_columns
+from targetdp.release._model import _child, _runner
+from targetdp.release._model._child import ROW_SECONDS
+from targetdp.release._model._columns import check_columns
 from targetdp.release._model._file import ModelFile, ModelInput, judge_model
 from targetdp.release._model._invented import invented_rows, try_model
+from targetdp.release._model._pipe import MOST_TEXT
 from targetdp.release._model._process import ConfinedProcess
 from targetdp.release._model._runner import MARGIN, PERIOD, ModelRunner, publication_moment
+from targetdp.release._policy import ModelPolicy
 
 
 def judged(model: onnx.ModelProto) -> ModelFile:
@@ -252,6 +255,11 @@ def typed(**changed: Any) -> pa.Table:
     return pa.table({**columns, **changed})
 
 
+def not_utf_8(*values: bytes) -> pa.Array:
+    """Texts as a file may hold them: nobody has looked whether they are UTF-8."""
+    return pa.array(values, pa.binary()).view(pa.string())
+
+
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
@@ -260,6 +268,10 @@ def typed(**changed: Any) -> pa.Table:
         ({"text": pa.array(["10", "20", "30"], pa.large_string())}, [111.25, 220.25, 331.25]),
         ({"whole": pa.array([100, None, 300])}, [111.25, None, 331.25]),
         ({"whole": pa.array([100, 1 << 63, 300], pa.uint64())}, [111.25, None, 331.25]),
+        (
+            {"whole": pa.array([100, 1 << 63, 300], pa.uint64()).dictionary_encode()},
+            [111.25, None, 331.25],
+        ),
         ({"flag": pa.array([True, None, True])}, [111.25, None, 331.25]),
         ({"exact": pa.array([0.25, None, 0.25])}, [111.25, None, 331.25]),
         ({"exact": pa.array([0, 1, 0], pa.int8())}, [111.0, 221.0, 331.0]),
@@ -267,6 +279,8 @@ def typed(**changed: Any) -> pa.Table:
         ({"text": pa.array(["10", None, "30"])}, [111.25, None, 331.25]),
         ({"text": pa.array(["10", "0" * MOST_TEXT + "1", "30"])}, [111.25, None, 331.25]),
         ({"text": pa.array(["10", "ß", "30"])}, [111.25, None, 331.25]),
+        ({"text": not_utf_8(b"10", b"2\xff", b"30")}, [111.25, None, 331.25]),
+        ({"text": not_utf_8(b"10", b"2\xff", b"30").dictionary_encode()}, [111.25, None, 331.25]),
     ],
 )
 def test_columns_of_every_kind(changed: dict[str, Any], expected: list[float | None]) -> None:
@@ -280,6 +294,12 @@ def test_decimals_and_large_numbers_are_numbers() -> None:
     )
     table = numbers(pa.array([1.5, 2.5]).cast(pa.decimal128(5, 2)), pa.array([(1 << 62) + 1, 0]))
     assert scores(model, table).tolist() == [float(1 << 62), 2.5]
+
+
+def test_what_is_no_number_in_a_way_of_its_own_is_no_error() -> None:
+    """Even a warning on one person's value would be a sign that nobody paid for."""
+    signaling = np.array([0x7FF0000000000001], np.uint64).view(np.float64)
+    assert np.isnan(scores(judged(row_model(node("Abs", ["x"], ["score"]))), numbers(signaling))).all()
 
 
 @pytest.mark.parametrize(
@@ -416,6 +436,38 @@ def test_a_model_without_answers_and_a_slow_one_are_refused_on_invented_rows() -
         try_model(judged(ROOT), microseconds=1)
     with pytest.raises(ValueError, match=r"may compare one row 501 times.* enough for 500: limit"):
         try_model(judged(row_model(chain(1_001))), microseconds=5)
+
+
+def test_no_policy_gives_a_row_nearly_as_much_time_as_ends_it() -> None:
+    """Else it would depend on the rows before whether one is still in time: memory that they used is warm."""
+    with pytest.raises(ValueError, match="10000"):
+        ModelPolicy(microseconds=10_001)
+    assert ModelPolicy(microseconds=10_000).microseconds * 1e-6 <= ROW_SECONDS / 10
+
+
+def test_a_model_that_leaves_little_memory_for_rows_is_refused() -> None:
+    """A file of 50 MiB that takes more than 1 GiB: with still more, a long text of one person's would be too
+    much, and what it leaves behind would be too much for the next."""
+    keys = [f"{number:x}" for number in range(4_000_000)]
+    model = row_model(
+        learned("LabelEncoder", "x", outputs=["t"], keys_floats=[0.0], values_strings=["1"]),
+        learned("LabelEncoder", "t", keys_strings=keys, values_floats=[0.0] * len(keys)),
+    )
+    with pytest.raises(ValueError, match="it leaves less than 1 GiB of memory for rows"):
+        try_model(judged(model), microseconds=10_000)
+
+
+@pytest.mark.parametrize("left", [np.nan, -1.0, 4.0, 1e300])
+def test_whatever_a_copy_has_left_behind_rows_come_to_an_end(
+    monkeypatch: pytest.MonkeyPatch, left: float
+) -> None:
+    def crash(_: Any, at: Any, *__: int) -> None:
+        at[0] = left
+
+    monkeypatch.setattr(_child, "_in_a_copy", crash)
+    answers = np.full(3, np.nan)
+    _child._answer(None, "score", [], np.zeros(3, np.bool_), answers, np.zeros(1))
+    assert np.isnan(answers).all()
 
 
 # The moment of publication

@@ -49,6 +49,11 @@ class Importance:
         )
 
 
+def people_in_sample(people: int, columns: int) -> int:
+    """How many of so many people are looked at, each once for every column and once before."""
+    return min(MOST_PEOPLE, people, max(50, _MOST_ROWS // (columns + 1)))
+
+
 def importance(
     score: Callable[[pa.Table], Floats],
     sample: pa.Table,
@@ -72,7 +77,7 @@ def importance(
     Does not guarantee: that a column of little importance is not used; two columns that say the same share
     what they matter. Nothing of this may leave the data holder: it is made of people's rows without noise.
     """
-    people = min(MOST_PEOPLE, sample.num_rows, max(50, _MOST_ROWS // (len(columns) + 1)))
+    people = people_in_sample(sample.num_rows, len(columns))
     sample = sample.slice(0, people)
     before = score(sample) <= cut
     shares = []

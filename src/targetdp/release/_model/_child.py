@@ -34,6 +34,9 @@ from targetdp.release._model._pipe import (
 
 ROW_SECONDS = 0.1
 """Time that the processor may spend on one row: far more than a model that was let in can need."""
+ROOM = 1 << 30
+"""Bytes that must be left when a model is loaded: several times what all that is made of a row may take. Were
+memory short, it would depend on the rows before whether there is enough for one."""
 WARM_UP = bytes.fromhex(
     "08083a3f0a100a017812017922084964656e746974791201675a130a0178120e0a0c080112080a0208010a02"
     "080162130a0179120e0a0c080112080a0208010a02080142040a00100d"
@@ -93,6 +96,11 @@ def _prepare_run() -> Callable[[], None]:
         asked = json.loads(receive(0, MOST_BYTES))
         try:
             session = load(receive(0, MOST_BYTES))
+            mmap.mmap(-1, ROOM, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ).close()
+        except OSError:
+            told = f"it leaves less than {ROOM >> 30} GiB of memory for rows; give one with fewer parts"
+            send(1, json.dumps({"error": told}).encode())
+            return
         except Exception as error:  # noqa: BLE001 (whatever the library raises: the file cannot be run)
             send(1, json.dumps({"error": str(error)[:500]}).encode())
             return
@@ -168,7 +176,8 @@ def _answer(session: Any, score: str, feeds: Any, skipped: Any, answers: Any, at
     first = 0
     while first < rows:
         _in_a_copy(compute, at, first, rows)
-        failed = int(at[0])
+        # A copy that was not itself any more may have left anything there.
+        failed = int(at[0]) if first <= at[0] <= rows else first
         if failed < rows:
             # This row failed after others: what it gets may depend on itself alone.
             answers[failed] = math.nan

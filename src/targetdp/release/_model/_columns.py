@@ -8,11 +8,9 @@ import pyarrow.compute as pc
 
 from targetdp._core import Floats
 from targetdp.release._model._file import ModelFile, ModelInput
-from targetdp.release._model._pipe import KINDS, MOST_CHUNK_BYTES, MOST_ROWS
+from targetdp.release._model._pipe import KINDS, MOST_CHUNK_BYTES, MOST_ROWS, MOST_TEXT
 
 Marks = np.ndarray[tuple[int], np.dtype[np.bool_]]
-MOST_TEXT = 1_000
-"""Bytes of a text that a model is given: a row with a longer one has no answer."""
 
 
 def check_columns(model: ModelFile, columns: Sequence[str], schema: pa.Schema | None = None) -> None:
@@ -96,13 +94,15 @@ def chunk_of(model: ModelFile, columns: Sequence[str], rows: pa.Table) -> bytes:
     skipped = np.zeros(rows.num_rows, dtype=np.bool_)
     if model.is_one_table:
         table = np.column_stack([_floats(rows.column(name)) for name in columns])
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             return table.astype(KINDS[model.inputs[0].kind]).tobytes() + skipped.tobytes()
     parts = [_one_column(one, rows.column(one.name), skipped) for one in model.inputs]
     return b"".join([*parts, skipped.tobytes()])
 
 
 def _one_column(one: ModelInput, column: pa.ChunkedArray, skipped: Marks) -> bytes:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     if one.kind == "string":
         return _texts(column, skipped)
     if one.kind in {"int64", "bool"}:
@@ -115,7 +115,7 @@ def _one_column(one: ModelInput, column: pa.ChunkedArray, skipped: Marks) -> byt
         skipped |= _array(pc.is_null(column))
         filled = pc.fill_null(column, False if one.kind == "bool" else 0)
         return _array(filled).astype(KINDS[one.kind]).tobytes()
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         return _floats(column).astype(KINDS[one.kind]).tobytes()
 
 
@@ -132,11 +132,23 @@ def _floats(column: pa.ChunkedArray) -> Floats:
 
 def _texts(column: pa.ChunkedArray, skipped: Marks) -> bytes:
     """Where each text ends, and all texts; a gap is an empty one."""
-    text = pc.fill_null(column.cast(pa.large_string()), "")
+    text = pc.fill_null(column.cast(pa.large_string()).cast(pa.large_binary()), b"")
     too_long = pc.greater(pc.binary_length(text), MOST_TEXT)
     skipped |= _array(too_long)
-    encoded = [text.encode() for text in pc.if_else(too_long, "", text).to_pylist()]
+    encoded = pc.if_else(too_long, b"", text).to_pylist()
+    for place, one in enumerate(encoded):
+        if not _is_text(one):
+            skipped[place], encoded[place] = True, b""
     return np.cumsum([0, *map(len, encoded)], dtype="<i8").tobytes() + b"".join(encoded)
+
+
+def _is_text(value: bytes) -> bool:
+    """Whether it is UTF-8: files say so of their texts, and readers believe them."""
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _array(column: pa.ChunkedArray) -> np.ndarray:

@@ -18,6 +18,7 @@ import errno
 import os
 import platform
 import resource
+import signal
 import struct
 import sys
 from contextlib import suppress
@@ -72,6 +73,9 @@ _FORKING = {"wait4": (61, 260), "seccomp": (317, 277), "set_robust_list": (273, 
 def begin() -> None:
     """Give up what is never needed: to be called before a library is loaded."""
     os.closerange(3, 1 << 16)
+    # Too much work on a row ends in this signal: whoever started us may have turned it off.
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     # Where all addresses count from the start (macOS), the limit cannot be set: the kernel says so.

@@ -14,11 +14,14 @@ from onnx import TensorProto
 
 from targetdp.release._model._learned import LEARNED, MOST_COMPARISONS, Tensor, comparisons, learned
 from targetdp.release._model._operators import PLAIN, why_not
+from targetdp.release._model._pipe import MOST_TEXT
 
 MOST_NODES = 10_000
 MOST_COLUMNS = 16_384
 MOST_NUMBERS = 1 << 24
-"""Numbers in all tensors together that are made of one row."""
+"""Numbers in all tensors together that are made of one row: a text is as many as its bytes may be."""
+COSTS = {"remainder": 40, "text": 10, "number as text": 60}
+"""How many comparisons something takes at most that is quick for most rows and slow for some."""
 KINDS: dict[int, str] = {
     TensorProto.FLOAT: "float",
     TensorProto.DOUBLE: "double",
@@ -38,7 +41,7 @@ class Judgement:
         problems: In words, each with its remedy; if there are any, the rest may be missing.
         inputs: Name, kind and width of each.
         score: The output whose last number is the score.
-        comparisons: With how many nodes of trees a row is compared at most.
+        comparisons: With how many nodes of trees a row is compared at most, or work that is as much.
         graph: What is to be run: the part of the file that leads to the score, written anew.
     """
 
@@ -69,15 +72,28 @@ def judge(data: bytes) -> Judgement:
     if not problems and (score not in tensors or not tensors[score].size):
         problems = [f"output {_short(score)} has no number that could be the score: convert the model again"]
     try:
-        compared = 0 if problems else sum(comparisons(node) for node in needed.graph.node)
+        compared = 0 if problems else sum(_compared(node, tensors) for node in needed.graph.node)
     except ValueError as error:
         return Judgement([_short(error)])
     if compared > MOST_COMPARISONS:
         problems.append(
-            f"its trees may compare one row more than {MOST_COMPARISONS:,} times (the longest paths of all "
-            "together): limit their depth or number"
+            f"it may compare one row more than {MOST_COMPARISONS:,} times (the longest paths of all its "
+            "trees, its categories and texts, together): limit their depth or number"
         )
     return Judgement(problems, inputs, score, compared, needed.SerializeToString())
+
+
+def _compared(node: onnx.NodeProto, tensors: dict[str, Tensor]) -> int:
+    """How often an operator compares a row at most, or work that is as much: what takes longer on some."""
+    taken, made = ([tensors[name] for name in names if name] for names in (node.input, node.output))
+    texts = sum(one.size for one in (*taken, *made) if one.kind == "string")
+    if node.op_type == "OneHotEncoder":
+        # Whoever wrote the file may have put all categories where one value is looked for.
+        return sum(one.size for one in made) + COSTS["text"] * texts
+    if node.op_type == "Mod" and made[0].kind in {"float", "double"}:
+        return COSTS["remainder"] * made[0].size
+    cost = COSTS["number as text" if node.op_type == "Cast" else "text"]
+    return comparisons(node) + cost * texts
 
 
 def _needed(model: onnx.ModelProto, score: str) -> onnx.ModelProto:
@@ -131,6 +147,8 @@ def _contents(model: onnx.ModelProto) -> Iterator[str]:
             yield "part of it is in another file (external data): save the model in one file"
         elif tensor.data_type not in KINDS:
             yield f"it holds numbers of type {_type_name(tensor.data_type)}: {_KINDS_IN_WORDS}"
+        elif any(len(text) > MOST_TEXT for text in tensor.string_data):
+            yield _LONG_TEXT
     for node in graph.node:
         yield from _node(node)
 
@@ -151,12 +169,17 @@ def _node(node: onnx.NodeProto) -> Iterator[str]:
         )
     elif node.op_type not in allowed:
         yield why_not(node.op_type)
+    elif any(one.HasField("sparse_tensor") or one.sparse_tensors for one in node.attribute):
+        yield f"{node.op_type} holds sparse numbers: convert the model with dense ones"
+    elif any(len(text) > MOST_TEXT for one in node.attribute for text in (*one.strings, one.s)):
+        yield _LONG_TEXT
     elif len({one.name for one in node.attribute}) != len(node.attribute):
         yield f"{node.op_type} has an attribute twice: convert the model again"
     elif node.op_type == "BatchNormalization" and _trains(node):
         yield "BatchNormalization is in training mode: convert the finished model"
 
 
+_LONG_TEXT = f"it holds a text of more than {MOST_TEXT:,} bytes: use shorter ones"
 _KINDS_IN_WORDS = "only float, double, int64, int32, bool and string are run; convert the model with floats"
 
 
@@ -216,12 +239,14 @@ def _sizes(model: onnx.ModelProto, tensors: dict[str, Tensor]) -> tuple[list[str
                 outputs = learned(node, tensors, constants)
             else:
                 outputs = _plain(node, tensors, constants, version, model)
-        except (ValueError, onnx.shape_inference.InferenceError) as error:
+        except (
+            ValueError, onnx.shape_inference.InferenceError, onnx.checker.ValidationError,
+        ) as error:  # fmt: skip
             return [f"{node.op_type}: {_short(error)}"], tensors
         for name, tensor in zip(node.output, outputs, strict=False):
             if name:
                 tensors[name] = tensor
-                made += tensor.size
+                made += tensor.size * (MOST_TEXT // 8 if tensor.kind == "string" else 1)
         if made > MOST_NUMBERS:
             return [
                 f"it makes more than {MOST_NUMBERS:,} numbers of one row: at most so many are computed; make "

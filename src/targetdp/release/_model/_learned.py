@@ -177,6 +177,12 @@ def _extracted(node: onnx.NodeProto, row: Tensor, constants: dict[str, TensorPro
 
 def _joined(node: onnx.NodeProto, given: Given, tensors: dict[str, Tensor]) -> Tensor:
     """Several rows of numbers as one."""
+    for name in node.input:
+        if len(tensors[name].shape) > 1 and tensors[name].shape[0] != 1:
+            # The runtime would make as many rows of it, and every tree after it would look at each of them.
+            raise ValueError(
+                f"it joins a tensor of shape {list(tensors[name].shape)}: it takes one row, [1, columns]"
+            )
     widths = [tensors[name].size for name in node.input]
     if list(given.get("inputdimensions", ())) != widths:
         raise ValueError(f"inputdimensions must be {widths}, the widths of what it joins")

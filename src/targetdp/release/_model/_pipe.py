@@ -11,6 +11,8 @@ MOST_BYTES = 64 << 20
 MOST_ROWS = 1 << 14
 """In a chunk."""
 MOST_CHUNK_BYTES = 64 << 20
+MOST_TEXT = 1_000
+"""Bytes of a text that a model is given, or holds: a row with a longer one has no answer."""
 KINDS = {"float": "<f4", "double": "<f8", "int64": "<i8", "bool": "|b1"}
 """Kinds of tensors of numbers, and how numbers are written into a chunk."""
 

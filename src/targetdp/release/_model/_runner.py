@@ -18,7 +18,7 @@ from targetdp.release._model._process import ConfinedProcess, plain
 
 PERIOD = 5
 """Seconds: a release with a model is published at whole numbers of them after its start."""
-MARGIN = 5
+MARGIN = 10
 """Seconds for everything that is not the model's work."""
 _MOST_STARTS = 20
 """How often the process of one chunk is started before it is said that this machine keeps ending it."""
@@ -141,7 +141,7 @@ def publication_moment(rows: int, microseconds: int, *, seconds_taken: float = 0
     such times.
 
     Args:
-        rows: Of the table.
+        rows: That all models together are given, those of the look before included.
         microseconds: For a row, by the policy.
         seconds_taken: How long the release has taken until it could be published.
 
@@ -150,9 +150,9 @@ def publication_moment(rows: int, microseconds: int, *, seconds_taken: float = 0
 
     Example:
         >>> publication_moment(5_000_000, 100), publication_moment(2_000, 100)
-        (505, 10)
+        (510, 15)
         >>> publication_moment(2_000, 100, seconds_taken=121)
-        130
+        135
     """
     check.integer("rows", rows, at_least=0)
     check.integer("microseconds", microseconds, at_least=1)

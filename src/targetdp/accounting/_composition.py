@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
@@ -39,9 +40,24 @@ class ComposedLoss(PrivacyLoss):
         if epsilon >= self.largest():
             return 0.0
         delta = float(self.pld.get_delta_for_epsilon(epsilon))
-        if not math.isfinite(delta):
+        found = max(0.0, delta) + _CONVOLUTION_ERROR * len(self.parts) if math.isfinite(delta) else 1.0
+        return min(1.0, found, self._stated_at(epsilon))
+
+    def _stated_at(self, epsilon: float) -> float:
+        """δ by Lemma 2, which has no error of a convolution: what parts state adds up, ε and δ each."""
+        stated = [
+            (loss.stated_epsilon, loss.stated_delta)
+            if isinstance(loss, StatedLoss)
+            else (loss.largest(), 0.0)
+            for loss in self.parts
+        ]
+        if math.fsum(level for level, _ in stated) * (1 - 2.0**-40) > epsilon:  # far from it, as mostly
             return 1.0
-        return min(1.0, max(0.0, delta) + _CONVOLUTION_ERROR * len(self.parts))
+        if sum((Fraction(level) for level, _ in stated), Fraction(0)) > Fraction(epsilon):
+            return 1.0
+        exact = sum((Fraction(delta) for _, delta in stated), Fraction(0))
+        near = float(exact)
+        return near if Fraction(near) >= exact else math.nextafter(near, 2.0)
 
     def reach(self) -> float:
         """See `PrivacyLoss.reach`."""

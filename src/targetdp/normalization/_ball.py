@@ -117,11 +117,26 @@ def normalize(X: Any, scales: ColumnScales, rows: RowRule = "clip") -> Normalize
     table = check.table(X, columns=len(scales.center))
     check.choice("rows", rows, ROW_CONDITIONS)
     with np.errstate(all="ignore"):
-        # What overflows is set to the largest float, which moves no two values apart. Refusing it instead
-        # would tell a row from one that is clipped to the same point.
-        scaled = np.clip((table - scales.center) / scales.scale, -_LARGEST, _LARGEST)
+        scaled = (table - scales.center) / scales.scale
+    # Rows that leave the range of floats keep their direction. Refusing them would tell a row from one that
+    # is clipped to the same point; the largest float in place of a value would turn it away from that point.
+    endless = ~np.isfinite(scaled).all(axis=1)
+    if endless.any():
+        scaled[endless] = _directions(table[endless], scales)
     ball = {"clip": clip_rows, "unit": unit_rows, "largest": shrink_rows}[rows](scaled)
     return Normalized(ball, scales, rows)
+
+
+def _directions(table: Floats, scales: ColumnScales) -> Floats:
+    """Scaled rows that are too long for floats, shortened until the largest value is the largest float."""
+    # Halves, so that no difference overflows; then numbers and powers of two apart.
+    parts, powers = np.frexp(table * 0.5 - scales.center * 0.5)
+    widths, power = np.frexp(scales.scale)
+    powers = powers - power
+    highest = np.where(parts != 0, powers, np.iinfo(powers.dtype).min).max(axis=1, keepdims=True)
+    with np.errstate(under="ignore"):
+        near_one = np.ldexp(parts / widths, np.maximum(powers - highest, -2_000))
+    return np.asarray(near_one / np.abs(near_one).max(axis=1, keepdims=True) * _LARGEST)
 
 
 def clip_rows(X: Floats) -> Floats:

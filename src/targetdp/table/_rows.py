@@ -267,6 +267,7 @@ def _as_numbers(name: str, column: pa.Array, tally: Tally, offset: int) -> pa.Ar
         fits(kind)
         for fits in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
     ):
-        return column.cast(pa.float64())
+        # As plain columns are: a whole number beyond 2⁵³ is rounded, and nobody's value is refused for that.
+        return column.cast(pa.float64(), safe=False)
     tally.add_type(name, column, offset)
     return pa.array(np.zeros(len(column)))

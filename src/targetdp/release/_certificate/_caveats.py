@@ -22,8 +22,8 @@ _NUMBERS = (
     "constant."
 )
 _AS_THEY_ARE = (
-    "The promise is for any two rows, however far apart: nothing was scaled, clipped or declared. Columns "
-    "were taken as they are; whoever has no score, such as for a missing value without a declared constant, "
+    "The promise is for any two rows, however far apart: nothing was scaled or clipped. Columns were taken "
+    "as they are; whoever has no score, such as for a missing value without a declared constant, "
     "gets the fixed answer no, drawn as any other.",
     "That the table was accepted tells that its ids are all different, and that what stands in columns of "
     "numbers is a number, or missing.",

@@ -82,7 +82,7 @@ def _promise(c: Certificate) -> list[str]:
             f"**ε-differential privacy in the classic sense, ε = {up(g.epsilon, 6)}** (B = 2, "
             f"δ = {up(g.delta)}), on the conditions below. Whatever is computed from the released answers, "
             f"its probability would change by at most a factor e^{up(g.epsilon, 6)} had one row been "
-            "any other row at all. Between two rows with the same true answer nothing is told.",
+            f"any other row at all. {_same_side(c)}",
             "",
         ]
     return [
@@ -98,6 +98,19 @@ def _promise(c: Certificate) -> list[str]:
         f"differential privacy (any two rows), {_classic(c)}.",
         "",
     ]
+
+
+def _same_side(c: Certificate) -> str:
+    """Between which rows nothing is told. Where cuts are found on the way, that is known only afterwards."""
+    if len(c.decisions) > 1:
+        return (
+            "Between two rows that are on the same sides of all cuts that the person was held against, this "
+            "release tells nothing."
+        )
+    return (
+        "Between two rows on the same side of the cut that the person was held against, this release tells "
+        "nothing."
+    )
 
 
 def _classic(c: Certificate) -> str:

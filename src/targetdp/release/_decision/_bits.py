@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from targetdp._core import Integers, Words
+from targetdp._core import Integers, Words, kernel
 from targetdp.mechanisms import STEPS, DecisionLaw
 from targetdp.release._decision._cuts import CutRule, batch_ends
 from targetdp.release._ids import tags_of
@@ -48,7 +48,19 @@ def marks_of(ids: pa.StringArray, release: str) -> tuple[Words, Integers]:
 def batches_of(tags: Words, people: int) -> Turns:
     """The batches in which those with these tags are asked, of so many people in all."""
     ends = np.array([(end << 64) // people for end in batch_ends(people)[:-1]], dtype=np.uint64)
-    return np.searchsorted(ends, tags, side="right").astype(np.uint8)
+    batches = np.empty(len(tags), dtype=np.uint8)
+    _find_batches(tags, ends, batches)
+    return batches
+
+
+@kernel
+def _find_batches(tags: Words, ends: Words, batches: Turns) -> None:
+    """How many ends are not above each tag: from the last one, since most people are in the last batches."""
+    for i in range(len(tags)):
+        batch = len(ends)
+        while batch > 0 and tags[i] < ends[batch - 1]:
+            batch -= 1
+        batches[i] = batch
 
 
 def turns_of(ids: pa.StringArray, release: str, people: int) -> tuple[Turns, Integers]:
@@ -96,7 +108,7 @@ def decide(
     """
     bits = np.empty(scores.shape, dtype=np.bool_)
 
-    def ask(places: Integers, cuts: Integers) -> Bits:
+    def ask(places: Integers, cuts: Integers) -> list[int]:
         asked, drawn = scores[places], words[places]
         if law.programs > 1:
             bits[places] = law.decide_together(asked <= cuts, drawn)
@@ -104,14 +116,19 @@ def decide(
             bits[places, 0] = law.decide(np.where(asked[:, 0] <= cuts[0], 0, -1), drawn)
         else:
             bits[places, 0] = law.decide(law.cells.of_steps(asked[:, 0], int(cuts[0])), drawn)
-        return bits[places]
+        return _count(bits, places)
 
     return Decided(bits, _walk(batches, rules, ask))
 
 
+def _count(bits: Bits, places: Integers) -> list[int]:
+    """How many of some people have a yes, decision by decision."""
+    return [int(np.count_nonzero(column[places])) for column in bits.T]
+
+
 def cuts_of(batches: Turns, bits: Bits, rules: Sequence[Rule]) -> Cuts:
     """The cuts of all batches, from bits that are released: whoever has them finds the same."""
-    return _walk(batches, rules, lambda places, _: bits[places])
+    return _walk(batches, rules, lambda places, _: _count(bits, places))
 
 
 def cuts_of_people(cuts: Cuts, batches: Turns) -> Integers:
@@ -119,7 +136,7 @@ def cuts_of_people(cuts: Cuts, batches: Turns) -> Integers:
     return np.array(cuts, dtype=np.int64).T[batches]
 
 
-def _walk(batches: Turns, rules: Sequence[Rule], ask: Callable[[Integers, Integers], Bits]) -> Cuts:
+def _walk(batches: Turns, rules: Sequence[Rule], ask: Callable[[Integers, Integers], list[int]]) -> Cuts:
     """Ask batch after batch; the cuts."""
     cuts: list[list[int]] = [[] for _ in rules]
     asked: list[int] = []
@@ -129,8 +146,8 @@ def _walk(batches: Turns, rules: Sequence[Rule], ask: Callable[[Integers, Intege
     for places in np.split(in_turn, np.cumsum(sizes)[:-1]):
         for rule, own, seen in zip(rules, cuts, yes, strict=True):
             own.append(rule.next(own, asked, seen) if isinstance(rule, CutRule) else rule)
-        found = ask(places, np.array([own[-1] for own in cuts]))
+        counts = ask(places, np.array([own[-1] for own in cuts]))
         asked.append(len(places))
-        for seen, count in zip(yes, np.count_nonzero(found, axis=0).tolist(), strict=True):
+        for seen, count in zip(yes, counts, strict=True):
             seen.append(count)
     return tuple(tuple(own) for own in cuts)

@@ -5,6 +5,8 @@ function of the one row: of columns as they are, where a value that is missing, 
 is the fixed answer no.
 """
 
+import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -45,6 +47,8 @@ class Question:
             ValueError: It cannot be asked below B = 2, or its numbers are too near each other.
         """
         made = cls(asked, None if B == CLASSIC else _unit_score(asked, B))
+        if asked.cut is None or made.score is not None:
+            made._place  # noqa: B018 (whether floats hold all cuts)
         made.expected  # noqa: B018 (whether cuts can be told apart on the grid)
         return made
 
@@ -84,16 +88,26 @@ class Question:
     def _place(self) -> tuple[Fraction, Fraction]:
         """What is subtracted from a score, whose yes is below, and what it is divided by."""
         if self.score is not None:
-            return _as_normalized(self.asked, self.score)
+            return self._within_floats(*_as_normalized(self.asked, self.score))
         cuts = [self.asked.sign * cut for cut, _ in self.asked.expected or ()]
         # Of floats, since scores are placed in floats: exactly these numbers are then fractions.
         low, high = min(cuts), max(cuts)
         middle, size = (low + high) / 2, _ROOM * (high - low) / 2
-        if not (np.isfinite(middle) and np.isfinite(size)):
-            raise ValueError(
-                f"{self.asked.name}: expected has cuts beyond what floats hold: divide the score by something"
-            )
-        return Fraction(middle), Fraction(size)
+        if not (math.isfinite(middle) and math.isfinite(size)):
+            raise self._beyond_floats()
+        return self._within_floats(Fraction(middle), Fraction(size))
+
+    def _within_floats(self, middle: Fraction, size: Fraction) -> tuple[Fraction, Fraction]:
+        """A place on which every cut that bits can make has a number: no release ends at its page."""
+        if abs(middle) + 2 * abs(size) > Fraction(sys.float_info.max):
+            raise self._beyond_floats()
+        return middle, size
+
+    def _beyond_floats(self) -> ValueError:
+        what = "expected" if self.asked.cut is None else "the score"
+        return ValueError(
+            f"{self.asked.name}: {what} has cuts beyond what floats hold: divide the score by something"
+        )
 
     @cached_property
     def expected(self) -> ExpectedShares | None:

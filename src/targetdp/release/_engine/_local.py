@@ -6,6 +6,7 @@ Memory does not grow with the number of rows, but for 8 bytes each: at most a fe
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +31,7 @@ from targetdp.release._engine._rows import (
     Looked,
     count_from,
     look_at,
+    look_at_types,
     noisy_rows,
     nothing_seen,
     people_of,
@@ -44,10 +46,14 @@ from targetdp.table import (
     batch_rows,
     kept_column,
     numbers_of,
+    open_source,
     overlapped,
     plain_type,
     words_as_gaps,
 )
+
+_HEAD = 2_000
+"""Rows of each file by which the data holder is told what a score looks at."""
 
 
 class Batches(Protocol):
@@ -134,11 +140,20 @@ class LocalEngine:
         def look(item: tuple[int, pa.RecordBatch]) -> tuple[Looked, pa.StringArray]:
             for name, kind in public.items():  # what cannot be passed on is found before anything is charged
                 kept_column(item[1].column(name), name, kind)
+            if whose:
+                return look_at(item[1], recipe, item[0], whose=True)
             room = self._room(item[1].num_rows, len(recipe.features))
             return look_at(item[1], recipe, item[0], None if len(recipe.left_out) else room)
 
-        total = nothing_seen(recipe)
-        for found, ids in overlapped(look, self._batches(recipe, recipe.columns)):
+        total, columns = nothing_seen(recipe), recipe.columns
+        # Parquet tells types without values: where columns are taken as they are, few are read here.
+        whose = recipe.as_they_are and isinstance(self.source, Source) and self.source.format == "parquet"
+        if whose and isinstance(self.source, Source):
+            columns = [recipe.id, *recipe.public]
+            for file in self.source.files:
+                for batch in islice(open_source(file).batches(recipe.columns, {}, _HEAD), 1):
+                    total += look_at_types(people_of(batch, recipe)[0], recipe)
+        for found, ids in overlapped(look, self._batches(recipe, columns)):
             total += found
             if not hashed and len(ids):
                 splitters.add(ids)

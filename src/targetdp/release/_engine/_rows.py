@@ -83,10 +83,10 @@ class Looked:
 
 
 def _mixed(samples: list[pa.RecordBatch]) -> pa.Table | None:
-    """Rows of several batches, in no order."""
+    """Rows of several batches, in no order; where parts of a table have other types, those of the first."""
     if not samples:
         return None
-    together = pa.Table.from_batches(samples)
+    together = pa.Table.from_batches([one for one in samples if one.schema == samples[0].schema])
     return together.take(pa.array(np.random.default_rng().permutation(together.num_rows)))
 
 
@@ -110,24 +110,22 @@ def nothing_seen(recipe: Recipe) -> Looked:
 
 
 def look_at(
-    batch: pa.RecordBatch, recipe: Recipe, offset: int, room: Floats | None = None
+    batch: pa.RecordBatch, recipe: Recipe, offset: int, room: Floats | None = None, *, whose: bool = False
 ) -> tuple[Looked, pa.StringArray]:
-    """Look at the rows of a batch: what was found, and the ids of those who will be released."""
+    """Look at the rows of a batch: what was found, and the ids of those who will be released.
+
+    ``whose`` rows they are is all that is looked at, where columns are taken as they are.
+    """
     tally = Tally()
     ids = recipe.names.ids(batch, tally, offset)
     tags = recipe.names.tags(ids)
     batch, ids, tags, left_out = _without(batch, ids, tags, recipe)
     found = nothing_seen(recipe)
     found.rows, found.people, found.tally, found.left_out = len(ids), [tags], tally, left_out
-    if recipe.scoring is not None and len(ids):
-        found.sample = [_some_of(batch.select(list(recipe.features)))]
     if len(ids):
         found.formulas = 0 if recipe.names.pseudonym_key is not None else formulas_in(ids)
-    if recipe.scoring is not None and recipe.scoring.classic:
-        tally.merge(recipe.scoring.problems(batch))
-        decisions = [one.asked for one in recipe.scoring.questions]
-        found.not_taken = tuple(recipe.models.do_not_take(decisions, batch.schema))
-        return found, ids
+    if recipe.as_they_are:
+        return (found if whose else found + look_at_types(batch, recipe)), ids
     block = numbers_of(batch, recipe.features, recipe.gaps, tally, offset, room)
     if len(ids):
         if len(recipe.scaled_from):
@@ -135,16 +133,34 @@ def look_at(
         _two_values(block, found.lowest, found.highest)
         if recipe.scales is not None and not tally.counts:
             found.clipped = count_clipped(block, recipe.scales)
-            found.spread = Spread.of(block, recipe.scales, whole=recipe.released != recipe.features)
+            found.spread = Spread.of(
+                block, recipe.scales, whole=recipe.scoring is None and recipe.released != recipe.features
+            )
         if recipe.estimated and not tally.counts:
             found.counts = count_values(block[list(recipe.estimated)])
+    if recipe.scoring is not None:
+        found.sample = _some_of(batch, recipe, tally)
     return found, ids
 
 
-def _some_of(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A few rows of a batch, whichever."""
-    most = min(batch.num_rows, _SAMPLED_ROWS, _SAMPLED_VALUES // batch.num_columns)
-    return batch.take(pa.array(np.random.default_rng().choice(batch.num_rows, most, replace=False)))
+def look_at_types(batch: pa.RecordBatch, recipe: Recipe) -> Looked:
+    """What keeps people from being decided about by columns as they are: types alone, and no value."""
+    found = nothing_seen(recipe)
+    if recipe.scoring is not None:
+        found.tally = recipe.scoring.problems(batch)
+        decisions = [one.asked for one in recipe.scoring.questions]
+        found.not_taken = tuple(recipe.models.do_not_take(decisions, batch.schema))
+        found.sample = _some_of(batch, recipe, found.tally)
+    return found
+
+
+def _some_of(batch: pa.RecordBatch, recipe: Recipe, tally: Tally) -> list[pa.RecordBatch]:
+    """A few rows of a batch, whichever; none where something is wrong with it."""
+    if tally.counts or not batch.num_rows:
+        return []
+    most = min(batch.num_rows, _SAMPLED_ROWS, _SAMPLED_VALUES // len(recipe.features))
+    rows = np.random.default_rng().choice(batch.num_rows, most, replace=False)
+    return [batch.select(list(recipe.features)).take(pa.array(rows))]
 
 
 def _known_to_scales(batch: pa.RecordBatch, ids: pa.StringArray, recipe: Recipe) -> int:

@@ -73,6 +73,9 @@ def words_as_gaps(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBat
         batch: Columns of text or numbers.
         names: Columns that should be numbers.
 
+    Returns:
+        The batch, these columns as numbers.
+
     Example:
         >>> words_as_gaps(pa.record_batch({"calls": ["3", "?"]}), ["calls"]).column("calls").to_pylist()
         [3.0, None]

@@ -109,26 +109,24 @@ def decide(
     bits = np.empty(scores.shape, dtype=np.bool_)
 
     def ask(places: Integers, cuts: Integers) -> list[int]:
-        asked, drawn = scores[places], words[places]
+        drawn = words.take(places)
         if law.programs > 1:
-            bits[places] = law.decide_together(asked <= cuts, drawn)
-        elif law.cells is None:
-            bits[places, 0] = law.decide(np.where(asked[:, 0] <= cuts[0], 0, -1), drawn)
-        else:
-            bits[places, 0] = law.decide(law.cells.of_steps(asked[:, 0], int(cuts[0])), drawn)
-        return _count(bits, places)
+            bits[places] = made = law.decide_together(scores[places] <= cuts, drawn)
+            return [int(np.count_nonzero(column)) for column in made.T]
+        asked, cut = scores[:, 0].take(places), int(cuts[0])
+        cells = np.where(asked <= cut, 0, -1) if law.cells is None else law.cells.of_steps(asked, cut)
+        one = law.decide(cells, drawn)
+        bits[:, 0][places] = one
+        return [int(np.count_nonzero(one))]
 
     return Decided(bits, _walk(batches, rules, ask))
 
 
-def _count(bits: Bits, places: Integers) -> list[int]:
-    """How many of some people have a yes, decision by decision."""
-    return [int(np.count_nonzero(column[places])) for column in bits.T]
-
-
 def cuts_of(batches: Turns, bits: Bits, rules: Sequence[Rule]) -> Cuts:
     """The cuts of all batches, from bits that are released: whoever has them finds the same."""
-    return _walk(batches, rules, lambda places, _: _count(bits, places))
+    return _walk(
+        batches, rules, lambda places, _: [int(np.count_nonzero(column.take(places))) for column in bits.T]
+    )
 
 
 def cuts_of_people(cuts: Cuts, batches: Turns) -> Integers:

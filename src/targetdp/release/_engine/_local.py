@@ -250,8 +250,10 @@ class LocalEngine:
         if seen < places:
             batches, scores, tags = batches[there], scores[there], tags[there]
         done = decide_all(job, batches, scores, tags)
-        answers = np.empty((places, m), dtype=np.bool_)
-        answers[there] = done.bits
+        answers = done.bits
+        if seen < places:
+            answers = np.empty((places, m), dtype=np.bool_)
+            answers[there] = done.bits
 
         def sorted_range(number: int) -> tuple[pa.StringArray, Bits, dict[str, pa.Array], SortedIds]:
             ids, (place,), others, found = spill.sorted_bucket(number)

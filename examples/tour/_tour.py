@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -19,25 +19,78 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from examples.tour import hands
+from examples.tour import cost, hands
 from examples.tour.comparison import ADULTS, QUOTA, SIMULATIONS, compare, render
 from targetdp.cli import app
 
+MODEL = "{model}"
+"""In a command: nothing, or the file of the model that `targetdp learn` has found to be the best score."""
+FIRST, SECOND = "first", "second"
+"""Folders of the two operators: rows and scores are released by one, decisions by the other."""
 OURS = ".made-by-targetdp-demo"
 """Marks the folder: only what a tour has made is replaced by the next one."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A part of the tour: who does it and why, what is done by hand before, and its commands."""
+    """A part of the tour: who does it and why, what is done by hand before, and its commands.
+
+    Args:
+        title: Who does it, and why.
+        commands: Of targetdp. `MODEL` in one stands for the option that names a model, if there is one.
+        by_hand: What is done before them; it says what it was.
+        inside: The operator's folder, within that of the tour.
+    """
 
     title: str
     commands: tuple[str, ...]
     by_hand: Callable[[], str] | None = None
+    inside: str = FIRST
 
 
 def steps() -> tuple[Step, ...]:
-    """The tour's commands, all in one folder."""
+    """The tour's commands: rows, scores and the page, then decisions at another operator."""
+    return (*_rows_and_scores(), *_decisions())
+
+
+def _decisions() -> tuple[Step, ...]:
+    """From a new desk to a list: people who agreed are learned from, everybody else gives one private bit."""
+    every = (
+        Step(
+            "Another operator: other subscribers, some of whom agreed that a survey is matched to their rows",
+            ("example togo --seed 9 --out people.parquet --program program.toml --quiet",),
+        ),
+        Step(
+            "Data holder: a desk, whose policy says what these people agreed to",
+            ("init features.parquet --scales ../first/scales.toml --name second-operator",),
+            hands.survey,
+        ),
+        Step(
+            "Data holder: the rows of those who agreed, as they are, on record; nothing is promised to them",
+            ("agree features.parquet agreed.csv agreed.parquet --yes",),
+            hands.allow,
+        ),
+        Step(
+            "Official: what rows, a score and a decision would bring at B = 2, ε = 4, and the best request",
+            ("learn agreed.parquet labels.csv --program program.toml --epsilon 4 --out request.toml",),
+        ),
+        Step(
+            "Data holder: one drawn yes or no about everybody, under classic differential privacy",
+            (f"privatize features.parquet decisions.parquet --request request.toml{MODEL} --yes",),
+        ),
+        Step(
+            "Official: checks the answers, and makes the list",
+            (
+                "verify decisions.parquet --request request.toml",
+                "allocate decisions.parquet agreed.parquet labels.csv --program program.toml"
+                f"{MODEL} --out list.csv",
+            ),
+        ),
+    )
+    return tuple(replace(step, inside=SECOND) for step in every)
+
+
+def _rows_and_scores() -> tuple[Step, ...]:
     return (
         Step(
             "Invented people: subscribers of an operator, and others that stand for a public census",
@@ -82,7 +135,7 @@ def steps() -> tuple[Step, ...]:
             "Official: learns from private rows and own labels, and asks for one score of everybody else",
             (
                 "learn private_sample.parquet labels.csv --id phone --ids pseudonyms.csv "
-                "--program program.toml --out scores.toml",
+                "--program program.toml --release scores --out scores.toml",
                 "request sign scores.toml --key official.pem --out signed_scores.toml",
             ),
         ),
@@ -139,18 +192,33 @@ def tour(folder: Path) -> None:
     _prepare(folder)
     _compared(words)
     words.print(Text(f"\n$ cd {folder.as_posix()}", style="cyan"))
+    place = ""
     with chdir(folder), _own_settings():
         for number, step in enumerate(steps(), 2):
             words.print(Text(f"\n{number}. {step.title}", style="bold"))
+            Path(step.inside).mkdir(exist_ok=True)
+            if step.inside != place:
+                there = f"../{step.inside}" if place else step.inside
+                words.print(Text(f"$ mkdir {there}; cd {there}", style="cyan"))
+                place = step.inside
             if step.by_hand is not None:
-                words.print(step.by_hand(), markup=False)
-            for command in step.commands:
-                words.print(Text(f"$ targetdp {command}", style="cyan"))
-                _run(command)
+                with chdir(step.inside):
+                    words.print(step.by_hand(), markup=False)
+            with chdir(step.inside):
+                for command in step.commands:
+                    known = command.replace(MODEL, hands.model_option())
+                    words.print(Text(f"$ targetdp {known}", style="cyan"))
+                    _run(known)
+        words.print(Text("\nWhat the list has cost people, and what others would", style="bold"))
+        with chdir(SECOND):
+            costs = hands.count()
     out = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    out.print(cost.render(costs))
     out.print()
     out.print(_summary(folder))
-    words.print(f"Done in {time.monotonic() - begin:.0f} s. Open {folder / 'togo.html'} in a browser.")
+    words.print(
+        f"Done in {time.monotonic() - begin:.0f} s. Open {folder / FIRST / 'togo.html'} in a browser."
+    )
 
 
 @contextmanager
@@ -220,22 +288,28 @@ def _summary(folder: Path) -> Table:
 
 def _files() -> Sequence[tuple[str, str, str]]:
     return (
-        ("official", "togo.html", "decision page of an aid program: open it in a browser"),
-        ("official", "nigeria.html", "decision page of a lending program"),
-        ("official", "decisions.csv", "who is helped, by pseudonym, with everybody's chance to be poor"),
-        ("data holder", "desk/policy.toml", "what the data holder allows: read it"),
-        ("data holder", "private_sample.parquet", "the private rows that are handed over"),
+        ("official", "first/togo.html", "decision page of an aid program: open it in a browser"),
+        ("official", "first/nigeria.html", "decision page of a lending program"),
+        (
+            "official",
+            "first/decisions.csv",
+            "who is helped, by pseudonym, with everybody's chance to be poor",
+        ),
+        ("official", "second/list.csv", "who is helped, by drawn answers and by lots"),
+        ("data holder", "first/desk/policy.toml", "what the data holder allows: read it"),
+        ("data holder", "first/private_sample.parquet", "the private rows that are handed over"),
         (
             "data holder",
-            "private_sample.parquet.certificate.md",
+            "first/private_sample.parquet.certificate.md",
             "their certificate, to read; beside it as JSON, signed",
         ),
-        ("data holder", "scores.parquet", "one private number of everybody else, certified, too"),
-        ("researcher", "togo/summary.parquet", "every figure of the sweep, with intervals"),
-        ("researcher", "figures", "the paper's Figures 2 and 3, and two more, as PNG, SVG and PDF"),
+        ("data holder", "first/scores.parquet", "one private number of everybody else, certified, too"),
+        ("data holder", "second/decisions.parquet", "one private yes or no about everybody, certified, too"),
+        ("researcher", "first/togo/summary.parquet", "every figure of the sweep, with intervals"),
+        ("researcher", "first/figures", "the paper's Figures 2 and 3, and two more, as PNG, SVG and PDF"),
         (
             "researcher",
-            "program.toml",
+            "first/program.toml",
             "the aid program as a file: change it, and run targetdp tradeoff on it",
         ),
     )

@@ -3,6 +3,7 @@
 Each is done in the tour's folder, and says in a sentence what it was.
 """
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from examples.tour.cost import Cost, count_costs
+from targetdp.normalization import declared_scales, normalize, read_scales_file
 from targetdp.populations import invented_populations
-from targetdp.release import SigningKey, make_request
+from targetdp.release import SigningKey, make_request, read_certificate
 
 SEED = 2026
 PHONE = "phone"
@@ -75,3 +78,52 @@ def pick() -> str:
     helped = decisions.filter(pc.equal(decisions["decision"], "aid"))
     pacsv.write_csv(helped.select([PHONE]), "helped.csv")
     return f"The official hands over the pseudonyms of {helped.num_rows:,} people (helped.csv)."
+
+
+# The second operator, and people who agreed.
+
+
+def survey() -> str:
+    """Who has what: the operator rows of everybody, the official what a sixth of them said in a survey."""
+    people = pq.read_table("people.parquet")
+    asked = np.sort(np.random.default_rng(SEED).permutation(people.num_rows)[: people.num_rows // 6])
+    pq.write_table(people.select(["id", *FEATURES]), "features.parquet")
+    pacsv.write_csv(people.take(asked).select(["id"]), "agreed.csv")
+    pacsv.write_csv(people.take(asked).select(["id", "consumption"]), "labels.csv")
+    return (
+        f"This operator has {people.num_rows:,} subscribers (features.parquet). {len(asked):,} of them told "
+        "a survey what they consume (labels.csv, which stays with the official), and agreed that their rows "
+        "are handed over (agreed.csv)."
+    )
+
+
+def allow() -> str:
+    """The data holder's word for it, in the policy."""
+    words = "the survey of 2026, and that my phone use is matched to what I said"
+    lines = f"\n[agreed]\nto = {json.dumps(words)}\ncolumns = {json.dumps(FEATURES)}\nat_most = 1000\n"
+    with Path("desk/policy.toml").open("a", encoding="utf-8") as policy:
+        policy.write(lines)
+    return f"In desk/policy.toml the data holder says so: “{words}”, and at most 1,000 people."
+
+
+def model_option(folder: Path = Path()) -> str:
+    """The model that `targetdp learn` has put beside the request, as an option; nothing without one."""
+    return " --model request.onnx" if (folder / "request.onnx").exists() else ""
+
+
+def count() -> list[Cost]:
+    """What the list cost, beside others: these people are invented, so that it can be counted."""
+    people, listed = pq.read_table("people.parquet"), pacsv.read_csv("list.csv")
+    known = read_scales_file(Path("../first/scales.toml")).features
+    centers, scales = ([getattr(known[name], what) for name in FEATURES] for what in ("center", "scale"))
+    X = np.column_stack([people[name].to_numpy() for name in FEATURES]).astype(float)
+    agreed, helped = (
+        np.asarray(pc.is_in(people["id"].combine_chunks(), value_set=ids.combine_chunks()))
+        for ids in (
+            pacsv.read_csv("agreed.csv")["id"],
+            listed.filter(pc.equal(listed["decision"], "aid"))["id"],
+        )
+    )
+    epsilon = read_certificate("decisions.parquet.certificate.json").guarantee.epsilon
+    rows = normalize(X, declared_scales(centers, scales)).X
+    return count_costs(rows, people["consumption"].to_numpy(), agreed, helped, epsilon)

@@ -36,7 +36,7 @@ def scored(score: float, settings: int = 3, **detail: Any) -> Protection:
 def functions() -> dict[str, str | None]:
     """Every public function of the attacks and what it says it returns."""
     found = {}
-    for path in SOURCE.glob("*.py"):
+    for path in (*SOURCE.glob("*.py"), SOURCE / "_guess" / "_bit_inference.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 found[f"{path.stem}.{node.name}"] = ast.unparse(node.returns) if node.returns else None

@@ -32,7 +32,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def ask_for_scores(*more: Any) -> None:
     learned = cli(
-        "learn", "sample.parquet", "labels.csv", "--program", "program.toml", "--out", "request.toml", *more
+        "learn",
+        "sample.parquet",
+        "labels.csv",
+        "--program",
+        "program.toml",
+        "--out",
+        "request.toml",
+        "--release",
+        "scores",
+        *more,
     )
     assert learned.code == 0, learned.err
     assert "run targetdp allocate" in words(learned.err)

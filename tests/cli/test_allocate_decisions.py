@@ -64,7 +64,7 @@ def test_a_list_of_exactly_the_quota(folder: Path) -> None:
     assert f"aid for 300 of 1,000 people: {yes:,} have a yes of 'aid', and {yes - 300:,} people were" in said
     assert "taken off, of those with a yes, by lot" in said
     assert "a drawn answer is the true one in 98.2% of all draws" in said
-    assert "of those on the list it is no for about" in said
+    assert "of those on the list by a drawn answer it is no for about" in said
     assert "lots were drawn with seed 0" in said
     assert ran.out == ""
 
@@ -76,7 +76,7 @@ def test_a_list_of_exactly_the_quota(folder: Path) -> None:
     assert loans.err == ""
     told = loans.json
     assert (told["yes"], told["chosen"], told["lots"], told["seed"]) == (yes, yes, 0, 0)
-    assert told["known"] is None
+    assert told["known"] == []
     assert told["agreement"]["value"] == pytest.approx(np.exp(4) / (1 + np.exp(4)))
     assert told["true_yes"]["share"] == pytest.approx((yes / 1000 - 0.018) / 0.964, abs=1e-3)
     assert 0 < told["chosen_without_a_true_yes"] < 20
@@ -95,7 +95,7 @@ def test_the_seed_is_on_record_and_repeats_the_list(folder: Path) -> None:
 def test_known_people_are_tested(folder: Path) -> None:
     ran = allocate(*OPTIONS, "--known", "agreed.csv", "--json")
     assert ran.code == 0, ran.err
-    told = ran.json["known"]
+    (told,) = ran.json["known"]
     assert (told["people"], told["elsewhere"]) == (PEOPLE, 0)
     assert told["expected"] == pytest.approx(PEOPLE / (1 + np.exp(4)))
     said = words(ran.err)
@@ -119,8 +119,9 @@ def test_a_test_that_is_hardly_chance_is_a_warning(folder: Path) -> None:
     write_parquet(folder / "some.parquet", pa.table({"name": listed["name"].slice(0, 20), "answer": true}))
     ran = allocate(*OPTIONS, "--known", "some.parquet", "--json")
     assert ran.code == 0, ran.err
-    assert ran.json["known"]["wrong"] == 4
-    assert 1e-9 < ran.json["known"]["p_value"] < 1e-3
+    (told,) = ran.json["known"]
+    assert told["wrong"] == 4
+    assert 1e-9 < told["p_value"] < 1e-3
     assert "hardly chance" in words(ran.err)
     assert any("hardly chance" in note for note in ran.json["notes"])
 
@@ -140,10 +141,9 @@ def test_one_of_several_decisions(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("labels.csv", *OPTIONS), "scores need SAMPLE and LABELS, and decisions neither"),
-        (("agreed.csv", "agreed.csv", *OPTIONS), "they need neither sample nor labels"),
-        (("agreed.csv", "agreed.csv", *OPTIONS, "--known", "agreed.csv"), "--decision and --known are for"),
-        ((*OPTIONS, "--sample-certificate", "program.toml"), "scores need SAMPLE and LABELS"),
+        (("labels.csv", *OPTIONS), "SAMPLE and LABELS belong together"),
+        (("agreed.csv", "agreed.csv", *OPTIONS), "has no certificate"),
+        ((*OPTIONS, "--sample-certificate", "program.toml"), "SAMPLE and LABELS belong together"),
         ((*OPTIONS, "--ids", "agreed.csv"), "--ids translates the ids of --known"),
         ((*OPTIONS, "--decision", "else"), "decision = 'else': release decisions.parquet has aid"),
         ((*OPTIONS, "--known", "missing.csv"), "missing.csv does not exist"),
@@ -179,5 +179,5 @@ def test_known_people_under_pseudonyms(tmp_path: Path, monkeypatch: pytest.Monke
     assert cli("ids", "asked.csv", "ids.csv").code == 0
     ran = allocate(*OPTIONS, "--known", "agreed.csv", "--ids", "ids.csv", "--json")
     assert ran.code == 0, ran.err
-    assert ran.json["known"]["people"] == PEOPLE
+    assert ran.json["known"][0]["people"] == PEOPLE
     assert "(targetdp ids --back)" in words(ran.err)

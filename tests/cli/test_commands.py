@@ -17,7 +17,7 @@ from targetdp import __version__
 from targetdp.cli import app
 from targetdp.cli._main import COMMANDS, EXAMPLES
 
-MOST = 20
+MOST = 21
 ROLES = ["For the data holder", "For the program official", "For the privacy researcher"]
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -84,6 +84,14 @@ def test_every_help_has_an_example_that_fits_and_is_understood(name: str) -> Non
         example = example.removesuffix("\\") + lines[at]  # as a shell reads it
     assert shlex.split(example) == ["targetdp", *name.split(), *shlex.split(EXAMPLES[name])]
     assert called_by(example).startswith(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_word_of_a_help_is_taken_for_markup(name: str) -> None:
+    """What stands in square brackets, such as a section of policy.toml, would not be shown."""
+    command = {" ".join(path): one for path, one in below(get_command(app))}[name]
+    texts = [command.help, *(getattr(one, "help", None) for one in command.params)]
+    assert [found for text in texts for found in re.findall(r"\[[a-z/][^\]]*\]", text or "")] == []
 
 
 def test_no_example_is_left_of_a_command_that_is_gone() -> None:

@@ -167,7 +167,7 @@ def test_where_saving_fails_stdout_has_the_error_alone(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("targetdp.cli._attack.save_text", full)
+    monkeypatch.setattr("targetdp.cli._attacks._attack.save_text", full)
     ran = cli(
         "attack", tmp_path / "a.parquet", tmp_path / "b.parquet", "--id", "name", "--features", "calls,texts",
         "--attacks", "singling_out", "--save", tmp_path / "found.json", "--json",

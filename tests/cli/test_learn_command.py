@@ -23,7 +23,7 @@ from targetdp.targeting._expect import Difference
 from targetdp.targeting._learn import LearnedWeights
 from targetdp.theorem1 import accuracy_ceiling
 
-QUICK = ("--program", "program.toml", "--out", "request.toml")
+QUICK = ("--program", "program.toml", "--release", "scores", "--out", "request.toml")
 
 
 @pytest.fixture
@@ -208,6 +208,7 @@ def test_pictures_that_disagree_are_warned_about(folder: Path, monkeypatch: pyte
         (("--program", "program.toml", "--out", "labels.csv"), "exists"),
         (("--program", "program.toml", "--out", "labels.csv", "--force"), "one of the inputs"),
         (("--program", "program.toml", "--out", "nowhere/request.toml"), "folder does not exist"),
+        (("--program", "program.toml", "--out", "request.onnx"), "named as a model is"),
         (("--program", "missing.toml", "--out", "request.toml"), "missing.toml"),
         ((*QUICK, "--B", "3"), "B = 3.0 is outside"),
         ((*QUICK, "--epsilon", "-1"), "epsilon = -1.0 is outside"),

@@ -31,11 +31,18 @@ def test_all_of_it_runs_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             ran = cli(*arguments)
             assert ran.code == 0, (line, ran.err)
             said[arguments[0]] = words(ran.out + ran.err)
-    assert set(said) == {"example", "init", "privatize", "verify", "allocate"}
+    assert set(said) == {"example", "init", "agree", "learn", "privatize", "verify", "allocate"}
+    assert "400 people, 10 columns as they are" in said["agree"]
+    assert "nothing is promised to these people" in said["agree"]
+    assert "→ linear" in said["learn"], "the page says so"
+    assert not (tmp_path / "request.onnx").exists()
+    assert re.search(r"rows .+ scores .+ → decisions", said["learn"])
+    assert "decisions: a decision is better than a score, by" in said["learn"]
     assert "1 decision about 4,000 people" in said["privatize"]
     assert "found again from the bits" in said["verify"]
     assert "aid for 1,160 of 4,000 people" in said["allocate"]
     assert "of 400 people whose truth is known" in said["allocate"]
+    assert "400 people of the sample are decided about by their own row" in said["allocate"]
     listed = read_back(tmp_path / "list.csv")
     assert listed.column_names == ["id", "answer", "decision", "based_on"]
     assert listed["decision"].to_pylist().count("aid") == round(0.29 * 4_000)

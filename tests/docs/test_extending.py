@@ -1,4 +1,4 @@
-"""docs/extending.md: its mechanism, program and attack work as it says, and broken ones are refuted."""
+"""docs/extending.md: what it adds works as it says, and broken versions of it are refuted."""
 
 import dataclasses
 import json
@@ -18,7 +18,9 @@ from targetdp.mechanisms import NoiseMechanism, _base, _law, law_of, noise_mecha
 from targetdp.programs import _base as programs
 from targetdp.programs import _settings as settings
 from targetdp.programs import objective_of, open_program, program_file
+from targetdp.release import AskedDecision
 from targetdp.report._page._words import subject_of
+from targetdp.targeting import ScoreKind, fit_scores, score_kinds
 from targetdp.tradeoff import Cell, Grid, Technology, technologies
 
 PAGE = "extending.md"
@@ -33,9 +35,10 @@ def page() -> Iterator[dict[str, Any]]:
     noise_mechanisms()  # ours are declared before the page's, and stay
     registered()
     technologies()
+    score_kinds()
     registers: list[dict[str, Any]] = [
         _base._BUILDERS, _law._LAWS, _declaration._ATTACKS, programs._PROGRAMS, settings._SETTINGS,
-        Technology.kinds,
+        Technology.kinds, ScoreKind.kinds,
     ]  # fmt: skip
     before, names = [dict(one) for one in registers], dict[str, Any](__name__="extending")
     found = blocks(PAGE, "python")
@@ -330,3 +333,35 @@ def test_what_is_swept_is_rounded(page: dict[str, Any]) -> None:
     assert released.tolist() == [[0.3, -0.9]]
     with pytest.raises(ValueError, match="mechanism = 'unheard of' is not one of"):
         _ = Cell("x", "unheard of").technology
+
+
+# The kind of score
+
+
+def test_its_score_is_the_one_that_a_data_holder_computes_from_the_request(page: dict[str, Any]) -> None:
+    X, names = page["agreed"], page["names"]
+    assert list(score_kinds())[-1] == "few columns"
+    for classic in (True, False):  # below B = 2, too
+        rows = X if classic else X / np.linalg.norm(X, axis=1, keepdims=True)
+        (fit,) = fit_scores(rows, page["needy"], classic=classic, kinds=["few columns"])
+        asked = AskedDecision.model_validate({"yes": "below", "cut": 0.0} | fit.score.asked(names))
+        assert asked.takes == ("c0", "c1", "c2")
+        columns = dict(zip(names, rows.T, strict=True))
+        assert asked.scores_of(columns) == pytest.approx(fit.score.of_rows(rows))
+
+
+def test_a_gap_in_another_column_does_not_matter_to_it(page: dict[str, Any]) -> None:
+    (fit,) = fit_scores(page["agreed"], page["needy"], classic=True, kinds=["few columns"])
+    rows = page["agreed"][:2].copy()
+    rows[0, 7], rows[1, 0] = np.nan, np.nan
+    assert np.isnan(fit.score.of_rows(rows)).tolist() == [False, True]
+
+
+def test_it_sees_nobodys_own_label(page: dict[str, Any]) -> None:
+    """With labels that are noise alone, scores of people by fits without them tell nothing of these."""
+    rng = np.random.default_rng(11)
+    noise = type(page["needy"])(np.exp(rng.normal(size=600)), quota=0.3)
+    (fit,) = fit_scores(page["agreed"], noise, classic=True, kinds=["few columns"])
+    assert abs(np.corrcoef(fit.own, np.log(noise.outcomes))[0, 1]) < 0.15  # 3.7 deviations
+    (true,) = fit_scores(page["agreed"], page["needy"], classic=True, kinds=["few columns"])
+    assert np.corrcoef(true.own, np.log(page["needy"].outcomes))[0, 1] > 0.8

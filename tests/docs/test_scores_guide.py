@@ -42,6 +42,9 @@ def test_the_commands_run_one_after_another(tmp_path: Path, monkeypatch: pytest.
         "example", "scales", "init", "privatize", "ids", "learn", "verify", "allocate",
     }  # fmt: skip
     assert "What to expect of scores" in said["learn"]
+    compared = [re.search(rf"{name}[ │]+(0\.\d+)", said["learn"]) for name in ("scores", "decisions")]
+    score, decision = (float(one[1]) for one in compared if one is not None)
+    assert abs(score - decision) < 0.02, "a decision is as good here, the page says"
     assert "750 people are left out" in said["privatize"]
     assert pq.read_metadata(tmp_path / "scores.parquet").num_rows == 750
     decisions = pacsv.read_csv(tmp_path / "decisions.csv")

@@ -5,17 +5,21 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from examples.tour import _tour as tour
 from examples.tour import comparison as demo
+from examples.tour import cost, hands
 from examples.tour._tour import steps
 from examples.tour.comparison import Line, compare, render
 from support.demo import compared
+from support.release import read_back
 from targetdp import Guarantee, SphericalLaplace, least_noise
 from targetdp.mechanisms import noise_mechanisms
-from targetdp.populations import invented_populations
+from targetdp.normalization import data_scales, normalize
+from targetdp.populations import draw, invented_populations
 from targetdp.release import SigningKey, known_desks, read_certificate
 from targetdp.report import compare_noise
 
@@ -178,6 +182,7 @@ def lighter() -> tuple[tour.Step, ...]:
 
     def light(command: str) -> str:
         few = command.replace("example togo --out", "example togo --rows 500 --out")
+        few = few.replace("example togo --seed 9", "example togo --seed 9 --rows 600")
         return re.sub(r"tradeoff \w+ --quick", swept, few)
 
     return tuple(replace(step, commands=tuple(map(light, step.commands))) for step in steps())
@@ -202,31 +207,64 @@ def test_every_step_of_the_tour_works_and_leaves_what_it_says(
     folder = tmp_path / "demo"
     known_desks_before = list(known_desks())
     tour.tour(folder)
+    first = folder / tour.FIRST
     told = capfd.readouterr()
     for name in ("togo.html", "scores.parquet", "scores.parquet.certificate.json", "payments.csv", "figures"):
-        assert (folder / name).exists()
+        assert (first / name).exists()
     assert "What the tour has made" in told.out
     assert "the release holds" in told.err
-    helped = (folder / "payments.csv").read_text(encoding="utf-8").splitlines()[1:]
+    helped = (first / "payments.csv").read_text(encoding="utf-8").splitlines()[1:]
     assert len(helped) == round(0.29 * 500)
     assert all(line.strip('"').startswith("2289") for line in helped)
-    certificate = read_certificate(folder / "private_sample.parquet.certificate.json")
+    certificate = read_certificate(first / "private_sample.parquet.certificate.json")
     assert certificate.request.asked_by == "Ministry"
-    assert certificate.request.signer == SigningKey.open(folder / "official.pem").public
+    assert certificate.request.signer == SigningKey.open(first / "official.pem").public
     assert certificate.pseudonyms
-    scores = read_certificate(folder / "scores.parquet.certificate.json")
+    scores = read_certificate(first / "scores.parquet.certificate.json")
     assert scores.left_out == (certificate.release,)
     assert certificate.rows + scores.rows == 500
     assert known_desks_before == list(known_desks()), "the tour's desk is in nobody's list"
     for step in lighter():
         assert step.title in " ".join(told.err.split())
         for command in step.commands:
-            assert f"$ targetdp {command}" in told.err
+            known = command.replace(tour.MODEL, hands.model_option(folder / step.inside))
+            assert f"$ targetdp {known}" in told.err
     assert "Traceback" not in told.err
+    _of_the_second_operator(folder / tour.SECOND, told.out)
     # A second tour replaces the first one.
     (folder / "old").touch()
     tour._prepare(folder)
     assert [path.name for path in folder.iterdir()] == [tour.OURS]
+
+
+def _of_the_second_operator(second: Path, printed: str) -> None:
+    """People who agreed have no promise, everybody else has: B = 2, ε = 4, δ = 0; and the list is full."""
+    proof = read_certificate(second / "decisions.parquet.certificate.json")
+    assert (proof.guarantee.B, proof.guarantee.epsilon, proof.guarantee.delta) == (2.0, 4.0, 0.0)
+    assert [people.people for people in proof.agreed] == [100]
+    listed = read_back(second / "list.csv")
+    assert listed.num_rows == 600
+    assert listed["decision"].to_pylist().count("aid") == round(0.29 * 600)
+    for way in ("everything: no privacy", "a decision: this list", "a score", "a row: all columns"):
+        assert way in printed
+
+
+def test_what_lists_cost_is_counted() -> None:
+    """Rows cost most, a score less; a list of the truth costs nobody, and one of the others everybody."""
+    people = draw("togo", seed=9)
+    X = normalize(people.X, data_scales(draw("togo", seed=7).X)).X
+    agreed = np.arange(len(X)) % 6 == 0
+    poor = people.y <= np.sort(people.y)[round(demo.QUOTA * len(X)) - 1]
+    costs = cost.count_costs(X, people.y, agreed, poor, epsilon=4)
+    nothing, listed, score, rows = (one.missed for one in costs)
+    assert listed == 0
+    assert 0.15 < nothing < score - 0.005 < rows - 0.01 < demo.QUOTA * (1 - demo.QUOTA)
+    assert cost.count_costs(X, people.y, agreed, ~poor, epsilon=4)[1].missed == poor.mean()
+    shown = io.StringIO()
+    Console(width=140, file=shown).print(cost.render(costs))
+    assert f"{(rows - nothing) * demo.ADULTS:+,.0f}" in shown.getvalue()
+    # With less promised, noise costs less.
+    assert cost.count_costs(X, people.y, agreed, poor, epsilon=16)[3].missed < rows - 0.01
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:

@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.agreed import handed_over, place_of_agreed
 from support.fuzz_readers import READERS, SECRET, file_of
-from support.release import cli, place_with, release, request_of, table_of, write_csv
+from support.release import cli, release, request_of, table_of, write_csv
 from support.tradeoff import files
-from targetdp.release import certificate_path, read_policy
+from targetdp.release import agreement_path, certificate_path, read_policy
 from targetdp.release._draws import Draws
 from targetdp.release._trust._approval import PolicyChange
 
@@ -37,7 +38,9 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("seeds")
     program = files(folder)
     assert cli("tradeoff", program, "--quick", "--simulations", "2", "--out", folder / "sweep").code == 0
-    place_with(folder / "place", 30, pseudonyms=True, gaps={"calls": 0.0}, spelling={"case": "lower"})
+    place_of_agreed(
+        folder / "place", 30, pseudonyms=True, gaps={"calls": 0.0}, spelling={"case": "lower"}
+    )  # fmt: skip
     write_csv(folder / "table.csv", table_of(30))
     request = folder / "request.toml"
     asked = request_of(release="scores", weights={"calls": 0.5, "texts": -1.0})
@@ -46,6 +49,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     assert output is not None
     desk = folder / "place" / "desk"
     (people,) = (desk / "people").iterdir()
+    handed_over(folder / "place")
     draft = folder / "drafts" / "draft"
     draft.mkdir(parents=True)
     (draft / "secret").write_text(SECRET)
@@ -59,7 +63,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     wider = plain | {"limit": plain["limit"] | {"epsilon": 200.0}}
     proposal.write_text(PolicyChange(desk="0" * 32, number=1, before=plain, after=wider).text())
     return {
-        "proposal": proposal,
+        "proposal": proposal, "agreement": agreement_path(folder / "place" / "agreed.parquet"),
         "policy": desk / "policy.toml", "request": request, "program": program,
         "scales": desk / "scales.toml", "certificate": certificate_path(output), "desk": desk / "desk.json",
         "mark": desk / "ledger.db.head", "sweep": folder / "sweep" / "run.json", "ledger": desk / "ledger.db",

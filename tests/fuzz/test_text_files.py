@@ -36,7 +36,7 @@ KNOWN = (
     "signature", "key", "kind", "table", "target", "quota", "groups", "grid", "loans", "amount", "revenue",
     "interest", "simulations", "seed", "model", "center", "scale", "scales", "calls", "texts", "topups",
     "format", "guarantee", "conditions", "distances", "classic", "rows", "output", "desk", "ledger", "cells",
-    "made_of", "number", "hash", "before", "after", "approvers",
+    "made_of", "number", "hash", "before", "after", "approvers", "agreed", "to", "at_most", "agreement",
 )  # fmt: skip
 NASTY = (
     "", " ", "\x00", "../../etc/passwd", "a\nb", "=1+1", "</script><script>alert(1)</script>", "ñ" * 300,

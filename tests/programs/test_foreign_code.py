@@ -194,7 +194,9 @@ def test_a_file_with_a_known_name_is_not_the_installed_package(lightgbm: Path, s
     elif shape == "folder":
         (package / "__init__.py").rename(package / "hidden.py")
         path = "lightgbm.hidden.LGBMRegressor"
-    with pytest.raises(ValueError, match=r"would run .*lightgbm.*, which is not lightgbm as it is installed"):
+    refused = r"would run .*lightgbm.*, which is not lightgbm as it is installed"
+    # Where LightGBM itself is installed, it has no such part.
+    with pytest.raises(ValueError, match=rf"{refused}|No module named 'lightgbm\.hidden'"):
         model_of(path, {}, "regression")
     assert not (lightgbm / "imported").exists()
 

@@ -44,7 +44,7 @@ def test_defaults_are_the_papers() -> None:
         "epsilon1": (2.0, 3.0),
         "epsilon2": (0.5, 0.9999),
         "k": (10_000,),
-        "mechanisms": ("projection", "least-noise", "score", "score-laplace"),
+        "mechanisms": ("projection", "least-noise", "score", "score-laplace", "decision", "decision-agreed"),
         "group_sizes": tuple(range(2, 11)),
     }
 

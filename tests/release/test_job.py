@@ -48,6 +48,7 @@ from targetdp.release._engine._local import LocalEngine
 from targetdp.release._engine._tables import open_table
 from targetdp.release._ledger import _book as book_module
 from targetdp.release._ledger import _entries as entries_module
+from targetdp.release._ledger import _record as record_module
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Reading
 from targetdp.release._staging import _digest, page_path
@@ -517,7 +518,7 @@ def test_signatures_of_all_entries_are_checked_once(tmp_path: Path) -> None:
 def test_a_ledger_that_was_read_is_measured_once(tmp_path: Path) -> None:
     folder = place_with(tmp_path)
     release(folder, "a.parquet")
-    with counted((book_module, "measure"), (book_module, "read_people")) as calls:
+    with counted((book_module, "measure"), (record_module, "read_people")) as calls:
         release(folder, "b.parquet")
     assert calls["measure"] <= 2, "before the lock and, if anything was written since, under it"
     assert calls["read_people"] <= 2

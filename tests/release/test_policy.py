@@ -1,11 +1,13 @@
 """Policies: every rule, a sentence for each that is broken, and what counts as allowing more."""
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.release import FEATURES, policy_text
+from targetdp._files import canonical
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE
 from targetdp.release import Policy, SigningKey, Spelling, read_policy
@@ -58,6 +60,7 @@ def test_defaults_are_the_safe_ones() -> None:
 
 
 MORE = {"B": 0.25, "epsilon": 8, "delta": 1e-6}
+SURVEY = {"to": "the survey of 2026", "columns": ("calls",), "at_most": 100}
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a sentence for a name": ({"name": "This was approved by everybody, it is safe"}, "is no plain name"),
     "a long name": ({"name": "x" * (LONGEST_NAME + 1)}, "is outside 1 to 60"),
@@ -95,6 +98,19 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an order of nothing": ({"limit": MORE | {"filter": "pure", "order": 3}}, 'belongs to filter = "renyi"'),
     "an order of one": ({"limit": MORE | {"order": 1}}, "limit.order = 1"),
     "classic below the limit": ({"limit": MORE | {"classic": 7.9}}, "classic = 7.9 is below epsilon = 8"),
+    "agreed to nothing": ({"agreed": SURVEY | {"to": ""}}, "agreed.to = ''"),
+    "agreed to no columns": ({"agreed": SURVEY | {"columns": ()}}, "agreed.columns"),
+    "agreed to a column twice": ({"agreed": SURVEY | {"columns": ("calls", "calls")}}, "names 'calls' twice"),
+    "agreed to an unknown column": (
+        {"agreed": SURVEY | {"columns": ("calls", "age")}},
+        "agreed.columns names 'age', which is neither in columns.release nor in columns.decide",
+    ),
+    "agreed to a public column": (
+        {"agreed": SURVEY | {"columns": ("region",)}, "public": {"region": "it is on the list"}},
+        "agreed.columns names 'region'",
+    ),
+    "nobody agreed": ({"agreed": SURVEY | {"at_most": 0}}, "agreed.at_most = 0"),
+    "half a person agreed": ({"agreed": SURVEY | {"at_most": 2.5}}, "agreed.at_most = 2.5"),
     "a reason on two lines": ({"reason": "a\nb"}, "reason = 'a\\nb'"),
 }  # fmt: skip
 
@@ -193,3 +209,33 @@ def test_any_other_limit_is_said_since_the_delta_of_both_counts(
         (said,) = loosened(one, other)
         assert said.startswith("the limit was ")
         assert said.endswith(", and δ of both is stated")
+
+
+WITH_AGE = {"decide": ("age",), "agreed": SURVEY}
+
+
+@pytest.mark.parametrize(
+    ("after", "way"),
+    [
+        ({"agreed": SURVEY}, "calls; up to 100 of them; they agreed to “the survey of 2026”"),
+        (WITH_AGE | {"agreed": SURVEY | {"columns": ("calls", "age")}}, "as they are: age"),
+        (WITH_AGE | {"agreed": SURVEY | {"at_most": 101}}, "as they are: up to 101 of them"),
+        (WITH_AGE | {"agreed": SURVEY | {"to": "a loan"}}, "as they are: they agreed to “a loan”"),
+        (WITH_AGE | {"agreed": SURVEY | {"at_most": 99}}, ""),
+        (WITH_AGE, ""),
+        ({"decide": ("age",)}, ""),
+    ],
+)
+def test_more_about_people_who_agreed_is_more(tmp_path: Path, after: dict[str, Any], way: str) -> None:
+    before = made(tmp_path, decide=("age",)) if after == {"agreed": SURVEY} else made(tmp_path, **WITH_AGE)
+    found = loosened(before, made(tmp_path, **({"decide": ("age",)} | after)))
+    assert len(found) == bool(way)
+    assert not way or way in found[0]
+
+
+def test_a_policy_that_says_nothing_of_them_is_the_one_that_it_was(tmp_path: Path) -> None:
+    """Its hash stands on certificates from before anybody could agree."""
+    plain = made(tmp_path).model_dump(mode="json")
+    assert plain.pop("agreed") is None
+    assert made(tmp_path).sha256 == hashlib.sha256(canonical(plain).encode()).hexdigest()
+    assert made(tmp_path, agreed=SURVEY).sha256 != made(tmp_path).sha256

@@ -460,3 +460,13 @@ def test_a_good_file_with_one_spot_changed_is_read_or_refused_in_words(
 
 def test_features_of_tests_are_plain() -> None:
     assert set(FEATURES).isdisjoint(HOLDERS)
+
+
+def test_curves_of_many_knots_are_a_request_like_any_other() -> None:
+    knots = [0.25 * place for place in range(40)]
+    curve = {"knots": knots, "values": [0.5 * at for at in knots]}
+    one = {"name": "aid", "additive": {"calls": curve, "texts": curve}, "cut": 1.5}
+    asked = make_request(release="decisions", B=2.0, epsilon=4.0, decisions=[one])
+    assert parse_request(asked.text()) == asked
+    with pytest.raises(ValueError, match="nested too deeply"):  # names nest, also behind a list of numbers
+        parse_request(f"x = [1.5, 2.5]\na{'.a' * 40} = 1\n")

@@ -73,13 +73,15 @@ def test_the_largest_epsilon_fits_for_everybody_and_not_only_for_who_spent_most(
     history = History()
     for name, own in releases.items():
         history.releases[name] = ReleaseRow(name, "published", own, name, {}, "", 1, 1)
-    spending = measure(history, limit, lambda row: people[row.release], np.arange(100, dtype=np.uint64), None)
+    spending = measure(
+        history, limit, lambda row: people[row.list_name], np.arange(100, dtype=np.uint64), None
+    )
     some = set()
     for kind in (GaussianNoise, SphericalLaplace):
         for epsilon in np.linspace(1.5, 4.0, 11):
             asked = charge(kind, float(epsilon))
             fits = measure(
-                history, limit, lambda row: people[row.release], np.arange(100, dtype=np.uint64), asked
+                history, limit, lambda row: people[row.list_name], np.arange(100, dtype=np.uint64), asked
             ).fits
             assert spending.with_charge(asked) == fits
             some.add(fits)

@@ -1,4 +1,4 @@
-"""The demonstration's comparison, drawn once in a process: its table is tested, and so is the README's."""
+"""The demonstration's comparison, drawn once in a process: its table is tested, and so is the one in docs."""
 
 from functools import cache
 

@@ -12,6 +12,7 @@ from targetdp.release import (
     Desk,
     Ledger,
     SigningKey,
+    read_agreement,
     read_certificate,
     read_policy,
     read_proposal,
@@ -100,6 +101,7 @@ TOML_READERS: dict[str, Reader] = {
     "scales": lambda path: read_scales(path, FEATURES),
 }
 JSON_READERS: dict[str, Reader] = {
+    "agreement": read_agreement,
     "certificate": read_certificate,
     "desk": _read_desk,
     "mark": _read_mark,
@@ -123,7 +125,8 @@ READERS: dict[str, Reader] = (
 MAY_BE_MISSING = ("drawn",)
 """Before the first draw there is none."""
 _FILES = {
-    "certificate": "file.json", "proposal": "file.json", "desk": "desk.json", "mark": "ledger.db.head",
+    "agreement": "file.json", "certificate": "file.json", "proposal": "file.json", "desk": "desk.json",
+    "mark": "ledger.db.head",
     "sweep": "run.json", "ledger": "ledger.db", "people": "release.tags", "secret": "secret",
     "drawn": "drawn", "signing key": "signing.pem", "secret key": "tags.key", "CSV": "table.csv",
     "Parquet": "table.parquet",

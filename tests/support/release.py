@@ -108,6 +108,7 @@ def policy_text(
     requests: Mapping[str, Any] | None = None,
     keys: Mapping[str, str] | None = None,
     approvers: Mapping[str, str] | None = None,
+    agreed: Mapping[str, Any] | None = None,
     reason: str | None = None,
 ) -> str:
     """A policy.toml: public scales, ids in clear and a wide limit, but for what a test changes."""
@@ -127,6 +128,7 @@ def policy_text(
         "requests": requests or {},
         "requests.keys": keys or {},
         "approvers": approvers or {},
+        "agreed": agreed or {},
     }
     lines = _lines({"name": name, "reason": reason})
     for heading, fields in tables.items():

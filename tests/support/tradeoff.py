@@ -21,8 +21,11 @@ GRID = Grid(
     mechanisms=("projection", "least-noise"),
 )  # fmt: skip
 """Status quo, 4 projections (2 of them equal to the others), 4 least-noise, 2 k-anonymous."""
-TINY = Grid(B=(2.0,), epsilon1=(3.0,), epsilon2=(0.5,), k=(100,), group_sizes=(2,))
-"""One cell of each kind."""
+TINY = Grid(
+    B=(2.0,), epsilon1=(3.0,), epsilon2=(0.5,), k=(100,), group_sizes=(2,),
+    mechanisms=("projection", "least-noise", "score", "score-laplace"),
+)  # fmt: skip
+"""One cell of each kind that is quick to try."""
 SIMULATIONS = 3
 WITH_SCORES = Grid(
     B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5,), group_sizes=(), mechanisms=("least-noise", "score")

@@ -25,8 +25,8 @@ from targetdp.programs import read_decision_rule
 from targetdp.programs._measures import highest
 from targetdp.release import Released
 from targetdp.targeting import allocate, read_labelled, read_scores
-from targetdp.targeting._allocate import Decisions, PrivateScores
 from targetdp.targeting._labelled import LabelledSample
+from targetdp.targeting._list._allocate import Decisions, PrivateScores
 
 NOISE = Staircase(B=0.25, epsilon=4.0).noise_sd(1)
 

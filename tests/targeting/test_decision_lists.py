@@ -28,7 +28,8 @@ from targetdp.release import Certificate
 from targetdp.release._certificate._contents import questions_of
 from targetdp.release._decision._bits import Bits, Cuts, Rule, Turns, cuts_of, decide, turns_of
 from targetdp.targeting import known_people_check, list_people, read_decisions, read_known
-from targetdp.targeting._answers import KnownPeople, PrivateAnswers
+from targetdp.targeting._list._answers import PrivateAnswers
+from targetdp.targeting._list._known_people import KnownPeople
 
 PEOPLE = 3_000
 WEIGHTS = {"calls": 1.0, "texts": 0.5}

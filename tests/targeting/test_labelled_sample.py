@@ -265,7 +265,7 @@ def test_a_list_of_other_spellings(tmp_path: Path) -> None:
 def test_more_epsilon_is_less_noise_and_better_scores(folder: Path) -> None:
     found = compare_epsilons(read(folder), Guarantee(0.25, 4.0), np.random.default_rng(0))
     assert [one.guarantee.epsilon for one in found] == [1.0, 2.0, 4.0, 8.0, 16.0]
-    noise = [one.expectation.deviation for one in found]
+    noise = [one.deviation for one in found]
     accuracy = [one.expectation["accuracy"].value for one in found]
     assert noise == sorted(noise, reverse=True)
     assert accuracy[0] < accuracy[2]

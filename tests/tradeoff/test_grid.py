@@ -32,9 +32,10 @@ def test_the_papers_grid_is_the_default() -> None:
     kinds = [cell.mechanism for cell in cells]
     counts = {kind: kinds.count(kind) for kind in kinds}
     assert counts == {
-        "status quo": 1, "projection": 32, "least-noise": 32, "score": 32, "score-laplace": 32, "mondrian": 9,
+        "status quo": 1, "projection": 32, "least-noise": 32, "score": 32, "score-laplace": 32,
+        "decision": 32, "decision-agreed": 32, "mondrian": 9,
     }  # fmt: skip
-    assert sum(cell.same_as is None for cell in cells) == 1 + 16 + 32 + 32 + 32 + 9
+    assert sum(cell.same_as is None for cell in cells) == 1 + 16 + 5 * 32 + 9
     asked = {(c.B, c.epsilon1, c.epsilon2, c.k) for c in cells if c.mechanism == "projection"}
     assert asked == {
         (B, e1, e2, 10_000)
@@ -97,9 +98,12 @@ def test_equal_cells_name_an_earlier_one_and_draw_the_same_tables() -> None:
 
 def test_what_is_not_equal_is_not_merged() -> None:
     keys = [cell.key for cell in Grid(k=(100, 10_000)).cells(TOGO) if cell.same_as is None]
-    assert len(set(keys)) == len(keys) == 1 + 32 + 32 + 32 + 32 + 9
-    of_parts = {cell.key for cell in Grid(parts=6, group_sizes=()).cells(TOGO)[1:]}
-    assert not of_parts & set(keys)
+    assert len(set(keys)) == len(keys) == 1 + 6 * 32 + 9
+    of_parts = Grid(parts=6, group_sizes=()).cells(TOGO)[1:]
+    # Another number of parts is another δ, which bits alone do not have.
+    with_delta = {cell.key for cell in of_parts if cell.mechanism != "decision-agreed"}
+    assert not with_delta & set(keys)
+    assert {cell.key for cell in of_parts} - with_delta <= set(keys)
 
 
 def test_keys_depend_on_the_cell_alone_and_stay() -> None:
@@ -126,7 +130,7 @@ def test_values_are_sorted_and_count_once() -> None:
 def test_quick_is_a_part_of_the_whole() -> None:
     whole, quick = named(Grid(parts=6), NIGERIA), named(Grid(parts=6).quick(), NIGERIA)
     assert {cell.B for cell in quick.values()} == {None, 0.05, 0.25, 0.75, 2.0}
-    assert len(quick) == 1 + 4 + 4 + 4 + 4 + 2
+    assert len(quick) == 1 + 6 * 4 + 2
     assert all(whole[name].experiment == cell.experiment for name, cell in quick.items())
     assert len(Grid(B=(0.5,), group_sizes=()).quick().cells(9)) == 1 + 2 + 2
 

@@ -1,5 +1,7 @@
 """From a program's name or file to a sweep."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -60,11 +62,25 @@ def test_togo_is_built_in() -> None:
     assert today["accuracy"] == pytest.approx(0.69, abs=0.02)
 
 
+SLOW = "decision-agreed"
+"""It fits boosted trees to a sample of thousands, again and again: nothing for a first look."""
+
+
+def test_a_quick_look_has_what_is_slow_only_where_a_file_names_it(tmp_path: Path) -> None:
+    assert SLOW in find_sweep("togo").grid.mechanisms
+    assert SLOW not in find_sweep("togo", quick=True).grid.mechanisms
+    path = files(tmp_path)
+    text = re.sub(r"(?m)^mechanisms = .*$", "", path.read_text(encoding="utf-8"))
+    path.write_text(text.replace("[grid]", f'[grid]\nmechanisms = ["{SLOW}"]'), encoding="utf-8")
+    assert find_sweep(str(path), quick=True).grid.mechanisms == (SLOW,)
+
+
 def test_nigeria_is_built_in() -> None:
     made = find_sweep("nigeria", quick=True)
     s = made.study
     assert (s.people, s.dimensions, s.source, made.simulations) == (20_788, 15, "synthetic", 5)
-    assert made.grid == Grid(parts=6).quick()
+    quick = Grid(parts=6).quick()
+    assert made.grid == replace(quick, mechanisms=tuple(one for one in quick.mechanisms if one != SLOW))
     assert isinstance(s.program, Lending)
     assert made.cells[1].delta == 1 / 3_466
     assert s.objective == {"metric": "profit", "best": "largest"}

@@ -10,7 +10,7 @@ import pytest
 
 from support.tradeoff import FEATURES, GRID
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import PrivateProjection, noise_mechanisms
+from targetdp.mechanisms import NoiseMechanism, PrivateProjection, noise_mechanisms
 from targetdp.normalization import data_scales, normalize, scales_text
 from targetdp.populations import ID, Example, draw
 from targetdp.programs import MARK, QUOTA, Aid, Folds
@@ -246,5 +246,6 @@ def test_a_request_for_every_cell_with_noise_is_accepted(swept: Path, others: Ex
         assert made.promise is not None
         assert astuple(seen.terms.guarantee) == pytest.approx(astuple(made.promise), rel=1e-12)
         own = made.noises(10)[0]
+        assert isinstance(own, NoiseMechanism)
         assert seen.terms.law.noisy is not None
         assert np.allclose(seen.terms.law.noisy.covariance, own.law(10).covariance)

@@ -256,7 +256,7 @@ def test_the_mark_is_in_every_file(source: Any, tmp_path: Path) -> None:
     record = json.loads((done.folder / "run.json").read_text())
     assert (record["source"], record["for_the_data_holder_only"]) == (source, marked)
     tables = sorted(done.folder.rglob("*.parquet"))
-    assert len(tables) == 5 + 3
+    assert len(tables) == 7 + 3
     for path in tables:
         found = pq.read_schema(path).metadata
         assert found[b"targetdp.source"] == source.encode()

@@ -126,7 +126,7 @@ def test_the_worse_of_both_groups_is_derived() -> None:
     first, second = CELL.noises(4)
     assert CELL.delta is not None
     assert found["exact_epsilon", ""] == max(
-        noise.epsilon(distance=0.25, delta=CELL.delta, dimensions=4) for noise in (first, second)
+        noise.loss_between(0.25, 4).epsilon(CELL.delta) for noise in (first, second)
     )
     assert found["exact_epsilon", ""] <= 3.5 * (1 + 1e-9)
 

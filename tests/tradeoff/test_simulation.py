@@ -199,7 +199,7 @@ def test_the_best_guess_is_derived_for_every_cell() -> None:
             assert (found["best_guess"], found["best_guess_at_2"]) == (1.0, 1.0)
         else:
             near, far = (
-                max(n.privacy_loss(distance=r, dimensions=4).best_guess() for n in cell.noises(4))
+                max(n.loss_between(r, 4).best_guess() for n in cell.noises(4))
                 for r in (cell.guarantee.B, 2.0)
             )
             assert (found["best_guess"], found["best_guess_at_2"]) == (near, far)

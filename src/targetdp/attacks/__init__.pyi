@@ -5,6 +5,8 @@ from targetdp.attacks._audit import Audit as Audit
 from targetdp.attacks._audit import audit as audit
 from targetdp.attacks._audit import audit_rows as audit_rows
 from targetdp.attacks._audit import audit_tables as audit_tables
+from targetdp.attacks._guess._bit_inference import bit_inference as bit_inference
+from targetdp.attacks._guess._bit_guesses import BitQuestion as BitQuestion
 from targetdp.attacks._linkage import linkage_by_id as linkage_by_id
 from targetdp.attacks._declaration import AS_RELEASED as AS_RELEASED
 from targetdp.attacks._declaration import Answer as Answer

@@ -19,7 +19,7 @@ from targetdp.accounting import PrivacyLoss, StatedLoss, compose
 from targetdp.attacks._declaration import INFERENCE, LINKABILITY, SINGLING_OUT, Answer, Case, attack
 from targetdp.attacks._protection import Protection, Setting, worst
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import Mechanism, NoiseLaw, PrivateProjection
+from targetdp.mechanisms import Decision, DecisionLaw, Mechanism, NoiseLaw, PrivateProjection
 
 if TYPE_CHECKING:
     from targetdp.attacks._on_release import JoinedTables  # it needs the slow libraries that read tables
@@ -123,7 +123,7 @@ def _scaled_alike(one: "JoinedTables", two: "JoinedTables") -> bool:
     ids="not needed",
 )
 def distinguishing(
-    mechanism: Mechanism | NoiseLaw | None,
+    mechanism: Mechanism | NoiseLaw | Decision | DecisionLaw | None,
     dimensions: int,
     *,
     formula: Formula = "exact",
@@ -132,11 +132,11 @@ def distinguishing(
     further: Sequence[NoiseLaw] = (),
     elsewhere: Sequence[PrivacyLoss] = (),
 ) -> Protection:
-    """Protection from being told apart from anyone else, derived from a mechanism or from its law of noise.
+    """Protection from being told apart from anyone else, derived from a mechanism or from its law.
 
     Args:
-        mechanism: A mechanism, its law of noise, or None for a table as it is.
-        dimensions: Number of columns that were released.
+        mechanism: A mechanism, its law of noise or of answers, or None for a table as it is.
+        dimensions: Number of columns that were released; for answers it does not matter.
         formula: ``"exact"`` takes 𝒰 from the privacy loss of the noise that is really added, for every noise
             mechanism. ``"as_printed"`` and ``"corrected"`` are the paper's, for its own algorithm with its
             own noise only (`printed_loss`, `corrected_loss`).
@@ -169,6 +169,9 @@ def distinguishing(
         (0.952, 0.564)
         >>> distinguishing(None, 10).score
         0.0
+        >>> from targetdp.mechanisms import Decision
+        >>> round(distinguishing(Decision(B=2, epsilon=4), 10).detail["best_guess"], 3)
+        0.982
     """
     d = check.dimensions(dimensions)
     check.choice("formula", formula, get_args(Formula))
@@ -180,7 +183,7 @@ def distinguishing(
     elsewhere = check.several("elsewhere", elsewhere, "give privacy losses")
     for place, loss in enumerate(elsewhere):
         check.instance(f"elsewhere[{place}]", loss, PrivacyLoss)
-    if mechanism is not None and not isinstance(mechanism, Mechanism | NoiseLaw):
+    if mechanism is not None and not isinstance(mechanism, Mechanism | NoiseLaw | Decision | DecisionLaw):
         raise TypeError(f"mechanism = {mechanism!r} is not a mechanism: give one, its law of noise, or None")
     if (further or elsewhere) and formula != "exact":
         raise ValueError(f"formula = {formula!r} is for one release: use formula='exact' for several")
@@ -291,7 +294,9 @@ def _figures(loss: PrivacyLoss, distance: float) -> Mapping[str, float]:
     )
 
 
-def _papers_own(mechanism: Mechanism | NoiseLaw, formula: Formula) -> PrivateProjection:
+def _papers_own(
+    mechanism: Mechanism | NoiseLaw | Decision | DecisionLaw, formula: Formula
+) -> PrivateProjection:
     """The paper's algorithm with the paper's noise, also inside of its partition strategy."""
     mechanism = getattr(mechanism, "on_whole_tables", mechanism)
     if not isinstance(mechanism, PrivateProjection):

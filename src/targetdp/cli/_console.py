@@ -155,7 +155,7 @@ def must_be_a_table(path: Path) -> None:
         raise ValueError(f"out = {path} has no known suffix: use .csv or .parquet")
 
 
-def save_text(path: Path, text: str, *, shared: bool = False) -> None:
+def save_text(path: Path, text: str | bytes, *, shared: bool = False) -> None:
     """Write a file, all of it or nothing: for its owner's eyes, or (shared) with the usual permissions."""
     from targetdp._files import write_whole
 

@@ -126,7 +126,7 @@ def status(
         "limit": asdict(limit.stated), "classic": asdict(limit.classic),
         "together": together_record(together), "statement": statement,
         "spent_of_the_limit": standing.spending.spent, "pure_epsilon": standing.pure,
-        "released": len(published),
+        "released": len(published), "handed_over": history.handed_over,
         "unsettled": [row.release for row in unsettled], "next": steps, "public_key": opened.key.public,
         "keys_changed": [str(one) for one in changed],
     }  # fmt: skip
@@ -147,6 +147,11 @@ def status(
         *([("plan", plan)] if plan else []),
         ("spent", spent),
         ("releases", f"{len(published)} published, {len(unsettled)} unsettled"),
+        *(
+            [("handed over", f"{history.handed_over:,} people who agreed: nothing is promised to them")]
+            if history.handed_over
+            else []
+        ),
         ("signs with key", opened.key.fingerprint),
         *(("its keys", str(one)) for one in changed),
     ):

@@ -1,7 +1,6 @@
-"""`targetdp verify`: a released file against its certificate, and the certificate against its noise."""
+"""Small commands of a data holder: scales, columns of a table, keys, approvals, schemas."""
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,7 +13,6 @@ from targetdp.cli._console import (
     DeskFolder,
     FirstByDefault,
     KeyFile,
-    PublicKey,
     cells,
     constants,
     emit,
@@ -24,7 +22,6 @@ from targetdp.cli._console import (
     save_new,
     tell,
 )
-from targetdp.cli._endings import STRANGER
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -106,55 +103,6 @@ def scales(
         tell(f"scales of {len(wanted)} columns → {out} ({source})")
 
 
-def verify(
-    output: Annotated[Path, typer.Argument(help="the released file or directory")],
-    certificate: Annotated[
-        Path | None, typer.Option(help="its certificate; default: OUTPUT.certificate.json")
-    ] = None,
-    public_key: PublicKey = None,
-    request: Annotated[
-        Path | None, typer.Option(help="what was asked for: hold the release against it")
-    ] = None,
-    desk: Annotated[
-        Path | None, typer.Option("--desk", help="for the data holder: also look it up in this desk's ledger")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
-) -> None:
-    """Check a release: who signed it, its files and values, and every number derived again from the noise.
-
-    Exit codes: 0 all of it holds; 5 all of it but the signer, whom nobody has named (targetdp key trust); 1
-    something does not hold; 2 there is no certificate.
-    """
-    from targetdp.release import (
-        Desk,
-        certificate_path,
-        read_certificate,
-        read_request,
-        verify_in_ledger,
-        verify_release,
-    )
-
-    read = read_certificate(certificate or certificate_path(output))
-    asked = None if request is None else read_request(request)
-    found = verify_release(output, read, public_key, asked)
-    if desk is not None:
-        with Desk.open(desk).ledger() as ledger:
-            found = found.also(verify_in_ledger(read, ledger))
-    if as_json:
-        checks = [asdict(check) for check in found.checks]
-        emit({"holds": found.holds, "verdict": found.verdict, "checks": checks})
-    else:
-        table = Table(title=Text(str(output)), title_justify="left")
-        for heading in ("check", "holds", "detail"):
-            table.add_column(heading, overflow="fold")
-        for c in found.checks:
-            table.add_row(*cells(c.what, {True: "yes", False: "NO", None: "–"}[c.holds], c.detail))
-        out().print(table, highlight=False)
-        tell(found.verdict)
-    if not found.holds:
-        raise typer.Exit(STRANGER if found.only_the_signer_is_unknown else 1)
-
-
 # Every kind of file that targetdp reads or writes, by name: their JSON schemas are in `docs/schemas`.
 
 
@@ -162,12 +110,13 @@ def schemas() -> "dict[str, type[BaseModel]]":
     """The model behind each kind of file."""
     from targetdp.normalization import ScalesFile
     from targetdp.programs import program_file
-    from targetdp.release import Certificate, Policy, Request
+    from targetdp.release import AgreementRecord, Certificate, Policy, Request
 
     return {
         "request": Request,
         "policy": Policy,
         "certificate": Certificate,
+        "agreement": AgreementRecord,
         "scales": ScalesFile,
         "program": program_file(),
     }
@@ -377,7 +326,7 @@ def approve(
 
 def schema(
     of: Annotated[
-        Literal["request", "policy", "certificate", "scales", "program"],
+        Literal["request", "policy", "certificate", "agreement", "scales", "program"],
         typer.Argument(help="which kind of file"),
     ],
 ) -> None:

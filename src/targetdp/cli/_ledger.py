@@ -13,6 +13,7 @@ from rich.text import Text
 from targetdp.cli._console import DeskFolder, cells, emit, out, save_new, tell
 from targetdp.cli._ledger_words import (
     SILENT,
+    agreement_words,
     details_of,
     levels_for_people,
     notes_of,
@@ -40,9 +41,10 @@ def show(
     limit = Limit.of(opened.policy)
     with opened.ledger() as ledger:
         rows, history = list(ledger.history.releases.values()), ledger.history
+        agreements = list(history.agreements.values())
         standing, statement = ledger.standing(limit), history.statement(limit)
     if as_json:
-        emit(_record(rows, standing, history.together(limit), statement))
+        emit(_record(rows, agreements, standing, history.together(limit), statement))
         return
     budget = Table(title=f"Desk {opened.name}", title_justify="left")
     budget.add_column("spent of the limit", justify="right")
@@ -69,6 +71,15 @@ def show(
         console.print(Text(line), highlight=False)
     if rows:
         console.print("", releases, highlight=False)
+    if agreements:
+        handed_over = Table(title="People who agreed: handed over as they are", title_justify="left")
+        for heading in ("agreement", "date (UTC)", "people"):
+            handed_over.add_column(heading, no_wrap=True)
+        handed_over.add_column("what they agreed to, and which columns", overflow="fold")
+        for one in agreements:
+            told = cells(one.agreement[:12], one.time[:10], f"{one.rows:,}", agreement_words(one))
+            handed_over.add_row(*told)
+        console.print("", handed_over, highlight=False)
 
 
 @app.command()
@@ -148,7 +159,7 @@ def verify(
         raise typer.Exit(1)
     for one in changed:
         tell(f"on record: {one}")
-    count = len({one.release for one in told})
+    count = len({one.release or one.name for one in told})
     tell(f"the ledger is sound; compared with {count} certificate{'s' if count != 1 else ''}")
     if not told:
         tell("without certificates, a desk put back to an older state with your list of desks cannot be told")
@@ -201,7 +212,7 @@ def erase(
     column: Annotated[str | None, typer.Option(help="their column; default: the first")] = None,
     desk: DeskFolder = None,
 ) -> None:
-    """Remove people from the lists of who was in which release. Nothing that was released comes back.
+    """Remove people from the lists of who was in which release, or agreed. Nothing that went out comes back.
 
     Who was erased and comes back is nobody the ledger knows. So that nothing becomes free, each release that
     somebody was erased from counts for everybody from then on.
@@ -212,13 +223,19 @@ def erase(
     with opened.ledger() as ledger:
         opened.free_what_was_not_drawn(ledger)  # with lists that killed runs have left
         erased = ledger.erase(tags_in(opened.names(), people, column), reason)
+        agreements = ledger.history.agreements
     if not erased:
         tell("none of them is in any release: nothing was changed")
-    for release, count in erased.items():
-        tell(f"{count:,} people are off the list of release {release[:12]}, which counts for all from now on")
+    for name, count in erased.items():
+        tell(
+            f"{count:,} people are off the list of agreement {name[:12]}: they count as everybody from now "
+            "on; rows that went out stay out"
+            if name in agreements
+            else f"{count:,} people are off the list of release {name[:12]}, which counts for all from now on"
+        )
 
 
-def _record(rows: Any, standing: Any, together: Any, statement: str) -> dict[str, Any]:
+def _record(rows: Any, agreements: Any, standing: Any, together: Any, statement: str) -> dict[str, Any]:
     limit = standing.spending.limit
     return {
         "limit": asdict(limit.stated),
@@ -236,5 +253,13 @@ def _record(rows: Any, standing: Any, together: Any, statement: str) -> dict[str
                 "sha256": row.sha256, "charge": row.charge.record(), **row.title,
             }
             for row in rows
+        ],
+        "agreements": [
+            {
+                "agreement": one.agreement, "entry": one.entry, "time": one.time, "to": one.to,
+                "columns": list(one.columns), "people": one.rows, "in_all": one.in_all,
+                "erased": one.list_changed, "sha256": one.sha256, **one.title,
+            }
+            for one in agreements
         ],
     }  # fmt: skip

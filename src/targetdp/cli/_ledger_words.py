@@ -13,10 +13,11 @@ _WHAT = {
     "reserved": "charged",
     "voided": "freed",
     "erased": "people erased",
+    "agreed": "handed over",
     "key": "key changed",
 }
 """Kinds of entries that go by another name among people."""
-SILENT = {"made", "released", "goes on"}
+SILENT = {"made", "released", "goes on", "handed over"}
 """Lines of the desk's log that only say again what the ledger does."""
 
 
@@ -96,6 +97,7 @@ def notes_of(row: Any) -> list[str]:
         (title.get("plan"), "planned"),
         (public, f"not protected: {', '.join(public)}"),
         (title.get("new_people"), f"new people: {title.get('new_people')}"),
+        (title.get("agreed"), f"{sum((title.get('agreed') or {}).values()):,} people agreed: no promise"),
         (row.everybody, "counts for everybody"),
         (row.reason, f"freed because: {row.reason}"),
         (row.withdrawn, f"withdrawn because: {row.withdrawn}"),
@@ -104,12 +106,18 @@ def notes_of(row: Any) -> list[str]:
     return [short(text) for holds, text in notes if holds]
 
 
+def agreement_words(row: Any) -> str:
+    """What an agreement is, and how many of its people are off its list."""
+    erased = "; some of them were erased, and count as everybody" if row.list_changed else ""
+    return f"“{row.to}”: {', '.join(row.columns)}{erased}"
+
+
 def details_of(kind: str, body: Mapping[str, Any], titles: Mapping[str, Any], release: str) -> list[str]:
     """An entry, or a line of the log, in a few lines: what a person would ask first."""
     about: dict[str, Any] = {
         "policy": _policy, "reserved": _charged, "published": _published, "refused": _refused,
         "erased": _erased, "ids translated": _translated, "failed": _failed, "resumed": _resumed,
-        "key": _key,
+        "key": _key, "agreed": _agreed,
     }  # fmt: skip
     try:
         said = about[kind](body, titles.get(release, {})) if kind in about else []
@@ -161,6 +169,14 @@ def _refused(body: Mapping[str, Any], _: Mapping[str, Any]) -> list[str]:
 
 def _erased(body: Mapping[str, Any], _: Mapping[str, Any]) -> list[str]:
     return [f"{', '.join(release[:12] for release in body['people'])} count for everybody since"]
+
+
+def _agreed(body: Mapping[str, Any], _: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{body['rows']:,} people as they are, {body['in_all']:,} in all: {', '.join(body['columns'])}",
+        f"they agreed to “{body['to']}”, and nothing is promised to them",
+        *([str(body["title"]["output"])] if body["title"].get("output") else []),
+    ]
 
 
 def _translated(body: Mapping[str, Any], _: Mapping[str, Any]) -> list[str]:

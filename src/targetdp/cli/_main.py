@@ -13,10 +13,11 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_command_name
 
 from targetdp._core import __version__
-from targetdp.cli._attack import app as attack
+from targetdp.cli._agree import agree
+from targetdp.cli._attacks._attack import app as attack
 from targetdp.cli._desk import ids, init, status
 from targetdp.cli._endings import asks_for_json, ending_of, sigterm_raises
-from targetdp.cli._holder_tools import approve, columns, scales, schema, verify
+from targetdp.cli._holder_tools import approve, columns, scales, schema
 from targetdp.cli._holder_tools import keys as key
 from targetdp.cli._ledger import app as ledger
 from targetdp.cli._plan import plan
@@ -24,8 +25,10 @@ from targetdp.cli._privatize import privatize, requests
 from targetdp.cli._program import app as program
 from targetdp.cli._program import example
 from targetdp.cli._report import app as report
-from targetdp.cli._targeting import allocate, learn
+from targetdp.cli._targeting._allocate import allocate
+from targetdp.cli._targeting._learn import learn
 from targetdp.cli._tradeoff import app as tradeoff
+from targetdp.cli._verify import verify
 
 COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
     "For the data holder": {
@@ -34,6 +37,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "status": status,
         "ledger": ledger,
         "ids": ids,
+        "agree": agree,
         "key": key,
         "approve": approve,
         "scales": scales,
@@ -70,6 +74,7 @@ EXAMPLES = {
     "ledger withdraw": "3f9c2a --reason 'wrong month'",
     "ledger erase": "people.csv --reason 'they asked for it'",
     "ids": "labelled.csv ids.csv",
+    "agree": "features.parquet agreed.csv agreed.parquet",
     "request": "show request.toml",
     "request sign": "request.toml --out signed.toml",
     "request show": "request.toml",

@@ -194,6 +194,7 @@ class Aid(ScoredProgram):
         rate=MissedRate("exclusion_rate", "exclusion_errors", "of the poor are missed"),
     )  # fmt: skip
     task = "regression"
+    chosen_are = "below"
     words = DecisionWords(
         given="aid", article="aid", counts="Counts", blind="A lottery",
         outcome="{right:,.0f} of them are poor, and {missed:,.0f} poor people get none",
@@ -341,6 +342,22 @@ class Aid(ScoredProgram):
         part = min(max((self.quota - (reached[at] - both[at])) / max(both[at], 1e-300), 0.0), 1.0)
         helped = float(low[:at].sum() + part * low[at])
         return max(0.0, float(low.sum()) - helped), float(high[:at].sum() + part * high[at])
+
+    @property
+    def share_chosen(self) -> float:
+        """The quota."""
+        return self.quota
+
+    @property
+    def lowest_odds(self) -> None:
+        """None: there are so many places."""
+        return
+
+    def figures_by_chance(self, chosen: Floats, weights: Floats) -> dict[str, float]:
+        """``accuracy``, ``recall`` and ``exclusion_errors``."""
+        high = self.high(weights)
+        missed, wrong = weights * ~high * (1 - chosen), weights * high * chosen
+        return self.expected_figures(high, weights, float(missed.sum()), float(wrong.sum()))
 
     def expected_figures(
         self, high: Truths, weights: Floats, let_in: float, left_out: float

@@ -75,6 +75,23 @@ class Objective:
     by_group: tuple[tuple[str, str], ...] = ()
     rate: "MissedRate | None" = None
 
+    def value_of(self, figures: Mapping[str, float]) -> float:
+        """How good figures are by what the program is for: the higher the better.
+
+        Args:
+            figures: Metrics by name; where the program's own is not among them, its accuracy counts.
+
+        Returns:
+            A number to compare with that of other figures of the same program.
+
+        Example:
+            >>> Objective("missed", "smallest").value_of({"missed": 3.0, "accuracy": 0.9})
+            -3.0
+        """
+        if self.metric not in figures:
+            return figures["accuracy"]
+        return figures[self.metric] if self.best == "largest" else -figures[self.metric]
+
 
 @dataclass(frozen=True)
 class MissedRate:
@@ -183,6 +200,25 @@ class ScoredProgram(Program):
 
     task: ClassVar[Task]
     words: ClassVar[DecisionWords]
+    chosen_are: ClassVar[Literal["below", "above"]]
+    """On which side of a cut through predicted outcomes those are who are chosen."""
+
+    @property
+    @abstractmethod
+    def share_chosen(self) -> float | None:
+        """The share of people who are chosen; None where all are who are likely enough to be high."""
+
+    @property
+    @abstractmethod
+    def lowest_odds(self) -> float | None:
+        """The log-odds to be high from which on people are chosen; None where there are so many places."""
+
+    @abstractmethod
+    def figures_by_chance(self, chosen: Floats, weights: Floats) -> dict[str, float]:
+        """The metrics of `expected_figures`, where each of its people is chosen with this chance.
+
+        ``weights`` say what share of all each of them is.
+        """
 
     @abstractmethod
     def part(self, places: Integers, population: float) -> "ScoredProgram":

@@ -1,5 +1,6 @@
 """Lending (the paper's program in Nigeria): a loan for those who are predicted to repay."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -183,6 +184,7 @@ class Lending(ScoredProgram):
         rate=MissedRate("refusal_rate", "wrong_refusals", "of those who would repay are refused"),
     )  # fmt: skip
     task = "classification"
+    chosen_are = "above"
     words = DecisionWords(
         given="loan", article="a loan", counts="Counts and money", blind="The same answer for everybody",
         outcome="{right:,.0f} of them repay, and {missed:,.0f} who would repay get none",
@@ -322,6 +324,29 @@ class Lending(ScoredProgram):
         bad, good = expected()
         lent = good > self.threshold * (good + bad)
         return float(low[lent].sum()), float(high[~lent].sum())
+
+    @property
+    def share_chosen(self) -> None:
+        """None: whoever is likely enough to repay gets a loan."""
+        return
+
+    @property
+    def lowest_odds(self) -> float:
+        """The threshold as log-odds."""
+        return math.log(self.threshold / (1 - self.threshold))
+
+    def figures_by_chance(self, chosen: Floats, weights: Floats) -> dict[str, float]:
+        """``accuracy``, ``wrong_approvals``, ``wrong_refusals`` and, if loans are known, ``profit``."""
+        good = self.low_risk
+        wrong, missed = weights * ~good * chosen, weights * good * (1 - chosen)
+        figures = self.expected_figures(good, weights, float(wrong.sum()), float(missed.sum()))
+        if self.loans is None:
+            return figures
+        loans = self.loans
+        lent = np.where(good, loans.revenue, -loans.amount - loans.interest)
+        refused = np.where(good, -loans.revenue, 0.0)
+        profit = float((weights * (chosen * lent + (1 - chosen) * refused)).sum())
+        return figures | {"profit": profit * self.people.population}
 
     def expected_figures(
         self, high: Truths, weights: Floats, let_in: float, left_out: float

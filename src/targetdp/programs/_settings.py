@@ -71,9 +71,11 @@ class GridSettings(ProgramSection):
     epsilon2: _Shares = Field(default=(0.5, 0.9999), description="ε₂ of the projection; ε is their sum")
     k: _Counts = Field(default=(10_000,), description="projection dimension")
     mechanisms: _Mechanisms = Field(
-        default=("projection", LEAST_NOISE, "score", "score-laplace"),
+        default=("projection", LEAST_NOISE, "score", "score-laplace", "decision", "decision-agreed"),
         description="technologies to compare at the same total (B, ε, δ): score (rows of a sample, then a "
-        "score of everybody else), score-laplace (the same with Laplace noise on the score), or "
+        "score of everybody else), score-laplace (the same with Laplace noise on the score), decision (rows "
+        "of a sample, then one drawn answer of everybody else), decision-agreed (the same by a sample that "
+        "agreed to be used as it is), or "
         f"rows with noise of {LEAST_NOISE}, {', '.join(mechanism_names())}",
     )
     group_sizes: _Sizes = Field(default=GROUP_SIZES, description="k-anonymity: rows that look alike")

@@ -9,6 +9,8 @@ _OF_NUMBERS = "0123456789.,+-_eE[] \t\r"
 _LONG, _LONG_LITERAL = '"' * 3, "'" * 3
 _TEXTS = re.compile(rf"""{_LONG}|{_LONG_LITERAL}|"(?:\\.|[^"\\])*"|'[^']*'|#.*""")
 """Texts on one line, what begins one on several, and comments, from left to right."""
+_NUMBERS = re.compile(r"=[ \t]*\[[0-9.,+_eE \t-]*\]")
+"""A list of numbers, such as a curve's knots: it names nothing, and so nests nothing."""
 
 
 def must_be_flat(text: str) -> None:
@@ -22,7 +24,7 @@ def must_be_flat(text: str) -> None:
         )  # dots in a quoted name nest nothing; texts over several lines hide some
         if any(token in {_LONG, _LONG_LITERAL} for token in tokens):
             raise ValueError("it has a text of several lines: a request has plain fields and a few tables")
-        line = _TEXTS.sub("", line)  # noqa: PLW2901
+        line = _NUMBERS.sub("=", _TEXTS.sub("", line))  # noqa: PLW2901
         header = line.lstrip().startswith("[")
         headers += header
         name, _, value = line.rpartition("=")

@@ -304,6 +304,7 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
             )
         try:
             head = ledger.go_on(seen.goes_on, *prepared.ruling)
+            _must_have_the_same_agreed(ledger.history, seen)
         except BaseException:
             draws.close()
             raise
@@ -323,17 +324,18 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
         "left_out": list(prepared.left_out_releases), "output": place, "bound": bound,
         "request": request.sha256, "asked_by": request.asked_by, "program": request.program,
         "why": request.why, "signer": prepared.signer, "engine": prepared.engine,
-        "new_people": prepared.new_people,
+        "new_people": prepared.new_people, "agreed": {one.agreement: one.people for one in terms.agreed},
     }  # fmt: skip
 
-    def still_planned(history: History) -> None:
+    def as_seen(history: History) -> None:
+        _must_have_the_same_agreed(history, seen)
         if planned(prepared, history) != seen.planned:
             raise ValueError("another run has just made a release of the plan: look again, with --check")
 
     try:
         head = ledger.reserve(
             release, terms.charge, prepared.limit, people, title, space=prepared.space(release),
-            planned=seen.planned, look=still_planned, policy=prepared.ruling,
+            planned=seen.planned, look=as_seen, policy=prepared.ruling,
         )  # fmt: skip
     except BaseException as error:
         # An interruption may come when the entry is written already. What cannot be freed now has drawn
@@ -349,6 +351,12 @@ def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place:
         draws.close()
         raise
     return Reservation(release, head, draws)
+
+
+def _must_have_the_same_agreed(history: History, seen: Look) -> None:
+    """A ValueError if people agreed since, or were erased: it was said to whom nothing is promised."""
+    if history.agreements != seen.history.agreements:
+        raise ValueError("agreements were made or changed meanwhile: look again, with --check")
 
 
 def _end_without_publishing(

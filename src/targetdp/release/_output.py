@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from targetdp.release._agreed._record import AgreementRecord
 from targetdp.release._certificate._certificate import Certificate, Output
 from targetdp.release._certificate._contents import arrow_of, frame_hash, output_of
 from targetdp.release._engine._base import RowWriter, released_columns
@@ -60,13 +61,15 @@ class Publisher(Protocol):
     def written(self, sink: Any) -> Output:
         """What was written, once all of it is."""
 
-    def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
+    def publish(self, certificate: Certificate | AgreementRecord, journal: dict[str, Any]) -> None:
         """Make it visible, whole. The journal is for a run that must finish what this one began."""
 
 
 @contextmanager
-def open_output(table: Any, output: str | Path | None, desk: Path, *, force: bool) -> Iterator[Publisher]:
-    """The place of a release: files, or a table in memory where no name is given."""
+def open_output(
+    table: Any, output: str | Path | None, desk: Path, *, force: bool, private: bool = False
+) -> Iterator[Publisher]:
+    """The place of a release: files (for their owner's eyes), or a table in memory where no name is given."""
     given = table.path if isinstance(table, Source) else table
     if output is None:
         if isinstance(given, str | Path) or type(table).__module__.startswith("pyspark."):
@@ -80,7 +83,7 @@ def open_output(table: Any, output: str | Path | None, desk: Path, *, force: boo
     done = False
     try:
         with Staging(place, force=force) as staging:
-            yield _Files(staging)
+            yield _Files(staging, private=private)
             done = True
     except BaseException as error:
         if done:  # only what a run leaves behind could not be tidied up
@@ -99,8 +102,8 @@ class _Files:
 
     frame = None
 
-    def __init__(self, staging: Staging) -> None:
-        self._staging = staging
+    def __init__(self, staging: Staging, *, private: bool) -> None:
+        self._staging, self._private = staging, private
         self.path: Path | None = staging.output
         self.folder: Path | None = staging.folder
         self._kind, self._parts = _shape(staging.output)
@@ -139,7 +142,8 @@ class _Files:
     def sink(self, schema: pa.Schema) -> Iterator[Sink]:
         """See `Publisher`."""
         with Sink(
-            self._staging.table, self._kind, schema, ids=schema.names[0], parts=self._parts
+            self._staging.table, self._kind, schema, ids=schema.names[0], parts=self._parts,
+            private=self._private,
         ) as sink:  # fmt: skip
             yield sink
 
@@ -147,7 +151,7 @@ class _Files:
         """See `Publisher`."""
         return output_of(self._kind, sink.finish(), None if self._parts else self._staging.output.name)
 
-    def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
+    def publish(self, certificate: Certificate | AgreementRecord, journal: dict[str, Any]) -> None:
         """See `Publisher`."""
         self._staging.publish(certificate, journal)
 
@@ -199,6 +203,10 @@ class _Frame:
         digest = frame_hash(private, private.schema.names[0], released_columns(private.schema))
         return Output(format="frame", files=(), sha256=digest)
 
-    def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:  # noqa: ARG002
+    def publish(
+        self,
+        certificate: Certificate | AgreementRecord,  # noqa: ARG002
+        journal: dict[str, Any],  # noqa: ARG002
+    ) -> None:
         """Make it a table of the kind that was given: what fails here can still be done again."""
         self.frame = self._back(pa.concat_tables(self._tables))

@@ -89,6 +89,18 @@ class ColumnPolicy(StrictModel):
     )
 
 
+class AgreedPolicy(StrictModel):
+    """Who may be handed over as they are: people who agreed to it. Nothing is promised to them."""
+
+    to: Reason = Field(description="what they agreed to, in a few words: it is told wherever they are")
+    columns: tuple[str, ...] = Field(
+        min_length=1, description="columns that go out as they are, about people who agreed, and no others"
+    )
+    at_most: Annotated[int, Field(ge=1, strict=True)] = Field(
+        description="how many people may be handed over, all agreements together"
+    )
+
+
 class ModelPolicy(StrictModel):
     """How models are run that somebody else has made, at B = 2."""
 
@@ -219,6 +231,7 @@ class Policy(StrictModel):
         gaps: Declared constants for missing values, by column.
         scales: Where centers and scales of columns come from.
         models: How models are run that somebody else has made.
+        agreed: Whether people who agreed to it may be handed over as they are; without it, nobody is.
         limit: What all releases together may cost one person.
         release: What one release may ask for at most.
         plan: Releases that are planned; without one, any within the limit.
@@ -237,6 +250,9 @@ class Policy(StrictModel):
     )
     scales: ScalesPolicy = ScalesPolicy()
     models: ModelPolicy = ModelPolicy()
+    agreed: AgreedPolicy | None = Field(
+        default=None, description="people who agreed to be handed over as they are; without it, nobody is"
+    )
     limit: LimitPolicy
     release: ReleasePolicy
     plan: tuple[PlannedRelease, ...] = ()
@@ -272,12 +288,25 @@ class Policy(StrictModel):
             raise ValueError(f"column {self.id.column!r} identifies people: it cannot be released as another")
         if unknown := sorted(set(self.gaps) - {ALL, *known}):
             raise ValueError(f"gaps names {unknown[0]!r}, which is not among the columns")
+        if self.agreed is not None:
+            self._agreed_columns_are_known(self.agreed.columns)
         return self
+
+    def _agreed_columns_are_known(self, columns: Sequence[str]) -> None:
+        if twice := check.twice(columns):
+            raise ValueError(f"agreed.columns names {twice[0]!r} twice: name each column once")
+        if unknown := sorted({*columns} - {*self.columns.release, *self.columns.decide}):
+            raise ValueError(
+                f"agreed.columns names {unknown[0]!r}, which is neither in columns.release nor in "
+                "columns.decide: add it there, or leave it out"
+            )
 
     @property
     def sha256(self) -> str:
         """Of everything that the policy says, comments apart."""
-        return hashlib.sha256(canonical(self.model_dump(mode="json")).encode()).hexdigest()
+        # Certificates have this number: what a policy does not say must not change it.
+        unsaid = {"agreed"} if self.agreed is None else set()
+        return hashlib.sha256(canonical(self.model_dump(mode="json", exclude=unsaid)).encode()).hexdigest()
 
     def fill(self, features: Sequence[str]) -> dict[str, float]:
         """What stands for a missing value of each feature that may have one."""
@@ -314,6 +343,7 @@ def loosened(before: Policy, after: Policy) -> list[str]:
     public = [name for name, why in after.columns.public.items() if before.columns.public.get(name) != why]
     scales = [one.scales.model_dump(exclude={"share"}) for one in (before, after)]
     one, other = before.release, after.release
+    agreed = _more_agreed(before.agreed, after.agreed)
     ways = {
         f"the limit was {old.value()} and becomes {new.value()}, and δ of both is stated": old != new,
         "one release may ask for more": other.epsilon > one.epsilon or other.delta > one.delta,
@@ -328,6 +358,7 @@ def loosened(before: Policy, after: Policy) -> list[str]:
             after.models.microseconds > before.models.microseconds
         ),
         f"{', '.join(public)} goes out as it is, or for another reason": bool(public),
+        f"people who agreed are handed over as they are: {agreed}": bool(agreed),
         "columns are scaled in another way": scales[0] != scales[1],
         "missing values are filled in another way": before.gaps != after.gaps,
         "officials are told what would be accepted": after.requests.tell and not before.requests.tell,
@@ -339,3 +370,17 @@ def loosened(before: Policy, after: Policy) -> list[str]:
         and before.approvers != after.approvers,
     }
     return [way for way, is_so in ways.items() if is_so]
+
+
+def _more_agreed(before: AgreedPolicy | None, after: AgreedPolicy | None) -> str:
+    """What is new about people who agreed, in words; nothing if no more is allowed."""
+    if after is None:
+        return ""
+    old, most = (set[str](), 0) if before is None else ({*before.columns}, before.at_most)
+    columns = [name for name in after.columns if name not in old]
+    said = [
+        *([", ".join(columns)] if columns else []),
+        *([f"up to {after.at_most:,} of them"] if after.at_most > most else []),
+        *([f"they agreed to “{after.to}”"] if before is None or before.to != after.to else []),
+    ]
+    return "; ".join(said)

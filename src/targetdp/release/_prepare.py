@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from targetdp._core import Floats, Words, check
 from targetdp.normalization import ColumnScales
+from targetdp.release._agreed._named_people import learned_from_problems, people_left_out
 from targetdp.release._certificate._caveats import AllReleases
 from targetdp.release._decision._scoring import Scoring, scoring_of
 from targetdp.release._desk import Desk
@@ -220,7 +221,8 @@ def prepare(
     given = models_for(request.decisions, models, policy.models.microseconds)
     problems += [Problem(one, "nobody's rows were looked at for that", "official") for one in given.problems]
     limit = _limit(policy, problems)
-    left_out, rows = _left_out(request, ledger, problems)
+    left_out, rows, wrong = people_left_out(request, ledger)
+    problems += [Problem(*one) for one in (*wrong, *learned_from_problems(request, history))]
     return Prepared(
         desk=desk, policy=policy, policy_version=version, approval=approval_of(desk, history)[0],
         request=request, signer=signer, engine=engine,
@@ -354,30 +356,6 @@ def _record_of_scales(
     except ValueError as error:
         problems.append(Problem(str(error), "see scales.toml at the desk"))
         return None, record.reason
-
-
-def _left_out(request: Request, ledger: Ledger, problems: list[Problem]) -> tuple[Words, tuple[str, ...]]:
-    """The tags of people whom a request leaves out: those of releases that are published."""
-    found: list[Words] = []
-    releases: list[str] = []
-    for prefix in request.leave_out:
-        try:
-            row = ledger.history.find(prefix)
-        except ValueError as error:
-            problems.append(Problem(str(error), "leave out the people of a release of this desk", "official"))
-            continue
-        if row.state != "published":
-            problems.append(
-                Problem(
-                    f"release {row.release[:12]} is not published", "its people can be left out once it is",
-                    "official",
-                )
-            )  # fmt: skip
-            continue
-        found.append(ledger.people_of(row))
-        releases.append(row.release)
-    nobody = np.empty(0, dtype=np.uint64)
-    return (np.unique(np.concatenate(found)) if found else nobody), tuple(releases)
 
 
 def _some(names: Sequence[str]) -> str:

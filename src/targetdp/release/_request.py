@@ -28,7 +28,7 @@ _SCORE = re.compile("[A-Za-z][A-Za-z0-9_]{0,62}")
 _RELEASE = "^[0-9a-f]{6,64}$"
 HOLDERS = frozenset(
     """
-    accept_missing accept_weights bounds columns desk engine for force gaps group_size id impute keep
+    accept_missing accept_weights agreed bounds columns desk engine for force gaps group_size id impute keep
     keep_order key keys ledger limit made_for name no_sample output override part partitions plan policy
     population pseudonymize pseudonyms public reason requests sample scales scales_epsilon score_sample
     some_have_left spelling table yes
@@ -116,10 +116,11 @@ class Request(StrictModel):
         default=(), max_length=MOST_PROGRAMS, description="what is decided about each person"
     )
     learned_from: _Id | None = Field(
-        default=None, description="id of the release that weights, or decisions, were learned from"
+        default=None,
+        description="id of the release, or agreement, that what is asked was learned from",
     )
     leave_out: tuple[_Id, ...] = Field(
-        default=(), max_length=100, description="ids of releases whose people are left out"
+        default=(), max_length=100, description="ids of releases, or agreements, whose people are left out"
     )
     tuned_on: TunedOn | None = Field(default=None, description="which data the setting was chosen on")
     program: Name | None = Field(default=None, description="what the release is for")

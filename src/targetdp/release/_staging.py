@@ -24,10 +24,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from targetdp._files import sync_folder, write_whole
+from targetdp.release._agreed._record import AGREEMENT_SUFFIX, AgreementRecord
 from targetdp.release._certificate._certificate import PAGE_SUFFIX, SUFFIX, Certificate
 from targetdp.release._certificate._page import page
 
-_TABLE, _CERTIFICATE, _PAGE, _OLD, _JOURNAL = "table", "certificate", "page", "old", "journal.json"
+_TABLE, _OLD, _JOURNAL = "table", "old", "journal.json"
+_PROOFS = {"page": PAGE_SUFFIX, "certificate": SUFFIX, "agreement": AGREEMENT_SUFFIX}
+"""What is built in the folder beside a table, in the order in which it takes its name."""
 _CHECK = "check"
 """Where a journal says the hash of the rest of it: what it says goes into a ledger that only grows."""
 
@@ -90,19 +93,19 @@ class Staging:
                 f"output {self.output} is not a release with a certificate: --force replaces nothing else"
             )
 
-    def publish(self, certificate: Certificate, journal: dict[str, Any]) -> None:
-        """Make the release visible, whole."""
+    def publish(self, proof: Certificate | AgreementRecord, journal: dict[str, Any]) -> None:
+        """Make the release, or the rows of people who agreed, visible, whole."""
         for path in (*(self.table.iterdir() if self.table.is_dir() else ()), self.table):
             os.utime(path)  # when a table was written tells how long it took, and that may tell of rows
-        write_whole(self.folder / _CERTIFICATE, certificate.text())
-        write_whole(self.folder / _PAGE, page(certificate))
+        for name, text in _texts(proof).items():
+            write_whole(self.folder / name, text)
         write_whole(self.folder / _JOURNAL, json.dumps({**journal, _CHECK: _digest(journal)}))
         sync_folder(self.folder)
         if self._force:
             self._step_aside()
         self._must_be_free()
-        for name, path in zip((_PAGE, _CERTIFICATE), self._companions()[::-1], strict=True):
-            (self.folder / name).rename(path)
+        for name in _texts(proof):
+            (self.folder / name).rename(self._companions()[name])
         self.table.rename(self.output)
         sync_folder(self.output.parent)
 
@@ -128,17 +131,17 @@ class Staging:
             self._lock = None
 
     def _must_be_free(self) -> None:
-        for path in (self.output, *self._companions()):
+        for path in (self.output, *self._companions().values()):
             if path.exists() or path.is_symlink():
                 raise ValueError(f"output {path} exists: choose another name, or replace it with --force")
 
-    def _companions(self) -> tuple[Path, Path]:
-        return certificate_path(self.output), page_path(self.output)
+    def _companions(self) -> dict[str, Path]:
+        return {name: self.output.with_name(self.output.name + end) for name, end in _PROOFS.items()}
 
     def _step_aside(self) -> None:
         old = self.folder / _OLD
         old.mkdir(mode=0o700)
-        for path in (self.output, *self._companions()):
+        for path in (self.output, *self._companions().values()):
             if path.exists() or path.is_symlink():
                 path.rename(old / path.name)
 
@@ -162,27 +165,31 @@ class Staging:
 
     def _put_back(self, journal: dict[str, Any]) -> None:
         """Take away what can be read of a release that has no table; an older one takes its names again."""
-        for path in self._companions():
+        for path in self._companions().values():
             if belongs(path, str(journal.get("release"))):
                 path.unlink()
         old = self.folder / _OLD
-        for path in (*self._companions(), self.output):  # a table never without its certificate
+        for path in (*self._companions().values(), self.output):  # a table never without its certificate
             if (old / path.name).exists():
                 (old / path.name).rename(path)
 
     def _was_acted_on(self) -> bool:
         """Whether publishing had begun: with a journal that cannot be read, nobody knows of which release."""
         there = (self.folder / _JOURNAL).exists()
-        return there and ((self.folder / _OLD).exists() or not (self.folder / _PAGE).exists())
+        first = any((self.folder / name).exists() for name in ("page", "agreement"))
+        return there and ((self.folder / _OLD).exists() or not first)
 
 
 def _is_release(output: Path) -> bool:
-    """Whether an output is what its certificate names, or an empty folder: nothing else may be replaced."""
+    """Whether an output is what its certificate names, or an empty folder: nothing else may be replaced.
+
+    The rows of people who agreed are, by their record.
+    """
     if output.is_dir() and not any(output.iterdir()):
         return True
-    certificate = _read(certificate_path(output))
+    proof = _read(certificate_path(output)) or _read(agreement_path(output))
     try:
-        named = {file["name"] for file in (certificate or {})["output"]["files"]}
+        named = {file["name"] for file in (proof or {})["output"]["files"]}
     except (KeyError, TypeError):
         return False
     return named == ({path.name for path in output.iterdir()} if output.is_dir() else {output.name})
@@ -196,6 +203,18 @@ def certificate_path(output: Path) -> Path:
 def page_path(output: Path) -> Path:
     """Where the certificate's page of an output lies."""
     return output.with_name(output.name + PAGE_SUFFIX)
+
+
+def agreement_path(output: Path) -> Path:
+    """Where the record of people who agreed lies, beside their rows."""
+    return output.with_name(output.name + AGREEMENT_SUFFIX)
+
+
+def _texts(proof: Certificate | AgreementRecord) -> dict[str, str]:
+    """What is written beside a table, in the order in which it takes its name."""
+    if isinstance(proof, AgreementRecord):
+        return {"agreement": proof.text()}
+    return {"page": page(proof), "certificate": proof.text()}
 
 
 def belongs(path: Path, release: str) -> bool:

@@ -10,6 +10,7 @@ from targetdp._files import canonical
 from targetdp.guarantee import Guarantee, sequential
 from targetdp.mechanisms import LEAST_NOISE, Decision, RowLaw, Scores, least_noise, noise_mechanisms
 from targetdp.normalization import PrivateScales
+from targetdp.release._certificate._agreed import WithoutPromise
 from targetdp.release._certificate._caveats import Facts, conditions_of
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._planned import lines_for
@@ -37,12 +38,17 @@ class ReleaseTerms:
     charge: Charge
     why: str
     scales: PrivateScales | None
+    agreed: tuple[WithoutPromise, ...] = ()
+    """People to whom nothing is promised."""
 
 
-def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -> ReleaseTerms:
-    """Work out the terms. They depend on request, policy and the number of rows only.
+def make_terms(
+    prepared: Prepared, rows: int, *, epsilon: float | None = None, agreed: tuple[WithoutPromise, ...] = ()
+) -> ReleaseTerms:
+    """Work out the terms. Noise and price depend on request, policy and the number of rows only.
 
-    ``epsilon`` is another than the request's, to find out what it would cost.
+    ``epsilon`` is another than the request's, to find out what it would cost; ``agreed`` people have no
+    promise.
     """
     d = check.dimensions(len(prepared.features), "number of features")
     asked = Guarantee(prepared.request.B, epsilon or prepared.request.epsilon, delta_of(prepared, rows))
@@ -68,8 +74,8 @@ def make_terms(prepared: Prepared, rows: int, *, epsilon: float | None = None) -
         raise RuntimeError(f"{guarantee} is weaker than {asked}, which was asked for: please report this")
     return ReleaseTerms(
         name=name, law=law, guarantee=guarantee,
-        conditions=conditions_of(facts_of(prepared, is_large(guarantee.delta, rows))),
-        charge=Charge(law, None if scales is None else scales.spent), why=why, scales=scales,
+        conditions=conditions_of(facts_of(prepared, is_large(guarantee.delta, rows), rows, agreed)),
+        charge=Charge(law, None if scales is None else scales.spent), why=why, scales=scales, agreed=agreed,
     )  # fmt: skip
 
 
@@ -138,7 +144,9 @@ def _must_keep(law: RowLaw, guarantee: Guarantee) -> None:
         raise RuntimeError(f"the {law.family} law does not keep {guarantee}: please report this")
 
 
-def facts_of(prepared: Prepared, large_delta: bool) -> Facts:
+def facts_of(
+    prepared: Prepared, large_delta: bool, rows: int, agreed: tuple[WithoutPromise, ...] = ()
+) -> Facts:
     """What the conditions of a release depend on."""
     request = prepared.request
     return Facts(
@@ -147,6 +155,7 @@ def facts_of(prepared: Prepared, large_delta: bool) -> Facts:
         engine=prepared.engine, scores=request.scores, decisions=request.decisions,
         learned_from=request.learned_from,
         left_out=prepared.left_out_releases, stated=prepared.stated, large_delta=large_delta,
+        rows=rows, agreed=agreed,
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from targetdp.table._source import overlapped as overlapped
 from targetdp.table._source import plain_type as plain_type
 from targetdp.table._spelling import looks_like_phone_numbers as looks_like_phone_numbers
 from targetdp.table._spelling import spelling_problems as spelling_problems
+from targetdp.table._spelling import with_numbers as with_numbers
 from targetdp.table._spelling import words_as_gaps as words_as_gaps
 from targetdp.table._spill import MAX_BUCKETS as MAX_BUCKETS
 from targetdp.table._spill import Spill as Spill

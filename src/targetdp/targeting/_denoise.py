@@ -1,14 +1,16 @@
 """What rows and scores were before their noise, as far as its known law tells."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from targetdp._core import Floats, check
 from targetdp.mechanisms import NoiseDensity, NoiseLaw, NormalDensity
+from targetdp.programs import ScoredProgram
 
 # Moments of rows: the covariance of the noise is known, and taken off.
 
@@ -167,6 +169,30 @@ _BEFORE = 20.0
 """People whom the normal distribution that one starts from counts as."""
 
 
+class Channel(Protocol):
+    """What becomes of scores: noise is put on them, or answers are drawn from them."""
+
+    @property
+    def step(self) -> float:
+        """How far apart possible scores are."""
+
+    @property
+    def values(self) -> Floats:
+        """Possible scores, from −1 to 1."""
+
+    def bell(self, mean: float, variance: float) -> Floats:
+        """A normal distribution of scores, as far as they are in [−1, 1]."""
+
+    def errors(
+        self, program: ScoredProgram, low: Floats, high: Floats, believed: Callable[[], tuple[Floats, Floats]]
+    ) -> tuple[float, float]:
+        """Shares of people who are decided about wrongly: low ones taken for high ones, then the opposite.
+
+        ``low`` and ``high`` are shares of people at each possible score, and ``believed`` what whoever
+        decides takes these to be.
+        """
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreNoise:
     """Noise of a known law on a score in [−1, 1].
@@ -223,6 +249,17 @@ class ScoreNoise:
     def spread_out(self, chances: Floats) -> Floats:
         """The distribution of released scores, if ``chances`` are those of scores; also for any measure."""
         return np.convolve(chances, self.kernel)
+
+    def errors(
+        self, program: ScoredProgram, low: Floats, high: Floats, believed: Callable[[], tuple[Floats, Floats]]
+    ) -> tuple[float, float]:
+        """See `Channel.errors`: the program decides by scores with this noise."""
+
+        def released() -> tuple[Floats, Floats]:
+            below, above = believed()
+            return self.spread_out(below), self.spread_out(above)
+
+        return program.errors(self.spread_out(low), self.spread_out(high), released)
 
     def bell(self, mean: float, variance: float) -> Floats:
         """A normal distribution of scores, as far as they are in [−1, 1]."""

@@ -9,8 +9,8 @@ from targetdp._core import Floats, check
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LARGEST_EPSILON, LEAST_NOISE, SMALLEST_EPSILON, NoiseLaw, least_noise
 from targetdp.programs import CONFIDENCE, ScoredProgram
-from targetdp.targeting._denoise import ScoreNoise
-from targetdp.targeting._labelled import LabelledSample
+from targetdp.targeting._agreed._sample import Sample
+from targetdp.targeting._denoise import Channel, ScoreNoise
 from targetdp.targeting._learn import LearnedWeights
 from targetdp.targeting._score_models import BootstrapSample, ErrorShares, counted
 
@@ -61,16 +61,16 @@ class Difference:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the program would achieve with scores of this noise, by the names of its metrics.
+    """What the program would achieve with what is released, by the names of its metrics.
 
     For aid ``accuracy``, ``recall`` and ``exclusion_errors``; for lending ``accuracy``, ``wrong_approvals``,
     ``wrong_refusals`` and, if loans are known, ``profit``. Counts and money are of the program's population.
+    ``difference`` is that of two models, where the sample is private.
     """
 
     figures: Mapping[str, Expected] = field(repr=False)
-    deviation: float
     confidence: float
-    difference: Difference
+    difference: Difference | None = None
 
     def __getitem__(self, name: str) -> Expected:
         return self.figures[check.choice("name", name, self.figures)]
@@ -79,14 +79,14 @@ class Expectation:
 def expect(
     labelled: ScoredProgram,
     learned: LearnedWeights,
-    noise: ScoreNoise,
+    released: Channel,
     rng: np.random.Generator,
     *,
     law: NoiseLaw | None = None,
     confidence: float = CONFIDENCE,
     redrawn: int = REDRAWN,
 ) -> Expectation:
-    """What scores of these weights with this noise would achieve among many people like the sample's.
+    """What scores of these weights would achieve as they are released, among many people like the sample's.
 
     Each person's score is by weights that were learned without her. Of the two models of the scores (smooth
     and counted) the smooth one is believed, and the counted one the more, the farther the two are from each
@@ -97,7 +97,7 @@ def expect(
     Args:
         labelled: The program of the sample, in the order in which the weights were learned.
         learned: The weights.
-        noise: What scores will get.
+        released: What scores become: the noise that they get, or the answers that are drawn from them.
         rng: Draws the samples of the intervals.
         law: Of the noise on the sample's rows, which is taken for normal otherwise.
         confidence: Of the intervals.
@@ -128,17 +128,17 @@ def expect(
     n = labelled.people.count
     if len(learned.scores) != n:
         raise ValueError(f"learned is from {len(learned.scores):,} people: labelled has {n:,}")
-    first = ScoreNoise.along(law, learned.noise_variance, noise.step)
+    first = ScoreNoise.along(law, learned.noise_variance, released.step)
     difference = difference_of(labelled, learned, first, rng)
     once = BootstrapSample.of(labelled, learned)
-    believed = once.smooth(noise).towards(counted([once], noise, first)[0], difference.disbelief)
+    believed = once.smooth(released).towards(counted([once], released, first)[0], difference.disbelief)
     named = _figures_of(once, believed)
     values = np.array(list(named.values()))
     ends = [_values(once, believed, by) for by in (-_UNSEEN, _UNSEEN)]
     low, high = np.min(ends, axis=0), np.max(ends, axis=0)
     if redrawn:
         draws = list(_redrawn(labelled, learned, redrawn, rng))
-        score_models = ([draw.smooth(noise) for draw in draws], counted(draws, noise, first))
+        score_models = ([draw.smooth(released) for draw in draws], counted(draws, released, first))
         again = [
             [_values(draw, wrong) for draw, wrong in zip(draws, model, strict=True)] for model in score_models
         ]
@@ -147,13 +147,13 @@ def expect(
         low = np.minimum(values, reached[0].min(axis=0)) + low - values
         high = np.maximum(values, reached[1].max(axis=0)) + high - values
     figures = {
-        name: Expected(float(v), *_possible(name, float(a), float(b), labelled))
+        name: Expected(float(v), *within_range(name, float(a), float(b), labelled))
         for name, v, a, b in zip(named, values, low, high, strict=True)
     }
-    return Expectation(figures, noise.deviation, confidence, difference)
+    return Expectation(figures, confidence, difference)
 
 
-def _possible(name: str, low: float, high: float, labelled: ScoredProgram) -> tuple[float, float]:
+def within_range(name: str, low: float, high: float, labelled: ScoredProgram) -> tuple[float, float]:
     """An interval within what the figure can be: a share, or a count of people; money can be anything."""
     if name == "profit":
         return low, high
@@ -216,6 +216,7 @@ class ScorePlan:
 
     guarantee: Guarantee
     mechanism: str
+    deviation: float
     weights: LearnedWeights
     expectation: Expectation = field(repr=False)
 
@@ -226,7 +227,7 @@ class ScorePlan:
 
 
 def plan_scores(
-    sample: LabelledSample,
+    sample: Sample,
     guarantee: Guarantee,
     rng: np.random.Generator,
     *,
@@ -266,11 +267,11 @@ def plan_scores(
     )
     kept = score_mechanism.guarantee
     promised = guarantee if kept.is_at_least(guarantee) else kept
-    return ScorePlan(promised, name, weights, expectation)
+    return ScorePlan(promised, name, noise.deviation, weights, expectation)
 
 
 def compare_epsilons(
-    sample: LabelledSample, guarantee: Guarantee, rng: np.random.Generator, *, mechanism: str = LEAST_NOISE
+    sample: Sample, guarantee: Guarantee, rng: np.random.Generator, *, mechanism: str = LEAST_NOISE
 ) -> tuple[ScorePlan, ...]:
     """What other ε would buy: `plan_scores` with multiples of it, as far as there is noise for them.
 

@@ -1,5 +1,6 @@
 """A private sample and its labels, joined by whoever has the labels: what weights are learned from."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,12 +10,37 @@ import pyarrow.compute as pc
 
 from targetdp._core import Floats, Progress, Silent
 from targetdp.attacks import covariance_of
+from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import NoiseLaw, noise_law_of
 from targetdp.programs import ProgramSettings, ScoredProgram, read_columns
 from targetdp.release import Certificate, certified
 from targetdp.table import PeopleRows, Tally, batch_rows, check_columns, ids_of, open_source, read_people
 from targetdp.targeting._learn import FEWEST, LearnedWeights, learn_for
 from targetdp.targeting._sample_and_scores import part_of
+
+
+@dataclass(frozen=True)
+class SampleOrigin:
+    """Where a sample's rows are from, as its certificate or record says.
+
+    Args:
+        release: The id of the release, or of the agreement.
+        desk: The id of the desk.
+        desk_name: What it is called.
+        pseudonyms: Whether people go by pseudonyms there.
+        features: Columns of the rows.
+        scales: Center and scale by column, as far as they are known.
+        tuned_on: On which data the setting of the release was chosen.
+    """
+
+    release: str
+    desk: str
+    desk_name: str
+    pseudonyms: bool
+    features: tuple[str, ...]
+    scales: Mapping[str, tuple[float, float]] = field(repr=False)
+    tuned_on: str | None = None
+
 
 OF_EACH = 1_000.0
 """People whom counts and money are of, where a program file names no population."""
@@ -46,6 +72,41 @@ class LabelledSample:
     def noise_covariance(self) -> Floats:
         """Of the noise on the sample's rows."""
         return covariance_of(self.law, self.rows.shape[1])
+
+    @property
+    def promise(self) -> Guarantee:
+        """Of the release."""
+        return self.certificate.guarantee.value()
+
+    @property
+    def origin(self) -> SampleOrigin:
+        """Where the rows are from."""
+        proof = self.certificate
+        scales = {name: (one.center, one.scale) for name, one in proof.scales.values.items()}
+        return SampleOrigin(
+            proof.release,
+            proof.desk.id,
+            proof.desk.name,
+            proof.pseudonyms,
+            self.features,
+            scales,
+            proof.tuned_on,
+        )
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Columns, in the order of the rows."""
+        return tuple(self.certificate.features)
+
+    @property
+    def why_no_scores(self) -> None:
+        """Nothing keeps scores from being learned from it."""
+        return
+
+    @property
+    def weighed(self) -> "LabelledSample":
+        """Itself: whom weights of a score are learned from."""
+        return self
 
 
 def read_labelled(
@@ -96,13 +157,51 @@ def read_labelled(
             f"sample {sample} holds {proof.kind} ({', '.join(proof.released)}), not features: learn from a "
             "release of the features with noise (targetdp privatize)"
         )
-    if ids is not None and not proof.pseudonyms:
-        raise ValueError(f"ids = {ids}: the sample has no pseudonyms; leave --ids out")
     released = read_people("sample", sample, proof.id, proof.released, progress=progress)
-    rows = released.rows
+    named = NamedSample(sample, proof.id, proof.pseudonyms, released)
+    joined = join_labels(named, labels, settings, id_column=id_column, ids=ids, progress=progress)
+    return LabelledSample(
+        proof, noise_law_of(proof.mechanism.law), joined.rows, joined.program, joined.notes, joined.ids,
+        joined.unlabelled,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class NamedSample:
+    """Rows of a sample under the ids that a data holder has published, and where they were read."""
+
+    path: Path
+    id: str
+    pseudonyms: bool
+    people: PeopleRows = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedSample:
+    """Who has a row and a label: row i of ``rows`` is the i-th person of ``program``; the rest, and notes."""
+
+    rows: Floats = field(repr=False)
+    ids: pa.StringArray = field(repr=False)
+    program: ScoredProgram
+    notes: tuple[str, ...]
+    unlabelled: PeopleRows = field(repr=False)
+
+
+def join_labels(
+    sample: NamedSample, labels: Path, settings: ProgramSettings, *, id_column: str | None, ids: Path | None,
+    progress: Progress,
+) -> JoinedSample:  # fmt: skip
+    """Join rows of a sample with a table of labels; the arguments are those of `read_labelled`.
+
+    Raises:
+        ValueError: As for `read_labelled`, as far as labels are concerned.
+    """
+    if ids is not None and not sample.pseudonyms:
+        raise ValueError(f"ids = {ids}: the sample has no pseudonyms; leave --ids out")
+    released, rows = sample.people, sample.people.rows
     given = settings.model_copy(
         update={
-            "table": labels, "id": id_column or settings.id or proof.id, "features": (), "groups": (),
+            "table": labels, "id": id_column or settings.id or sample.id, "features": (), "groups": (),
             "population": settings.population or OF_EACH,
         }
     )  # fmt: skip
@@ -117,23 +216,22 @@ def read_labelled(
     both = int(known.sum())
     if both < FEWEST:
         remedy = "with ids written the same way"
-        if proof.pseudonyms and ids is None:
+        if sample.pseudonyms and ids is None:
             remedy = (
                 "and the sample has pseudonyms: ask the data holder to translate the ids of the people whom "
                 "you have labels of (targetdp ids), and give the list (--ids)"
             )
-        elif proof.pseudonyms:
+        elif sample.pseudonyms:
             remedy = "and the list must be of the desk that released the sample"
         raise ValueError(
-            f"labels {labels} and sample {sample} have {both:,} people in common, by {given.id!r} and "
-            f"{proof.id!r}: at least {FEWEST} are needed, {remedy}"
+            f"labels {labels} and sample {sample.path} have {both:,} people in common, by {given.id!r} and "
+            f"{sample.id!r}: at least {FEWEST} are needed, {remedy}"
         )
     here = np.asarray(places.drop_null().to_numpy(zero_copy_only=False), dtype=np.int64)
     unlabelled = np.setdiff1d(np.arange(len(rows)), here)
-    return LabelledSample(
-        proof, noise_law_of(proof.mechanism.law), np.ascontiguousarray(rows[here]),
-        part_of(program, known, whole=True), _left_out(len(rows) - both, len(known) - both),
-        released.ids.take(here),
+    return JoinedSample(
+        np.ascontiguousarray(rows[here]), released.ids.take(here), part_of(program, known, whole=True),
+        _left_out(len(rows) - both, len(known) - both),
         PeopleRows(released.ids.take(unlabelled), np.ascontiguousarray(rows[unlabelled])),
     )  # fmt: skip
 

@@ -42,6 +42,28 @@ class LearnedWeights:
     variance ``noise_variance``. ``spread`` is the variance of scores without noise, ``center`` their mean,
     ``usual`` a variance that would not surprise anyone. ``ridge`` is what was added to v₂ against sampling
     error, ``shrinkage`` how far the rows' covariance was pulled towards a multiple of I.
+
+    Args:
+        w: The direction.
+        task: Whether the target are numbers, or 1 and 0.
+        scale: Of the target.
+        center: Mean of the scores.
+        spread: Their variance without noise.
+        covariance: Of scores with the target, on its scale.
+        covariance_error: Its standard error.
+        noise_variance: Of the private rows' noise along w.
+        target_mean: On its scale.
+        target_variance: On its scale.
+        ridge: What was added to v₂ against sampling error.
+        shrinkage: How far the rows' covariance was pulled towards a multiple of I.
+        usual: A variance of scores that would not surprise anyone.
+        scores: Each person's, by weights that were learned without her.
+
+    Example:
+        >>> rows = np.random.default_rng(0).uniform(-0.5, 0.5, (500, 2))
+        >>> learned = learn(rows, rows[:, 0], np.zeros((2, 2)), score_variance=0.01)
+        >>> bool(abs(learned.w[0]) > 0.99)
+        True
     """
 
     w: Floats
@@ -149,6 +171,33 @@ def learn_for(
         Z, program.outcomes, noise_covariance, score_variance, task=program.task,
         weights=program.people.fit_weights,
     )  # fmt: skip
+
+
+def decision_ridge(Z: Floats, noise_covariance: Floats, weights: Floats | None = None) -> float:
+    """The score variance with which `learn` makes weights for decisions from private rows: 2t·(s/(s + t))².
+
+    A decision adds no noise to a score, but weights that were learned for none follow the noise on the rows
+    too closely: columns that hold little besides noise get large weights. s is the variance of that noise in
+    a column, t the typical variance of columns without it. Where rows have little noise it is next to
+    nothing, and where they have much it is 2t, which keeps weights near the covariance with the target.
+
+    Args:
+        Z: Private rows.
+        noise_covariance: Of their noise.
+        weights: A survey's weights, one for each person.
+
+    Returns:
+        A variance for ``score_variance``.
+
+    Example:
+        >>> rows = np.random.default_rng(0).uniform(-0.5, 0.5, (500, 2))
+        >>> little, much = (decision_ridge(rows, s * np.eye(2)) for s in (1e-4, 1e-2))
+        >>> bool(0 < little < much < 0.1)
+        True
+    """
+    signal = _signal(Z, noise_covariance, weights)
+    noise, typical = float(np.trace(signal.noise)) / Z.shape[1], signal.typical
+    return float(2 * typical * (noise / (noise + typical)) ** 2)
 
 
 def weights_along(

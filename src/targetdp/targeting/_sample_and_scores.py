@@ -62,10 +62,10 @@ def chances_of_scores(
     """
     seen = values_of("scores", scores)
     chances = noise.distribution(seen, noise.bell(learned.center, learned.spread))
-    return noise.expected(seen, chances, _given_score(noise.values, chances, learned, line))
+    return noise.expected(seen, chances, given_score(noise.values, chances, learned, line))
 
 
-def _given_score(values: Floats, chances: Floats, learned: LearnedWeights, line: float | None) -> Floats:
+def given_score(values: Floats, chances: Floats, learned: LearnedWeights, line: float | None) -> Floats:
     mean = float(chances @ values)
     if learned.task == "classification":
         return _repaying(values, chances, learned.target_mean, learned.believed)

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from targetdp._core import Floats
 from targetdp.programs import ScoredProgram, Truths
-from targetdp.targeting._denoise import ScoreNoise, plausible
+from targetdp.targeting._denoise import Channel, ScoreNoise, plausible
 from targetdp.targeting._learn import LearnedWeights
 
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
@@ -80,13 +80,16 @@ class BootstrapSample:
         variance = _within(learned, weights, high, at)
         return cls(program, learned, weights, high, share, variance, _apart(learned, weights, high, variance))
 
-    def smooth(self, noise: ScoreNoise) -> ErrorShares:
-        """Who is wrong if scores are two normal distributions, and get this noise."""
-        return self.errors(*self._released_bells(noise), noise)
+    def smooth(self, released: Channel) -> ErrorShares:
+        """Who is wrong if scores are two normal distributions, and released like this."""
+        return self.errors(*self.bells(released), released)
 
     def seen(self, first: ScoreNoise) -> ErrorShares:
         """Who is wrong if the scores decide as they are, with the noise of the private rows."""
-        return self.errors(*self.shares_seen(first), first)
+        low, high = self.shares_seen(first)
+        bells = self.bells(first)
+        released = first.spread_out(bells[0]), first.spread_out(bells[1])
+        return ErrorShares(*self.program.errors(low, high, lambda: released))
 
     def shares_seen(self, first: ScoreNoise) -> tuple[Floats, Floats]:
         """Shares of people at each step of released scores: low ones and high ones."""
@@ -97,32 +100,28 @@ class BootstrapSample:
 
         return shares(~self.high), shares(self.high)
 
-    def bells(self, noise: ScoreNoise) -> tuple[Floats, Floats]:
-        """Shares of people at each step of scores before the noise, under the smooth model."""
+    def bells(self, grid: Channel) -> tuple[Floats, Floats]:
+        """Shares of people at each step of scores before they are released, under the smooth model."""
         share, middle = self.share, self.learned.center
         return (
-            (1 - share) * noise.bell(middle - share * self.apart, self.variance),
-            share * noise.bell(middle + (1 - share) * self.apart, self.variance),
+            (1 - share) * grid.bell(middle - share * self.apart, self.variance),
+            share * grid.bell(middle + (1 - share) * self.apart, self.variance),
         )
 
-    def errors(self, low: Floats, high: Floats, noise: ScoreNoise) -> ErrorShares:
-        """Who is wrong if so many low and high people have each released score, with this noise on it.
+    def errors(self, low: Floats, high: Floats, released: Channel) -> ErrorShares:
+        """Who is wrong if so many low and high people have each score, and it is released like this.
 
         Whoever decides takes scores for two normal distributions, whatever the truth is.
         """
-        return ErrorShares(*self.program.errors(low, high, lambda: self._released_bells(noise)))
-
-    def _released_bells(self, noise: ScoreNoise) -> tuple[Floats, Floats]:
-        low, high = self.bells(noise)
-        return noise.spread_out(low), noise.spread_out(high)
+        return ErrorShares(*released.errors(self.program, low, high, lambda: self.bells(released)))
 
 
-def counted(draws: Sequence[BootstrapSample], noise: ScoreNoise, first: ScoreNoise) -> list[ErrorShares]:
+def counted(draws: Sequence[BootstrapSample], released: Channel, first: ScoreNoise) -> list[ErrorShares]:
     """Who is wrong in each of some samples, if scores are distributed as they show themselves.
 
-    ``first`` is the noise that the sample's scores have, on the same grid as the ``noise`` to come.
+    ``first`` is the noise that the sample's scores have, on the same grid as what is to come.
     """
-    starts = np.array([draw.bells(noise) for draw in draws])  # draw, low and high, step
+    starts = np.array([draw.bells(released) for draw in draws])  # draw, low and high, step
     seen = np.array([draw.shares_seen(first) for draw in draws])
     # Survey weights make people count as fewer; whoever is drawn twice is two.
     people = draws[0].program.people
@@ -133,7 +132,7 @@ def counted(draws: Sequence[BootstrapSample], noise: ScoreNoise, first: ScoreNoi
         (many * seen).reshape(-1, seen.shape[2]), (starts / np.maximum(kinds, 1e-300)).reshape(-1, steps)
     ).reshape(starts.shape)
     return [
-        draw.errors(noise.spread_out(low), noise.spread_out(high), noise)
+        draw.errors(low, high, released)
         for draw, (low, high) in zip(draws, kinds * distributions, strict=True)
     ]
 

@@ -64,32 +64,53 @@ def best_share(scores: Any, wanted: Any, law: DecisionLaw, *, quota: float) -> S
             f"wanted has shape {right.shape} and type {right.dtype}: give a boolean for each score"
         )
     order = np.argsort(given, kind="stable")
-    ranked, right = given[order], right[order]
-    shares = np.unique(np.append(np.linspace(0, 1, _CANDIDATES + 2)[1:-1], quota))
-    found = np.array([_accuracy(ranked, right, law, share, quota) for share in shares])
+    even = np.full(len(given), 1 / len(given))
+    return best_share_of(given[order], even, right[order].astype(np.float64), law, quota)
+
+
+def best_share_of(
+    ranked: Floats, shares: Floats, wanted: Floats, law: DecisionLaw, quota: float
+) -> ShareOfYes:
+    """The same of people at some scores, where it is a matter of chance whom the program wants.
+
+    Args:
+        ranked: Scores, rising; low is a yes.
+        shares: The share of people at each; they add up to 1.
+        wanted: The chance of people there to be wanted on the list.
+        law: The chances of bits.
+        quota: The share of people who are on the list.
+
+    Returns:
+        As `best_share`.
+    """
+    tried = np.unique(np.append(np.linspace(0, 1, _CANDIDATES + 2)[1:-1], quota))
+    reached = np.cumsum(shares)
+    middles = reached - np.diff(reached, prepend=0.0) / 2
+    steps = None if law.cells is None else steps_of(ranked)
+    found = np.array([
+        _accuracy(_cells(steps, middles, law, share), shares, wanted, law, quota) for share in tried
+    ])  # fmt: skip
     best = np.flatnonzero(found >= found.max() - 1e-12)
-    chosen = int(best[np.argmin(np.abs(shares[best] - quota))])
-    at_quota = float(found[int(np.argmin(np.abs(shares - quota)))])
-    return ShareOfYes(float(shares[chosen]), float(found[chosen]), at_quota)
+    chosen = int(best[np.argmin(np.abs(tried[best] - quota))])
+    at_quota = float(found[int(np.argmin(np.abs(tried - quota)))])
+    return ShareOfYes(float(tried[chosen]), float(found[chosen]), at_quota)
 
 
-def _accuracy(
-    ranked: Floats, right: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], law: DecisionLaw,
-    share: float, quota: float,
-) -> float:  # fmt: skip
-    """Expected accuracy after lots, where so many of the ranked people are on the yes side."""
-    people = len(ranked)
-    yes = law.chance_of_yes(_cells(ranked, law, share))
-    total, places = float(yes.sum()), quota * people
-    listed = (
-        yes * (places / total) if total >= places else yes + (1 - yes) * (places - total) / (people - total)
-    )
-    return float(np.where(right, listed, 1 - listed).mean())
+def _accuracy(cells: Integers, shares: Floats, wanted: Floats, law: DecisionLaw, quota: float) -> float:
+    """Expected accuracy after lots, where people are in these cells."""
+    yes = law.chance_of_yes(cells)
+    total = float(shares @ yes)
+    listed = yes * (quota / total) if total >= quota else yes + (1 - yes) * (quota - total) / (1 - total)
+    return float(shares @ (wanted * listed + (1 - wanted) * (1 - listed)))
 
 
-def _cells(ranked: Floats, law: DecisionLaw, share: float) -> Integers:
-    first_no = round(share * len(ranked))
-    if law.cells is None:
-        return np.where(np.arange(len(ranked)) < first_no, 0, -1)
-    cut = ranked[min(max(first_no - 1, 0), len(ranked) - 1)]
-    return law.cells.of_steps(steps_of(ranked), int(steps_of(np.array([cut]))[0]))
+def _cells(steps: Integers | None, middles: Floats, law: DecisionLaw, share: float) -> Integers:
+    """Yes for those who are at or below the share, to the nearest person.
+
+    ``steps`` are scores, rising, in whole steps; None where only the side of the cut matters. Half of the
+    people at a score, and all below it, are the share in ``middles``.
+    """
+    first_no = int(np.searchsorted(middles, share))
+    if law.cells is None or steps is None:
+        return np.where(np.arange(len(middles)) < first_no, 0, -1)
+    return law.cells.of_steps(steps, int(steps[min(max(first_no - 1, 0), len(steps) - 1)]))

@@ -37,6 +37,7 @@ from targetdp.tradeoff._sweep import simulate as simulate
 from targetdp.tradeoff._sweep_folder import SUMMARY as SUMMARY
 from targetdp.tradeoff._sweep_folder import read_run as read_run
 from targetdp.tradeoff._technology import Cell as Cell
+from targetdp.tradeoff._technology import Randomness as Randomness
 from targetdp.tradeoff._technology import STATUS_QUO as STATUS_QUO
 from targetdp.tradeoff._technology import Technology as Technology
 from targetdp.tradeoff._technology import technologies as technologies

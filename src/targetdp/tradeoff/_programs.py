@@ -28,6 +28,7 @@ from targetdp.programs import (
 )
 from targetdp.tradeoff._study import Study
 from targetdp.tradeoff._sweep import SIMULATIONS, Grid, Sweep
+from targetdp.tradeoff._technology import technologies
 
 QUICK_SIMULATIONS = 5
 
@@ -83,11 +84,19 @@ def find_sweep(
         )
     if quick:
         few = min(QUICK_SIMULATIONS, sweep.simulations)
-        grid = sweep.grid.quick()
+        grid = _without_slow_ones(sweep.grid).quick()
         sweep = replace(sweep, grid=grid, simulations=few, is_partial=grid != sweep.grid)
     if simulations is not None:
         sweep = replace(sweep, simulations=simulations)
     return sweep if seed is None else replace(sweep, seed=seed)
+
+
+def _without_slow_ones(grid: Grid) -> Grid:
+    """A grid without technologies that take too long for a first look, unless the grid names its own."""
+    if grid.mechanisms != Grid().mechanisms:
+        return grid
+    known = technologies()
+    return replace(grid, mechanisms=tuple(name for name in grid.mechanisms if known[name].in_quick_looks))
 
 
 def sweep_of(program: OpenProgram, name: str) -> Sweep:

@@ -166,6 +166,7 @@ def recommend(folder: Path, constraints: Iterable[Constraint]) -> Recommendation
     reason = _why(objective, chosen, len(equals), len(fitting), figures[STATUS_QUO])
     about = chosen.cell.technology.about_attacks
     reason += f" {about}" * bool(about) + _what_it_promises(chosen.cell, run["people"])
+    reason += _on_condition(objective_of(run), constraints, results, chosen)
     request = request_text(run, chosen.cell, recommended=True)
     near = _near_misses(objective_of(run), constraints, results, chosen)
     return Recommendation(run, constraints, results, chosen, reason, request, near)
@@ -323,6 +324,28 @@ def _near_misses(
             )
             found.append((good, text + _gain(goal, one, chosen)))
     return tuple(text for _, text in sorted(found, key=lambda each: -each[0])[:_TOLD])
+
+
+def _on_condition(
+    goal: Goal, constraints: Sequence[Constraint], results: Sequence[CellResult], chosen: CellResult
+) -> str:
+    """The best release for the program that only people can make possible, if all limits hold for it."""
+    objective: Objective = {"metric": goal.metric, "best": goal.best}
+    limits = {limit.words for limit in constraints}
+    possible = [
+        one for one in results
+        if one.cell.technology.condition and not limits & set(one.excluded_by)
+        and _goods(objective, one.figures)[0] > _goods(objective, chosen.figures)[0]
+    ]  # fmt: skip
+    if not possible:
+        return ""
+    best = max(possible, key=lambda one: _goods(objective, one.figures)[0])
+    technology, figure = best.cell.technology, best.figures[goal.metric]
+    return (
+        f" If {technology.condition}, {best.name} would meet every constraint with "
+        f"{in_words(goal.metric)} {shown(figure.mean)}. {technology.about_attacks} For that, "
+        f"{technology.remedy}."
+    )
 
 
 def _short(cell: Cell) -> str:

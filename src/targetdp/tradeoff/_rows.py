@@ -23,6 +23,7 @@ from targetdp.tradeoff._technology import (
     NO_REQUEST,
     STATUS_QUO,
     Cell,
+    Randomness,
     Simulated,
     Technology,
     Trial,
@@ -160,7 +161,7 @@ class NoisyRows(TableOfRows):
     def build(self, cell: Cell, dimensions: int) -> NoiseMechanism:
         """The mechanism at the cell's (B, ε, δ)."""
 
-    def noises(self, cell: Cell, dimensions: int) -> tuple[NoiseMechanism, ...]:
+    def noises(self, cell: Cell, dimensions: int) -> tuple[Randomness, ...]:
         """The mechanism itself."""
         return (self.build(cell, dimensions),)
 

@@ -1,9 +1,13 @@
 """The technology *score*: rows of a labelled sample, then one private score of everybody else."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from targetdp._core import Floats, Integers
 from targetdp.attacks import (
     Protection,
     attribute_inference,
@@ -15,11 +19,13 @@ from targetdp.attacks import (
 )
 from targetdp.mechanisms import LEAST_NOISE, NoiseMechanism
 from targetdp.programs import Program, ScoredProgram
-from targetdp.targeting import FEWEST_TO_DECIDE, SampleAndScores
+from targetdp.targeting import FEWEST_TO_DECIDE, LearnedWeights, SampleAndDecisions, SampleAndScores
 from targetdp.tradeoff._rows import LEAST_NOISE_IS_TAKEN, LeastNoiseRows
+from targetdp.tradeoff._study import Study
 from targetdp.tradeoff._technology import (
     Cell,
     Figure,
+    Randomness,
     Simulated,
     Trial,
     attack_figures,
@@ -32,6 +38,37 @@ if TYPE_CHECKING:
 
 INSIDE, OUTSIDE = "inside the sample", "outside the sample"
 """Whom a figure of a score is about."""
+
+
+class ReleasedOutside(ABC):
+    """What is released of people outside a sample, simulated for everybody, as attackers meet it."""
+
+    @abstractmethod
+    def tables(self) -> tuple[Floats, Floats]:
+        """What is released without any noise, and with it: a number of each person."""
+
+    @abstractmethod
+    def guess(self, rows: Floats, places: Integers, **more: Any) -> Protection:
+        """What an insider finds of people with these rows, who are at these places of the release."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedScores(ReleasedOutside):
+    """Scores of everybody, and the mechanism that made them."""
+
+    exact: Floats = field(repr=False)
+    scores: Floats = field(repr=False)
+    weights: Floats
+    mechanism: NoiseMechanism
+
+    def tables(self) -> tuple[Floats, Floats]:
+        """See `ReleasedOutside.tables`."""
+        return self.exact, self.scores
+
+    def guess(self, rows: Floats, places: Integers, **more: Any) -> Protection:
+        """See `ReleasedOutside.guess`."""
+        holdout = more.pop("holdout")
+        return score_inference(rows, self.scores[places], self.weights, self.mechanism, holdout, **more)
 
 
 class Score(LeastNoiseRows):
@@ -81,9 +118,21 @@ class Score(LeastNoiseRows):
         asked = cell.calibrated_to
         return SampleAndScores.of(asked, asked, dimensions, mechanism=self.score_noise)
 
-    def noises(self, cell: Cell, dimensions: int) -> tuple[NoiseMechanism, ...]:
+    def releases(self, cell: Cell, dimensions: int) -> SampleAndScores | SampleAndDecisions:
+        """Both releases: of the sample's rows, and of everybody else."""
+        return self.sample_and_scores(cell, dimensions)
+
+    def release_outside(
+        self, trial: Trial, learned: LearnedWeights, rng: np.random.Generator
+    ) -> ReleasedOutside:
+        """What is released of people outside the sample, simulated for everybody."""
+        releases = self.sample_and_scores(trial.cell, trial.study.dimensions)
+        scores = releases.release(trial.study.X, learned, rng)[:, None]
+        return ReleasedScores(trial.study.X @ learned.w[:, None], scores, learned.w, releases.score_mechanism)
+
+    def noises(self, cell: Cell, dimensions: int) -> tuple[Randomness, ...]:
         """Inside the sample, and outside it."""
-        return self.sample_and_scores(cell, dimensions).noises
+        return self.releases(cell, dimensions).noises
 
     def fewest_numbers(self, dimensions: int) -> int:
         """One score."""
@@ -118,10 +167,9 @@ class Score(LeastNoiseRows):
         looks for a row with the columns that are known of somebody: scores have none, and only the insider,
         who knows whose score is whose, is one for them.
         """
-        study, rng, program = trial.study, trial.rng, trial.study.program
-        releases = self.sample_and_scores(trial.cell, study.dimensions)
+        study, rng, program = trial.study, trial.rng, scored_program(trial.study)
+        releases = self.releases(trial.cell, study.dimensions)
         seconds: dict[str, float] = {}
-        assert isinstance(program, ScoredProgram)  # noqa: S101 (a sweep refuses others)
         release = rng("release")
         with timed(seconds, "privatize"):
             Z = releases.row_mechanism.privatize(study.X, release)
@@ -131,11 +179,10 @@ class Score(LeastNoiseRows):
             figures = list(program_figures(result, trial))
             learned = releases.learn(Z, program)
         with timed(seconds, "privatize"):
-            scores = releases.release(study.X, learned, release)[:, None]
-        exact = study.X @ learned.w[:, None]
+            shown = self.release_outside(trial, learned, release)
         with timed(seconds, "singling_out"):
             figures += _of(INSIDE, "singling_out", singling_out(study.X, Z))
-            figures += _of(OUTSIDE, "singling_out", singling_out(exact, scores))
+            figures += _of(OUTSIDE, "singling_out", singling_out(*shown.tables()))
         if study.dimensions > 1:  # one column leaves nothing to be guessed from
             working, holdout = split_holdout(study.X, study.holdout, rng("holdout"))
             W, out = study.X[working], study.X[holdout]
@@ -154,12 +201,16 @@ class Score(LeastNoiseRows):
             with timed(seconds, "insider_inference"):
                 insider = rng("insider")
                 inside = row_inference(W, W_priv, releases.row_mechanism, out, rng=insider, **known)
-                outside = score_inference(
-                    W, scores[working], learned.w, releases.score_mechanism, out, rng=insider, **known
-                )
+                outside = shown.guess(W, working, holdout=out, rng=insider, **known)
                 figures += _of(INSIDE, "insider_inference", inside)
                 figures += _of(OUTSIDE, "insider_inference", outside)
         return Simulated(tuple(figures), seconds)
+
+
+def scored_program(study: Study) -> ScoredProgram:
+    """The study's program: a sweep of scores refuses others."""
+    assert isinstance(study.program, ScoredProgram)  # noqa: S101 (`Score.check_program`)
+    return study.program
 
 
 class ScoreWithLaplaceNoise(Score):

@@ -279,7 +279,7 @@ class Sweep:
         >>> from targetdp.tradeoff import find_sweep
         >>> sweep = find_sweep("togo", quick=True)
         >>> sweep.simulations, len(sweep.cells), sweep.study.people
-        (5, 19, 4201)
+        (5, 23, 4201)
     """
 
     study: Study

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import isabstract
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from targetdp._core import Floats, check, import_all
 from targetdp.attacks import Protection, distinguishing
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import Mechanism, NoiseMechanism
+from targetdp.mechanisms import Decision, Mechanism, NoiseMechanism
 from targetdp.normalization import RowRule
 from targetdp.programs import Program, Result
 from targetdp.tradeoff._study import EVERYBODY, Study
@@ -35,6 +35,10 @@ order must stay: seeds hang on it."""
 
 _FARTHEST = 2.0
 """No two rows of the unit ball are farther apart."""
+
+
+Randomness: TypeAlias = NoiseMechanism | Decision
+"""What stands between somebody's row and what is released of it: noise, or the draw of an answer."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +199,7 @@ class Cell:
         """The mechanism that privatizes so many columns; None where rows are released as they are."""
         return self.technology.build(self, dimensions)
 
-    def noises(self, dimensions: int) -> tuple[NoiseMechanism, ...]:
+    def noises(self, dimensions: int) -> tuple[Randomness, ...]:
         """Every noise that somebody's row may get in a release of this cell; none without a guarantee."""
         return self.technology.noises(self, dimensions)
 
@@ -221,9 +225,11 @@ class Technology(ABC):
         is_random: Whether another simulation would give another table.
         is_release: Whether anything is released; the status quo is none.
         in_every_grid: Whether it is compared in every sweep; others are, if `Grid.mechanisms` names them.
+        in_quick_looks: Whether a quick look has it where nobody names what is compared; others take too long.
         about_attacks: Whom attacks on it were on, if not on everybody; ``about_figure`` the same in short.
         request_mechanism: The mechanism that a request for it names; empty if none can ask for it.
         remedy: What to do about a cell that no request can ask for.
+        condition: What must be true before anybody could ask for it, where a program cannot know that.
 
     Example:
         >>> from targetdp.tradeoff import technologies
@@ -237,10 +243,12 @@ class Technology(ABC):
     is_random: bool = True
     is_release: bool = True
     in_every_grid: bool = False
+    in_quick_looks: bool = True
     about_attacks: str = ""
     about_figure: str = ""
     request_mechanism: str = ""
     remedy: str = "choose another cell"
+    condition: str = ""
 
     kinds: ClassVar[dict[str, "type[Technology]"]] = {}
     """Every technology that was declared, by the name of its class."""
@@ -276,7 +284,7 @@ class Technology(ABC):
     def build(self, cell: Cell, dimensions: int) -> Mechanism | None:
         """The mechanism that privatizes so many columns; None where rows are released as they are."""
 
-    def noises(self, cell: Cell, dimensions: int) -> tuple[NoiseMechanism, ...]:
+    def noises(self, cell: Cell, dimensions: int) -> tuple[Randomness, ...]:
         """Every noise that somebody's row may get; none where nothing is promised."""
         return ()
 
@@ -319,8 +327,8 @@ class Technology(ABC):
         if promise is None:
             scores = dict.fromkeys(scores, 0.0)
         elif noises:
-            near = [noise.privacy_loss(distance=promise.B, dimensions=dimensions) for noise in noises]
-            far = [noise.privacy_loss(distance=_FARTHEST, dimensions=dimensions) for noise in noises]
+            near = [noise.loss_between(promise.B, dimensions) for noise in noises]
+            far = [noise.loss_between(_FARTHEST, dimensions) for noise in noises]
             epsilon = max(loss.epsilon(promise.delta) for loss in near)
             guess, guess_at_2 = (max(loss.best_guess() for loss in losses) for losses in (near, far))
         return (

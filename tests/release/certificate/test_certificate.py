@@ -184,6 +184,7 @@ def test_the_signature_covers_every_field(tmp_path: Path) -> None:
         "tuned_on": None, "output": plain["output"] | {"sha256": "1" * 64},
         "ledger": plain["ledger"] | {"number": 1},
         "together": plain["together"] | {"near": plain["together"]["classic"]},
+        "agreed": [{"agreement": "a" * 32, "to": "a survey", "people": 1}],
     }  # fmt: skip
     assert set(changed) == set(Certificate.model_fields) - {"format", "signature"}
     for name, value in changed.items():

@@ -109,7 +109,9 @@ def test_everybody_gets_the_answer_of_her_own_row(tmp_path: Path) -> None:
     assert bits_of(tmp_path) == answers(table)
     assert done.without_answer == 0
     assert verify(tmp_path / "out.parquet", request=asked).holds
-    assert any(hashlib.sha256(sum_model()).hexdigest() in one for one in done.certificate.conditions)
+    sha256 = hashlib.sha256(sum_model()).hexdigest()
+    assert any(sha256 in one for one in done.certificate.conditions)
+    assert [one.model for one in done.certificate.decisions] == [sha256], "whatever it is made of"
 
 
 def test_a_model_that_mixes_rows_has_nothing_to_mix(tmp_path: Path) -> None:

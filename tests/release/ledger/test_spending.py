@@ -69,7 +69,7 @@ def measured(
         name = f"r{number}"
         history.releases[name] = ReleaseRow(name, "published", charge, "sha", {}, "", number, number)
         tags[name] = whose
-    return measure(history, limit, lambda row: tags[row.release], who, asked)
+    return measure(history, limit, lambda row: tags[row.list_name], who, asked)
 
 
 # The slow twin: plain Python, a person at a time, and formulas instead of losses.

@@ -136,7 +136,10 @@ def test_no_name_is_cut_off(opened: Opened) -> None:
 def test_a_point_tells_the_best_guess_and_no_two_kinds_share_a_shape(opened: Opened, page_of: Recipe) -> None:
     made, page = page_of("aid"), opened("aid")
     figures = read_figures(made.sweep)
-    kinds = {"projection", "least-noise", "score", "score-laplace", "mondrian", "status quo"}
+    kinds = {
+        "projection", "least-noise", "score", "score-laplace", "decision", "decision-agreed", "mondrian",
+        "status quo",
+    }  # fmt: skip
     assert {cell.mechanism for cell in made.cells.values()} == kinds
     epsilon = float(page.locator("#epsilon").input_value())
     shown = page.locator('#chart-inference [aria-roledescription="point"]').evaluate_all(

@@ -261,7 +261,7 @@ def test_downloads_are_requests_byte_for_byte(opened: Opened, page_of: Recipe, t
             page.locator(f"#r-{metric}").fill("0")
         names = fitting(page)
         assert {made.cells[one].mechanism for one in names} == {
-            "projection", "least-noise", "score", "score-laplace"
+            "projection", "least-noise", "score", "score-laplace", "decision"
         }  # fmt: skip
         cells = list(made.cells)
         for cell in names[:: max(1, len(names) // 4)]:

@@ -9,7 +9,7 @@ possible, the same belief says which of them is the likeliest.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -167,7 +167,7 @@ COMMON_SHARE = 0.01
 FEWEST_PEOPLE = 5
 MOST_VALUES = 16
 """A common value is shared by so many people at least; a column has so many common values at most."""
-_ON_SPHERE = 1 - 1e-6
+_ON_SPHERE, _ROUNDED = 1 - 1e-6, 1e-6
 
 WELL_INFORMED = (
     "The adversary is taken to know what the very people who are attacked are like in general: a real one "
@@ -222,6 +222,19 @@ class InformedAttack:
     total: int
     well_informed: bool
 
+    with_release: ClassVar[tuple[str, ...]] = WITH_RELEASE
+    """The guesses that follow from a belief."""
+
+    @property
+    def without_release(self) -> tuple[str, ...]:
+        """The same guesses by somebody who has no release, and one more."""
+        return (*(f"{name} without the release" for name in self.with_release), "commonest value")
+
+    @property
+    def guesses(self) -> tuple[str, ...]:
+        """All that are tried on people in the release."""
+        return (*self.with_release, *self.without_release)
+
     @classmethod
     def of(
         cls,
@@ -232,7 +245,7 @@ class InformedAttack:
         holdout: Any,
         population: Any,
         tolerance: Any,
-    ) -> "InformedAttack":
+    ) -> Self:
         """Everybody, checked; ``name`` is what the released table is called."""
         d = X.shape[1]
         private = check.table(released, name, columns=len(observation.map))
@@ -242,11 +255,20 @@ class InformedAttack:
         for table, called in ((X, "X"), (outside, "holdout"), (general, "population")):
             if len(table):
                 check_in_unit_ball(table, called)
-        rule = rule_of(X, tolerance)
-        common, long = tuple(map(CommonValues.of, general.T)), np.linalg.norm(general, axis=1) > _ON_SPHERE
+        return cls._of_checked(X, private, observation, outside, general, tolerance, population is None)
+
+    @classmethod
+    def _of_checked(
+        cls, X: Floats, released: Floats, observation: Observation, outside: Floats, general: Floats,
+        tolerance: Any, well_informed: bool, **own: Any,
+    ) -> Self:  # fmt: skip
+        """What is known of people at large, ``general``; ``own`` are fields of a subclass."""
+        rule, lengths = rule_of(X, tolerance), np.linalg.norm(general, axis=1)
+        # Where rows lie outside the ball, as they may in releases that clip none, length tells nothing.
+        on_sphere = lengths.max() <= 1 + _ROUNDED and (lengths > _ON_SPHERE).mean() >= COMMON_SHARE
         return cls(
-            X, private, outside, observation, Moments.of(general), rule.commonest(general), common,
-            float(long.mean()) >= COMMON_SHARE, rule, len(X), population is None,
+            X, released, outside, observation, Moments.of(general), rule.commonest(general),
+            tuple(map(CommonValues.of, general.T)), bool(on_sphere), rule, len(X), well_informed, **own,
         )  # fmt: skip
 
     def run(
@@ -261,13 +283,13 @@ class InformedAttack:
         return chosen.protection(plan, confidence, progress or Silent())
 
     def failures(self, windows: Sequence[Window], progress: Progress) -> tuple[Floats, Floats]:
-        """By column: failures of each of `GUESSES` in the release, and of those without it outside."""
+        """By column: failures of each of the `guesses` in the release, and of those without it outside."""
         d = self.rows.shape[1]
-        inside, of_holdout = np.zeros((d, len(GUESSES))), np.zeros((d, len(WITHOUT_RELEASE)))
+        inside = np.zeros((d, len(self.guesses)))
+        of_holdout = np.zeros((d, len(self.without_release)))
         for window in windows:
             known = KnownColumns.of(self.moments, window.known)
-            informed = known.with_release(self.rows, self.released, self.observation)
-            general, of_outsiders = known.alone(self.rows), known.alone(self.outside)
+            informed, general, of_outsiders = self._beliefs(known)
             for secret in window.secrets:
                 guesses = [
                     *self._guesses(informed, self.rows, secret), *self._guesses(general, self.rows, secret)
@@ -277,6 +299,11 @@ class InformedAttack:
                 of_holdout[secret] += self._failed(controls, self.outside, secret)
             progress.advance(1)
         return inside, of_holdout
+
+    def _beliefs(self, known: KnownColumns) -> tuple[Belief, Belief, Belief]:
+        """What is believed of people in the release with it, and without it, and of people outside it."""
+        informed = known.with_release(self.rows, self.released, self.observation)
+        return informed, known.alone(self.rows), known.alone(self.outside)
 
     def _guesses(self, belief: Belief, rows: Floats, secret: int) -> list[Floats]:
         """The guesses at a column that follow from a belief, as `WITH_RELEASE` has them."""
@@ -302,15 +329,15 @@ class InformedAttack:
         n, m = len(self.rows), len(self.outside)
         settings: dict[str, Setting] = {}
         figures: dict[str, dict[str, Any]] = {}
-        error_rate = (1 - confidence) / (len(plan.names) * len(plan.windows) * len(GUESSES))
+        error_rate = (1 - confidence) / (len(plan.names) * len(plan.windows) * len(self.guesses))
         for h, windows in plan.windows.items():
             failed = (part / plan.draws_of(h) for part in self.failures(windows, progress))
             for name, inside, outside in zip(plan.names, *failed, strict=True):
                 # The control is the guess that is best without the release. It is tried on everybody, in the
                 # release and outside: a few hundred people outside alone leave rare failures to luck, and the
                 # worst of many ratios would then look like a leak where there is none.
-                best = int(inside[len(WITH_RELEASE) :].argmin())
-                setting, same = f"h={h}, {name}", float(inside[len(WITH_RELEASE) + best])
+                best = int(inside[len(self.with_release) :].argmin())
+                setting, same = f"h={h}, {name}", float(inside[len(self.with_release) + best])
                 control, total = (same + float(outside[best]), n + m) if m else (0.0, 0)
                 fewest = float(inside.min())  # the strongest guess has the lowest score and interval
                 settings[setting] = relative(fewest, n, control, total, error_rate)
@@ -319,7 +346,7 @@ class InformedAttack:
                     "p_without": same / n,
                     "p_holdout": float(outside[best]) / max(1, m),
                     "p_control": control / max(1, total),
-                    "guess": GUESSES[int(inside.argmin())],
+                    "guess": self.guesses[int(inside.argmin())],
                 }
         detail: dict[str, Any] = {
             figure: {setting: of_setting[figure] for setting, of_setting in figures.items()}

@@ -67,13 +67,15 @@ class Cells:
         """The cell of each score.
 
         Args:
-            scores: As `RowScore.of_rows` makes them, of rows as `clip_rows` leaves them.
+            scores: As `RowScore.of_rows` makes them, of rows as `clip_rows` leaves them: one for each person,
+                or several (people by scores).
             cut: From −2 to 2; or one for each person, that depends on nobody's row.
 
         Returns:
             Whole numbers: yes from 0 up, no from −1 down.
         """
-        return self.of_steps(steps_of(scores), _on_grid(_checked_cut(cut, len(scores)), 2))
+        cuts = _on_grid(_checked_cut(cut, len(scores)), 2)
+        return self.of_steps(steps_of(scores), cuts[:, None] if cuts.ndim and scores.ndim > 1 else cuts)
 
     def of_steps(self, scores: Integers, cut: int | Integers) -> Integers:
         """The same of scores and a cut in whole steps of the grid."""

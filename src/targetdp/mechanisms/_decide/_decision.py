@@ -107,6 +107,10 @@ class DecisionLaw(RowLaw):
         level = self.level if apart == 1 else math.nextafter(apart * self.level, math.inf)
         return ResponseLoss(min(level, most), self.answers)
 
+    def loss_between(self, distance: float, dimensions: int) -> PrivacyLoss:  # noqa: ARG002
+        """See `Mechanism.loss_between`: how many columns there are does not matter."""
+        return self.privacy_loss(distance)
+
     def decide(self, cells: Integers, words: WordSource | Words) -> Bits:
         """Draw a bit for each person.
 
@@ -292,6 +296,10 @@ class Decision:
             The loss, from which ε follows for every δ.
         """
         return self.law().privacy_loss(distance)
+
+    def loss_between(self, distance: float, dimensions: int) -> PrivacyLoss:
+        """See `Mechanism.loss_between`."""
+        return self.law().loss_between(distance, dimensions)
 
     def decide(self, answers: Any, rng: np.random.Generator | None = None) -> Bits:
         """Draw bits for people whose true answers are known, at B = 2.

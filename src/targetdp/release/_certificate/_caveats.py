@@ -10,6 +10,13 @@ from typing import NamedTuple
 from targetdp._core import exact, up
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import CONDITIONS
+from targetdp.release._certificate._agreed import (
+    WithoutPromise,
+    agreed_in_all,
+    agreed_left_out,
+    learned_from_agreed,
+    no_promise,
+)
 from targetdp.release._decision._asked import AskedDecision
 from targetdp.release._request import TunedOn
 
@@ -106,6 +113,9 @@ class Facts:
     stated: "AllReleases | None" = None
     large_delta: bool = False
     """Whether δ is above 1 in the number of rows."""
+    rows: int = 0
+    agreed: tuple[WithoutPromise, ...] = ()
+    """People who agreed, to whom nothing is promised."""
 
 
 def conditions_of(facts: Facts) -> tuple[str, ...]:
@@ -116,13 +126,20 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
     is_one = "is one decision" if len(facts.decisions) == 1 else f"are {len(facts.decisions)} decisions"
     models = ", ".join(dict.fromkeys(one.model for one in facts.decisions if one.model is not None))
     learned = "The weights were" if facts.scores else "What people are judged by was"
-    releases = f"release{'s' if len(facts.left_out) > 1 else ''} {', '.join(facts.left_out)}"
+    from_agreed = learned_from_agreed(learned, facts.learned_from, facts.agreed)
+    left_out, agreed_out = agreed_left_out(facts.left_out, facts.agreed)
+    releases = f"release{'s' if len(left_out) > 1 else ''} {', '.join(left_out)}"
     said_if = (
         (facts.scores, _SCORES.format(sums=sums, names=names)),
         (facts.decisions, _DECISIONS.format(is_one=is_one, names=decided)),
         (models, _MODELS.format(models=models)),
-        (facts.learned_from, _LEARNED.format(what=learned, release=facts.learned_from)),
-        (facts.left_out, _LEFT_OUT.format(releases=releases)),
+        (from_agreed, from_agreed or ""),
+        (
+            facts.learned_from and not from_agreed,
+            _LEARNED.format(what=learned, release=facts.learned_from),
+        ),
+        (left_out, _LEFT_OUT.format(releases=releases)),
+        (agreed_out, agreed_out),
         (facts.large_delta, _LARGE_DELTA),
         (facts.public, _PUBLIC.format(names=", ".join(facts.public))),
         (facts.gaps, _GAPS.format(constants=_constants(facts))),
@@ -132,23 +149,28 @@ def conditions_of(facts: Facts) -> tuple[str, ...]:
     said = [text for holds, text in said_if if holds]
     together = () if facts.stated is None else (statement(*facts.stated),)
     space = _AS_THEY_ARE if facts.scales == "none" else (*CONDITIONS[facts.scales], _DISTANCES, _NUMBERS)
-    return (*space, *ALWAYS, *said, _TUNED[facts.tuned_on], *together)
+    without = no_promise(facts.agreed, facts.rows)
+    return (*without, *space, *ALWAYS, *said, _TUNED[facts.tuned_on], *together)
 
 
 class AllReleases(NamedTuple):
     """What holds of all releases of a desk together.
 
     ``near`` is at the limit's distance, ``classic`` at distance 2. ``limits`` have been in force, and
-    ``forgot`` says that entries of the ledger were lost, or may have been.
+    ``forgot`` says that entries of the ledger were lost, or may have been. ``agreed`` people were handed over
+    as they are.
     """
 
     near: Guarantee
     classic: Guarantee
     limits: int = 1
     forgot: bool = False
+    agreed: int = 0
 
 
-def statement(near: Guarantee, classic: Guarantee, limits: int = 1, forgot: bool = False) -> str:
+def statement(
+    near: Guarantee, classic: Guarantee, limits: int = 1, forgot: bool = False, agreed: int = 0
+) -> str:
     """What a desk promises of all its releases together: everywhere in these words."""
     changed = f" {limits} limits were in force, whose δ add up: each was set without looking at releases."
     lost = (
@@ -162,7 +184,7 @@ def statement(near: Guarantee, classic: Guarantee, limits: int = 1, forgot: bool
         f"(ε = {up(classic.epsilon, 6)}, δ = {up(classic.delta)}). A release's own space is its columns, "
         "scaled and clipped: each further set of columns leaves fewer pairs of rows that are within "
         f"{exact(near.B)} in all of them."
-        f"{changed if limits > 1 else ''}{lost if forgot else ''}"
+        f"{changed if limits > 1 else ''}{lost if forgot else ''}{agreed_in_all(agreed)}"
     )
 
 

@@ -18,6 +18,7 @@ from targetdp.accounting import PrivacyLoss, compose
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import NoiseLaw, law_of
 from targetdp.normalization import ColumnScales, ReleaseSource
+from targetdp.release._certificate._agreed import WithoutPromise
 from targetdp.release._certificate._caveats import AllReleases, Facts
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._decision._asked import AskedDecision
@@ -139,10 +140,11 @@ class Together(CertificatePart):
     classic: Stated
     limits: Annotated[int, Field(ge=1)] = Field(description="how many were in force; their δ add up")
     forgot: bool = Field(description="whether entries of the ledger were lost, or may have been")
+    agreed: Annotated[int, Field(ge=0, strict=True, description="people handed over as they are")] = 0
 
     def value(self) -> AllReleases:
         """The same with guarantees."""
-        return AllReleases(self.near.value(), self.classic.value(), self.limits, self.forgot)
+        return AllReleases(self.near.value(), self.classic.value(), self.limits, self.forgot, self.agreed)
 
 
 class DeskRecord(CertificatePart):
@@ -216,6 +218,7 @@ class Certificate(CertificatePart):
     output: Output
     ledger: LedgerMark
     together: Together
+    agreed: tuple[WithoutPromise, ...] = Field(default=(), description="to whom nothing is promised")
     signature: Signature | None = None
 
     @property
@@ -241,6 +244,7 @@ class Certificate(CertificatePart):
             scores=self.scores, decisions=self.decisions, learned_from=self.learned_from,
             left_out=self.left_out,
             stated=self.together.value(), large_delta=is_large(self.guarantee.delta, self.rows),
+            rows=self.rows, agreed=self.agreed,
         )  # fmt: skip
 
     def charge(self) -> Charge:
@@ -250,11 +254,19 @@ class Certificate(CertificatePart):
 
     def text(self) -> str:
         """The certificate as JSON."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(self._plain(), indent=2, ensure_ascii=False) + "\n"
 
     def message(self) -> bytes:
         """What is signed: everything but the signature's value, in one canonical form."""
-        return canonical(self.model_dump(mode="json", exclude={"signature": {"value"}})).encode()
+        return canonical(self._plain({"signature": {"value"}})).encode()
+
+    def _plain(self, exclude: dict[str, set[str]] | None = None) -> dict[str, Any]:
+        """All of it; where nobody agreed it is what it was before anybody could, so that older ones hold."""
+        found: dict[str, Any] = self.model_dump(mode="json", exclude=exclude)
+        for part in (found, found["together"]):
+            if not part["agreed"]:
+                del part["agreed"]
+        return found
 
     def signed(self, key: SigningKey, succession: Sequence[Succession] = ()) -> "Certificate":
         """The certificate with the data holder's signature.
@@ -289,7 +301,7 @@ def make_certificate(
     if prepared.stated is None:
         raise RuntimeError("a release without a limit: please report this")
     law, g, request = terms.law, terms.guarantee, prepared.request
-    facts = facts_of(prepared, is_large(terms.guarantee.delta, rows))
+    facts = facts_of(prepared, is_large(terms.guarantee.delta, rows), rows, terms.agreed)
     values, spent = {}, None
     if scales is not None:
         both = zip(scales.center.tolist(), scales.scale.tolist(), strict=True)
@@ -342,7 +354,9 @@ def make_certificate(
         together=Together(
             near=stated(prepared.stated.near), classic=stated(prepared.stated.classic),
             limits=prepared.stated.limits, forgot=prepared.stated.forgot,
+            agreed=prepared.stated.agreed,
         ),
+        agreed=terms.agreed,
     )  # fmt: skip
 
 

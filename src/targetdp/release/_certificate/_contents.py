@@ -74,7 +74,7 @@ def _one_file(output: Path, c: Certificate) -> Iterator[Check]:
         yield Check("file", False, f"one file is there, and {len(c.output.files)} are certified")
         return
     (file,) = c.output.files
-    yield _same(output.name, output, file, file.sha256 == c.output.sha256)
+    yield same_file(output.name, output, file, file.sha256 == c.output.sha256)
 
 
 def _parts(output: Path, c: Certificate) -> Iterator[Check]:
@@ -82,7 +82,7 @@ def _parts(output: Path, c: Certificate) -> Iterator[Check]:
         if file.name in {"", ".", ".."} or "/" in file.name or not (output / file.name).is_file():
             yield Check("file", False, f"{file.name!r} is no name of a file in this folder")
             return
-        yield _same(file.name, output / file.name, file)
+        yield same_file(file.name, output / file.name, file)
     present = {path.name for path in output.iterdir() if path.is_file() and not path.is_symlink()}
     others = sorted({path.name for path in output.iterdir()} - present)
     extra = sorted(present - {file.name for file in c.output.files}) + others
@@ -212,7 +212,7 @@ def questions_of(c: Certificate, law: DecisionLaw) -> list[Question]:
     return [Question(one, None if law.cells is None else law.cells.score) for one in c.decisions]
 
 
-def _same(name: str, path: Path, file: File, known: bool = True) -> Check:
+def same_file(name: str, path: Path, file: File, known: bool = True) -> Check:
     """Whether a file has the content that is certified."""
     with path.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()

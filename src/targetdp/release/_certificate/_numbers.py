@@ -9,6 +9,7 @@ from targetdp._core import __version__
 from targetdp.accounting import compose
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import Cells, DecisionLaw, LinearLaw, NoiseLaw, RowLaw, law_of, unit_map
+from targetdp.release._certificate._agreed import is_consistent
 from targetdp.release._certificate._caveats import conditions_of
 from targetdp.release._certificate._certificate import Certificate, at_distances, classic, noise_length
 from targetdp.release._certificate._charge import Charge
@@ -25,6 +26,10 @@ _FAMILIES = {"projection-exact": "projection"}
 def verify_guarantee(c: Certificate) -> Iterator[Check]:
     """Derive what is stated again from the law of the noise: nothing may be too good, nothing left out."""
     yield _conditions(c)
+    if c.agreed or c.together.agreed:
+        good = is_consistent(c.agreed, c.rows, c.together.agreed)
+        people = f"{sum(one.people for one in c.agreed):,} of {c.rows:,}, {c.together.agreed:,} in all"
+        yield Check("people who agreed", good, people if good else f"{people}: that cannot be")
     yield from _scales(c)
     try:
         yield from _derived(c, c.guarantee.value(), law_of(c.mechanism.law))

@@ -7,6 +7,7 @@ import numpy as np
 
 from targetdp._core import Floats, exact, percent_up, up
 from targetdp.mechanisms import DecisionLaw, law_of
+from targetdp.release._certificate._agreed import no_promise
 from targetdp.release._certificate._caveats import DELTA
 from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._certificate._contents import questions_of
@@ -74,6 +75,11 @@ def _columns(c: Certificate) -> str:
 
 
 def _promise(c: Certificate) -> list[str]:
+    said = no_promise(c.agreed, c.rows)
+    return [*_guarantee(c), *(f"**No promise**: {one}" for one in said), *([""] if said else [])]
+
+
+def _guarantee(c: Certificate) -> list[str]:
     g = c.guarantee
     if c.decisions and g.B == CLASSIC:
         return [

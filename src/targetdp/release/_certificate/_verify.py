@@ -18,12 +18,12 @@ from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._certificate._contents import Check, file_checks
 from targetdp.release._certificate._numbers import verify_guarantee
 from targetdp.release._certificate._page import page
+from targetdp.release._certificate._signed import SIGNER, SignedBy, by_a_stranger, signature_checks
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._request import Request
 from targetdp.release._staging import certificate_path, page_path
-from targetdp.release._trust._keys import Succession, fingerprint_of, is_signed, succeeds
-from targetdp.release._trust._signers import earlier_key_of_own_desk, known_signers
+from targetdp.release._trust._keys import fingerprint_of
 
 _FORMAT = re.compile("targetdp certificate [0-9]{1,4}")
 
@@ -57,7 +57,7 @@ class Verification:
     @property
     def only_the_signer_is_unknown(self) -> bool:
         """Whether nothing else speaks against it than that nobody has named its signer."""
-        return self.by_a_stranger and all(check.what == _SIGNER for check in self.failed)
+        return self.by_a_stranger and all(check.what == SIGNER for check in self.failed)
 
     @property
     def verdict(self) -> str:
@@ -125,11 +125,12 @@ def verify_release(
     """
     if public_key is not None:
         fingerprint_of(public_key, "public_key")  # what is no key is bad input, not a bad release
-    signed = tuple(_signature(certificate, public_key))
+    c = certificate
+    who = SignedBy(c.signature, c.message(), c.desk.id, c.release, c.output.sha256)
+    signed = tuple(signature_checks(who, public_key))
     checks = [*signed, *_page(output, certificate), *file_checks(output, certificate)]
     checks += [*verify_guarantee(certificate), *request_checks(certificate, request)]
-    stranger = public_key is None and any(c.what == _SIGNER and c.holds is False for c in signed)
-    return Verification(tuple(checks), stranger)
+    return Verification(tuple(checks), by_a_stranger(signed, public_key))
 
 
 def verify(
@@ -213,42 +214,32 @@ def verify_in_ledger(c: Certificate, ledger: Ledger) -> Iterator[Check]:
     spent = None if c.scales.spent is None else c.scales.spent.value()
     same = (row.charge.law.record(), row.charge.scales) == (c.mechanism.law, spent)
     yield Check("charge", same, "for what is certified" if same else "is not for what is certified")
+    if ledger.history.agreements:
+        good = _has_all_who_agreed(c, ledger)
+        yield Check("people who agreed, in the ledger", good, "those who are told" if good else "are others")
 
 
-_SIGNER = "signer"
-
-
-def _signature(c: Certificate, public_key: str | None) -> Iterator[Check]:
-    """Whether the signature fits, and whether its key is one that the user knows."""
-    if c.signature is None:
-        yield Check("signature", False, "the certificate is not signed")
-        return
-    key = c.signature.key
-    if not is_signed(key, c.signature.value, c.message()):
-        yield Check("signature", False, "does not fit")
-        return
-    mark = fingerprint_of(key)
-    yield Check("signature", True, f"by key {mark}")
-    if public_key is not None:
-        same = succeeds(public_key, key, c.signature.succession, c.desk.id)
-        told = "the key that it is held against" if key == public_key else "a key that this one vouches for"
-        yield Check(_SIGNER, same, told if same else "another key than it is held against")
-        return
-    name = _name_of(c, key, c.signature.succession)
-    yield Check(
-        _SIGNER, name is not None,
-        name or f"signed by nobody you have named: if the data holder has told you that {mark} is her key, "
-        f"by another way than this release, then targetdp key trust NAME {key}",
-    )  # fmt: skip
-
-
-def _name_of(c: Certificate, key: str, succession: tuple[Succession, ...]) -> str | None:
-    """Whose key it is, of those whom the user knows."""
-    for name, known in known_signers().items():
-        if succeeds(known, key, succession, c.desk.id):
-            newer = f", by a newer key, on the named one's word (targetdp key trust NAME {key} --replace)"
-            return name if known == key else name + newer
-    return earlier_key_of_own_desk(c.desk.id, key, c.release, c.output.sha256)
+def _has_all_who_agreed(c: Certificate, ledger: Ledger) -> bool:
+    """Whether a certificate tells of the people without a promise whom the ledger knows, and of no others."""
+    history, told = ledger.history, {one.agreement: one for one in c.agreed}
+    known, row = history.agreements, history.releases[c.release]
+    if any(name not in known or known[name].to != one.to for name, one in told.items()):
+        return False
+    # What was finished by a later run may tell of an agreement that came between.
+    before = {name for name, one in known.items() if one.entry < row.entry}
+    if any(known[name].in_all > c.together.agreed for name in before):
+        return False
+    counts = ledger.agreed.counts(ledger.people_of(row), c.features)
+    if row.list_changed or any(one.list_changed for one in known.values()):
+        # Who was erased is on no list now: there were at least as many as are left, and no more than agreed.
+        fewest = {name: one if name in before else 0 for name, one in counts.items()}
+        enough = all(one <= (told[name].people if name in told else 0) for name, one in fewest.items())
+        return enough and all(one.people <= known[name].rows for name, one in told.items())
+    return all(
+        one == (told[name].people if name in told else 0)
+        for name, one in counts.items()
+        if name in before or name in told
+    )
 
 
 def _page(output: Path, c: Certificate) -> Iterator[Check]:

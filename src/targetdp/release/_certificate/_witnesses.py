@@ -1,10 +1,14 @@
-"""Certificates beside releases as witnesses: each has seen where the ledger stood."""
+"""Certificates beside releases as witnesses: each has seen where the ledger stood.
+
+So has the record of people who agreed, beside their rows.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from targetdp.release._agreed._record import AGREEMENT_SUFFIX, AgreementRecord, read_agreement
 from targetdp.release._certificate._certificate import SUFFIX, Certificate
 from targetdp.release._certificate._verify import read_certificate
 from targetdp.release._desk import Desk
@@ -25,23 +29,30 @@ def witnesses(desk: Desk, ledger: Ledger, *folders: Path) -> tuple[Witness, ...]
     Does not guarantee: anything against whoever has an earlier key of the desk. What he signs makes the
     ledger look behind, or charges what never was, and never frees anything.
     """
-    told = (row.title.get("output") for row in ledger.releases_on_record())
+    told = (row.title.get("output") for row in ledger.outputs_on_record())
     places = [Path(output).parent for output in told if isinstance(output, str)]
     found = _signed_in([*places, *folders], desk, _keys_of(ledger))
-    return tuple(_witness(path, certificate) for path, certificate in found)
+    return tuple(_witness(path, proof) for path, proof in found)
 
 
 def witness(path: Path, desk: Desk, ledger: Ledger) -> Witness:
     """A certificate that somebody names as a witness; a ValueError unless the desk has signed it."""
-    certificate = read_certificate(path)
-    if not _is_own(certificate, desk, _keys_of(ledger)):
+    proof = _read(path)
+    if not _is_own(proof, desk, _keys_of(ledger)):
         raise ValueError(f"certificate {path} is not signed by this desk: it tells nothing of its ledger")
-    return _witness(path, certificate)
+    return _witness(path, proof)
 
 
-def _witness(path: Path, certificate: Certificate) -> Witness:
+def _read(path: Path) -> Certificate | AgreementRecord:
+    """A certificate, or the record of people who agreed, by its name."""
+    return read_agreement(path) if path.name.endswith(AGREEMENT_SUFFIX) else read_certificate(path)
+
+
+def _witness(path: Path, proof: Certificate | AgreementRecord) -> Witness:
     """A certificate as a witness, with what the ledger would say of its release."""
-    g = certificate.guarantee
+    if isinstance(proof, AgreementRecord):
+        return Witness(f"the agreement {path}", proof.ledger.head(), agreed=proof.in_all)
+    certificate, g = proof, proof.guarantee
     title = {
         "guarantee": {"B": g.B, "epsilon": g.epsilon, "delta": g.delta}, "rows": certificate.rows,
         "kind": certificate.kind, "mechanism": certificate.mechanism.name,
@@ -52,7 +63,7 @@ def _witness(path: Path, certificate: Certificate) -> Witness:
         certificate.charge().record(), _space(certificate), title, certificate.output.sha256,
         estimated_by(certificate), certificate.desk.policy_sha256,
         [one.model_dump() for one in (certificate.together.near, certificate.together.classic)],
-        "" if certificate.signature is None else certificate.signature.key,
+        "" if certificate.signature is None else certificate.signature.key, certificate.together.agreed,
     )  # fmt: skip
 
 
@@ -75,7 +86,7 @@ def _keys_of(ledger: Ledger) -> list[str]:
     return [one.public for one in ledger.reading.signers]
 
 
-def _is_own(c: Certificate, desk: Desk, keys: Sequence[str]) -> bool:
+def _is_own(c: Certificate | AgreementRecord, desk: Desk, keys: Sequence[str]) -> bool:
     own = c.signature
     if own is None or not is_signed(own.key, own.value, c.message()):
         return False
@@ -84,11 +95,11 @@ def _is_own(c: Certificate, desk: Desk, keys: Sequence[str]) -> bool:
 
 def _signed_in(
     folders: Iterable[Path], desk: Desk, keys: Sequence[str]
-) -> Iterator[tuple[Path, Certificate]]:
+) -> Iterator[tuple[Path, Certificate | AgreementRecord]]:
     for folder in dict.fromkeys(folder.resolve() for folder in folders):
         paths: list[Path] = []
         with suppress(OSError):
-            paths = sorted(folder.glob(f"*{SUFFIX}"))
+            paths = sorted([*folder.glob(f"*{SUFFIX}"), *folder.glob(f"*{AGREEMENT_SUFFIX}")])
         if len(paths) > _MOST:
             raise ValueError(
                 f"{folder} has {len(paths):,} files that are named as certificates, too many to look at: "
@@ -102,6 +113,6 @@ def _signed_in(
                 content = path.read_bytes()
                 if not any(key.encode() in content for key in keys):
                     continue
-                found = read_certificate(path)
+                found = _read(path)
                 if _is_own(found, desk, keys):
                     yield path, found

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
-from targetdp._core import check
+from targetdp._core import Floats, check
 from targetdp._files import StrictModel
 from targetdp.release._decision._cuts import MOST_KNOTS
 from targetdp.release._policy import CLASSIC, Number
@@ -103,6 +104,31 @@ class AskedDecision(StrictModel):
     def takes(self) -> tuple[str, ...]:
         """The columns that are looked at."""
         return tuple(self.weights or self.additive or self.columns or ())
+
+    def scores_of(self, columns: Mapping[str, Floats]) -> Floats:
+        """Scores of people by weights or curves; NaN for whoever has a gap.
+
+        Args:
+            columns: Those that are taken, in the units of the request.
+
+        Returns:
+            A number for each person.
+
+        Raises:
+            ValueError: A model is what people are judged by.
+        """
+        if self.model is not None:
+            raise ValueError(f"{self.name}: a model judges people, which the data holder runs")
+        total = np.zeros(len(next(iter(columns.values()))))
+        with np.errstate(all="ignore"):
+            # Column by column: so a row's sum does not depend on where in a batch it stands.
+            for name, weight in (self.weights or {}).items():
+                total += weight * columns[name]
+            for name, curve in (self.additive or {}).items():
+                found = np.interp(columns[name], curve.knots, curve.values)
+                # A curve of one knot would have a value for a missing one, too.
+                total += np.where(np.isnan(columns[name]), np.nan, found)
+        return total
 
     @property
     def sign(self) -> int:

@@ -26,7 +26,7 @@ Rule = CutRule | int
 Cuts = tuple[tuple[int, ...], ...]
 """For each decision the cuts of all batches."""
 
-_APART = STEPS >> 30
+APART = STEPS >> 30
 """How far ids may move a score, in steps: equal scores are on both sides of a cut that falls on them."""
 
 
@@ -42,7 +42,7 @@ def marks_of(ids: pa.StringArray, release: str) -> tuple[Words, Integers]:
         moved by; both are the same whatever her row is.
     """
     tags = tags_of(ids, hashlib.sha256(f"targetdp turns {release}".encode()).digest()).view(np.uint64)
-    return tags[:, 0].copy(), (tags[:, 1] % np.uint64(_APART)).astype(np.int64)
+    return tags[:, 0].copy(), (tags[:, 1] % np.uint64(APART)).astype(np.int64)
 
 
 def batches_of(tags: Words, people: int) -> Turns:

@@ -64,16 +64,7 @@ class Question:
 
     def steps_of_columns(self, columns: Mapping[str, Floats]) -> Integers:
         """The score of each person from columns as they are, at B = 2; no model's."""
-        total = np.zeros(len(next(iter(columns.values()))))
-        with np.errstate(all="ignore"):
-            # Column by column: so a row's sum does not depend on where in a batch it stands.
-            for name, weight in (self.asked.weights or {}).items():
-                total += weight * columns[name]
-            for name, curve in (self.asked.additive or {}).items():
-                found = np.interp(columns[name], curve.knots, curve.values)
-                # A curve of one knot would have a value for a missing one, too.
-                total += np.where(np.isnan(columns[name]), np.nan, found)
-        return self.placed(total)
+        return self.placed(self.asked.scores_of(columns))
 
     def placed(self, scores: Floats) -> Integers:
         """Scores in the units of the request, or of a model, in whole steps; whoever has none is a no."""

@@ -17,6 +17,7 @@ import numpy as np
 from targetdp._core import Words
 from targetdp._files import append_line, write_whole
 from targetdp.release._ids import Spelling
+from targetdp.release._ledger._agreements import AgreementRow
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._people import Sums
@@ -88,8 +89,8 @@ def known_elsewhere(own: str, tag_key: bytes, spelling: Spelling, people: Words)
                 continue
             with Ledger(path / "ledger.db") as ledger:
                 sums = Sums(people, 1)
-                for row in ledger.history.counted:
-                    if row.people:
+                for row in ledger.history.with_lists:
+                    if isinstance(row, AgreementRow) or row.counts:
                         sums.add(ledger.people_of(row), _ONE)
             same = read_policy(path / "policy.toml").id.spelling == spelling
             yield DeskElsewhere(

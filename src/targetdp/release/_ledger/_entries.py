@@ -75,6 +75,8 @@ class Witness:
     policy: str = ""
     stated: Sequence[Mapping[str, float]] = ()
     key: str = ""
+    agreed: int = 0
+    """How many people the desk had handed over as they are, as it says."""
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from targetdp._core import check
 from targetdp.guarantee import Guarantee
 from targetdp.release._certificate._caveats import AllReleases, statement
 from targetdp.release._certificate._charge import Charge, charge_of
+from targetdp.release._ledger._agreements import SHORT, AgreementRow, agreement_of
 from targetdp.release._ledger._entries import KEY, OPENED, Entry, Reading, Witness
 from targetdp.release._ledger._limit import Limit, Stated, all_of
 from targetdp.release._policy import Policy
@@ -58,6 +60,21 @@ class ReleaseRow:
     """Of a lost release under a policy that was lost, too: what its certificate says of all together."""
 
     @property
+    def name(self) -> str:
+        """Its id, as entries name it."""
+        return self.release
+
+    @property
+    def list_name(self) -> str:
+        """What its list of people is called."""
+        return self.release
+
+    @property
+    def list_changed(self) -> bool:
+        """Whether somebody was erased from its list of people."""
+        return self.everybody
+
+    @property
     def counts(self) -> bool:
         """Whether it is spent: published, or perhaps published."""
         return self.state != "voided"
@@ -74,6 +91,10 @@ class History:
     plain: list[dict[str, Any]] = field(default_factory=list)
     """The same as plain data, as it was recorded."""
     releases: dict[str, ReleaseRow] = field(default_factory=dict)
+    agreements: dict[str, AgreementRow] = field(default_factory=dict)
+    """Of people who agreed to be handed over as they are."""
+    lost_agreed: int = 0
+    """People whose agreements the ledger has lost: they count as everybody, and went out all the same."""
     space: dict[str, str] = field(default_factory=dict)
     """Which scales each column was last released with."""
     left_behind: set[tuple[int, str]] = field(default_factory=set)
@@ -141,8 +162,28 @@ class History:
         """All releases that are spent."""
         return [row for row in self.releases.values() if row.counts]
 
+    @property
+    def with_lists(self) -> list[ReleaseRow | AgreementRow]:
+        """Whatever has a list of people."""
+        return [*(row for row in self.releases.values() if row.people), *self.agreements.values()]
+
+    @property
+    def handed_over(self) -> int:
+        """How many people were handed over as they are, lost agreements among them."""
+        return self.lost_agreed + max((row.in_all for row in self.agreements.values()), default=0)
+
+    def agreements_like(self, prefix: str) -> list[AgreementRow]:
+        """The agreements whose id begins so."""
+        return [row for name, row in self.agreements.items() if prefix and name.startswith(prefix)]
+
     def find(self, prefix: str) -> ReleaseRow:
         """The release whose id begins so; a ValueError unless there is exactly one."""
+        if agreed := self.agreements_like(prefix):
+            raise ValueError(
+                f"release = {prefix!r}: {agreed[0].agreement[:SHORT]} is an agreement, and rows that went "
+                "out stay out; `targetdp ledger erase` takes people off its list, and what is released of "
+                "them later counts as everybody's"
+            )
         found = [row for name, row in self.releases.items() if name.startswith(prefix)] if prefix else []
         if len(found) != 1:
             known = f"{len(found)} releases begin so" if found else "no release of this desk begins so"
@@ -181,7 +222,7 @@ class History:
         limits = list(dict.fromkeys([*(Limit.of(self.policies[one - 1]) for one in made_under), now]))
         lost = [row.stated for row in self.counted if row.stated is not None]
         together = all_of([*((one.stated, one.classic) for one in limits), *dict.fromkeys(lost)])
-        return AllReleases(*together, forgot=self.forgot)
+        return AllReleases(*together, forgot=self.forgot, agreed=self.handed_over)
 
     def together(self, now: Limit) -> Stated | None:
         """The same in numbers; None if nothing holds."""
@@ -220,6 +261,7 @@ def _key(history: History, _: Entry, body: dict[str, Any]) -> None:
 def _resumed(history: History, entry: Entry, body: dict[str, Any]) -> None:
     _reason(body)
     history.forgot = True
+    history.lost_agreed += check.integer("lost_agreed", body.get("lost_agreed", 0), at_least=0)
     history.left_behind |= {(int(number), str(digest)) for number, digest in body["left_behind"]}
     for lost in body["lost"]:
         row = _lost(history, lost, entry)
@@ -236,8 +278,16 @@ def _policy(history: History, _: Entry, body: dict[str, Any]) -> None:
     history.plain.append(body["policy"])
 
 
+def _agreed(history: History, entry: Entry, body: dict[str, Any]) -> None:
+    if entry.release in {*history.releases, *history.agreements}:
+        raise ValueError(f"agreement {entry.release!r} was made before")
+    before = max((row.in_all for row in history.agreements.values()), default=0)
+    row = agreement_of(entry.release, body, before, entry.time, entry.number)
+    history.agreements[entry.release] = row
+
+
 def _reserved(history: History, entry: Entry, body: dict[str, Any]) -> None:
-    if entry.release in history.releases:
+    if entry.release in {*history.releases, *history.agreements}:
         raise ValueError(f"release {entry.release!r} was reserved before")
     space = {str(column): str(scales) for column, scales in body["space"].items()}
     history.releases[entry.release] = ReleaseRow(
@@ -261,16 +311,24 @@ def _withdrawn(history: History, entry: Entry, body: dict[str, Any]) -> None:
 
 def _erased(history: History, _: Entry, body: dict[str, Any]) -> None:
     _reason(body)
-    changed = {
-        release: replace(history.releases[release], people=str(people), everybody=True)
-        for release, people in body["people"].items()
+    lists = {str(name): str(people) for name, people in body["people"].items()}
+    agreed = {
+        name: replace(history.agreements[name], people=people, list_changed=True)
+        for name, people in lists.items()
+        if name in history.agreements
     }
+    changed = {
+        name: replace(history.releases[name], people=people, everybody=True)
+        for name, people in lists.items()
+        if name not in agreed
+    }
+    history.agreements |= agreed
     history.releases |= changed
 
 
 _TELL: dict[str, Callable[[History, Entry, dict[str, Any]], None]] = {
     OPENED: _opened, KEY: _key, "resumed": _resumed, "policy": _policy, "reserved": _reserved,
-    "published": _settle, "voided": _settle, "withdrawn": _withdrawn, "erased": _erased,
+    "published": _settle, "voided": _settle, "withdrawn": _withdrawn, "erased": _erased, "agreed": _agreed,
 }  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from targetdp.release._draws import erase
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._trust._keys import SigningKey, is_signed
 
+HANDED_OVER = "handed_over"
+"""In a journal about people who agreed: their agreement."""
 _SEAL = "seal"
 """Where a journal has the desk's signature."""
 
@@ -19,6 +21,8 @@ def sealed(journal: dict[str, Any], key: SigningKey) -> dict[str, Any]:
 
 def settle_earlier(desk: Desk, ledger: Ledger, journal: dict[str, Any]) -> None:
     """An earlier run published and died before it could tell the ledger: tell it now."""
+    if HANDED_OVER in journal:
+        return  # its entry was there before its rows: the ledger knows
     if journal.get("desk") != desk.id:
         raise ValueError(
             f"an earlier run, of another desk ({journal.get('desk')}), published release "

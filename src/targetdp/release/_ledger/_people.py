@@ -1,17 +1,45 @@
 """The people index: who was in which release, as sorted keyed tags, and what that cost them.
 
 A tag is 64 bits of a keyed hash of an id. Two people who share a tag count as one, who was in all releases
-that either was in: more is spent then, never less.
+that either was in: more is spent then, never less. The one exception is an ordinary person with the tag of
+one who agreed to be handed over, of probability n·2⁻⁶⁴ where n people agreed (`AgreedPeople`).
 """
 
 import hashlib
 import re
+from collections.abc import Container, Mapping
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from targetdp._core import Floats, Words, kernel
 from targetdp._files import sync_folder, write_whole
+
+
+class Listed(Protocol):
+    """What has a list of people: a release, or an agreement."""
+
+    @property
+    def name(self) -> str:
+        """Its id, as entries name it."""
+
+    @property
+    def list_name(self) -> str:
+        """What the list is called."""
+
+    @property
+    def people(self) -> str:
+        """The SHA-256 of the list."""
+
+    @property
+    def list_changed(self) -> bool:
+        """Whether somebody was erased from it."""
+
+    @property
+    def title(self) -> Mapping[str, Any]:
+        """What else is on record."""
 
 
 def people_path(folder: Path, release: str, sha256: str, *, erased: bool) -> Path:
@@ -41,6 +69,13 @@ def forget_people(folder: Path, release: str, but: Path | None = None) -> None:
     own = re.compile(rf"\.?{re.escape(release)}(-[0-9a-f]{{16}})?\.tags(\.[0-9a-f]+\.new)?")
     for path in list(folder.iterdir()) if folder.is_dir() else ():
         if own.fullmatch(path.name) and path != but:
+            path.unlink(missing_ok=True)
+
+
+def forget_unknown(folder: Path, prefix: str, known: Container[Path]) -> None:
+    """Remove lists whose names begin so and that are not on record, of killed runs; under the lock."""
+    for path in list(folder.iterdir()) if folder.is_dir() else ():
+        if path.name.lstrip(".").startswith(prefix) and path not in known:
             path.unlink(missing_ok=True)
 
 
@@ -92,9 +127,10 @@ class Sums:
         wide._each[:, np.searchsorted(wide.tags, self.tags)] = self.amounts.T
         return wide
 
-    def most(self) -> Floats:
-        """The most that anybody has spent, of each amount."""
-        return np.asarray(self._each.max(axis=1, initial=0.0) + self._all)
+    def most(self, among: NDArray[np.bool_] | None = None) -> Floats:
+        """The most that anybody has spent, or anybody of some, of each amount."""
+        each = self._each if among is None or among.all() else self._each[:, among]
+        return np.asarray(each.max(axis=1, initial=0.0) + self._all)
 
 
 @kernel

@@ -9,15 +9,16 @@ import numpy as np
 from targetdp._core import Floats, Words
 from targetdp.accounting import PrivacyFilter
 from targetdp.release._certificate._charge import Charge
+from targetdp.release._ids import is_among
+from targetdp.release._ledger._agreements import NOBODY, AgreedPeople, AgreementRow, features_of
 from targetdp.release._ledger._history import History, ReleaseRow
 from targetdp.release._ledger._limit import FAR, NEAR, Limit
 from targetdp.release._ledger._people import Sums
 from targetdp.release._policy import CLASSIC
 from targetdp.table import overlapped
 
-PeopleOf = Callable[[ReleaseRow], Words]
-"""Who is in a release of the ledger: sorted tags."""
-NOBODY = np.empty(0, dtype=np.uint64)
+PeopleOf = Callable[[ReleaseRow | AgreementRow], Words]
+"""Who is in a release of the ledger, or an agreement: sorted tags."""
 _AMOUNTS = FAR + 1
 """How many parts of a cost are added up for each person; the others are tiny, and added up for all."""
 _NO_DELTA = 2.0**-64
@@ -37,6 +38,8 @@ class Spending:
     used: Floats = field(repr=False)
     asked: Floats = field(repr=False)
     known: Mapping[str, int] = field(default_factory=dict)
+    for_nobody: bool = False
+    """Whether all of its people agreed to be handed over with these columns: it counts for none of them."""
 
     @property
     def requested(self) -> float:
@@ -60,7 +63,7 @@ class Spending:
 
     def with_charge(self, charge: Charge) -> bool:
         """Whether another charge would fit, for all of them."""
-        return self.limit.holds(self.used + self.limit.cost(charge))
+        return self.limit.holds(self.used + _asked_of(self.limit, charge, for_nobody=self.for_nobody))
 
 
 @dataclass(frozen=True)
@@ -111,45 +114,66 @@ def measure(
     people: Words,
     asked: Charge | None,
     space: Mapping[str, str] | None = None,
+    features: Sequence[str] | None = None,
 ) -> Spending:
-    """The budget of some people if another release about them is made.
+    """The budget of some people if another release about them is made, of these columns.
 
     For each person the releases that she is in are added up: neighbors differ in one person's row, so that
-    releases without her tell nothing of it. What nobody can tell who was in counts for everybody.
+    releases without her tell nothing of it. What nobody can tell who was in counts for everybody. Releases of
+    nothing but columns that she agreed to hand over as they are do not count for her, and only for her.
 
     Guarantees: if every release is made only while this `fits`, all of them together keep the limit, at its
     distance and at distance 2, however each was chosen (`targetdp.accounting.PrivacyFilter`). Each charge is
     taken at the limit's distance by its noise, whatever B it asked for, so a tiny B does not make a release
     cheap; and at distance 2 where a column has other scales by now.
-    Does not guarantee: anything beyond group privacy to a person with several ids.
+    Does not guarantee: anything beyond group privacy to a person with several ids; anything to people who
+    agreed, about the columns that they agreed to.
     """
+    agreed = AgreedPeople([*history.agreements.values()], people_of)
+    inside = ~is_among(people, agreed.outside(features))
+    for_nobody = len(people) > 0 and not inside.any()
     sums, everybody, aside = Sums(people, _AMOUNTS), np.zeros(_AMOUNTS), np.zeros(limit.parts - _AMOUNTS)
     known = {}
     for row, cost, who in _with_people(costs_of(history, limit, space or {}), people_of):
-        if found := sums.known(who) if row.everybody else sums.add(who, cost[:_AMOUNTS]):
-            known[row.release] = found
+        charged = agreed.charged(who, features_of(row))
+        found = sums.known(who) if row.everybody or charged is not who else 0
         if row.everybody:
             everybody += cost[:_AMOUNTS]
+        else:
+            found = max(found, sums.add(charged, cost[:_AMOUNTS]))
+        if found:
+            known[row.release] = found
         if row.everybody or found:
             aside += cost[_AMOUNTS:]
-    used = np.concatenate([sums.most() + everybody, aside])
-    return Spending(limit, used, np.zeros(limit.parts) if asked is None else limit.cost(asked), known)
+    most = np.zeros(_AMOUNTS) if for_nobody else sums.most(inside) + everybody
+    own = np.zeros(limit.parts) if asked is None else _asked_of(limit, asked, for_nobody=for_nobody)
+    return Spending(limit, np.concatenate([most, aside]), own, known, for_nobody)
+
+
+def _asked_of(limit: Limit, charge: Charge, *, for_nobody: bool) -> Floats:
+    """What a release takes of the budget; for people who agreed, what is set aside for samplers at most."""
+    cost = limit.cost(charge)
+    if for_nobody:
+        cost[:_AMOUNTS] = 0
+    return cost
 
 
 def standing(history: History, limit: Limit, people_of: PeopleOf) -> Standing:
-    """Where everybody stands who is in a release that counts."""
+    """Where everybody stands who is in a release that counts for her."""
+    agreed = AgreedPeople([*history.agreements.values()], people_of)
     width = _AMOUNTS + 1  # beside the amounts, the sum of pure ε
     sums, everybody, aside = Sums(NOBODY, width), np.zeros(width), np.zeros(limit.parts - _AMOUNTS)
     for row, cost, who in _with_people(costs_of(history, limit, {}), people_of):
         aside += cost[_AMOUNTS:]
         distance = CLASSIC if history.moved(row, {}) else limit.stated.B
         amounts = np.append(cost[:_AMOUNTS], _pure(row.charge, limit, distance))
-        if sums.known(who) < len(who):
-            sums = sums.united_with(who)
+        charged = agreed.charged(who, features_of(row))
+        if sums.known(charged) < len(charged):
+            sums = sums.united_with(charged)
         if row.everybody:
             everybody += amounts
         else:
-            sums.add(who, amounts)
+            sums.add(charged, amounts)
     most = sums.most() + everybody
     spending = Spending(limit, np.concatenate([most[:_AMOUNTS], aside]), np.zeros(limit.parts))
     amounts, counts = np.unique(sums.amounts[:, NEAR] + everybody[NEAR], return_counts=True)

@@ -10,6 +10,8 @@ from typing import Any
 
 from targetdp._core import down, up
 from targetdp.mechanisms import DROWNED, STEPS, DecisionLaw
+from targetdp.release._agreed._named_people import agreed_in
+from targetdp.release._certificate._agreed import no_promise
 from targetdp.release._certificate._caveats import DELTA, format_guarantee
 from targetdp.release._certificate._certificate import noise_length
 from targetdp.release._decision._asked import describe_decision
@@ -173,6 +175,8 @@ class Look:
         ]
         if p.weights is not None and p.features:
             lines.append(made_of(p, p.weights, self.inspection.spread))
+        if self.terms is not None:
+            lines += [f"no promise: {one}" for one in no_promise(self.terms.agreed, rows)]
         lines += [*(describe_decision(one) for one in request.decisions), *self.looks_at]
         if self.terms is not None:
             lines += self._promise(self.terms)
@@ -264,6 +268,7 @@ class Look:
                 None if terms is None or terms.law.noisy is None else noise_length(terms.law.noisy)
             ),
             "conditions": [] if terms is None else list(terms.conditions),
+            "without_promise": [] if terms is None else [one.model_dump() for one in terms.agreed],
             "clipped_for_the_data_holder_only": self.clipped,
             "budget": None if s is None else {
                 "spent": _finite(s.spent), "total": _finite(s.total), "limit": asdict(s.limit.stated),
@@ -303,8 +308,11 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
     history = ledger.history
     elsewhere = tuple(prepared.desk.known_elsewhere(inspection.people)) if inspection.rows else ()
     if inspection.rows and prepared.features and prepared.limit is not None:
+        agreed = agreed_in(
+            prepared.request, ledger, inspection.people, prepared.features, prepared.left_out_releases
+        )
         try:
-            terms = make_terms(prepared, inspection.rows)
+            terms = make_terms(prepared, inspection.rows, agreed=agreed)
         except TooFewPeopleError as error:
             problems.append(Problem("private scales cannot be estimated from so few people", str(error)))
         except ValueError as error:
@@ -316,7 +324,7 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
             # What is planned, or an earlier run has reserved, is charged already.
             charge = terms.charge if goes_on is None and line is None else None
             space = prepared.space(goes_on or "")
-            spending = ledger.measure(prepared.limit, inspection.people, charge, space)
+            spending = ledger.measure(prepared.limit, inspection.people, charge, space, prepared.features)
             if not spending.fits:
                 remedy = "ask for a smaller ε, or leave out people who are in earlier releases"
                 problems.append(

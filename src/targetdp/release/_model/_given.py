@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from targetdp._core import Floats
 from targetdp.release._decision._asked import AskedDecision
 from targetdp.release._model._columns import check_columns, kind_of
 from targetdp.release._model._file import ModelFile, read_model
@@ -16,7 +17,12 @@ from targetdp.release._model._runner import ModelRunner
 
 @dataclass(frozen=True)
 class GivenModels:
-    """Models by their SHA-256, and what is wrong with those that were given."""
+    """Models by their SHA-256, and what is wrong with those that were given.
+
+    Example:
+        >>> GivenModels().texts(())
+        ()
+    """
 
     files: Mapping[str, ModelFile] = field(default_factory=dict, repr=False)
     problems: tuple[str, ...] = ()
@@ -87,3 +93,28 @@ def models_for(
             except ValueError as error:
                 problems.append(f"decision {one.name!r}: {error}")
     return GivenModels(found, tuple(problems))
+
+
+def scores_by_model(path: Path, asked: AskedDecision, rows: pa.Table) -> Floats:
+    """What a decision's model says of rows: run as a data holder runs it, one row at a time and confined.
+
+    Args:
+        path: The model's file.
+        asked: The decision, which names the model by its SHA-256, and its columns.
+        rows: A table with these columns.
+
+    Returns:
+        The score of each row; NaN where it has none.
+
+    Raises:
+        ValueError: It is another file, or it may not be run.
+
+    Example:
+        >>> scores_by_model(Path("model.onnx"), asked, rows)  # doctest: +SKIP
+        array([0.31, 0.77])
+    """
+    model = read_model(path)
+    if model.sha256 != asked.model:
+        raise ValueError(f"model {path} has SHA-256 {model.sha256}: the decision was made by {asked.model}")
+    with ModelRunner(model, asked.takes) as runner:
+        return runner.scores(rows)

@@ -93,15 +93,16 @@ def _must_be_the_users() -> None:
 def earlier_key_of_own_desk(desk: str, key: str, release: str, sha256: str) -> str | None:
     """Which of the user's own desks has published a release with a key that it has replaced since, if any.
 
-    An earlier key may be in somebody else's hands: it counts for what the ledger has on record, and the
-    ledger counts where the desk's present key signs it.
+    The rows of people who agreed count as one. An earlier key may be in somebody else's hands: it counts for
+    what the ledger has on record, and the ledger counts where the desk's present key signs it.
     """
     for other, path in known_desks():
         with suppress(OSError, ValueError):
             if other == desk:
                 present = _key_of(path)
                 with Ledger(path / "ledger.db") as ledger:
-                    reading, row = ledger.reading, ledger.history.releases.get(release)
+                    reading, history = ledger.reading, ledger.history
+                    row = history.releases.get(release) or history.agreements.get(release)
                 if row is None or row.sha256 != sha256 or reading.key != present:
                     continue
                 if key in set(reading.keys_since(row.entry)) - {one.lost for one in reading.signers}:

@@ -126,7 +126,7 @@ def read_program(folder: Path) -> SweptProgram:
 
 # Which releases of a sweep are drawn: the paper's points, or the nearest there are, by fixed rules.
 # 1. Mechanisms: the projection as printed, least noise and score. Where a sweep lacks one, its others
-#    take the place, in the sweep's order; never more than three.
+#    take the place, in the sweep's order; never more than three. Decisions are drawn beside them.
 # 2. ε: the paper's total (3.9999 for aid, 2.9999 for lending), or the nearest by ratio; of two, the
 #    smaller. Where the projection reaches it in several ways: k nearest to 10,000, then the largest ε₂, as
 #    in the paper.
@@ -139,6 +139,8 @@ PAPER = {"exclusion_errors": (0.25, 3.9999), "profit": (0.1, 2.9999)}
 _OTHER = PAPER["exclusion_errors"]
 _K = 10_000
 _FIRST, _MOST = Grid.mechanisms, 3
+_BESIDE = ("decision", "decision-agreed")
+"""Drawn wherever a sweep has them: a release of another kind, by a private and by an agreed sample."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,9 @@ def choose(program: SweptProgram) -> ShownCells:
     B, epsilon = PAPER.get(program.metric, _OTHER)
     noisy = program.noisy
     there = list(dict.fromkeys(one.mechanism for one in noisy))
-    drawn = sorted(there, key=lambda name: (*_FIRST, name).index(name))[:_MOST]
+    first = [name for name in _FIRST if name not in _BESIDE]
+    kinds = sorted(set(there) - set(_BESIDE), key=[*first, *there].index)[:_MOST]
+    drawn = [*kinds, *(name for name in _BESIDE if name in there)]
     shown = _nearest(epsilon, [one.epsilon for one in noisy if one.epsilon is not None], smaller=True)
     curves = {name: _curve(name, noisy, shown) for name in drawn}
     below = [one.B for curve in curves.values() for one in curve if one.B is not None and one.B < CLASSIC]

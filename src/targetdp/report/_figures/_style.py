@@ -170,6 +170,8 @@ _MARK_STYLES = {
     PROJECTION: MarkStyle("projection as printed", GRAY, (0, (4, 2)), "o", False, "/////"),
     LEAST_NOISE: MarkStyle("least noise", BLACK, "-", "o", True, ""),
     "score": MarkStyle("score", PURPLE, (0, (6, 1.5)), "D", True, "----"),
+    "decision": MarkStyle("decision", GREEN, (0, (8, 1.5)), "s", True, "\\\\\\\\"),
+    "decision-agreed": MarkStyle("decision, agreed sample", GREEN, (0, (2, 1)), "v", False, "ooo"),
     "gaussian": MarkStyle("Gaussian", BLUE, (0, (6, 1.5, 1, 1.5)), "s", False, "....."),
     "spherical-laplace": MarkStyle("spherical Laplace", VERMILLION, (0, (1, 1)), "^", True, "xxxxx"),
     "staircase": MarkStyle("staircase", ORANGE, (0, (3, 1, 1, 1, 1, 1)), "D", False, "+++++"),

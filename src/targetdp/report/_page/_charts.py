@@ -13,9 +13,11 @@ from targetdp.tradeoff import STATUS_QUO, technology_named
 
 Spec = dict[str, Any]
 
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-"""Okabe and Ito's colors, told apart by the color-blind; shapes say the same without color."""
+_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999933", "#AA4499")
+_SHAPES = (
+    "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left",
+)  # fmt: skip
+"""Okabe and Ito's colors, and two of Tol's, told apart by the color-blind; shapes say the same without."""
 
 _BLUE, _ORANGE = "var(--chart-blue)", "var(--chart-orange)"
 """Colors of single curves and marks: the page's style has them, since blue must be lighter on black."""

@@ -234,6 +234,7 @@ def content(
         setting = {
             "i": number, "name": cell.name, "label": label(cell), "mechanism": cell.mechanism, "B": cell.B,
             "epsilon": cell.epsilon, "group_size": cell.group_size, "choosable": cell.name == release,
+            "condition": cell.technology.condition,
             "release": None if release is None else numbers[release],
             "figures": {
                 name: [_finite(end) for end in (value.mean, value.low, value.high, value.noise)]

@@ -10,9 +10,8 @@ import numpy as np
 
 from targetdp._core import Floats
 from targetdp.guarantee import Guarantee
-from targetdp.mechanisms import NoiseMechanism
 from targetdp.theorem1 import agreement_by_distance
-from targetdp.tradeoff import Cell
+from targetdp.tradeoff import Cell, Randomness
 
 DISTANCES = (0.1, 0.5, 1.0, 2.0)
 _BETWEEN = tuple(i / 20 for i in range(41))
@@ -47,12 +46,12 @@ def at_distances(cell: Cell, dimensions: int) -> tuple[CurvePoint, ...]:
 
 
 def _curve(
-    noises: Iterable[NoiseMechanism], dimensions: int, delta: float, B: float, *, in_steps: bool
+    noises: Iterable[Randomness], dimensions: int, delta: float, B: float, *, in_steps: bool
 ) -> Iterable[CurvePoint]:
     whole = {*DISTANCES, B, *(_up_to(B) if in_steps else ())}
     yield CurvePoint(0.0, 0.0, 0.5)  # the same row: nobody can tell
     for distance in sorted({*whole, *_BETWEEN, *_up_to(B)} - {0.0}):
-        losses = [noise.privacy_loss(distance=distance, dimensions=dimensions) for noise in noises]
+        losses = [noise.loss_between(distance, dimensions) for noise in noises]
         epsilon = max(loss.epsilon(delta) for loss in losses) if distance in whole else None
         yield CurvePoint(
             distance,

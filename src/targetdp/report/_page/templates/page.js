@@ -78,7 +78,8 @@
     }
     return rows;
   }
-  const whyNoRelease = (cell) => (cell.epsilon !== null ? "no request can ask for it"
+  const whyNoRelease = (cell) => (cell.condition ? `only if ${cell.condition}: no request can be written from here`
+    : cell.epsilon !== null ? "no request can ask for it"
     : cell.group_size !== null ? "it has no guarantee" : "it is the table as it is");
   // Before a chart is drawn its data wait in its specification; afterwards they go to its view.
   function give(id, name, rows) {

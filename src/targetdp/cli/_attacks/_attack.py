@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from targetdp.cli import _console as completion
-from targetdp.cli._attack_tables import best_guess, show_attacks
+from targetdp.cli._attacks._attack_tables import best_guess, show_attacks
 from targetdp.cli._console import (
     Bar,
     DeskFolder,

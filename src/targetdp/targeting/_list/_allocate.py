@@ -13,8 +13,9 @@ from targetdp.mechanisms import LinearLaw, law_of
 from targetdp.programs import Folds, ScoredProgram, Truths
 from targetdp.release import Certificate, certified
 from targetdp.table import read_people
+from targetdp.targeting._agreed._sample import Sample
 from targetdp.targeting._denoise import ScoreNoise
-from targetdp.targeting._labelled import LabelledSample
+from targetdp.targeting._labelled import SampleOrigin
 from targetdp.targeting._learn import LearnedWeights, weights_along
 from targetdp.targeting._sample_and_scores import chances_of_rows, chances_of_scores
 
@@ -114,9 +115,7 @@ def read_scores(
     return PrivateScores(proof, law, released.ids, released.rows[:, 0])
 
 
-def allocate(
-    scores: PrivateScores, sample: LabelledSample, rng: np.random.Generator, *, folds: int = 5
-) -> Decisions:
+def allocate(scores: PrivateScores, sample: Sample, rng: np.random.Generator, *, folds: int = 5) -> Decisions:
     """Chances of all who have a score or are in the sample, and whom the program's rule chooses.
 
     Aid goes to the program's share of all of them, those with the highest chances to be poor; loans to all
@@ -126,7 +125,7 @@ def allocate(
 
     Args:
         scores: The score release, from `read_scores`.
-        sample: The private sample with its labels, from `read_labelled`.
+        sample: The sample with its labels, from `read_labelled` or `read_agreed`.
         rng: Draws among people with equal chances at the cut.
         folds: Parts of the cross-validation that predicts people of the sample.
 
@@ -150,7 +149,8 @@ def allocate(
             f"the scores' id column is named {scores.certificate.id!r}, as a column of decisions is: ask the "
             "data holder to rename it"
         )
-    notes = _must_fit(scores.certificate, sample.certificate)
+    notes = _must_fit(scores.certificate, sample.origin)
+    sample = sample.weighed
     learned, more = _learned(scores, sample)
     program, line = sample.program, sample.program.line()
     inside = chances_of_rows(
@@ -158,11 +158,13 @@ def allocate(
         program.people.fit_weights, sample.unlabelled.rows,
     )  # fmt: skip
     inside_ids = pa.concat_arrays([sample.ids, sample.unlabelled.ids])
-    alone = pc.invert(pc.is_in(inside_ids, value_set=scores.ids))
-    ids = pa.concat_arrays([scores.ids, inside_ids.filter(alone)])
     outside = chances_of_scores(scores.values, ScoreNoise.of(scores.law), learned, line)
-    chances = np.concatenate([outside, inside[alone.to_numpy(zero_copy_only=False)]])
-    by_score = np.arange(len(ids)) < len(scores.ids)
+    # A score knows more of somebody than a noisy row of all columns, and less than a row without noise.
+    by_row = _not_in(inside_ids, scores.ids) if sample.promise is not None else _all(inside_ids)
+    scored = _not_in(scores.ids, inside_ids.filter(by_row))
+    ids = pa.concat_arrays([scores.ids.filter(scored), inside_ids.filter(by_row)])
+    chances = np.concatenate([outside[_truths(scored)], inside[_truths(by_row)]])
+    by_score = np.arange(len(ids)) < int(_truths(scored).sum())
     order = np.asarray(pc.sort_indices(ids).to_numpy())
     chances, by_score = np.clip(chances[order], 0.0, 1.0), by_score[order]
     return Decisions(
@@ -171,13 +173,26 @@ def allocate(
     )  # fmt: skip
 
 
-def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
+def _not_in(ids: pa.StringArray, others: pa.StringArray) -> pa.BooleanArray:
+    return pc.invert(pc.is_in(ids, value_set=others))
+
+
+def _all(ids: pa.StringArray) -> pa.BooleanArray:
+    return pa.array(np.ones(len(ids), dtype=np.bool_))
+
+
+def _truths(which: pa.BooleanArray) -> Truths:
+    return np.asarray(which.to_numpy(zero_copy_only=False))
+
+
+def _must_fit(scores: Certificate, sample: SampleOrigin) -> tuple[str, ...]:
     """Both name people alike, are of the same columns and, if the scores say so, belong together."""
-    if scores.pseudonyms != sample.pseudonyms or (scores.pseudonyms and scores.desk.id != sample.desk.id):
-        both = (_naming(one) for one in (scores, sample))
+    if scores.pseudonyms != sample.pseudonyms or (scores.pseudonyms and scores.desk.id != sample.desk):
+        ours = f"pseudonyms of desk {scores.desk.name}" if scores.pseudonyms else "ids in clear"
+        theirs = f"pseudonyms of desk {sample.desk_name}" if sample.pseudonyms else "ids in clear"
         raise ValueError(
-            "scores and sample name people in different ways ({} and {}), so that nobody is found in both: "
-            "give two releases of one desk".format(*both)
+            f"scores and sample name people in different ways ({ours} and {theirs}), so that nobody is found "
+            "in both: give two releases of one desk"
         )
     if set(scores.features) != set(sample.features):
         odd = sorted(set(scores.features) ^ set(sample.features))
@@ -191,7 +206,7 @@ def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
             f"the scores name release {named[0]} as the one that they were learned from or leave out, and "
             f"the sample is {sample.release}: give that one"
         )
-    if scores.scales.values != sample.scales.values:
+    if {name: (one.center, one.scale) for name, one in scores.scales.values.items()} != sample.scales:
         return (
             "columns of the sample and of the scores are scaled in different ways, so a score is not quite "
             "what was learned: learn again from a sample with today's scales",
@@ -199,13 +214,9 @@ def _must_fit(scores: Certificate, sample: Certificate) -> tuple[str, ...]:
     return ()
 
 
-def _naming(proof: Certificate) -> str:
-    return f"pseudonyms of desk {proof.desk.name}" if proof.pseudonyms else "ids in clear"
-
-
-def _learned(scores: PrivateScores, sample: LabelledSample) -> tuple[LearnedWeights, tuple[str, ...]]:
+def _learned(scores: PrivateScores, sample: Sample) -> tuple[LearnedWeights, tuple[str, ...]]:
     """What the sample tells about scores of the released direction."""
-    places = [scores.certificate.features.index(name) for name in sample.certificate.features]
+    places = [scores.certificate.features.index(name) for name in sample.features]
     w = np.array(scores.law.weights[0])[places]
     w = w / np.linalg.norm(w)
     again = sample.learn(scores.law.deviation_per_column**2)

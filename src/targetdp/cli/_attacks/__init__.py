@@ -1,0 +1,1 @@
+"""`targetdp attack`: its commands, and what they show."""

@@ -1,0 +1,1 @@
+"""`targetdp learn` and `targetdp allocate`: what an official who codes runs."""

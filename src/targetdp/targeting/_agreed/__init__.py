@@ -1,0 +1,1 @@
+"""People who agreed to be used as they are: their rows and labels, and the questions that these suggest."""

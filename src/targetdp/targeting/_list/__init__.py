@@ -1,0 +1,1 @@
+"""From a release to the list of a program: who is on it, why, and a test of drawn answers."""

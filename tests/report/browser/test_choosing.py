@@ -248,7 +248,7 @@ def test_epsilon_changes_the_points(opened: Opened, page_of: Recipe) -> None:
         shown = sum(cell.epsilon in {None, epsilon} for cell in cells)
         expect(points).to_have_count(shown)
         labels = tuple(str(one.get_attribute("aria-label")) for one in points.all())
-        assert sum(f"ε = {epsilon}" in label for label in labels) == 12
+        assert sum(f"ε = {epsilon}" in label for label in labels) == 6 * 3  # mechanisms, B
         assert sum("k-anonymity" in label for label in labels) == 2
         seen.add(labels)
     assert len(seen) == 2
@@ -282,7 +282,7 @@ def test_every_setting_that_can_be_released_is_offered_once(opened: Opened, page
     cells = [list(made.cells.values())[place] for place in offered]
     assert all(cell.epsilon is not None and cell.why_not is None for cell in cells)
     noises = [(cell.mechanism, cell.B, cell.epsilon1 or cell.epsilon) for cell in cells]
-    assert len(set(noises)) == len(noises) == 6 + 12 + 12 + 12
+    assert len(set(noises)) == len(noises) == 6 + 12 + 12 + 12 + 12
 
 
 def test_a_decimal_comma_is_a_decimal_comma(opened: Opened, page_of: Recipe) -> None:

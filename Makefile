@@ -94,7 +94,7 @@ wheel: $(VENV)/.ready  ## build the wheel in dist/, install it into an empty env
 
 screenshot: $(VENV)/.ready  ## the README's picture of the decision page (needs Chromium)
 	rm -rf build/screenshot
-	$(VENV)/bin/targetdp tradeoff togo --quick --out build/screenshot
+	$(VENV)/bin/targetdp tradeoff togo --quick --simulations 25 --out build/screenshot
 	$(RUN) scripts/screenshot.py build/screenshot docs/images/page.png
 
 clean:  ## remove the environment and all caches

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-WIDTH, HEIGHT = 1180, 1720
+WIDTH, HEIGHT = 1280, 720
 
 
 def screenshot(folder: Path, out: Path) -> None:
-    """The top of the folder's page, as a reader sees it."""
+    """The first screen of the folder's page."""
     browser_path = shutil.which("chromium") or shutil.which("google-chrome")
     if browser_path is None:
         raise SystemExit("no Chromium was found: install the package chromium")
@@ -27,7 +27,6 @@ def screenshot(folder: Path, out: Path) -> None:
         view = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
         view.goto(page.as_uri())
         view.wait_for_selector("body[data-ready=yes]")
-        view.wait_for_timeout(500)  # charts make room for the names of their points
         out.parent.mkdir(parents=True, exist_ok=True)
         view.screenshot(path=out)
         browser.close()

@@ -110,19 +110,6 @@ def curves_are_remembered(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(autouse=True)
-def charts_are_remembered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In tests of the decision page, but for those that ask for ``charts_anew``."""
-    if "report" in request.path.parts and "charts_anew" not in request.fixturenames:
-        for name, remembered in remembering.charts().items():
-            monkeypatch.setattr(f"targetdp.report._page._charts.{name}", remembered)
-
-
-@pytest.fixture
-def charts_anew() -> None:
-    """For tests of how charts are drawn."""
-
-
 @pytest.fixture(scope="session")
 def zygote(own_signing_key: None) -> Iterator[Zygote]:
     """Where runs of the command line are forked from; started when the first test asks for it."""

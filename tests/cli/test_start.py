@@ -15,7 +15,7 @@ from targetdp.mechanisms import LEAST_NOISE, noise_mechanisms
 from targetdp.tradeoff._programs import BUILT_IN
 
 SLOW = (
-    "altair", "cryptography", "dp_accounting", "jinja2", "joblib", "matplotlib", "narwhals", "numba",
+    "cryptography", "dp_accounting", "jinja2", "joblib", "matplotlib", "narwhals", "numba",
     "numpy", "pandas", "pyarrow", "pydantic", "pyspark", "scipy", "sklearn",
 )  # fmt: skip
 BY_TYPER = {"pydantic"}

@@ -278,6 +278,6 @@ def test_a_file_for_learning_is_refused_with_all_that_it_lacks(tmp_path: Path) -
     rule.write_text('kind = "lending"\ntarget = "repaid"\n', encoding="utf-8")
     refused = cli("tradeoff", rule, "--out", tmp_path / "results")
     assert refused.code == 2
-    assert "rule.toml: table, source, features and loans must be given" in words(refused.err)
+    assert "rule.toml: table, source, features, loans and currency must be given" in words(refused.err)
     assert "targetdp program init" in words(refused.err)
     assert not (tmp_path / "results").exists()

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from support.docs import DOCS, blocks, differences, printed_by
 from targetdp.cli import app
-from targetdp.report import at_distances
-from targetdp.tradeoff import Grid
+from targetdp.tradeoff import Grid, at_distances
 
 GUIDE = "choosing_B.md"
 A_FEW_PEOPLE = 5 * 4_950_000 / 4_201

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from targetdp.cli import app
 from targetdp.populations import invented_populations, public_tables
-from targetdp.programs import example_program, program_file, read_program_file
+from targetdp.programs import example_program, example_terms, program_file, read_program_file
 from targetdp.programs._examples import EXAMPLES
 from targetdp.programs._lending_settings import LendingSettings
 from targetdp.programs._settings import make_program_settings
@@ -48,6 +48,8 @@ def test_a_program_file_fits_the_schema_and_says_where_rows_come_from(name: str)
     assert settings.parts == (6 if name == "nigeria" else 1)
     assert settings.kind == ("aid" if name in {"togo", "vietnam"} else "lending")
     assert settings.population == (4_950_000 if settings.kind == "aid" else None)
+    assert settings.title == example_terms(name).title
+    assert (settings.money is None) == (settings.kind == "aid"), "money has its currency"
     assert max(map(len, text.splitlines())) < 120
 
 
@@ -84,7 +86,7 @@ def test_the_file_of_an_invented_population_is_the_built_in_program(
             "--kind aid --source public --population 4950000 --groups head_sex,area --features commune_farm,"
             "educ_x_urban,hhsize,educyr,head_age,ln_med,farm,urban,head_male,commune_hhsize",
         ),
-        ("credit", "--kind lending --source public --revenue 0.4 --interest 0.02"),
+        ("credit", "--kind lending --source public --revenue 0.4 --interest 0.02 --currency units"),
     ],
 )
 def test_the_file_of_a_real_table_is_what_the_reproduction_runs(
@@ -142,4 +144,5 @@ def test_neither_file_is_replaced_without_force(tmp_path: Path) -> None:
 
 
 def _but_for_the_name(made_of: dict[str, Any]) -> dict[str, Any]:
-    return made_of | {"public_record": {k: v for k, v in made_of["public_record"].items() if k != "program"}}
+    said = made_of["public_record"].items()
+    return made_of | {"public_record": {k: v for k, v in said if k not in {"program", "title"}}}

@@ -52,6 +52,7 @@ def lending(table: Path, **change: Any) -> Lending:
     given = {
         "kind": "lending", "table": table, "source": "synthetic", "features": ["calls", "texts"],
         "target": "paid", "loans": {"amount": "amount", "revenue": 0.15, "interest": 0.02},
+        "currency": "$",
     }  # fmt: skip
     program = load_program(make_program_settings(given | change)).program
     assert isinstance(program, Lending)

@@ -46,7 +46,7 @@ def test_columns_of_revenue_and_interest_are_used_and_are_no_features(tmp_path: 
     assert terms(found) == ("amount", "Revenue", "interest")
     assert found.features == ("calls",)
     assert (found.left_out["Revenue"], found.left_out["interest"]) == ("the revenue", "the interest")
-    text = program_template(found, None, Path("loans.parquet"), ProgramTerms("public"))
+    text = program_template(found, None, Path("loans.parquet"), ProgramTerms("public", currency="$"))
     assert 'revenue = "Revenue"  # a column of money: what the lender makes if the loan is repaid' in text
     assert 'interest = "interest"  # a column of money: what the amount would earn elsewhere' in text
     assert "ASSUMPTION" not in text
@@ -81,7 +81,7 @@ def test_a_column_that_is_no_money_is_not_taken_for_it(
     found = proposed(tmp_path, money(**table))
     assert terms(found) == ("amount", None, "interest")
     assert reason in found.left_out["Revenue"]
-    text = program_template(found, None, Path("loans.parquet"), ProgramTerms("public"))
+    text = program_template(found, None, Path("loans.parquet"), ProgramTerms("public", currency="$"))
     assert "\nrevenue = 0.15  # AN ASSUMPTION" in text
 
 
@@ -145,7 +145,7 @@ def test_a_target_that_is_true_or_false_needs_no_text(tmp_path: Path, given: str
     found = proposed(tmp_path, {"repaid": truth, "owns_phone": [True, False] * (ROWS // 2)}, repaid=given)
     assert loans_of(found).repaid == repaid
     assert found.features == ("calls", "owns_phone")
-    text = program_template(found, None, Path("loans.parquet"), ProgramTerms("public"))
+    text = program_template(found, None, Path("loans.parquet"), ProgramTerms("public", currency="$"))
     (tmp_path / "lending.toml").write_text(text, encoding="utf-8")
     program: Any = open_program(tmp_path / "lending.toml").program
     assert program.repaid.tolist() == [float(one) if given != "0" else 1.0 - one for one in ONES]

@@ -1,5 +1,6 @@
 """`targetdp program init`: a first look at a table, and a commented file that can be used at once."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from targetdp.programs import (
 )
 from targetdp.programs._aid_settings import AidSettings
 from targetdp.programs._lending_settings import LendingSettings
+from targetdp.programs._settings import make_program_settings
 from targetdp.table import profile_table
 
 ROWS = 60
@@ -85,10 +87,10 @@ def test_an_aid_program_is_proposed_and_can_be_opened(table: Path, tmp_path: Pat
 
 def test_a_lending_program_is_proposed_and_can_be_opened(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "program.toml"
-    init(table, out, "--interest", "0.01", "--quiet", kind="lending")
+    init(table, out, "--interest", "0.01", "--currency", "NGN", "--quiet", kind="lending")
     settings = read_program_file(out)
     assert isinstance(settings, LendingSettings)
-    assert (settings.target, settings.repaid, settings.parts, settings.currency) == ("repaid", 1, 1, "money")
+    assert (settings.target, settings.repaid, settings.parts, settings.currency) == ("repaid", 1, 1, "NGN")
     assert settings.loans is not None
     assert settings.loans.model_dump() == {"amount": "amount", "revenue": 0.15, "interest": 0.01}
     text = out.read_text(encoding="utf-8")
@@ -97,7 +99,7 @@ def test_a_lending_program_is_proposed_and_can_be_opened(table: Path, tmp_path: 
     assert (
         'repaid = 1  # the value of the target that means: repaid (a guess, from the name "repaid")' in text
     )
-    assert '\n# currency = "$"  # of amounts and profit' in text
+    assert '\ncurrency = "NGN"  # of amounts and profit\n' in text
     assert open_program(out).program.people.count == ROWS
     jsonschema.validate(tomllib.loads(text), program_file().model_json_schema())
 
@@ -114,14 +116,36 @@ def test_what_is_given_wins(table: Path, tmp_path: Path) -> None:
     assert (settings.groups, settings.quota) == (("constant",), 0.1)
 
 
-def test_parts_and_currency_are_written_if_asked_for(table: Path, tmp_path: Path) -> None:
+def test_parts_are_written_if_asked_for(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "program.toml"
-    init(table, out, "--parts", "6", "--currency", "NGN", "--quiet", kind="lending")
-    settings = read_program_file(out)
-    assert isinstance(settings, LendingSettings)
-    assert (settings.parts, settings.currency) == (6, "NGN")
+    init(table, out, "--parts", "6", "--quiet")
+    assert read_program_file(out).parts == 6
     with pytest.raises(ValueError, match="parts = 0: must be greater than or equal to 1"):
-        init(table, out, "--parts", "0", "--force", kind="lending")
+        init(table, out, "--parts", "0", "--force")
+
+
+def test_a_transfer_s_cost_is_proposed_in_the_currency_that_was_given(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "program.toml"
+    init(table, out, "--currency", "XOF", "--quiet")
+    assert read_program_file(out).money is None, "nobody said what a transfer costs"
+    text = out.read_text(encoding="utf-8")
+    proposed = re.sub(r"(?m)^# (?=\[transfer\]|cost|currency|counted)", "", text)
+    settings = make_program_settings(tomllib.loads(proposed))
+    assert isinstance(settings, AidSettings)
+    assert settings.transfer is not None
+    assert (settings.transfer.currency, settings.unit) == ("XOF", "households")
+
+
+def test_groups_that_look_alike_are_pointed_out(tmp_path: Path) -> None:
+    table, out = tmp_path / "people.parquet", tmp_path / "program.toml"
+    pq.write_table(pa.table(people(sex=["F", "F ", "Homme"] * (ROWS // 3))), table)
+    words = init(table, out, "--quiet").replace("\n", " ")
+    assert "group column 'sex': 'F' (20 rows) and 'F ' (20 rows) look alike" in words
+    assert "give them one name in the table" in words
+    assert MARK in words, "how many there are is a statistic of confidential rows"
+    groups = open_program(out).program.people.groups
+    assert groups.labels == (("F", "F ", "Homme"),)
+    assert not init(table, tmp_path / "two.toml", "--groups", "note", "--quiet")
 
 
 def test_ranges_of_confidential_rows_stay_out_of_the_file(table: Path, tmp_path: Path) -> None:
@@ -156,7 +180,7 @@ def test_how_a_loan_ended_is_no_feature(tmp_path: Path) -> None:
     kept = ("interesting", "coffee", "airtime", "prepaid", "lossless")
     table, out = tmp_path / "people.parquet", tmp_path / "program.toml"
     pq.write_table(pa.table(people() | {name: rng.random(ROWS) for name in (*ended, *kept)}), table)
-    init(table, out, "--source", "public", "--quiet", kind="lending")
+    init(table, out, "--source", "public", "--currency", "$", "--quiet", kind="lending")
     assert set(read_program_file(out).features) == {*kept, "calls", "texts", "consumption", "weight"}
     text = out.read_text(encoding="utf-8")
     for name in ended:
@@ -176,7 +200,7 @@ def test_the_value_that_means_repaid_is_kept_exactly(
 ) -> None:
     table, out = tmp_path / "people.parquet", tmp_path / "program.toml"
     pq.write_table(pa.table(people(repaid=values * (ROWS // 2))), table)
-    init(table, out, "--repaid", given, "--quiet", kind="lending")
+    init(table, out, "--repaid", given, "--currency", "$", "--quiet", kind="lending")
     settings = read_program_file(out)
     assert isinstance(settings, LendingSettings)
     assert settings.repaid == meant
@@ -269,6 +293,13 @@ def test_only_the_first_rows_are_looked_at(table: Path) -> None:
         ({}, "aid", ("--target", "income"), "target names 'income': no such column in the table"),
         ({}, "aid", ("--features", "calls,income"), "features names 'income'"),
         ({}, "lending", ("--amount", "loans"), "amount names 'loans'"),
+        (
+            {},
+            "lending",
+            (),
+            r"currency is not in the table: say what its money is in \(--currency\), such as",
+        ),
+        ({}, "lending", ("--currency", "US dollars"), "currency = 'US dollars': must be one word of 1 to 12"),
         ({}, "lending", ("--target", "sex"), "target 'sex' is text: say which value means"),
         ({}, "lending", ("--repaid", "1e400"), "repaid = '1e400' is no finite number"),
         ({}, "lending", ("--repaid", "nan"), "repaid = 'nan' is no finite number"),

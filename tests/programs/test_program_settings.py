@@ -1,6 +1,7 @@
 """Program files: what they may say, and what is said of those that are wrong."""
 
 import json
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -30,7 +31,7 @@ AID: dict[str, Any] = {
 }  # fmt: skip
 LENDING: dict[str, Any] = {
     "kind": "lending", "table": "people.parquet", "source": "public", "features": ["calls", "texts"],
-    "target": "y", "loans": {"amount": "amount", "revenue": 0.15, "interest": "i"},
+    "target": "y", "loans": {"amount": "amount", "revenue": 0.15, "interest": "i"}, "currency": "NGN",
 }  # fmt: skip
 
 
@@ -55,6 +56,26 @@ def test_a_lending_file() -> None:
     assert settings.loans is not None
     assert (settings.loans.amount, settings.loans.revenue, settings.loans.interest) == ("amount", 0.15, "i")
     assert (settings.repaid, settings.threshold, settings.estimator) == ("good", 0.6, "logistic")
+
+
+def test_money_has_its_currency() -> None:
+    assert (make_program_settings(LENDING).unit, make_program_settings(LENDING).money) == ("NGN", "NGN")
+    given = {name: value for name, value in LENDING.items() if name != "currency"}
+    for whole in (True, False):
+        with pytest.raises(ValueError, match=r"^currency must be given: .* write it: currency = \"\$\", or"):
+            make_program_settings(given, whole=whole)
+    del given["loans"]
+    rule = make_program_settings(given, whole=False)
+    assert (rule.unit, rule.money) == ("people", None), "without loans there is no money"
+    aid = make_program_settings(AID | {"transfer": {"cost": 12, "currency": "XOF"}, "counted": "households"})
+    assert (aid.unit, aid.money) == ("households", "XOF")
+    assert (make_program_settings(AID).unit, make_program_settings(AID).money) == ("people", None)
+
+
+def test_all_that_is_wrong_with_money_is_told_at_once() -> None:
+    wrong = {"transfer": {"cost": -1, "currency": "a b"}, "title": "\t", "counted": ""}
+    with pytest.raises(ValueError, match=r"title = .*counted = .*transfer.cost = .*transfer.currency = "):
+        make_program_settings(AID | wrong)
 
 
 def test_an_amount_may_be_a_feature_and_revenue_and_interest_one_column() -> None:
@@ -124,6 +145,20 @@ def test_a_file_is_read_with_paths_beside_it(tmp_path: Path) -> None:
         ({"_allow_code": True}, "_allow_code = True: Extra inputs are not permitted"),
         ({"estimator_settings": {"beta": 1}}, "estimator_settings names beta: ridge knows alpha"),
         ({"welfare": {"aversion": 3.0}}, "welfare.transfer must be given"),
+        ({"transfer": {"cost": 12}}, "transfer.currency must be given"),
+        ({"transfer": {"currency": "$"}}, "transfer.cost must be given"),
+        ({"transfer": {"cost": 0, "currency": "$"}}, "transfer.cost = 0: must be greater than 0"),
+        ({"transfer": {"cost": math.inf, "currency": "$"}}, "transfer.cost = inf: must be a finite number"),
+        ({"transfer": {"cost": 1e16, "currency": "$"}}, "transfer.cost = 1e+16: must be less than or equal"),
+        ({"transfer": {"cost": "12", "currency": "$"}}, "transfer.cost = '12': must be a valid number"),
+        ({"transfer": {"cost": 1, "currency": "two words"}}, "transfer.currency = 'two words': must be one"),
+        ({"transfer": {"cost": 1, "currency": "€\u200b"}}, ": must be one word of 1 to 12 characters"),
+        ({"currency": "$"}, "currency = '$': Extra inputs are not permitted"),
+        ({"title": ""}, "title = ''"),
+        ({"title": " Aid"}, "title = ' Aid': must be words in one line, with no space at either end"),
+        ({"title": "Aid\nfor all"}, "must be words in one line"),
+        ({"title": "a" * 101}, "title = "),
+        ({"counted": "house\tholds"}, "must be words in one line"),
         ({"grid": {"B": [0.1, 3]}}, "grid.B.1 = 3: must be less than or equal to 2"),
         ({"grid": {"B": []}}, "grid.B"),
         ({"grid": {"B": [0.1, 0.1]}}, "names a value twice"),
@@ -181,7 +216,10 @@ RULES: dict[str, dict[str, Any]] = {
     "aid": {"kind": "aid", "target": "y", "quota": 0.29},
     "lending": {"kind": "lending", "target": "y", "threshold": 0.6},
 }
-NEEDED = {"aid": "table, source and features must be", "lending": "table, source, features and loans must be"}
+NEEDED = {
+    "aid": "table, source and features must be",
+    "lending": "table, source, features, loans and currency must be",
+}
 
 
 def write(path: Path, given: dict[str, Any]) -> Path:
@@ -244,7 +282,8 @@ def test_the_documents_examples_are_what_they_say() -> None:
 
 def test_the_schema_agrees() -> None:
     schema = program_file().model_json_schema()
-    for good in (AID, LENDING, AID | {"grid": {"B": [0.1]}, "welfare": {"transfer": 1.5}}):
+    named = {"title": "Aid", "counted": "households", "transfer": {"cost": 12.5, "currency": "€"}}
+    for good in (AID, LENDING, AID | named | {"grid": {"B": [0.1]}, "welfare": {"transfer": 1.5}}):
         jsonschema.validate(json.loads(json.dumps(good)), schema)
     for bad in (
         AID | {"kind": "charity"},
@@ -253,6 +292,8 @@ def test_the_schema_agrees() -> None:
         AID | {"extra": 1},
         {key: value for key, value in AID.items() if key != "target"},
         LENDING | {"loans": {"amount": "a"}},
+        LENDING | {"currency": "two words"},
+        AID | {"transfer": {"cost": 0, "currency": "$"}},
     ):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(bad, schema)

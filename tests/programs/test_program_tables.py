@@ -41,6 +41,7 @@ def credit() -> OpenProgram:
     given = {
         "kind": "lending", "table": CREDIT, "source": "public", "features": features(CREDIT), "target": "y",
         "loans": {"amount": "amount", "revenue": 0.15, "interest": 0.02}, "groups": ["g_sex"],
+        "currency": "units",
     }  # fmt: skip
     return load_program(make_program_settings(given))
 

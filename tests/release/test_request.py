@@ -16,6 +16,7 @@ from targetdp.release import (
     Request,
     SigningKey,
     check_release,
+    describe_request,
     make_request,
     privatize,
     read_request,
@@ -24,7 +25,6 @@ from targetdp.release._policy import MECHANISMS
 from targetdp.release._request import (
     HOLDERS,
     LARGEST_FILE,
-    describe_request,
     parse_request,
     scores_must_differ,
 )
@@ -169,6 +169,11 @@ SCORES = 'release = "scores"\n' + HEAD
         (HEAD + 'asked_by = "<b>Ministry</b>"', "is no plain name"),
         (HEAD + 'asked_by = ""', "asked_by = ''"),
         (HEAD + "asked_by = 3", "is not text"),
+        (HEAD + 'asked_on = "tomorrow"', "'tomorrow' is no day: write it as 2026-11-19"),
+        (HEAD + 'asked_on = "20261119"', "is no day"),
+        (HEAD + 'asked_on = "2026-02-30"', "is no day"),
+        (HEAD + 'limits = "at least 80"', "limits"),
+        (HEAD + 'limits = ["ok", "two\\nlines"]', "limits"),
         (HEAD + 'why = "a\\nb"', "why = 'a\\nb'"),
         (HEAD + f'why = "{"x" * 501}"', "is outside 1 to 500"),
         (HEAD + 'scores = ["s"]', 'scores belongs to release = "scores"'),
@@ -316,6 +321,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, data: st.DataObject) -> No
     asked = request_of(
         release="scores", scores=tuple(f"score_{i}" for i in range(count)), epsilon=data.draw(EPSILON),
         weights={name: matrix[:, j].tolist() for j, name in enumerate(features)}, why="é “so”",
+        asked_on="2026-11-19", limits=("at least 80 of 100 “people”", "é"),
         leave_out=("0123ab",), learned_from="abcdef", delta=data.draw(st.none() | DELTA),
     )  # fmt: skip
     found = read(tmp_path, asked.text(data.draw(st.text(characters, max_size=20)), "a comment"))
@@ -343,6 +349,7 @@ def test_a_request_is_known_by_what_it_asks_for() -> None:
         request_of(epsilon=np.nextafter(4.0, 5)), request_of(B=0.5), request_of(delta=1e-6),
         request_of(features=("calls",)), request_of(why="because"), request_of(mechanism="gaussian"),
         request_of(leave_out=("abcdef",)), request_of(asked_by="Ministry"), request_of(program="x"),
+        request_of(asked_on="2026-11-19"), request_of(limits=("at least 80 of 100",)),
     ]  # fmt: skip
     assert len({asked.sha256, *(other.sha256 for other in others)}) == 1 + len(others)
     assert parse_request("epsilon = 4.0\nB = 0.250\n# comment\n").sha256 == asked.sha256
@@ -352,11 +359,13 @@ def test_it_is_told_in_words(tmp_path: Path) -> None:
     asked = request_of(
         release="scores", weights={"calls": [1, 0], "texts": [0, 1]}, scores=("a", "b"), why="as agreed",
         learned_from="abcdef", leave_out=("abcdef",), asked_by="Ministry", delta=1e-7,
+        asked_on="2026-11-19", limits=("at least 80 of 100 people",),
     )  # fmt: skip
     key = SigningKey.open(tmp_path / "k.pem")
     told = "\n".join(describe_request(asked.signed(key)))
     for part in (
         "a, b: weighted sums of calls, texts", "B = 0.25, ε = 4, δ: 1e-07", "“as agreed”",
+        "asked on: 2026-11-19", "limit: “at least 80 of 100 people”",
         "leave out the people of: abcdef", f"signed with key {key.fingerprint}", asked.sha256,
     ):  # fmt: skip
         assert part in told
@@ -375,7 +384,8 @@ def test_a_signature_is_over_everything_that_is_asked_for(tmp_path: Path) -> Non
     assert (again, again.signer) == (signed, key.public)
     changes: list[dict[str, Any]] = [
         {"epsilon": 8.0}, {"B": 0.1}, {"delta": 0.1}, {"features": ("calls",)}, {"leave_out": ("abcdef",)},
-        {"why": "phase 3"}, {"asked_by": "Somebody"}, {"mechanism": "gaussian"}, {"tuned_on": "public"},
+        {"why": "phase 3"}, {"asked_by": "Somebody"}, {"asked_on": "2026-11-19"},
+        {"limits": ("more",)}, {"mechanism": "gaussian"}, {"tuned_on": "public"},
     ]  # fmt: skip
     for change in changes:
         with pytest.raises(ValueError, match="it was changed after it was signed; sign it again"):
@@ -424,10 +434,14 @@ def test_elsewhere_a_signature_must_fit_too(tmp_path: Path, officials: tuple[Sig
 
 
 def test_words_of_whoever_asks_are_quoted(tmp_path: Path) -> None:
-    asked = request_of(asked_by="Ministry of Aid", program="Novissi", why="this is safe for everybody")
+    asked = request_of(
+        asked_by="Ministry of Aid", program="Novissi", why="this is safe for everybody",
+        asked_on="2026-11-19", limits=("nobody is singled out",),
+    )  # fmt: skip
     seen = check_release(table_of(), desk=make_desk(tmp_path), request=asked)
     (line,) = (line for line in seen.lines if line.startswith("asked for by Ministry of Aid, for Novissi"))
-    assert "because “this is safe for everybody”" in line
+    assert "on 2026-11-19, because “this is safe for everybody”" in line
+    assert "who asks wants, in their words: “nobody is singled out”" in seen.lines
     assert line.endswith(", not signed")
 
 

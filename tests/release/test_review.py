@@ -23,11 +23,10 @@ from support.release import (
 )
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import GaussianNoise, SphericalLaplace
-from targetdp.release import Charge, Desk, Limit, Look, Refused, privatize
+from targetdp.release import Charge, Desk, Limit, Look, Refused, describe_request, privatize
 from targetdp.release._draws import Draws, nothing_was_drawn
 from targetdp.release._ledger._history import History, ReleaseRow
 from targetdp.release._ledger._spending import measure
-from targetdp.release._request import describe_request
 from targetdp.release._terms import _rest
 
 

@@ -25,7 +25,7 @@ from targetdp.tradeoff import (
     request_text,
     shown,
 )
-from targetdp.tradeoff._recommend import _one_of_each
+from targetdp.tradeoff._choosing._recommend import _one_of_each
 from targetdp.tradeoff._study import metadata
 from targetdp.tradeoff._sweep_folder import sealed
 

@@ -55,7 +55,7 @@ def test_one_row_for_each_cell_simulation_and_metric(finished: Finished) -> None
     table = pq.read_table(finished.folder / "results.parquet")
     assert table.column_names == [
         "cell", "mechanism", "B", "epsilon1", "epsilon2", "epsilon", "delta", "k", "parts", "group_size",
-        "rows", "same_as", "simulation", "metric", "setting", "value", "source",
+        "rows", "same_as", "simulation", "metric", "setting", "value", "anyway", "source",
     ]  # fmt: skip
     found = [(r["cell"], r["simulation"], r["metric"], r["setting"]) for r in table.to_pylist()]
     assert len(set(found)) == len(found)
@@ -178,7 +178,7 @@ def test_cells_do_not_depend_on_the_rest_of_the_grid(finished: Finished, tmp_pat
         ({"study": study(lending=True)}, "differs in program,"),
         ({"study": study("public")}, r"differs in source\."),
         ({"study": study("confidential")}, r"differs in source\."),
-        ({"study": study(unit="$")}, r"differs in unit\."),
+        ({"study": study(unit="$")}, r"differs in public_record \(counted people → \$\), unit\."),
     ],
 )
 def test_another_sweep_is_refused_and_nothing_changes(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from targetdp._core import declared
-from targetdp.cli._console import Bar, names, save_new, tell
+from targetdp.cli._console import Bar, names, save_new, tell, warn
 
 if TYPE_CHECKING:
     Kind = str
@@ -85,7 +85,9 @@ def init(
     interest: Annotated[
         str | None, typer.Option(help="lending: column of interest, or a rate of the amount")
     ] = None,
-    currency: Annotated[str | None, typer.Option(help="lending: of all money, such as $ or NGN")] = None,
+    currency: Annotated[
+        str | None, typer.Option(help="of all money, such as $ or NGN; lending needs it")
+    ] = None,
     parts: Annotated[int, typer.Option(help="random parts that a release is made in")] = 1,
     force: Annotated[bool, typer.Option(help="replace a file that exists")] = False,
     quiet: Annotated[bool, typer.Option(help="no words about the table")] = False,
@@ -94,6 +96,7 @@ def init(
     from targetdp.programs import (
         MARK,
         ProgramTerms,
+        alike_in_table,
         describe,
         program_template,
         propose,
@@ -110,13 +113,15 @@ def init(
         look, kind, id_column=id, target=target, features=names(features), groups=names(groups),
         amount=amount, revenue=revenue, interest=interest, repaid=repaid,
     )  # fmt: skip
-    terms = ProgramTerms(source, quota, population, currency, parts)
+    terms = ProgramTerms(source, quota, population, currency, parts=parts)
     save_new(
         "program file", out, program_template(proposal, look, table_as_named(table, out), terms), force=force
     )
+    alike = [one.words for one in alike_in_table(table, proposal.groups, look.rows)]
+    if source == "confidential" and (alike or not quiet):
+        tell(MARK)
+    warn(alike)
     if not quiet:
-        if source == "confidential":
-            tell(MARK)
         for line in describe(look):
             tell(line)
         tell(

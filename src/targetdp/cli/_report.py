@@ -117,8 +117,9 @@ def page(
         record_override(folder, override, text)
     save_text(out_file, text, shared=not made.marked)
     if not quiet:
-        chosen = made.chosen
-        tell(made.data["why_none"] if chosen is None else f"{chosen['label']}: {chosen['cost']}")
+        advice, shown = made.comparison.recommendation, made.shown
+        is_advised = advice.chosen is not None and shown is not None
+        tell(f"{shown['label']}: {shown['cost']}" if shown and is_advised else advice.reason)
         tell(f"page ({len(text.encode()) / 1e6:.1f} MB, opens offline) → {out_file}")
     warn(text for text in (made.mark, made.first_look) if text is not None)
 
@@ -132,6 +133,9 @@ def figures(
         list[Path], typer.Argument(help="folders of one or two finished sweeps", autocompletion=folders)
     ],
     out_folder: Annotated[Path, typer.Option("--out", help="folder for the figures")],
+    caption: Annotated[
+        bool, typer.Option("--caption", help="write into each figure what it was drawn from")
+    ] = False,
     force: Annotated[bool, typer.Option(help="replace figures that are there")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
     quiet: Annotated[bool, typer.Option(help="no words")] = False,
@@ -156,7 +160,7 @@ def figures(
     if len({folder.resolve() for folder in sweeps}) < len(sweeps):
         raise ValueError("the same folder is named twice: give two different sweeps, or one")
     programs = [read_program(folder) for folder in sweeps]
-    drawn = draw_all(programs)
+    drawn = draw_all(programs, caption=caption)
     sizes = save_figures(drawn, out_folder, force=force)
     marked = any(one.marked for one in drawn)
     chosen = [choose(program) for program in programs]
@@ -183,15 +187,20 @@ def _record(folder: Path, drawn: Any, sizes: dict[str, int], marked: bool) -> di
             {
                 "name": one.name,
                 "title": one.title,
-                "files": [name for name in sizes if name.rpartition(".")[0] == one.name],
+                "caption": one.caption,
+                "files": [f"{one.name}.{kind}" for kind in _formats(one, sizes)],
             }
             for one in drawn
         ],
     }
 
 
+def _formats(one: Any, sizes: dict[str, int]) -> list[str]:
+    return [kind for name, _, kind in (name.rpartition(".") for name in sizes) if name == one.name]
+
+
 def _show(drawn: Any, sizes: dict[str, int], *, marked: bool) -> None:
-    formats = dict.fromkeys(name.rpartition(".")[2] for name in sizes)
+    formats = dict.fromkeys(kind for one in drawn for kind in _formats(one, sizes))
     table = Table(title=Text(_mark()) if marked else None, title_justify="left", box=box.SIMPLE)
     table.add_column("figure")
     table.add_column("file")

@@ -1,5 +1,6 @@
 """`targetdp tradeoff`: what each release costs a program and how it protects people; which to choose."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,6 +27,7 @@ _HEADINGS = {
     "best_guess": "best\nguess",
     "best_guess_at_2": "at\n2",
     "extra_exclusion_errors": "extra\nerrors",
+    "misspent": "paid to\nnot poor",
     "distinguishing": "distin-\nguishing",
 }
 
@@ -109,6 +111,8 @@ def run(
             program, quick=quick, simulations=simulations, seed=seed, rows=rows, quota_rule=quota_rule,
             allow_code=allow_code, progress=bar,
         )  # fmt: skip
+        bar.pause()
+        warn(one.words for one in sweep.study.program.people.alike_groups)
         try:
             done = run_sweep(sweep, out_folder, jobs=jobs, backend=backend, address=address, progress=bar)
         except (OSError, RuntimeError, KeyboardInterrupt) as error:
@@ -153,13 +157,15 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
     from targetdp.tradeoff import read_figures
 
     study = done.sweep.study
-    figures, metric = read_figures(done.folder), study.objective["metric"]
+    figures, money = read_figures(done.folder), _money(done.sweep.public_record)
     if as_json:
         emit(_run_record(done, figures))
     else:
-        names = (metric, *_PRIVACY, "exact_epsilon")
+        beside = [name for name in money if name in figures[done.sweep.cells[0].name]][:1]
+        names = tuple(dict.fromkeys((study.objective["metric"], *beside, *_PRIVACY, "exact_epsilon")))
         title = (
-            f"{study.name}: {study.people:,} people ({study.source}), {done.sweep.simulations} simulations, "
+            f"{study.title}: {study.people:,} {study.counted} ({study.source}), "
+            f"{done.sweep.simulations} simulations, "
             + (
                 _delta(done.sweep.grid.delta_for(study.people), study.people)
                 if study.rows == "clip"
@@ -173,7 +179,7 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
         if any(cell.same_as for cell in done.sweep.cells):
             caption += " *: equal in distribution to an earlier cell, computed once."
         _print(
-            title, caption, (*_LABELS, *names), rows, marked=study.for_the_data_holder_only,
+            title, caption, (*_LABELS, *names), rows, money, marked=study.for_the_data_holder_only,
             first_look=done.first_look,
         )  # fmt: skip
     _mark(study.for_the_data_holder_only)
@@ -189,9 +195,11 @@ def _show_run(done: Any, *, as_json: bool, quiet: bool) -> None:
 def _run_record(done: Any, figures: Any) -> dict[str, Any]:
     from targetdp.tradeoff import mark_of
 
+    said = done.sweep.public_record
     return {
         "out": str(done.folder),
         "program": done.sweep.study.name,
+        **{name: said[name] for name in ("title", "counted", "currency", "alike_groups")},
         **mark_of(done.sweep.study.source),
         "fingerprint": done.sweep.fingerprint,
         "first_look": list(done.first_look),
@@ -239,13 +247,13 @@ def _show_recommendation(found: Any) -> None:
         "program's figure and in all protections. k-anonymity has no guarantee, the status quo no privacy. "
         + _CAPTION
     )
-    people = found.run["people"]
+    run, people = found.run, found.run["people"]
     deltas = [cell["delta"] for cell in found.run["cells"] if cell["delta"] is not None]
-    title = f"{found.run['program']}: {people:,} people ({found.run['source']})"
+    title = f"{run['title']}: {people:,} {run['counted']} ({run['source']})"
     title += f", {_delta(deltas[0], people)}" if deltas else ""
     _print(
-        title, caption, (*_LABELS, *names, "front", "fits"), rows, marked=found.for_the_data_holder_only,
-        first_look=found.first_look,
+        title, caption, (*_LABELS, *names, "front", "fits"), rows, _money(run),
+        marked=found.for_the_data_holder_only, first_look=found.first_look,
     )  # fmt: skip
     out().print(found.reason, highlight=False)
     for miss in found.near_misses:
@@ -255,9 +263,16 @@ def _show_recommendation(found: Any) -> None:
         emit(found.request.rstrip("\n"))
 
 
+def _money(run: Mapping[str, Any]) -> dict[str, str]:
+    """Figures that are sums of money, each with its currency."""
+    from targetdp.programs import objective_of
+
+    return {} if run["currency"] is None else dict.fromkeys(objective_of(run).money, run["currency"])
+
+
 def _print(
-    title: str, caption: str, headings: tuple[str, ...], rows: list[list[str]], *, marked: bool,
-    first_look: tuple[str, ...],
+    title: str, caption: str, headings: tuple[str, ...], rows: list[list[str]], money: Mapping[str, str], *,
+    marked: bool, first_look: tuple[str, ...],
 ) -> None:  # fmt: skip
     from targetdp.programs import MARK
 
@@ -269,8 +284,9 @@ def _print(
     )  # fmt: skip
     for heading in headings:
         words = heading in {*_LABELS, "front", "fits"}
+        named = _HEADINGS.get(heading, heading.replace("_", "\n"))
         table.add_column(
-            _HEADINGS.get(heading, heading.replace("_", "\n")), no_wrap=True,
+            Text(f"{named}\n({money[heading]})" if heading in money else named), no_wrap=True,
             justify="left" if words else "right",
         )  # fmt: skip
     for row in rows:

@@ -1,4 +1,7 @@
 from targetdp.programs._aid import Aid as Aid
+from targetdp.programs._alike import AlikeGroups as AlikeGroups
+from targetdp.programs._alike import alike_names as alike_names
+from targetdp.programs._loading import alike_in_table as alike_in_table
 from targetdp.programs._aid import AidResult as AidResult
 from targetdp.programs._aid import QUOTA as QUOTA
 from targetdp.programs._aid import QuotaRule as QuotaRule
@@ -18,6 +21,7 @@ from targetdp.programs._changes import Change as Change
 from targetdp.programs._changes import Changes as Changes
 from targetdp.programs._changes import changes as changes
 from targetdp.programs._examples import example_program as example_program
+from targetdp.programs._examples import example_terms as example_terms
 from targetdp.programs._lending import Lending as Lending
 from targetdp.programs._lending import LendingResult as LendingResult
 from targetdp.programs._lending import Loans as Loans

@@ -39,12 +39,15 @@ TOGO_ADULTS = 4_950_000
 QuotaRule = Literal["once", "per fold"]
 """Whether the quota holds for all people together, or in each part of the cross-validation by itself."""
 
+MOST_COST = 1e15  # of a transfer: what a population gets fits single precision, as resamples are kept
+
 _COUNTS = ("people", "population", "poor", "eligible", "exclusion_errors", "inclusion_errors")
 """Metrics that add up over parts of the people; all others are shares and ranks."""
 
 _CALLED = ("poor", "eligible", "exclusion_rate")
-_COMPARED = ("exclusion_errors", "exclusion_rate", "eligible")
+_COMPARED = ("exclusion_errors", "exclusion_rate", "eligible", "misspent")
 """Figures whose difference from the status quo is a figure, too."""
+_PAID_TO = {"misspent": "inclusion_errors", "spent": "eligible"}  # sums of money: whose transfers they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +61,8 @@ class AidResult(Result):
     to consume less than another); ``spearman`` (of predicted with actual consumption); ``exclusion_errors``
     (poor people without aid) and ``inclusion_errors`` (others with it); and, if it was asked for,
     ``welfare``: the gain in utility as a share of what giving the same aid to the poorest would gain (a group
-    may get more than that, at the cost of others).
+    may get more than that, at the cost of others). Where it is known what a transfer costs, ``spent`` is what
+    all of them cost, and ``misspent`` what those cost that go to people who are not poor.
 
     Args:
         people: As in every `Result`.
@@ -95,8 +99,8 @@ class AidResult(Result):
 
     @staticmethod
     def compare(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> dict[str, Floats]:
-        """``extra_exclusion_errors``, ``extra_exclusion_rate``, ``extra_eligible``: beyond today's."""
-        return {f"extra_{name}": after[name] - before[name] for name in _COMPARED}
+        """``extra_exclusion_errors``, ``extra_exclusion_rate`` and so on: beyond today's."""
+        return {f"extra_{name}": after[name] - before[name] for name in _COMPARED if name in after}
 
     @staticmethod
     def rates(parts: Mapping[str, Floats], wanted: Floats, population: Floats) -> dict[str, Floats]:
@@ -167,6 +171,7 @@ class Aid(ScoredProgram):
             one budget, not five.
         clusters: Whom the survey drew together, a value for every person: intervals know it.
         strata: Within which it drew them, a value for every person.
+        cost: What one transfer costs, in one currency; adds ``spent`` and ``misspent`` to the metrics.
 
     Raises:
         ValueError: A number is outside its range, or columns are of different lengths.
@@ -192,6 +197,9 @@ class Aid(ScoredProgram):
             ("extra_exclusion_errors", "more poor people missed"), ("extra_eligible", "people who get aid"),
         ),
         rate=MissedRate("exclusion_rate", "exclusion_errors", "of the poor are missed"),
+        today="The program gives aid to {eligible} people. Of the {poor} who are poor it misses "
+        "{exclusion_rate} today.",
+        money=("misspent", "extra_misspent", "spent"),
     )  # fmt: skip
     task = "regression"
     chosen_are = "below"
@@ -210,6 +218,7 @@ class Aid(ScoredProgram):
     quota_rule: QuotaRule = "once"
     clusters: Sequence[Any] | None = field(default=None, repr=False)
     strata: Sequence[Any] | None = field(default=None, repr=False)
+    cost: float | None = None
     people: People = field(init=False, repr=False)
     poor: Truths = field(init=False, repr=False)
     chance: float = field(init=False)
@@ -231,6 +240,7 @@ class Aid(ScoredProgram):
             self,
             consumption=y,
             quota=quota,
+            cost=None if self.cost is None else check.number("cost", self.cost, above=0, at_most=MOST_COST),
             population=None if self.population is None else people.population,
             people=people,
             poor=poverty.poor,
@@ -273,6 +283,9 @@ class Aid(ScoredProgram):
             "exclusion_errors": Contribution(ones(out), -ones(poor)),
             "inclusion_errors": Contribution(ones(wrong), ones(~poor)),
         }
+        if self.cost is not None:
+            figures |= {money: figures[count] * self.cost for money, count in _PAID_TO.items()}
+            parts |= {money: parts[count].times(self.cost) for money, count in _PAID_TO.items()}
         return AidResult(
             people, scores, eligible, ties, near, figures, parts, self.quota, self.chance, wanted=poor
         )
@@ -306,7 +319,7 @@ class Aid(ScoredProgram):
         return Aid(
             self.consumption[places], self.quota, population,
             None if self.weights is None else np.asarray(self.weights)[places],
-            groups_of(self.groups, places), self.model, self.welfare,
+            groups_of(self.groups, places), self.model, self.welfare, cost=self.cost,
         )  # fmt: skip
 
     def line(self) -> float:

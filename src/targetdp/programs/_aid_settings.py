@@ -7,11 +7,14 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import ConfigDict, Field
 
-from targetdp.programs._aid import QUOTA, Aid, QuotaRule
+from targetdp._files import toml_value
+from targetdp.programs._aid import MOST_COST, QUOTA, Aid, QuotaRule
 from targetdp.programs._measures import Truths, Welfare, highest
 from targetdp.programs._proposal import Guess, ProgramTerms, target_named
 from targetdp.programs._settings import (
+    Currency,
     Name,
+    PlainWords,
     ProgramColumns,
     ProgramSection,
     ProgramSettings,
@@ -26,6 +29,13 @@ class WelfareTerms(ProgramSection):
 
     transfer: Annotated[float, Field(gt=0)] = Field(description="what someone gets, in units of the target")
     aversion: Annotated[float, Field(ge=0, le=20)] = Field(3.0, description="ρ: how much poverty weighs")
+
+
+class TransferTerms(ProgramSection):
+    """What aid costs whoever gives it, for figures in money."""
+
+    cost: Annotated[float, Field(gt=0, le=MOST_COST)] = Field(description="what one transfer costs")
+    currency: Currency = Field(description="of the cost, as people write it: $, NGN, €")
 
 
 @settings_of(Aid)
@@ -47,7 +57,21 @@ class AidSettings(ProgramSettings):
         "ridge", description="ridge, or the path of a regressor of scikit-learn or LightGBM"
     )
     weights: Name | None = Field(None, description="the column of survey weights")
+    counted: PlainWords = Field("people", description="what a row is, in the plural: people, households")
+    transfer: TransferTerms | None = Field(
+        None, description="adds what aid costs, and what of it goes to people who are not poor"
+    )
     welfare: WelfareTerms | None = Field(None, description="adds social welfare to the metrics")
+
+    @property
+    def unit(self) -> str:
+        """What the program's figures are counted in."""
+        return self.counted
+
+    @property
+    def money(self) -> str | None:
+        """The currency of a transfer's cost."""
+        return None if self.transfer is None else self.transfer.currency
 
     def _not_features(self) -> list[str]:
         return [] if self.weights is None else [self.weights]
@@ -67,7 +91,7 @@ class AidSettings(ProgramSettings):
         welfare = None if self.welfare is None else Welfare(self.welfare.transfer, self.welfare.aversion)
         return Aid(
             y, self.quota, self.population, weights, groups, model, welfare, self.quota_rule,
-            **self.survey_design(columns),
+            **self.survey_design(columns), cost=None if self.transfer is None else self.transfer.cost,
         )  # fmt: skip
 
 
@@ -106,11 +130,16 @@ class AidGuess(Guess, kind="aid"):
         else:
             quota = terms.line("quota", terms.quota)
         weights = [] if self.weights is None else [terms.line("weights", self.weights, "survey weights")]
-        return [quota, *weights]
+        return [quota, *weights, '# counted = "households"  # what a row is; default: people']
 
-    def tables(self, terms: ProgramTerms) -> list[str]:  # noqa: ARG002
-        """Welfare, to be asked for."""
+    def tables(self, terms: ProgramTerms) -> list[str]:
+        """What a transfer costs and welfare, to be asked for."""
+        currency = toml_value(terms.currency or "…")
         return [
+            "",
+            "# [transfer]  # adds what aid costs, and what of it goes to people who are not poor",
+            "# cost = 1.0  # of one transfer",
+            f"# currency = {currency}  # as people write it, such as $ or NGN",
             "",
             "# [welfare]  # adds social welfare (CRRA utility) to the metrics",
             "# transfer = 1.0  # what an eligible person gets, in units of the target",

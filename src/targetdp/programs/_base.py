@@ -54,9 +54,11 @@ class Objective:
         noun: What a figure counts, in the caption of a chart: ``"poor people left out"``.
         people: Whom it counts and what happens to them, such as ``("poor people", "missed")``; None if it
             does not count people.
-        is_money: Whether it is an amount of money, in the unit of the program.
+        money: Figures that are sums of money; the first stands beside the metric in tables.
         by_group: Figures that say who bears the cost, each with its heading; the first is drawn.
         rate: Of the people whom the program is for, the share that it misses; None if it is for nobody.
+        payer: Who pays for what privacy costs: ``"the program"``.
+        today: A sentence on the program as it is, with figures of the status quo in braces.
 
     Example:
         >>> Objective("accuracy", "largest").drawn is None
@@ -71,9 +73,16 @@ class Objective:
     subject: str | None = None
     noun: str | None = None
     people: tuple[str, str] | None = None
-    is_money: bool = False
+    money: tuple[str, ...] = ()
     by_group: tuple[tuple[str, str], ...] = ()
     rate: "MissedRate | None" = None
+    payer: str = "the program"
+    today: str = "The program decides about {population} people."
+
+    @property
+    def is_money(self) -> bool:
+        """Whether its metric is a sum of money."""
+        return self.metric in self.money
 
     def value_of(self, figures: Mapping[str, float]) -> float:
         """How good figures are by what the program is for: the higher the better.

@@ -51,12 +51,31 @@ def example_program(name: str, table: Path) -> str:
     return program_template(proposal, None, table, replace(terms, notes=_NOTES | dict(terms.notes)))
 
 
+def example_terms(name: str) -> ProgramTerms:
+    """What the program file of an example says beside its columns.
+
+    Args:
+        name: ``"togo"``, ``"nigeria"``, ``"vietnam"`` or ``"credit"``.
+
+    Returns:
+        Its title, source, quota, population, currency and parts.
+
+    Raises:
+        ValueError: There is no such example.
+
+    Example:
+        >>> example_terms("nigeria").currency
+        '$'
+    """
+    return EXAMPLES[check.choice("name", name, EXAMPLES)]()[1]
+
+
 def _togo() -> _Example:
     people = invented_populations()["togo"]
     return (
         Proposal(AidGuess(), ID, people.target, people.features, tuple(people.groups), {}),
         ProgramTerms(
-            "synthetic", QUOTA, TOGO_ADULTS, heading=_TOGO,
+            "synthetic", QUOTA, TOGO_ADULTS, title="Aid in Togo (invented people)", heading=_TOGO,
             notes={"population": "adults of Togo, as the paper counts them"},
         ),
     )  # fmt: skip
@@ -69,7 +88,7 @@ def _nigeria() -> _Example:
     return (
         Proposal(loans, ID, people.target, people.features, tuple(people.groups), loans.columns),
         ProgramTerms(
-            "synthetic", currency="$", parts=6, heading=_NIGERIA,
+            "synthetic", currency="$", title="Loans in Nigeria (invented people)", parts=6, heading=_NIGERIA,
             notes={"parts": "as the paper does; δ is 1/(⌈rows/parts⌉ + 1), about six times that of 1 part"},
         ),
     )  # fmt: skip
@@ -83,7 +102,7 @@ def _vietnam() -> _Example:
     return (
         Proposal(AidGuess(), ID, "consumption", features, ("head_sex", "area"), {"commune": _CODES}),
         ProgramTerms(
-            "public", QUOTA, TOGO_ADULTS, heading=_VIETNAM,
+            "public", QUOTA, TOGO_ADULTS, title="Aid in Vietnam (survey of 1997/98)", heading=_VIETNAM,
             notes={
                 "id": "one row for each household",
                 "target": "per head and year, in thousand dong",
@@ -105,8 +124,9 @@ def _credit() -> _Example:
             {"amount": "the amount, the same numbers as loan_amount"},
         ),
         ProgramTerms(
-            "public", heading=_CREDIT,
+            "public", currency="units", title="Loans (a public table of applicants)", heading=_CREDIT,
             notes={
+                "currency": "the table does not say which money it is in",
                 "revenue": f"{assumed} (without privacy the program breaks even at about 0.28)",
                 "interest": assumed,
             },

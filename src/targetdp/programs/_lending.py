@@ -179,9 +179,13 @@ class Lending(ScoredProgram):
     """
 
     objective = Objective(
-        "profit", "largest", subject="The lender's profit", is_money=True,
+        "profit", "largest", subject="The lender's profit",
+        money=("profit", "extra_profit", "cash", "lent"),
         by_group=(("extra_profit", "change of profit"), ("extra_approvals", "loans")),
         rate=MissedRate("refusal_rate", "wrong_refusals", "of those who would repay are refused"),
+        payer="the lender",
+        today="The lender decides about {population} people, lends to {approvals} of them today, and makes "
+        "{profit}.",
     )  # fmt: skip
     task = "classification"
     chosen_are = "above"

@@ -14,6 +14,7 @@ from targetdp._files import toml_value
 from targetdp.programs._lending import Lending, Loans, loans_at_rates
 from targetdp.programs._proposal import Guess, ProgramTerms, target_named, whole, words_of
 from targetdp.programs._settings import (
+    Currency,
     Name,
     ProgramColumns,
     ProgramSection,
@@ -24,8 +25,6 @@ from targetdp.programs._settings import (
 from targetdp.table import Column, TableProfile, first_named
 
 _Money = Name | Annotated[float, Field(ge=0, allow_inf_nan=False)]
-_CURRENCY = r"^[^\s\\\"'<>&]{1,12}$"
-"""One short word: it stands in charts, tables and sentences."""
 
 
 class LoanTerms(ProgramSection):
@@ -43,7 +42,8 @@ class LendingSettings(ProgramSettings):
     model_config = ConfigDict(title="targetdp lending program")
     task = Lending.task
     given = Lending.words.given
-    evaluated_with = (*ProgramSettings.evaluated_with, "loans")
+    evaluated_with = (*ProgramSettings.evaluated_with, "loans", "currency")
+    together = (("loans", "currency"),)
 
     kind: Literal["lending"]
     loans: LoanTerms | None = Field(
@@ -55,13 +55,18 @@ class LendingSettings(ProgramSettings):
         "logistic", description="logistic, or the path of a classifier of scikit-learn or LightGBM"
     )
 
-    currency: Annotated[str, Field(pattern=_CURRENCY)] = Field(
-        "money", description="of amounts and profit, as people write it: $, NGN, €"
+    currency: Currency | None = Field(
+        None, description="of amounts and profit, as people write it: $, NGN, €; needed with loans"
     )
 
     @property
     def unit(self) -> str:
-        """What the program's figures are counted in."""
+        """What the program's figures are counted in: money, where it is known."""
+        return self.currency or super().unit
+
+    @property
+    def money(self) -> str | None:
+        """The currency of the loans."""
         return self.currency
 
     def _not_features(self) -> list[str]:
@@ -216,13 +221,14 @@ class LendingGuess(Guess, kind="lending"):
         """Who repaid, the threshold, the currency."""
         repaid = self.repaid if isinstance(self.repaid, str) else whole(self.repaid)
         guessed = f" (a guess, from the name {toml_value(target)})" if self.repaid_is_guessed else ""
-        money = "of amounts and profit, as people write it"
+        if terms.currency is None:
+            raise ValueError(
+                "currency is not in the table: say what its money is in (--currency), such as $ or NGN"
+            )
         return [
             terms.line("repaid", repaid, f"the value of the target that means: repaid{guessed}"),
             "threshold = 0.5  # a loan is given above this predicted chance to repay",
-            f'# currency = "$"  # {money}; default: money'
-            if terms.currency is None
-            else terms.line("currency", terms.currency, money),
+            terms.line("currency", terms.currency, "of amounts and profit"),
         ]
 
     def tables(self, terms: ProgramTerms) -> list[str]:

@@ -1,6 +1,7 @@
 """A program file and its table, read: outcomes, rows in the unit ball, folds, ready to be evaluated."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from targetdp._core import Floats, Integers, Progress, Silent
 from targetdp._files import read_toml
 from targetdp.normalization import ColumnScales, data_scales, normalize, read_scales
+from targetdp.programs._alike import AlikeGroups, alike_groups
 from targetdp.programs._base import Program
 from targetdp.programs._people import Folds
 from targetdp.programs._settings import ProgramColumns, ProgramSettings, make_program_settings, must_say
@@ -317,6 +319,39 @@ def _group_names(column: pa.Array, name: str) -> pa.StringArray:
     except pa.ArrowNotImplementedError as error:
         raise ValueError(f"group column {name!r} has type {column.type}: give text or numbers") from error
     return pc.if_else(pc.equal(text, ""), MISSING, text)
+
+
+def alike_in_table(table: Path, columns: Sequence[str], rows: int) -> list[AlikeGroups]:
+    r"""Groups of a table whose names look alike, before any program is made of it.
+
+    Args:
+        table: A Parquet or CSV file, or a directory of such files.
+        columns: Columns that divide its people into groups.
+        rows: How many rows are looked at, at the least.
+
+    Returns:
+        Each set of names, with how many rows each has.
+
+    Raises:
+        ValueError: The table cannot be read, or a column has neither text nor numbers.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "people.csv"
+        >>> _ = path.write_text("sex\nF\nH\nFemme\nF\n")
+        >>> [one.rows for one in alike_in_table(path, ["sex"], rows=1000)]
+        [{'F': 2, 'Femme': 1}]
+    """
+    counts: dict[str, Counter[str]] = {name: Counter() for name in columns}
+    batches = open_source(table).batches(list(columns), {}, batch_rows(len(columns))) if columns else ()
+    for batch in batches:
+        for name, counted in counts.items():
+            values = _group_names(batch.column(name), name).value_counts().to_pylist()
+            counted.update({one["values"]: one["counts"] for one in values})
+        rows -= batch.num_rows
+        if rows <= 0:
+            break
+    return [one for name, counted in counts.items() for one in alike_groups(name, counted)]
 
 
 def _decoded(column: pa.Array) -> pa.Array:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from targetdp._core import Floats, Integers, check
+from targetdp.programs._alike import AlikeGroups, alike_groups
 
 MOST_GROUPS = 1_000
 """In one column: more are no groups that anyone could look through."""
@@ -89,6 +90,12 @@ class People:
     def fit_weights(self) -> Floats | None:
         """What people count in a fit; None where all count alike."""
         return self.weights if self.weighted else None
+
+    @property
+    def alike_groups(self) -> list[AlikeGroups]:
+        """Groups whose names look alike."""
+        rows = self.groups.nested([int(count) for count in self.counts])
+        return [one for column in rows for one in alike_groups(column, rows[column])]
 
     def same_as(self, other: "People") -> bool:
         """Whether these are the same people, also after a journey to another process."""

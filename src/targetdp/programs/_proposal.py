@@ -40,7 +40,8 @@ class ProgramTerms:
         source: Where the rows come from.
         quota: For aid, the share of people who get it.
         population: How many people the table stands for.
-        currency: For lending, of all money.
+        currency: Of all money; lending needs it.
+        title: What pages and tables call the program.
         parts: Random parts that a release is made in.
         notes: Comments of somebody who knows more, by the name of the field that they stand beside.
         heading: Lines at the top of the file.
@@ -54,6 +55,7 @@ class ProgramTerms:
     quota: float | None = None
     population: float | None = None
     currency: str | None = None
+    title: str | None = None
     parts: int = 1
     notes: Mapping[str, str] = field(default_factory=dict)
     heading: str = "Everything here was proposed from names and types of columns: check each line."
@@ -280,7 +282,7 @@ def program_template(
         >>> profile = TableProfile(50, True, columns)
         >>> terms = ProgramTerms("synthetic", quota=0.3)
         >>> text = program_template(propose(profile, "aid"), profile, Path("people.csv"), terms)
-        >>> text.splitlines()[9:11]
+        >>> text.splitlines()[10:12]
         ['target = "income"  # 0.5 to 9', 'quota = 0.3']
     """
     guess, target, line = proposal.guess, proposal.target, terms.line
@@ -292,6 +294,9 @@ def program_template(
         *(f"# {text}" for text in terms.heading.splitlines()),
         "",
         line("kind", guess.kind),
+        '# title = "…"  # what pages and tables call it; default: its kind and this file\'s name'
+        if terms.title is None
+        else line("title", terms.title),
         line("table", table.as_posix(), "relative to this file"),
         line("source", terms.source, _SOURCES[terms.source]),
         "# public, synthetic or confidential: the first two only if that is true of every row.",

@@ -30,6 +30,10 @@ class Contribution:
     values: Floats
     effect: Floats
 
+    def times(self, price: float) -> "Contribution":
+        """What she adds to a sum of money, if each that is counted costs so much."""
+        return Contribution(self.values * price, self.effect * price)
+
 
 @dataclass(frozen=True, eq=False)
 class Result(ABC):

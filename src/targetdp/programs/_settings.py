@@ -1,5 +1,6 @@
 """A program as a file (TOML): a table, what is decided with it, and the grid of releases to try."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union
 import numpy as np
 import pyarrow as pa
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -16,6 +18,7 @@ from pydantic import (
     RootModel,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -40,6 +43,28 @@ MARK = (
 GROUP_SIZES = tuple(range(2, 11))
 """Of the paper's k-anonymity."""
 
+_CURRENCY = r"^[^\s\\\"'<>&]{1,12}$"
+"""One short word: it stands in charts, tables and sentences."""
+
+
+def _currency(text: str) -> str:
+    if re.match(_CURRENCY, text) is None or not text.isprintable():
+        raise ValueError(
+            "must be one word of 1 to 12 characters, as people write it ($, NGN, €), without spaces, quotes, "
+            "backslashes, <, > or &"
+        )
+    return text
+
+
+def _plain_words(text: str) -> str:
+    if text != text.strip() or not text.isprintable():
+        raise ValueError("must be words in one line, with no space at either end")
+    return text
+
+
+Currency = Annotated[str, AfterValidator(_currency), WithJsonSchema({"type": "string", "pattern": _CURRENCY})]
+PlainWords = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(_plain_words)]
+_Title = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_plain_words)]
 Name = Annotated[str, Field(min_length=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 _Names = Annotated[tuple[Name, ...], Field(strict=False)]
@@ -114,7 +139,8 @@ class ProgramSettings(ProgramSection):
 
     A kind adds its own fields and declares itself with `settings_of`. ``task`` is what its model has to do,
     ``given`` what the chosen get, in one word. ``evaluated_with`` are fields that are needed to try the
-    program on a table, and not to decide by scores.
+    program on a table, and not to decide by scores; of each pair in ``together`` the first needs the other
+    in any case.
 
     Example:
         >>> given = {"kind": "aid", "table": "people.csv", "source": "synthetic", "quota": 0.29}
@@ -126,8 +152,12 @@ class ProgramSettings(ProgramSection):
     task: ClassVar[Task]
     given: ClassVar[str] = "yes"
     evaluated_with: ClassVar[tuple[str, ...]] = ("table", "source", "features")
+    together: ClassVar[tuple[tuple[str, str], ...]] = ()
 
     kind: str = Field(description="what kind of program it is")
+    title: _Title | None = Field(
+        None, description="what pages and tables call it; default: its kind and the file's name"
+    )
 
     table: _Path | None = Field(
         None,
@@ -262,6 +292,11 @@ class ProgramSettings(ProgramSection):
         return "people"
 
     @property
+    def money(self) -> str | None:
+        """The currency of its sums of money, if it has any."""
+        return None
+
+    @property
     def mark(self) -> str | None:
         """What everything made from these rows must carry, if anything."""
         return None if self.source in {"public", "synthetic"} else MARK
@@ -334,7 +369,8 @@ def make_program_settings(
         )
     settings = kinds[kind]
     ours = {} if whole else {"estimator": usual_estimator(settings.task), "estimator_settings": {}}
-    missing = [name for name in settings.evaluated_with if whole and given.get(name) is None]
+    pairs = (second for first, second in settings.together if given.get(first) is not None)
+    missing = [name for name in (settings.evaluated_with if whole else pairs) if given.get(name) is None]
     try:
         made = settings.model_validate({**given, **ours}, context={"allow_code": allow_code})
     except ValidationError as error:
@@ -349,8 +385,11 @@ def must_say(missing: Sequence[str]) -> str:
     """What is said of a program that lacks what trying it on a table needs."""
     *others, last = missing
     listed = f"{', '.join(others)} and {last}" if others else last
+    money = 'all money has its currency, as people write it: currency = "$", or "NGN"'
+    if missing == ["currency"]:
+        return f"currency must be given: {money}"
     return (
         f"{listed} must be given: a program is tried on a table that has features and outcomes of the same "
         "people; add what is missing, or have a file proposed by targetdp program init (only targetdp learn "
-        "and targetdp allocate do without)"
+        "and targetdp allocate do without)" + (f"; {money}" if last == "currency" else "")
     )

@@ -4,22 +4,31 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from targetdp._core import Floats, check
 from targetdp._files import MOST_PROBLEMS, StrictModel, canonical, explain, shown, toml_key, toml_value
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, MOST_PROGRAMS, MOST_SCORES, weights_matrix
-from targetdp.release._decision._asked import AskedDecision, decisions_must_fit, describe_decision
+from targetdp.release._decision._asked import AskedDecision, decisions_must_fit
 from targetdp.release._decision._question import Question
 from targetdp.release._flat import must_be_flat
 from targetdp.release._policy import CLASSIC, Delta, Distance, Epsilon, Mechanism, Name, Reason, ReleaseKind
-from targetdp.release._trust._keys import SigningKey, fingerprint_of, is_signed
+from targetdp.release._trust._keys import SigningKey, is_signed
 
 LARGEST_FILE = 2 * 2**20
 """Bytes: a weight for each of the most columns that a release may have fits in half of it."""
@@ -49,6 +58,17 @@ def _weight(value: Any) -> float:
 
 def _weights(value: Any) -> tuple[float, ...]:
     return tuple(map(_weight, value if isinstance(value, list | tuple) else [value]))
+
+
+def _day(text: str) -> str:
+    """A day as it is written in the request; words would be an instruction to whoever reads it."""
+    try:
+        written = date.fromisoformat(text).isoformat()
+    except ValueError:
+        written = None
+    if written != text:
+        raise ValueError(f"{shown(text)} is no day: write it as 2026-11-19")
+    return text
 
 
 _Weights = Annotated[tuple[float, ...], BeforeValidator(_weights, json_schema_input_type=float | list[float])]
@@ -81,7 +101,9 @@ class Request(StrictModel):
         tuned_on: Which data the setting was chosen on.
         program: What the release is for.
         asked_by: Who asks.
+        asked_on: On which day, as in ``"2026-11-19"``.
         why: Why.
+        limits: What whoever asks wants at the least, in their own words.
         page: Fingerprint of the page or sweep that the setting was chosen on.
         signature: Of whoever asks.
 
@@ -125,7 +147,13 @@ class Request(StrictModel):
     tuned_on: TunedOn | None = Field(default=None, description="which data the setting was chosen on")
     program: Name | None = Field(default=None, description="what the release is for")
     asked_by: Name | None = Field(default=None, description="who asks")
+    asked_on: Annotated[str, AfterValidator(_day)] | None = Field(
+        default=None, description="on which day, as in 2026-11-19"
+    )
     why: Reason | None = Field(default=None, description="why")
+    limits: tuple[Reason, ...] = Field(
+        default=(), max_length=20, description="what whoever asks wants at the least, in words"
+    )
     page: Annotated[str, Field(pattern="^[0-9a-f]{16,64}$")] | None = Field(
         default=None, description="fingerprint of the page or sweep that the setting was chosen on"
     )
@@ -269,7 +297,7 @@ class Request(StrictModel):
         plain = self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         decisions = plain.pop("decisions", [])
         tables = {name: plain.pop(name) for name in ("weights", "signature") if name in plain}
-        lines = [f"# {_one_line(comment)}" for comment in comments]
+        lines = [f"# {one_line(comment)}" for comment in comments]
         lines.append(f"release = {toml_value(self.release)}")
         lines += [f"{name} = {toml_value(value)}" for name, value in plain.items() if name != "release"]
         for one in decisions:
@@ -332,38 +360,6 @@ def make_request(**given: Any) -> Request:
         raise ValueError(f"the request: {explain(error, Request)}") from error
 
 
-def describe_request(request: Request) -> list[str]:
-    """What a request asks for, in words."""
-    what = "all features" if request.features is None else ", ".join(request.features)
-    if request.weights is not None:
-        what = f"{', '.join(request.scores)}: weighted sums of {', '.join(request.weights)}"
-    delta = "that of the desk" if request.delta is None else f"{request.delta:g}"
-    if request.decisions:
-        what, delta = ", ".join(request.released), "0"
-    lines = [
-        f"release: {request.release} ({what})",
-        f"promise: B = {request.B:g}, ε = {request.epsilon:g}, δ: {delta}",
-        *(
-            map(describe_decision, request.decisions)
-            if request.decisions
-            else [f"noise: {request.mechanism}"]
-        ),
-    ]
-    said = (
-        ("learned from release", request.learned_from),
-        ("leave out the people of", ", ".join(request.leave_out) or None),
-        ("setting chosen on data that are", request.tuned_on),
-        ("program", request.program),
-        ("asked by", request.asked_by),
-        ("why", None if request.why is None else f"“{request.why}”"),
-        ("page", request.page),
-    )
-    lines += [f"{name}: {value}" for name, value in said if value is not None]
-    signer = request.signer
-    lines.append("not signed" if signer is None else f"signed with key {fingerprint_of(signer)}")
-    return [*map(_one_line, lines), f"SHA-256 {request.sha256}"]
-
-
 def scores_must_be_plain(scores: tuple[str, ...], field: str = "scores") -> tuple[str, ...]:
     """Whoever asks for scores names them, and the data holder signs it: no name may say anything more."""
     for name in scores:
@@ -388,7 +384,7 @@ def scores_must_differ(scores: tuple[str, ...], others: Iterable[str] = ()) -> t
     return scores
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
     """A comment may hold anything: none of it may end the line that it stands in."""
     return "".join(c if c.isprintable() else " " for c in text)
 

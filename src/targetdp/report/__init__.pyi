@@ -15,7 +15,5 @@ from targetdp.report._page._render import check_audience as check_audience
 from targetdp.report._page._render import record_override as record_override
 from targetdp.report._page._content import Content as Content
 from targetdp.report._page._content import content as content
-from targetdp.report._page._promise import at_distances as at_distances
-from targetdp.report._page._promise import profiles as profiles
 from targetdp.report._page._render import page as page
 from targetdp.report._page._words import quick_look as quick_look

@@ -31,6 +31,8 @@ class Estimate:
         high: The high end.
         strongest: For a figure that is the worst of several, which of them it comes from.
         noise: Half of an interval of noise alone; None where one simulation knows none.
+        anyway: For guesses at hidden values, how often they are right without the release.
+        right: How often with it.
 
     Example:
         >>> Estimate(0.81, low=0.79, high=0.83).at_worst
@@ -42,6 +44,8 @@ class Estimate:
     high: float | None = None
     strongest: str | None = None
     noise: float | None = None
+    anyway: float | None = None
+    right: float | None = None
 
     @property
     def at_worst(self) -> float | None:
@@ -243,7 +247,9 @@ def read_figures(folder: Path) -> dict[str, dict[str, Estimate]]:
     figures: dict[str, dict[str, Estimate]] = {}
     for row in table.to_pylist():
         if row["setting"] == _SETTINGS.get(row["metric"], EVERYBODY):
-            parts = (row.get(name) for name in ("mean", "low", "high", "strongest", "noise"))
+            parts = (
+                row.get(name) for name in ("mean", "low", "high", "strongest", "noise", "anyway", "right")
+            )
             figures.setdefault(row["cell"], {})[row["metric"]] = Estimate(*parts)
     return figures
 

@@ -38,7 +38,8 @@ GUESSED_AT, GUESSED_AT_WITHOUT_SUMS = 4_000, 200
 """People at whose values an insider guesses; fewer where scores are no weighted sums, which takes longer."""
 
 HOW_TO_ALLOCATE = (
-    "targetdp allocate makes the list: lots are drawn among the yes or the no, until a quota is met exactly"
+    "targetdp allocate, which makes the list: lots are drawn among the yes or the no, until a quota is met "
+    "exactly"
 )
 
 
@@ -80,7 +81,8 @@ class DecisionBySample(Score):
     or threshold asks for. Nobody is in both releases.
     """
 
-    name = label = "decision"
+    name = label = form = "decision"
+    goes_out = "one drawn yes or no per person; rows of a sample, with noise"
     explanation = (
         "First all columns of a labelled sample are released, with noise, and a question is learned from "
         "them and the labels. Then one drawn answer, yes or no, is released of everybody else, and nothing "
@@ -147,6 +149,10 @@ class DecisionByAgreedSample(DecisionBySample):
     """
 
     name, label = "decision-agreed", "decision, agreed sample"
+    form, goes_out = (
+        "agreed sample, no promise",
+        "one drawn yes or no per person; rows of a sample as they are",
+    )
     in_quick_looks = False
     explanation = (
         "People of a labelled sample agreed that their rows are used as they are. A question is learned from "

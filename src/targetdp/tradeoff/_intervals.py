@@ -38,7 +38,8 @@ class Line:
     ``low`` and ``high`` are None where one simulation says nothing of how others would be; ``simulations``
     is 0 for what is derived. ``strongest`` names the setting that an attack's worst figure comes from.
     ``noise`` is how far the mean over simulations may be off by chance: half of an interval of noise alone,
-    by which settings are compared that meet the same people.
+    by which settings are compared that meet the same people. ``anyway`` is how often the guesses of an attack
+    on hidden values are right without the release, ``right`` how often with it.
     """
 
     metric: str
@@ -50,6 +51,8 @@ class Line:
     change: float | None = None
     strongest: str | None = None
     noise: float | None = None
+    anyway: float | None = None
+    right: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

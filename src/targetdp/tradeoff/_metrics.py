@@ -69,6 +69,9 @@ _METRICS = {
     "worst_group_rate": _Metric("the share left out in the worst-hit group", "chance", _SHARE),
     "worst_group_rise": _Metric("the largest rise of the share left out in a group", "points", _RISE),
     "exact_epsilon": _Metric("true ε", "epsilon"),
+    "spent": _Metric("aid paid"),
+    "misspent": _Metric("aid paid to people who are not poor"),
+    "extra_misspent": _Metric("aid paid to people who are not poor, beyond that of the status quo"),
     "extra_exclusion_errors": _Metric("exclusion errors beyond those of the status quo"),
 }  # fmt: skip
 

@@ -23,6 +23,7 @@ from targetdp.programs import (
     Program,
     ProgramSettings,
     QuotaRule,
+    example_terms,
     load_program,
     read_program_file,
 )
@@ -113,6 +114,8 @@ def sweep_of(program: OpenProgram, name: str) -> Sweep:
         scales=program.scales,
         unit=settings.unit,
         rows=settings.rows,
+        title=settings.title or "",
+        currency=settings.money,
     )
     return Sweep(study, grid_of(settings), settings.simulations, settings.seed)
 
@@ -140,7 +143,7 @@ def built_in(name: str, *, rows: RowRule = "clip", quota_rule: QuotaRule | None 
         >>> built_in("nigeria").grid.parts
         6
     """
-    example = draw(name)
+    example, terms = draw(name), example_terms(name)
     program, parts = BUILT_IN[name](example, quota_rule)
     scales = data_scales(example.X)
     study = Study(
@@ -151,8 +154,9 @@ def built_in(name: str, *, rows: RowRule = "clip", quota_rule: QuotaRule | None 
         program=program,
         folds=Folds(len(example.X)),
         scales=scales,
-        unit="$" if example.money else "people",
+        unit=terms.currency or "people",
         rows=rows,
+        title=terms.title or "",
     )
     return Sweep(study, Grid(parts=parts), SIMULATIONS)
 

@@ -1,7 +1,7 @@
 """The request for a cell of a sweep: what an official sends to the data holder."""
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ _LONGEST, _MOST_WORDS = 60, 6
 _TO_FILL_IN = (
     "Say who asks, and why: fill in these lines, and take away their #.",
     'asked_by = "…"',
+    'asked_on = "…"',
     'why = "…"',
 )
 
@@ -53,13 +54,16 @@ def large_delta(delta: float | None) -> str | None:
     )
 
 
-def request_text(run: Mapping[str, Any], cell: Cell, *, recommended: bool = False) -> str:
+def request_text(
+    run: Mapping[str, Any], cell: Cell, *, recommended: bool = False, limits: Sequence[str] = ()
+) -> str:
     """Write the request for a cell: TOML with comments, read back and checked before it is handed over.
 
     Args:
         run: The sweep's record, as `read_run` has it.
         cell: One of its cells.
         recommended: Whether the request says that it was recommended, or that it was chosen.
+        limits: What it was chosen by, in words.
 
     Returns:
         The text of ``request.toml``.
@@ -98,6 +102,7 @@ def request_text(run: Mapping[str, Any], cell: Cell, *, recommended: bool = Fals
         tuned_on=TUNED_ON[run[SOURCE]],
         program=_plain_name(run["program"]),
         page=_fingerprint(run),
+        limits=tuple(limits),
     )
     return asked.text(*_comments(run, cell, promise, recommended=recommended))
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ _TEXT, _COUNT, _NUMBER = pa.string(), pa.int32(), pa.float64()
 
 _SIMULATED = pa.schema(
     {"simulation": _COUNT, "metric": _TEXT, "setting": _TEXT}
-    | dict.fromkeys(("value", "low", "high"), _NUMBER)
+    | dict.fromkeys(("value", "low", "high", "anyway"), _NUMBER)
     | {RESAMPLED: pa.list_(pa.float32())}
 )
 """Of a part: a row for each figure of a simulation. In its first simulation a sum over people also has what
@@ -32,7 +32,7 @@ it adds up to in all simulations of the part, in each resample: no person is in 
 _SUMMARIZED = pa.schema(
     {"metric": _TEXT, "setting": _TEXT, "simulations": _COUNT}
     | dict.fromkeys(("mean", "low", "high", "change"), _NUMBER)
-    | {"strongest": _TEXT, "noise": _NUMBER}
+    | {"strongest": _TEXT, "noise": _NUMBER, "anyway": _NUMBER, "right": _NUMBER}
 )
 """Of the summary: a row for each `Line`."""
 
@@ -146,7 +146,7 @@ def _table(
     left = dict(resampled or {})  # each is taken by the first figure of its name
     numbers = {
         name: [None if math.isnan(x := getattr(figure, name)) else x for figure in figures]
-        for name in ("value", "low", "high")
+        for name in ("value", "low", "high", "anyway")
     }
     words = {name: [getattr(figure, name) for figure in figures] for name in ("metric", "setting")}
     sums = {RESAMPLED: [left.pop((figure.metric, figure.setting), None) for figure in figures]}
@@ -192,7 +192,16 @@ def summary(sweep: Sweep, figures: dict[str, pa.Table]) -> pa.Table:
 
 def summarize(figures: pa.Table, reaches: Reaches | None = None) -> Iterator[Line]:
     """The lines of one cell; ``reaches`` are half-widths of intervals that know sampling, where there are."""
-    gathered = _gathered(figures)
+    guesses = _guesses(figures)
+    for line in _lines(_gathered(figures), reaches or {}):
+        attack, _, setting = (line.strongest or "").partition(": ") if line.metric == INFERENCE else (
+            line.metric, "", line.strongest or line.setting
+        )  # fmt: skip
+        anyway, right = guesses.get((attack, setting), (None, None))
+        yield replace(line, anyway=anyway, right=right)
+
+
+def _lines(gathered: Scores, reaches: Reaches) -> Iterator[Line]:
     for metric, settings in gathered.items():
         if metric in DERIVED:
             for setting, ((value, _, _),) in settings.items():
@@ -202,7 +211,7 @@ def summarize(figures: pa.Table, reaches: Reaches | None = None) -> Iterator[Lin
         else:
             for setting, scores in settings.items():
                 values = np.array([math.nan if x is None else x for x, _, _ in scores])
-                reach = (reaches or {}).get((metric, setting))
+                reach = reaches.get((metric, setting))
                 noise = _noise(values)
                 ends = _mean(values, noise if reach is None else reach, metric_of(metric).between)
                 yield Line(metric, setting, len(values), *ends, noise=noise)
@@ -281,6 +290,22 @@ def _gathered(figures: pa.Table) -> Scores:
     for metric, setting, value, low, high in zip(*columns, strict=True):
         scores.setdefault(metric, {}).setdefault(setting, []).append((value, low, high))
     return scores
+
+
+def _guesses(figures: pa.Table) -> dict[tuple[str, str], tuple[float, float]]:
+    """How often guesses at hidden values are right without the release, and with it: means over simulations.
+
+    A score is how often guesses fail, relative to guesses without; capped at 1 it errs to more right ones.
+    """
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    columns = (figures.column(name).to_pylist() for name in ("metric", "setting", "value", "anyway"))
+    for metric, setting, value, anyway in zip(*columns, strict=True):
+        if anyway is not None and value is not None:
+            found.setdefault((metric, setting), []).append((anyway, 1 - value * (1 - anyway)))
+    return {
+        place: (float(np.mean([a for a, _ in each])), float(np.mean([right for _, right in each])))
+        for place, each in found.items()
+    }
 
 
 def _is_program(metric: str) -> bool:

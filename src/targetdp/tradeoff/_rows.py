@@ -101,6 +101,7 @@ class StatusQuo(TableOfRows):
 
     name = STATUS_QUO
     label = "today, no privacy"
+    form, goes_out = "today", "as if the table went out as it is"
     is_random, is_release, in_every_grid = False, False, True
 
     def cells(self, grid: "Grid", people: int) -> list[Cell]:
@@ -124,6 +125,7 @@ class KAnonymity(TableOfRows):
 
     name = "mondrian"
     label = "k-anonymity"
+    form, goes_out = "k-anonymity", "all columns, of groups"
     explanation = (
         "People are put into groups of at least k and get the same row. It guarantees nothing about what can "
         "be learned."

@@ -1,8 +1,7 @@
 """The technology *score*: rows of a labelled sample, then one private score of everybody else."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from targetdp.tradeoff._rows import LEAST_NOISE_IS_TAKEN, LeastNoiseRows
 from targetdp.tradeoff._study import Study
 from targetdp.tradeoff._technology import (
     Cell,
-    Figure,
     Randomness,
     Simulated,
     Trial,
@@ -78,7 +76,8 @@ class Score(LeastNoiseRows):
     released. Of people in it all columns are. Attackers meet both releases, and the worse of the two counts.
     """
 
-    name = label = "score"
+    name = label = form = "score"
+    goes_out = "one noisy number per person; rows of a sample, with noise"
     explanation = (
         "First all columns of a labelled sample are released, with noise. Weights are learned from them and "
         "the labels. Then one number, a weighted sum, is released of everybody else: noise on one number can "
@@ -181,8 +180,8 @@ class Score(LeastNoiseRows):
         with timed(seconds, "privatize"):
             shown = self.release_outside(trial, learned, release)
         with timed(seconds, "singling_out"):
-            figures += _of(INSIDE, "singling_out", singling_out(study.X, Z))
-            figures += _of(OUTSIDE, "singling_out", singling_out(*shown.tables()))
+            figures += attack_figures("singling_out", singling_out(study.X, Z), INSIDE)
+            figures += attack_figures("singling_out", singling_out(*shown.tables()), OUTSIDE)
         if study.dimensions > 1:  # one column leaves nothing to be guessed from
             working, holdout = split_holdout(study.X, study.holdout, rng("holdout"))
             W, out = study.X[working], study.X[holdout]
@@ -192,7 +191,7 @@ class Score(LeastNoiseRows):
                 searched = attribute_inference(
                     W, W_priv, out, draws=trial.draws, columns=study.features, rng=rng("attack")
                 )
-                figures += _of(INSIDE, "attribute_inference", searched)
+                figures += attack_figures("attribute_inference", searched, INSIDE)
             known: dict[str, Any] = {
                 "known": [study.dimensions - 1],
                 "population": study.X,
@@ -202,8 +201,8 @@ class Score(LeastNoiseRows):
                 insider = rng("insider")
                 inside = row_inference(W, W_priv, releases.row_mechanism, out, rng=insider, **known)
                 outside = shown.guess(W, working, holdout=out, rng=insider, **known)
-                figures += _of(INSIDE, "insider_inference", inside)
-                figures += _of(OUTSIDE, "insider_inference", outside)
+                figures += attack_figures("insider_inference", inside, INSIDE)
+                figures += attack_figures("insider_inference", outside, OUTSIDE)
         return Simulated(tuple(figures), seconds)
 
 
@@ -231,9 +230,3 @@ class ScoreWithLaplaceNoise(Score):
     def experiment(self, cell: Cell) -> str:
         """What decides the distribution of a cell's tables."""
         return super(Score, self).experiment(cell)
-
-
-def _of(who: str, attack: str, protection: Protection) -> Iterator[Figure]:
-    """An attack's figures, each with whom it is about."""
-    for figure in attack_figures(attack, protection):
-        yield replace(figure, setting=f"{who}: {figure.setting}")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cached_property
@@ -27,7 +28,7 @@ class Study:
     """A program, and the normalized rows of its people in the same order.
 
     Args:
-        name: What pages and files call the program.
+        name: What files call the program.
         source: Where the rows come from: ``"public"``, ``"synthetic"`` or ``"confidential"``, whose figures
             are for the data holder only.
         features: Names of the columns of X.
@@ -38,9 +39,11 @@ class Study:
             500, or a quarter of a small table.
         scales: What brought the columns to one size, if known: with them a distance can be told in the
             columns' own units.
-        unit: That of the program's figures, such as a currency.
+        unit: That of the program's figures: a currency, or whoever is counted ("people", "households").
         rows: The rule that brought the rows into the unit ball: a release clips them, so that others come
             without a guarantee.
+        title: What pages and tables call the program; by default its kind and name.
+        currency: Of sums of money; the unit, where the program is for money.
 
     Raises:
         TypeError: ``program`` or ``folds`` is of another kind.
@@ -64,6 +67,8 @@ class Study:
     scales: ColumnScales | None = field(default=None, repr=False)
     unit: str = "people"
     rows: RowRule = "clip"
+    title: str = ""
+    currency: str | None = None
 
     def __post_init__(self) -> None:
         X = check.table(self.X)
@@ -91,6 +96,9 @@ class Study:
             )
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "title", self.title or _title(self.program.kind, self.name))
+        if self.program.objective.is_money and self.unit != "people":
+            object.__setattr__(self, "currency", self.unit)
         object.__setattr__(self, "holdout", self.holdout or min(HOLDOUT, least // 4))
         check.integer("holdout", self.holdout, at_least=1, at_most=n - 2)
 
@@ -109,6 +117,11 @@ class Study:
         """The metric that the program is for, and which of its values is best."""
         objective = self.program.objective
         return {"metric": objective.metric, "best": objective.best}
+
+    @property
+    def counted(self) -> str:
+        """What a row of the table is, in the plural."""
+        return "people" if self.program.objective.is_money else self.unit
 
     @property
     def comparison_only(self) -> str | None:
@@ -163,6 +176,13 @@ class Study:
             "table": _digest((self.features, self.X)),
             "program": _digest((self.program, self.folds.k, self.folds.seed, self.folds.given, self.holdout)),
         }
+
+
+def _title(kind: str, name: str) -> str:
+    """What to call a program that has no title: aid_2024 of kind aid is Aid 2024, togo is Aid: togo."""
+    words = re.sub(r"[\s_-]+", " ", name).strip()
+    title = words if kind in words.lower().split() else f"{kind}: {words}"
+    return title[:1].upper() + title[1:]
 
 
 def _digest(value: Any) -> str:

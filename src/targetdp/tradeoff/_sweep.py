@@ -225,7 +225,7 @@ def simulate(
     return cell.technology.simulate(Trial(study, cell, mechanism, status_quo, draws, rng))
 
 
-FORMAT = "targetdp tradeoff 3"
+FORMAT = "targetdp tradeoff 4"
 """Of `run.json`."""
 
 SIMULATIONS = 50
@@ -355,9 +355,13 @@ class Sweep:
         study = self.study
         return {
             "program": study.name,
+            "title": study.title,
             "kind": study.program.kind,
             "objective": study.objective,
             "people": study.people,
+            "counted": study.counted,
+            "currency": study.currency,
+            "alike_groups": [one.record() for one in study.program.people.alike_groups],
             "rows": study.rows,
             "comparison_only": study.comparison_only,
             "chance": study.program.chance,

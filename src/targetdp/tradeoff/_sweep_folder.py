@@ -26,8 +26,9 @@ RESULTS, SUMMARY, TIMING = "results.parquet", "summary.parquet", "timing.parquet
 """Files of a finished sweep."""
 
 _REQUIRED = {
-    FINGERPRINT: str, SOURCE: str, MARK: bool, "program": str, "kind": str, "objective": dict, "people": int,
-    "rows": str, "features": list, FIRST_LOOK: list, "made_of": dict, "cells": list,
+    FINGERPRINT: str, SOURCE: str, MARK: bool, "program": str, "title": str, "kind": str, "objective": dict,
+    "people": int, "counted": str, "alike_groups": list, "rows": str, "features": list, FIRST_LOOK: list,
+    "made_of": dict, "cells": list,
 }  # fmt: skip
 """What a run's record must say, for whoever reads it."""
 

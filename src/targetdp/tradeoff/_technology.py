@@ -24,6 +24,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import Decision, Mechanism, NoiseMechanism
 from targetdp.normalization import RowRule
 from targetdp.programs import Program, Result
+from targetdp.tradeoff._metrics import GUESSING
 from targetdp.tradeoff._study import EVERYBODY, Study
 
 if TYPE_CHECKING:
@@ -45,8 +46,9 @@ Randomness: TypeAlias = NoiseMechanism | Decision
 class Figure:
     """One number of one simulation.
 
-    An attack's has an interval, about other people like these. A sum over people has its value in every
-    resample of them (`targetdp.programs.Resamples`).
+    An attack's has an interval, about other people like these; where hidden values are guessed, ``anyway``
+    is how often they are right without the release (an insider's), or outside it (a stranger's). A sum over
+    people has its value in every resample of them (`targetdp.programs.Resamples`).
     """
 
     metric: str
@@ -54,6 +56,7 @@ class Figure:
     value: float
     low: float = math.nan
     high: float = math.nan
+    anyway: float = math.nan
     resampled: Floats | None = field(default=None, compare=False, repr=False)
 
 
@@ -91,10 +94,13 @@ def program_figures(result: Result, trial: Trial) -> Iterator[Figure]:
             yield Figure(metric, setting, float(values[place]), resampled=sums)
 
 
-def attack_figures(attack: str, protection: Protection) -> Iterator[Figure]:
-    """The score of each of an attack's settings."""
+def attack_figures(attack: str, protection: Protection, who: str = "") -> Iterator[Figure]:
+    """The score of each of an attack's settings; ``who`` says whom they are about, if not everybody."""
+    detail = protection.detail
+    failed = (detail.get("p_control") or detail.get("p_holdout") or {}) if attack in GUESSING else {}
     for name, setting in protection.settings.items():
-        yield Figure(attack, name, setting.score, *setting.interval)
+        anyway = 1 - failed[name] if name in failed else math.nan
+        yield Figure(attack, f"{who}: {name}" if who else name, setting.score, *setting.interval, anyway)
 
 
 @contextmanager
@@ -221,6 +227,8 @@ class Technology(ABC):
     Attributes:
         name: What grids, program files and cells call it.
         label: What people call it on a page and in a figure.
+        form: The kind of release, in a word or two: technologies that share it share a line in a chart.
+        goes_out: What goes out about each person, in words.
         explanation: A sentence or two for the page's glossary; none if empty.
         is_random: Whether another simulation would give another table.
         is_release: Whether anything is released; the status quo is none.
@@ -239,6 +247,8 @@ class Technology(ABC):
 
     name: str
     label: str
+    form: str = "rows"
+    goes_out: str = "all columns, with noise"
     explanation: str = ""
     is_random: bool = True
     is_release: bool = True
@@ -347,6 +357,12 @@ class Technology(ABC):
     def request_comments(self, cell: Cell) -> tuple[str, ...]:
         """What a request for a cell says beside what it asks for, a line each."""
         return ()
+
+    def steps(self, cell: Cell) -> tuple[str, ...]:
+        """Who does what once a request for a cell is written: its numbered comments, or the first."""
+        comments = self.request_comments(cell)
+        numbered = [line for line in comments if line[:1].isdigit()]
+        return tuple(line.partition(". ")[2] for line in numbered) or comments[:1]
 
 
 def technologies() -> dict[str, Technology]:

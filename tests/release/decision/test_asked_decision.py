@@ -11,9 +11,9 @@ import pytest
 
 from support.decisions import CURVES, EXPECTED, NEAR_CURVES, WEIGHTS, asks, decision, near, with_cut
 from support.release import cli, make_desk, request_of
-from targetdp.release import Request, SigningKey, make_request
+from targetdp.release import Request, SigningKey, describe_request, make_request
 from targetdp.release._decision._asked import describe_decision
-from targetdp.release._request import describe_request, parse_request
+from targetdp.release._request import parse_request
 
 NAN, INF = float("nan"), float("inf")
 MODEL = "ab" * 32

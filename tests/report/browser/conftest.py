@@ -12,7 +12,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, e
 from .pages import Made, made
 
 Opened = Callable[..., Page]
-"""Opens a page by its name; ``width`` and any option of a browser context may follow."""
+"""Opens a page by its name or file; ``width``, ``height``, what follows the ``#`` of its address, whether its
+``script`` may run, and any option of a browser context may follow."""
 
 Recipe = Callable[[str], Made]
 
@@ -64,25 +65,36 @@ def opened(browser: Browser, page_of: Recipe) -> Iterator[Opened]:
 
     def note(request: Request) -> None:
         if not request.url.startswith("blob:"):  # what the page itself made, for a download
-            asked.append(request.url)
+            asked.append(request.url.partition("#")[0])
 
-    def start(name: str | Path, *, width: int = 1100, **options: Any) -> Page:
+    def start(
+        name: str | Path,
+        *,
+        width: int = 1100,
+        height: int = 900,
+        kept: str = "",
+        script: bool = True,
+        **options: Any,
+    ) -> Page:
         html = page_of(name).html if isinstance(name, str) else name
-        context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, offline=True, java_script_enabled=script, **options
+        )
         context.set_default_timeout(PATIENCE)
         contexts.append(context)
         context.on("request", note)
         page = context.new_page()
         page.on("console", complain)
         page.on("pageerror", fail)
-        page.goto(html.as_uri())
-        page.wait_for_selector("body[data-ready=yes]")
-        expected.append(html.as_uri())
+        page.goto(html.as_uri() + kept)
+        if script:
+            page.wait_for_selector("body[data-ready=yes]")
+        expected.add(html.as_uri())
         return page
 
-    expected: list[str] = []
+    expected: set[str] = set()
     yield start
     for context in contexts:
         context.close()
     assert not complaints
-    assert asked == expected
+    assert set(asked) == expected

@@ -1,159 +1,237 @@
-"""What charts show: right is more private, up is better, on every panel and for either kind of program."""
+"""What charts show: fewer exposed people to the right, more for the program above; names at their marks."""
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
-from targetdp._core import percent_up
-from targetdp.report._page._words import label
-from targetdp.tradeoff import PROTECTIONS, read_figures
+from targetdp.report._page._charts import FEWEST
+from targetdp.theorem1 import accuracy_ceiling, agreement_by_distance
+from targetdp.tradeoff import read_figures
 
 from .conftest import Opened, Recipe
+from .reading import chosen, fitting, limit, numbers, take, text
 
-POINTS = """(id) => [...document.querySelectorAll(`#${id} [aria-roledescription="point"]`)].map((point) => {
-  const box = point.getBoundingClientRect();
-  return [point.getAttribute("aria-label"), box.x + box.width / 2, box.y + box.height / 2,
-    point.getAttribute("fill-opacity"), box.width];
+MARKS = """(kind) => [...document.querySelectorAll(`svg.${kind} .pt`)].map((mark) => {
+  const at = mark.getScreenCTM(), path = mark.querySelector("path");
+  return { i: Number(mark.dataset.i), x: at.e, y: at.f, kind: mark.getAttribute("class").split(" ")[1],
+    shape: path.getAttribute("d"), color: getComputedStyle(path).fill };
 })"""
+"""The marks of a chart: where their middles are on the screen, their kind of release, shape and color."""
+
+LAID_OUT = """() =>
+[...document.querySelectorAll("svg.chart")].filter((one) => one.checkVisibility()).map((svg) => {
+  const frame = svg.getBoundingClientRect(), bad = [];
+  const texts = [...svg.querySelectorAll("text")];
+  const boxes = texts.map((one) => [one.textContent, one.getBoundingClientRect()]);
+  boxes.forEach(([name, box], i) => {
+    if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1
+      || box.bottom > frame.bottom + 1) { bad.push(`${name} leaves its chart`); }
+    for (const [other, taken] of boxes.slice(i + 1)) {
+      const across = Math.min(box.right, taken.right) - Math.max(box.left, taken.left);
+      const up = Math.min(box.bottom, taken.bottom) - Math.max(box.top, taken.top);
+      if (across > 0.5 && up > 0.5) { bad.push(`${name} lies on ${other}`); }
+    }
+  });
+  return [boxes.length, bad];
+})"""
+"""Of every chart that is shown, how many names it has, and what is wrong with their places."""
 
 
-def points(page: Page, protection: str) -> dict[str, list[Any]]:
-    """By label of its setting: center of a point, how full it is, and its width."""
-    return {str(said).split(": ")[0]: rest for said, *rest in page.evaluate(POINTS, f"chart-{protection}")}
+def marks(page: Page, kind: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = page.evaluate(MARKS, kind)
+    return found
 
 
 @pytest.mark.parametrize(
     ("name", "metric", "sign"), [("aid", "extra_exclusion_errors", -1), ("lending", "profit", 1)]
 )
-@pytest.mark.parametrize("width", [1100, 360])
-def test_right_is_more_private_and_up_is_better(
-    opened: Opened, page_of: Recipe, name: str, metric: str, sign: int, width: int
+@pytest.mark.parametrize(("kind", "width"), [("wide", 1100), ("phone", 390)])
+def test_right_exposes_fewer_people_and_up_is_better(
+    opened: Opened, page_of: Recipe, name: str, metric: str, sign: int, kind: str, width: int
 ) -> None:
+    """Most settings stood in the last twentieth of an axis: a logarithm gives each its room."""
     made, page = page_of(name), opened(name, width=width)
-    epsilon = float(page.locator("#epsilon").input_value())
+    figures = list(read_figures(made.sweep).values())
+    shown = marks(page, kind)
+    assert len(shown) > 0.7 * len(figures)
+    exposed, good = [], []
+    for mark in shown:
+        one = figures[mark["i"]]
+        safe = [value for name in ("singling_out", "inference") if (value := one[name].mean) is not None]
+        exposed.append(max(1000 * (1 - min(safe)), FEWEST))
+        good.append(sign * (one[metric].mean or 0.0))
+    for key, values, direction in (("x", np.log10(exposed), -1), ("y", np.array(good), -1)):
+        pixels = np.array([mark[key] for mark in shown])
+        slope, begin = np.polyfit(values, pixels, 1)
+        assert slope * direction > 0
+        np.testing.assert_allclose(pixels, begin + slope * values, atol=0.6)
+    today = next(mark for mark in shown if mark["i"] == 0)
+    assert today["x"] <= min(mark["x"] for mark in shown) + 0.1
+    # What exposes no more than a tenth as many people has at least a fifth of the chart's width more.
+    assert np.ptp(exposed) > 500
+    spread = np.ptp([mark["x"] for mark in shown]) / np.ptp(np.log10(exposed))
+    assert spread > page.locator(f"svg.{kind}").bounding_box()["width"] / 5  # type: ignore[index]
+    said = page.locator(f"svg.{kind} text.axis").all_text_contents()
+    assert all("fewer" in one and one.endswith("→") for one in said)
+    assert len(said) == 1
+    assert f"upwards {'fewer' if sign < 0 else 'more'}" in text(page, "#as-chart figcaption")
+
+
+def test_the_title_says_what_the_chart_shows(opened: Opened, page_of: Recipe) -> None:
+    """Of every kind of release the best that exposes no more people than the title has."""
+    made, page = page_of("aid"), opened("aid")
+    title = text(page, "#as-chart h3")
+    begin, _, rest = title.partition("reached no more than ")
+    assert begin == "Where the attacks that we ran "
+    most = int(rest.split(" ")[0].replace(",", "")) / 1000
+    best: dict[str, float] = {}
     figures = read_figures(made.sweep)
-    cells = [cell for cell in made.cells.values() if cell.epsilon in {None, epsilon}]
-    for protection in PROTECTIONS:
-        shown = points(page, protection)
-        assert set(shown) == {label(cell) for cell in cells}
-        places = np.array([shown[label(cell)][:2] for cell in cells])
-        private = np.array([figures[cell.name][protection].mean for cell in cells])
-        good = np.array([sign * (figures[cell.name][metric].mean or 0.0) for cell in cells])
-        # A straight scale in the right direction, up to half a pixel.
-        for pixels, values in ((places[:, 0], private), (-places[:, 1], good)):
-            slope, begin = np.polyfit(values, pixels, 1)
-            assert slope > 0
-            np.testing.assert_allclose(pixels, begin + slope * values, atol=0.6)
-        today = shown["today, no privacy"]
-        assert today[0] <= min(at[0] for at in shown.values()) + 1
-    said = page.locator("#tradeoff svg .role-axis-title text").all_text_contents()
-    assert sum("more private →" in text for text in said) == 3
-    titles = page.locator("#tradeoff svg .role-title-text text").all_text_contents()
-    assert titles == ["↑ serves the program better"] * 3
+    for name, cell in made.cells.items():
+        safe = min(figures[name][one].mean or 0.0 for one in ("singling_out", "inference"))
+        if cell.why_not is None and 1 - safe <= most:
+            more, form = figures[name]["extra_exclusion_errors"].mean or 0.0, cell.technology.form
+            best[form] = min(more, best.get(form, more))
+    assert len(best) == 3
+    in_order = sorted(best, key=lambda form: best[form])
+    places = [title.index(f"{form if form == 'rows' else f'a {form}'} ") for form in in_order]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", ["aid", "lending", "thousand", "names", "bare", "unprotected"])
+def test_no_name_lies_on_another_or_is_cut_off(opened: Opened, name: str) -> None:
+    page = opened(name, width=1440)
+    for width in (1440, 768, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        found = page.evaluate(LAID_OUT)
+        assert len(found) == (1 if name == "unprotected" else 3)
+        assert all(many >= 8 for many, _ in found)
+        assert [bad for _, bad in found if bad] == []
+
+
+def test_a_name_on_another_would_be_found(opened: Opened) -> None:
+    page = opened("bare")
+    page.evaluate("""() => {
+      const [one, other, third] = document.querySelectorAll("svg.wide text");
+      for (const at of ["x", "y"]) { other.setAttribute(at, one.getAttribute(at)); }
+      third.setAttribute("x", "955");
+    }""")
+    (_, bad), *_ = page.evaluate(LAID_OUT)
+    assert any("lies on" in one for one in bad)
+    assert any("leaves its chart" in one for one in bad)
+
+
+@pytest.mark.parametrize("name", ["aid", "lending", "losses", "thousand"])
+def test_every_kind_and_option_has_its_name_in_the_chart_and_no_legend(
+    opened: Opened, page_of: Recipe, name: str
+) -> None:
+    made, page = page_of(name), opened(name)
+    forms = {cell.technology.form for cell in made.cells.values()}
+    options = [one.removesuffix(" ✓") for one in page.locator("label[for^=o] b").all_inner_texts()][:-1]
+    assert len(options) == 3
+    for kind in ("wide", "phone"):
+        named = page.locator(f"svg.{kind} text.form").all_text_contents()
+        assert sorted(named) == sorted(forms)
+        assert sorted(page.locator(f"svg.{kind} text.named").all_text_contents()) == sorted(options)
+    assert page.locator("figure .legend, [class*=legend]").count() == 0
+    written = " ".join(page.locator("#afford figcaption, #afford caption").all_text_contents())
+    assert "k-anonymity" not in written  # what is named in the chart is not named again beside it
+
+
+def test_kinds_differ_in_shape_and_not_in_color_alone(opened: Opened, page_of: Recipe) -> None:
+    """For those who see no colors, and for copies in black and white."""
+    made, page = page_of("aid"), opened("aid")
+    shapes: dict[str, set[str]] = {}
+    colors: dict[str, set[str]] = {}
+    limit(page, singling_out="")
+    for mark in marks(page, "wide"):
+        shapes.setdefault(mark["kind"], set()).add(mark["shape"])
+        colors.setdefault(mark["kind"], set()).add(mark["color"])
+    assert len(shapes) == len({cell.technology.form for cell in made.cells.values()}) == 6
+    assert all(len(one) == 1 for one in shapes.values())
+    assert len({shape for (shape,) in shapes.values()}) == len({color for (color,) in colors.values()}) == 6
+    names = page.locator("svg.wide text.form").evaluate_all(
+        "(all) => all.map((one) => [one.getAttribute('class').split(' ')[1], getComputedStyle(one).fill])"
+    )
+    assert {kind: {color} for kind, color in names} == colors  # a name has the color of its marks
+    dots = page.locator("#groups tbody tr").first.locator(".bar i")
+    round_, square = dots.evaluate_all("(all) => all.map((one) => getComputedStyle(one).borderRadius)")
+    keys = page.locator("#groups .key").evaluate_all(
+        "(all) => all.map((one) => getComputedStyle(one).borderRadius)"
+    )
+    assert [round_, square] == keys == ["50%", "2px"]
 
 
 def test_settings_light_up_and_fade_with_the_limits(opened: Opened, page_of: Recipe) -> None:
     made, page = page_of("aid"), opened("aid")
-    page.locator("#r-singling_out").fill("0.5")
-    page.locator("#epsilon").select_option("3.9")  # where projections are released as themselves
-    labels = {label(made.cells[name]) for name in page.evaluate("targetdpPage.fitting()")}
-    expect(
-        page.locator('#chart-singling_out [aria-roledescription="point"][fill-opacity="0"]').first
-    ).to_be_attached()
-    page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 300)))")
-    shown = points(page, "singling_out")
-    full = {name for name, (_, _, fill, _) in shown.items() if fill == "1"}
-    assert full
-    assert full < set(shown)
-    assert labels & set(shown) <= full
-    # What is full but not offered is equal in distribution to what is.
-    released = page.locator('#chart-singling_out [aria-label*="released as"]').count()
-    assert len(full) == len(labels & set(shown)) + released
-
-
-def test_a_setting_that_is_released_as_another_lights_up_with_it(opened: Opened) -> None:
-    """Projections that differ in ε₂ alone are one release."""
-    page = opened("aid")
-    page.locator("#r-singling_out").fill("0")
-    page.locator("#epsilon").select_option("3.3")
-    twins = page.locator('#chart-singling_out [aria-label*="met; released as the paper\'s projection"]')
-    expect(twins).to_have_count(3)
-    assert {one.get_attribute("fill-opacity") for one in twins.all()} == {"1"}
-
-
-def test_the_chosen_setting_has_the_ring_and_the_diamonds(opened: Opened, page_of: Recipe) -> None:
-    made, page = page_of("aid"), opened("aid")
-    page.locator("#r-singling_out").fill("0")
-    for name in page.evaluate("targetdpPage.fitting()")[::6]:
-        cell = made.cells[name]
-        page.locator(f'#settings input[value="{list(made.cells).index(name)}"]').check()
-        ring = page.locator("#chart-distinguishing .layer_4_marks path")
-        expect(ring).to_have_count(1)
-        expect(page.locator(f'#chart-distinguishing [aria-label^="{label(cell)}:"]')).to_have_count(1)
-        box, point = ring.bounding_box(), points(page, "distinguishing")[label(cell)]
-        assert box is not None
-        assert abs(box["x"] + box["width"] / 2 - point[0]) < 2
-        assert abs(box["y"] + box["height"] / 2 - point[1]) < 3
-        for chart in ("guess", "epsilon"):
-            expect(page.locator(f"#chart-{chart} svg")).to_contain_text(f"B = {cell.B:g}")
-        expect(page.locator("#chart-ceiling svg")).to_contain_text("chosen")
-
-
-def test_names_of_curves_stand_at_their_own_curve(opened: Opened) -> None:
-    """Next to the cut, where curves are far enough apart to be told from each other."""
-    page = opened("aid")
-    steps = page.evaluate("""() => [...document.querySelectorAll('#chart-ceiling text')]
-      .filter((text) => text.textContent.startsWith("ε = "))
-      .map((text) => [text.textContent, text.getBoundingClientRect().x, text.getBoundingClientRect().y])""")
-    assert [name for name, _, _ in sorted(steps, key=lambda one: one[2])] == [
-        f"ε = {epsilon}" for epsilon in ("4", "2", "1", "0.5", "0.25", "0.1")
-    ]
-    heights = sorted(y for _, _, y in steps)
-    assert min(b - a for a, b in pairwise(heights)) > 12
-    assert max(x for _, x, _ in steps) - min(x for _, x, _ in steps) < 1
-
-
-def test_no_name_is_cut_off(opened: Opened) -> None:
-    for name, width in (("aid", 1100), ("lending", 360), ("thousand", 1100)):
-        page = opened(name, width=width)
-        page.locator("#epsilon").select_option(index=0)  # other points come, with other names
-        page.locator("#r-singling_out").fill("0")
-        page.evaluate("new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 100)))")
-        cut = page.evaluate("""() => [...document.querySelectorAll(".chart svg")].flatMap((svg) => {
-          const frame = svg.getBoundingClientRect();
-          return [...svg.querySelectorAll("text")].filter((text) => text.textContent).filter((text) => {
-            const box = text.getBoundingClientRect();
-            return box.left < frame.left - 1 || box.right > frame.right + 1
-              || box.top < frame.top - 1 || box.bottom > frame.bottom + 1;
-          }).map((text) => text.textContent);
-        })""")
-        assert cut == []
-
-
-def test_a_point_tells_the_best_guess_and_no_two_kinds_share_a_shape(opened: Opened, page_of: Recipe) -> None:
-    made, page = page_of("aid"), opened("aid")
-    figures = read_figures(made.sweep)
-    kinds = {
-        "projection", "least-noise", "score", "score-laplace", "decision", "decision-agreed", "mondrian",
-        "status quo",
-    }  # fmt: skip
-    assert {cell.mechanism for cell in made.cells.values()} == kinds
-    epsilon = float(page.locator("#epsilon").input_value())
-    shown = page.locator('#chart-inference [aria-roledescription="point"]').evaluate_all(
-        "(points) => points.map((point) => point.getAttribute('aria-label'))"
+    limit(page, singling_out="80")
+    fits, places = set(fitting(page)), numbers(made)
+    offered = {one for one in places if page.locator(f'input[name=setting][value="{places[one]}"]').count()}
+    faded = {int(str(one.get_attribute("data-i"))) for one in page.locator("svg.wide .pt.out").all()}
+    shown = {mark["i"] for mark in marks(page, "wide")}
+    assert faded == {places[one] for one in offered - fits} & shown
+    assert 0 < len(faded) < len(shown)
+    bright = page.locator("svg.wide .pt.best:not(.out)").first.evaluate(
+        "(one) => getComputedStyle(one).opacity"
     )
-    for cell in (cell for cell in made.cells.values() if cell.epsilon in {None, epsilon}):
-        said = next(text for text in shown if text.startswith(f"{label(cell)}:"))
-        guess, at_2 = (
-            percent_up(figures[cell.name][name].mean or 0.0) for name in ("best_guess", "best_guess_at_2")
-        )
-        assert f"best guess at B: {guess}, at distance 2: {at_2};" in said
-    specs = page.evaluate("targetdpPage.specs()")
-    (shapes,) = {
-        tuple(layer["encoding"]["shape"]["scale"]["range"])
-        for layer in specs["chart-inference"]["layer"] if "scale" in layer["encoding"].get("shape", {})
-    }  # fmt: skip
-    assert len(set(shapes)) == len(shapes) == len(kinds)
+    pale = page.locator("svg.wide .pt.out").first.evaluate("(one) => getComputedStyle(one).opacity")
+    assert float(pale) < float(bright)
+
+
+def test_options_and_your_choice_have_rings(opened: Opened, page_of: Recipe) -> None:
+    made, page = page_of("aid"), opened("aid")
+    places = {mark["i"]: (mark["x"], mark["y"]) for mark in marks(page, "wide")}
+    middle = """(one) => {
+      const box = one.getBoundingClientRect();
+      return [box.x + box.width / 2, box.y + box.height / 2];
+    }"""
+    rings = page.locator("svg.wide .ring:not(.own)").all()
+    options = [int(str(one.get_attribute("value"))) for one in page.locator("input[name=option]").all()[:-1]]
+    found = sorted(tuple(one.evaluate(middle)) for one in rings)
+    assert found == [pytest.approx(one, abs=0.5) for one in sorted(places[i] for i in options)]
+    own = page.locator("svg.wide .own.ring")
+    assert own.get_attribute("visibility") == "hidden"
+    for name in fitting(page)[::6]:
+        number = numbers(made)[name]
+        take(page, number)
+        hidden = number in options or number not in places
+        assert own.get_attribute("visibility") == ("hidden" if hidden else "visible")
+        if not hidden:  # the table above has one more column now: all has moved
+            mark = next(one for one in marks(page, "wide") if one["i"] == number)
+            assert own.evaluate(middle) == pytest.approx([mark["x"], mark["y"]], abs=0.5)
+    assert chosen(page) == name
+
+
+def test_what_no_algorithm_can_do_is_never_drawn_below_the_packages(opened: Opened, page_of: Recipe) -> None:
+    """Of so many decisions at a distance from the cut; and the best guess never below what was computed."""
+    made, page = page_of("aid"), opened("aid")
+    limit(page, singling_out="")
+    read = """(name) => {
+      const at = document.querySelector(`[data-curve=${name}]`);
+      const [left, right, low, top] = at.dataset.box.split(",").map(Number);
+      const long = at.getTotalLength(), points = [];
+      for (let i = 0; i <= 4000; i += 1) {
+        const { x, y } = at.getPointAtLength(long * i / 4000);
+        points.push([(x - left) / (right - left) * at.dataset.farthest, 0.5 + (low - y) / (low - top) * 0.5]);
+      }
+      return points;
+    }"""
+    heights, figures = set(), read_figures(made.sweep)
+    for name in fitting(page)[::9]:
+        take(page, numbers(made)[name])
+        promise = made.cells[name].promise
+        assert promise is not None
+        reach = min(5.0, 2 / promise.B)
+        sure = [(at, share) for at, share in page.evaluate(read, "sure") if at < reach - 0.01]
+        level = [(at, share) for at, share in sure if abs(at - round(at)) > 0.01]  # else it goes straight up
+        truths = agreement_by_distance(promise, [at * promise.B for at, _ in level])
+        assert len(level) > 1000 * reach / 5
+        for (_, share), truth in zip(level, truths, strict=True):
+            assert truth - 1e-4 <= share <= truth + 1e-4
+        assert sure[0][1] >= accuracy_ceiling(promise) - 1e-4
+        heights.add(round(sure[0][1], 3))
+        guess = [share for _, share in page.evaluate(read, "guess")]
+        assert guess == sorted(guess)
+        assert guess[-1] == pytest.approx(figures[name]["best_guess_at_2"].mean, abs=1e-3)
+    assert len(heights) > 2

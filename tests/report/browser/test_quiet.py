@@ -28,7 +28,7 @@ class Links(HTMLParser):
 def test_no_address_in_the_file_leaves_it(page_of: Recipe, name: str) -> None:
     links = Links()
     links.feed(page_of(name).html.read_text(encoding="utf-8"))
-    assert "#choose" in links.addresses
+    assert "#check" in links.addresses
     assert all(address.startswith("#") for address in links.addresses)
     assert links.policy is not None
     rules = dict(rule.strip().split(" ", 1) for rule in links.policy.split(";"))

@@ -160,6 +160,7 @@ class Look:
         what = f"{count} {one}{'s' if count > 1 else ''}"
         asked = [f"asked for by {request.asked_by}" if request.asked_by else "asked for at this desk"]
         asked += [f"for {request.program}"] if request.program else []
+        asked += [f"on {request.asked_on}"] if request.asked_on else []
         asked += [f"because “{request.why}”"] if request.why else []
         if p.signer is None and request.asked_by:
             asked.append("not signed")
@@ -168,6 +169,7 @@ class Look:
         lines = [
             f"desk {p.policy.name} ({p.desk.path})",
             ", ".join(asked),
+            *(f"who asks wants, in their words: “{limit}”" for limit in request.limits),
             f"what goes out: {what} about {rows:,} people ({', '.join(p.released[:12])}"
             f"{', …' if len(p.released) > 12 else ''}), "
             + ("under pseudonyms" if p.policy.id.pseudonyms else "under their ids")

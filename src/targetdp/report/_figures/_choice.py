@@ -292,8 +292,19 @@ def named(one: ShownCells, shown: Sequence[ShownCells]) -> str:
 
 
 def first_look(shown: Sequence[ShownCells]) -> tuple[str, ...]:
-    """Why what is drawn is a quick look, with the program's name where there are two."""
-    return tuple(f"{named(one, shown)}{reason}" for one in shown for reason in one.program.first_look)
+    """Why what is drawn is a quick look, with the program's name where it is not true of all."""
+    whose: dict[str, list[str]] = {}
+    for one in shown:
+        for reason in one.program.first_look:
+            whose.setdefault(reason, []).append(named(one, shown))
+    return tuple(
+        reason if len(names) == len(shown) else f"{names[0]}{reason}" for reason, names in whose.items()
+    )
+
+
+def ends(estimate: Estimate) -> list[float]:
+    """The figure and the ends of its interval, as far as they are known."""
+    return [end for end in (estimate.mean, estimate.low, estimate.high) if end is not None]
 
 
 def heading(one: ShownCells) -> str:

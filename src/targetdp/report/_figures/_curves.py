@@ -52,14 +52,26 @@ def compare_noise(guarantee: Guarantee = TOGO, columns: Sequence[int] = COLUMNS)
     )
 
 
+def noise_caption(compared: NoiseComparison) -> str:
+    """What was computed, and which mechanism is the quietest."""
+    g = compared.guarantee
+    runs: list[str] = []
+    for d, name in zip(compared.columns, compared.quietest, strict=True):
+        if not runs or not runs[-1].startswith(style.of(name).words):
+            runs.append(f"{style.of(name).words} from d = {d:,}")
+    return (
+        f"For {style.epsilon_words(g.epsilon)}, {style.delta_words(g.delta)} between rows within B, at any "
+        f"B; computed at B = {g.B:g}. Rows have length at most 1. Least noise is {', '.join(runs)}. "
+        "Of one guarantee, less noise leaves more to an attacker's best guess."
+    )
+
+
 @figure(
-    "noise_by_columns",
-    title="Noise by number of columns, for one guarantee",
-    place=3,
+    "noise_by_columns", title="Noise by number of columns, for one guarantee", place=3, caption=noise_caption,
     data=compare_noise,
-)
-def noise_figure(compared: NoiseComparison, *, marked: bool = False) -> Figure:
-    """Both axes are logarithmic; lower is quieter."""
+)  # fmt: skip
+def noise_figure(compared: NoiseComparison, *, marked: bool = False, caption: bool = False) -> Figure:
+    """Both axes are logarithmic; lower is quieter. ``caption`` writes below what was computed."""
     with style.applied():
         sheet = style.new_sheet(style.SINGLE, [2.7], 1)
         panel = sheet.panels[0][0]
@@ -82,21 +94,8 @@ def noise_figure(compared: NoiseComparison, *, marked: bool = False) -> Figure:
             0.98, 0.03, "lower: less noise, for the same guarantee", transform=panel.transAxes, ha="right",
             fontsize=style.SMALL,
         )  # fmt: skip
-        style.finish(sheet, legend=handles, note=_noise_note(compared), marked=marked)
+        style.finish(sheet, legend=handles, note=noise_caption(compared) * caption, marked=marked)
         return sheet.figure
-
-
-def _noise_note(compared: NoiseComparison) -> str:
-    g = compared.guarantee
-    runs: list[str] = []
-    for d, name in zip(compared.columns, compared.quietest, strict=True):
-        if not runs or not runs[-1].startswith(style.of(name).words):
-            runs.append(f"{style.of(name).words} from d = {d:,}")
-    return (
-        f"For {style.epsilon_words(g.epsilon)}, {style.delta_words(g.delta)} between rows within B, at any "
-        f"B; computed at B = {g.B:g}. Rows have length at most 1. Least noise is {', '.join(runs)}. "
-        "Of one guarantee, less noise leaves more to an attacker's best guess."
-    )
 
 
 DIMENSIONS = 10
@@ -137,14 +136,29 @@ def epsilon_curves(
     return EpsilonCurves(guarantee, dimensions, tuple(distances), epsilon, quietest, guesses)
 
 
+def epsilon_caption(curves: EpsilonCurves) -> str:
+    """What was computed, and how often the best guess of any attacker is right."""
+    g = curves.guarantee
+    guesses = "; ".join(
+        f"{style.of(name).words} {percent_up(at_B)} and {percent_up(at_2)}"
+        for name, (at_B, at_2) in curves.guesses.items()
+    )
+    return (
+        f"Every mechanism is calibrated to one claim: B = {g.B:g}, {style.epsilon_words(g.epsilon)}, "
+        f"{style.delta_words(g.delta)}, on {curves.dimensions:,} columns. Shown is the smallest ε that "
+        "holds at that δ for one release, with one row per person, between two people at distance r; "
+        "rows have length at most 1, so nobody is farther apart than 2."
+        + f" The best guess of any attacker is right, at distance B and at distance 2: {guesses}."
+        * bool(guesses)
+    )
+
+
 @figure(
-    "epsilon_by_distance",
-    title="Exact epsilon by distance, for one guarantee",
-    place=4,
-    data=epsilon_curves,
-)
-def epsilon_figure(curves: EpsilonCurves, *, marked: bool = False) -> Figure:
-    """All distances on the left, those up to 2B on the right."""
+    "epsilon_by_distance", title="Exact epsilon by distance, for one guarantee", place=4,
+    caption=epsilon_caption, data=epsilon_curves,
+)  # fmt: skip
+def epsilon_figure(curves: EpsilonCurves, *, marked: bool = False, caption: bool = False) -> Figure:
+    """All distances on the left, those up to 2B on the right. ``caption`` writes below what was computed."""
     with style.applied():
         sheet = style.new_sheet(style.DOUBLE, [2.6], 2)
         g = curves.guarantee
@@ -177,7 +191,7 @@ def epsilon_figure(curves: EpsilonCurves, *, marked: bool = False) -> Figure:
             f"claimed {style.epsilon_words(g.epsilon)}", (0, g.epsilon), xytext=(4, 3), fontsize=style.SMALL,
             textcoords="offset points", ha="left", va="bottom",
         )  # fmt: skip
-        style.finish(sheet, legend=_key(curves), note=_epsilon_note(curves), marked=marked)
+        style.finish(sheet, legend=_key(curves), note=epsilon_caption(curves) * caption, marked=marked)
         return sheet.figure
 
 
@@ -187,19 +201,3 @@ def _key(curves: EpsilonCurves) -> list[Line2D]:
         Line2D([], [], label=drawn.words + least.get(name, ""), **drawn.curve(1.3, 3.6, 0.8))
         for name, drawn in ((name, style.of(name)) for name in curves.epsilon)
     ]
-
-
-def _epsilon_note(curves: EpsilonCurves) -> str:
-    g = curves.guarantee
-    guesses = "; ".join(
-        f"{style.of(name).words} {percent_up(at_B)} and {percent_up(at_2)}"
-        for name, (at_B, at_2) in curves.guesses.items()
-    )
-    return (
-        f"Every mechanism is calibrated to one claim: B = {g.B:g}, {style.epsilon_words(g.epsilon)}, "
-        f"{style.delta_words(g.delta)}, on {curves.dimensions:,} columns. Shown is the smallest ε that "
-        "holds at that δ for one release, with one row per person, between two people at distance r; "
-        "rows have length at most 1, so nobody is farther apart than 2."
-        + f" The best guess of any attacker is right, at distance B and at distance 2: {guesses}."
-        * bool(guesses)
-    )

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from targetdp._core import __version__, import_all
 from targetdp._files import sync_folder, write_new
 from targetdp.programs import MARK
-from targetdp.report._figures._choice import SweptProgram, choose, first_look
+from targetdp.report._figures._choice import ShownCells, SweptProgram, choose, first_look
 from targetdp.report._figures._style import applied
 from targetdp.report._page._words import quick_look
 
@@ -31,6 +31,7 @@ class FigureDeclaration:
     name: str
     title: str
     place: int
+    caption: Callable[[Any], str]
     data: Callable[[], Any] | None
     draw: Callable[..., Figure]
 
@@ -39,7 +40,7 @@ _FIGURES: dict[str, FigureDeclaration] = {}
 
 
 def figure(
-    name: str, *, title: str, place: int, data: Callable[[], Any] | None = None
+    name: str, *, title: str, place: int, caption: Callable[[Any], str], data: Callable[[], Any] | None = None
 ) -> Callable[[_Draw], _Draw]:
     """Declare a figure: the decorated function is drawn with all others from then on.
 
@@ -47,15 +48,17 @@ def figure(
         name: That of its files.
         title: What the files and the command line call it.
         place: Where it stands among the figures.
+        caption: Says what the figure was drawn from; it is handed what the figure is.
         data: What computes the figure's data, if it is not drawn from sweeps. The function is handed these
-            data and ``marked=``; without it, what `choose` makes of each sweep.
+            data and ``marked=``; without it, what `choose` makes of each sweep. In both cases it is told by
+            ``caption=`` whether the caption is to stand in the figure.
 
     Returns:
         A decorator that leaves the function as it is.
     """
 
     def declare(draw: _Draw) -> _Draw:
-        _FIGURES[name] = FigureDeclaration(name, title, place, data, draw)
+        _FIGURES[name] = FigureDeclaration(name, title, place, caption, data, draw)
         return draw
 
     return declare
@@ -71,7 +74,8 @@ def figures() -> dict[str, FigureDeclaration]:
 class Drawn:
     """A finished figure; ``marked`` if it is for the data holder only.
 
-    ``first_look`` says why it shows a quick look only; empty if it does not.
+    ``first_look`` says why it shows a quick look only; empty if it does not. ``caption`` says what it was
+    drawn from, whether or not that stands in it.
     """
 
     name: str
@@ -79,10 +83,20 @@ class Drawn:
     figure: Figure
     marked: bool
     first_look: tuple[str, ...] = ()
+    caption: str = ""
+
+    @property
+    def said(self) -> str:
+        """All that must be known of it: its marks, which are in sight in it, too, and its caption."""
+        quick = [quick_look(self.first_look)] * bool(self.first_look)
+        return " ".join(filter(None, [*[MARK] * self.marked, *quick, self.caption]))
 
 
-def draw_all(programs: Sequence[SweptProgram]) -> tuple[Drawn, ...]:
-    """Draw every figure. Once one sweep is for the data holder only, all figures beside it are marked."""
+def draw_all(programs: Sequence[SweptProgram], *, caption: bool = False) -> tuple[Drawn, ...]:
+    """Draw every figure. Once one sweep is for the data holder only, all figures beside it are marked.
+
+    ``caption`` says whether captions stand in the figures: they are in their files in any case.
+    """
     if not 1 <= len(programs) <= 2:
         raise ValueError(
             f"{len(programs)} sweeps: the paper's figures hold one program or two side by side; draw the "
@@ -90,16 +104,21 @@ def draw_all(programs: Sequence[SweptProgram]) -> tuple[Drawn, ...]:
         )
     marked = any(program.for_the_data_holder_only for program in programs)
     shown = [choose(program) for program in programs]
-    return tuple(
-        Drawn(
-            one.name, one.title, one.draw(shown) if one.data is None else one.draw(one.data(), marked=marked),
-            marked, first_look(shown) if one.data is None else (),
-        )
-        for one in figures().values()
-    )  # fmt: skip
+    return tuple(_drawn(one, shown, marked=marked, caption=caption) for one in figures().values())
+
+
+def _drawn(one: FigureDeclaration, shown: list[ShownCells], *, marked: bool, caption: bool) -> Drawn:
+    if one.data is None:
+        sheet = one.draw(shown, caption=caption)
+        return Drawn(one.name, one.title, sheet, marked, first_look(shown), one.caption(shown))
+    data = one.data()
+    sheet = one.draw(data, marked=marked, caption=caption)
+    return Drawn(one.name, one.title, sheet, marked, caption=one.caption(data))
 
 
 FORMATS = ("png", "svg", "pdf")
+CAPTIONS = "captions.md"
+"""What each figure was drawn from, for whoever sets it in a text."""
 
 
 def must_be_free(folder: Path, *, force: bool) -> None:
@@ -108,7 +127,7 @@ def must_be_free(folder: Path, *, force: bool) -> None:
         raise ValueError(f"out = {folder} is a file: give the name of a folder")
     if not folder.absolute().parent.is_dir():
         raise ValueError(f"out = {folder}: its folder does not exist; create it first")
-    for name in (f"{name}.{kind}" for name in figures() for kind in FORMATS):
+    for name in (CAPTIONS, *(f"{name}.{kind}" for name in figures() for kind in FORMATS)):
         path = folder / name
         if path.is_dir():
             raise ValueError(f"{path} is a folder: move it away, or choose another --out")
@@ -117,13 +136,16 @@ def must_be_free(folder: Path, *, force: bool) -> None:
 
 
 def save_figures(drawn: Sequence[Drawn], folder: Path, *, force: bool = False) -> dict[str, int]:
-    """Write every figure in every format; names and sizes in bytes.
+    """Write every figure in every format, and their captions; names and sizes in bytes.
 
     Guarantees: everything is rendered before anything is written, and an error leaves the folder as it was.
     Figures for the data holder only can be read by their owner alone.
     """
     must_be_free(folder, force=force)
     files = {f"{one.name}.{kind}": rendered(one, kind) for one in drawn for kind in FORMATS}
+    files[CAPTIONS] = (
+        "\n\n".join(f"`{one.name}`: **{one.title}.** {one.said}" for one in drawn).encode() + b"\n"
+    )
     private = any(one.marked for one in drawn)
     place = folder.absolute()
     draft = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name}.new-"))
@@ -154,8 +176,7 @@ def rendered(one: Drawn, kind: str) -> bytes:
 
 def _metadata(one: Drawn, kind: str) -> dict[str, Any]:
     maker = f"targetdp {__version__}"
-    said = " ".join([MARK] * one.marked + [quick_look(one.first_look)] * bool(one.first_look))
-    mark = {"Subject" if kind == "pdf" else "Description": said} if said else {}
+    mark = {"Subject" if kind == "pdf" else "Description": one.said} if one.said else {}
     if kind == "pdf":
         return {"Title": one.title, "Creator": maker, "Producer": maker, "CreationDate": None} | mark
     if kind == "svg":

@@ -47,9 +47,11 @@ def short(value: float, *, signed: bool = False) -> str:
     return f"{sign}{digits}{unit}"
 
 
-def whole(value: float) -> str:
-    """A count or a sum with thousands separators."""
-    return f"{value:,.0f}".replace("-", "−")
+def tick(value: float) -> str:
+    """A round number on an axis, with all its digits: 250K, −2.5M, 0.5."""
+    size = abs(value)
+    step, letter = next(((step, letter) for step, letter in _STEPS if size >= step), (1.0, ""))
+    return f"{'−' if value < 0 else ''}{size / step:.10g}{letter}"
 
 
 def epsilon_words(epsilon: float) -> str:
@@ -213,8 +215,6 @@ def _drawn() -> frozenset[int]:
 _EDGE, _GAP = 0.06, 0.08
 _LINES = 1.3
 """Inches around the sheet and between its bands; the distance of lines, in letters."""
-_MARGIN = 0.75
-"""Inches of a panel's width that its tick labels and the gap to the next may take."""
 
 
 @dataclass(frozen=True)
@@ -241,14 +241,14 @@ def new_sheet(width: float, heights: Sequence[float], columns: int) -> Sheet:
 def finish(
     sheet: Sheet, *, legend: Sequence[Artist], note: str, marked: bool, first_look: Sequence[str] = ()
 ) -> None:
-    """Put legend and note below the panels and marks above, then fix where everything is.
+    """Put legend and note, if any, below the panels and marks above, then fix where everything is.
 
     ``first_look`` says why what is drawn is a quick look; empty if it is none.
     """
     figure, inner = sheet.figure, sheet.width - 2 * _EDGE
     panels = float(figure.get_figheight())
     quick = [quick_look(first_look)] * bool(first_look)
-    noted = _wrapped(figure, " ".join([note, *quick]), inner)
+    noted = _wrapped(figure, note, inner) if note else None
     above_all = [MARK] * marked + quick
     mark = _wrapped(figure, " ".join(above_all), inner - 0.1, weight="bold") if above_all else None
     key = _legend(figure, legend, inner)
@@ -256,7 +256,8 @@ def finish(
     above, below = heights[mark] + _EDGE, heights[noted] + heights[key] + _EDGE
     total = panels + above + below
     figure.set_size_inches(sheet.width, total)
-    noted.set_position((_EDGE / sheet.width, _EDGE / total))
+    if noted is not None:
+        noted.set_position((_EDGE / sheet.width, _EDGE / total))
     if key is not None:
         key.set_bbox_to_anchor((0.5, (_EDGE + heights[noted]) / total), figure.transFigure)
     if mark is not None:
@@ -271,9 +272,13 @@ def finish(
     figure.set_layout_engine("none")
 
 
-def shortened(sheet: Sheet, words: str, size: float) -> str:
-    """A bold heading that is no wider than its panel; what is too long ends in an ellipsis."""
-    room = (sheet.width / len(sheet.panels[0]) - _MARGIN) * sheet.figure.dpi
+def shortened(sheet: Sheet, words: str, size: float, beside: float = 0.75) -> str:
+    """A bold heading that is no wider than its panel; what is too long ends in an ellipsis.
+
+    ``beside`` are the inches of a panel's part of the sheet that words at its sides and the gap to the next
+    may take.
+    """
+    room = (sheet.width / len(sheet.panels[0]) - beside) * sheet.figure.dpi
     font = FontProperties(family=FONT, size=size, weight="bold")
     kept = words
     while len(kept) > 1 and _extent(sheet.figure, kept, font) > room:

@@ -1,221 +1,204 @@
-"""The page's charts, as Vega-Lite by Altair. Data come later, by name: the page's controls hand them over.
+"""The page's charts, drawn once: the page's script only marks points and moves lines."""
 
-One direction everywhere: to the right is more private, up serves the program better.
-"""
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from typing import Any, Literal
+from markupsafe import Markup
 
-import altair as alt
+from targetdp.report._page._first_screen import exposed
+from targetdp.report._page._svg import MARKS, Drawing, Ruler, axis, ticks
+from targetdp.report._page._words import Subject, label, signed
+from targetdp.tradeoff import Comparison, SettingFigures
 
-from targetdp.report._page._promise import CELLS
-from targetdp.report._page._words import AXES, Subject
-from targetdp.tradeoff import STATUS_QUO, technology_named
+FEWEST = 1
+"""People of 1,000: whatever exposes fewer stands at this end of the axis, which says so."""
 
-Spec = dict[str, Any]
+_SPARE = 1.6
+"""Settings that cost more than so many times what the dearest of a kind's best costs are not drawn."""
 
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999933", "#AA4499")
-_SHAPES = (
-    "circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left",
-)  # fmt: skip
-"""Okabe and Ito's colors, and two of Tol's, told apart by the color-blind; shapes say the same without."""
+_TICKS = {True: (1000, 300, 100, 30, 10, 3, 1), False: (1000, 100, 10, 1)}
+"""People of 1,000 at the ticks of a wide chart, and of a narrow one."""
 
-_BLUE, _ORANGE = "var(--chart-blue)", "var(--chart-orange)"
-"""Colors of single curves and marks: the page's style has them, since blue must be lighter on black."""
-
-_HEIGHT = 260
-_NUMBER = ",.12~g"
-"""Thousands are separated, and fractions are shown where there are any."""
-_PALE_TEXT = 0.7
-"""Faded names can still be read."""
+Point = tuple[float, float]
 
 
-def tradeoff_chart(subject: Subject, protection: str, kinds: list[str]) -> Spec:
-    """The program's figure over one protection: a curve for each kind of noise, a point for each setting."""
-    colors = alt.Scale(domain=kinds, range=[_color(kind, i) for i, kind in enumerate(kinds)])
-    shapes = alt.Scale(domain=kinds, range=[_shape(kind, i) for i, kind in enumerate(kinds)])
-    down = subject.better == "smallest"
-    x = (
-        alt.X("x:Q")
-        .title(f"{AXES[protection]}  (more private →)")
-        .scale(domain=[0, 1])
-        .axis(tickCount=5, labelFlush=False)
-    )
-    y = (
-        alt.Y("y:Q")
-        .title(subject.axis)
-        .axis(format=_NUMBER, tickCount=6)
-        .scale(reverse=down, zero=False, nice=True, padding=12)
-    )
-    legend = alt.Legend(title=None, orient="top", columns=1, symbolSize=90, symbolOpacity=1, labelLimit=240)
-    color = alt.Color("kind:N").scale(colors).legend(legend)
-    shape = alt.Shape("kind:N").scale(shapes).legend(legend)
-    bright = _either("datum.fits", 1, 0.45)
-    base = alt.Chart(alt.NamedData("points"))
-    tooltip = [
-        alt.Tooltip("label:N", title="setting"),
-        alt.Tooltip("y_told:N", title=subject.axis),
-        alt.Tooltip("x_told:N", title=AXES[protection]),
-        alt.Tooltip("guess:N", title="best guess of anyone, at B"),
-        alt.Tooltip("guess_at_2:N", title="best guess, at distance 2"),
-        alt.Tooltip("says:N", title="your limits"),
+@dataclass(frozen=True)
+class Layout:
+    """The size of a chart on a kind of screen, and the room around what is drawn."""
+
+    kind: str
+    width: float
+    height: float
+    left: float = 92
+    right: float = 24
+    top: float = 14
+    bottom: float = 52
+
+
+WIDE = Layout("wide", 960, 400)
+PHONE = Layout("phone", 360, 420, left=58, right=14)
+
+
+def forms_of(comparison: Comparison) -> dict[str, str]:
+    """Each kind of release of a sweep, with the mark that stands for it."""
+    forms = dict.fromkeys(one.cell.technology.form for one in comparison.settings)
+    marks = list(MARKS)
+    return {form: marks[i % len(marks)] for i, form in enumerate(forms)}
+
+
+def figure_of(subject: Subject, one: SettingFigures) -> float | None:
+    """What is drawn upwards: the program's figure, such that more is better; today's own is no change."""
+    estimate = one.figures.get(subject.metric)
+    value = None if estimate is None else estimate.mean
+    if value is None:
+        return None
+    return -value if subject.better == "smallest" else value
+
+
+def _points(comparison: Comparison, subject: Subject) -> list[tuple[SettingFigures, float, float]]:
+    """Settings that have a place: what attacks reached, and the program's figure."""
+    return [
+        (one, one.exposure.exposed, value)
+        for one in comparison.settings
+        if one.exposure.exposed is not None and (value := figure_of(subject, one)) is not None
     ]
-    lines = (
-        base.transform_filter("datum.curve").mark_line(strokeWidth=1.5, opacity=0.5, aria=False)
-        .encode(x=x, y=y, color=color, order="order:Q")
+
+
+def _ends(
+    known: Sequence[tuple[SettingFigures, float, float]], named: Mapping[str, str]
+) -> tuple[float, float]:
+    """Between which figures is drawn: whatever costs far more than the best of its kind is left out."""
+    values = [value for one, _, value in known if one.on_front or one.cell.name in named]
+    low, high = min(values), max(values)
+    return low - (high - low) * (_SPARE - 1) * 0.2, high + (high - low) * 0.06
+
+
+def undrawn(comparison: Comparison, subject: Subject, named: Mapping[str, str]) -> int:
+    """How many settings have no mark in the chart."""
+    known = _points(comparison, subject)
+    low = _ends(known, named)[0] if known else 0.0
+    return len(comparison.settings) - sum(value >= low for _, _, value in known)
+
+
+def tradeoff_chart(
+    comparison: Comparison, subject: Subject, named: Mapping[str, str], title: str, layout: Layout
+) -> Markup:
+    """What each setting costs the program over how many people it exposes; ``named`` are the options."""
+    drawing = Drawing(layout.width, layout.height, 13 if layout.kind == "wide" else 12)
+    forms = forms_of(comparison)
+    known = _points(comparison, subject)
+    if not known:
+        return Markup("")
+    low, high = _ends(known, named)
+    fewest = min(max(1000 * exposed, FEWEST) for _, exposed, _ in known)
+    end = next(value for value in (30, 10, 3, FEWEST) if value <= fewest * 0.8 or value == FEWEST)
+    across = Ruler(1000, end, layout.left + 16, layout.width - layout.right - 10, log=True)
+    up = Ruler(low, high, layout.height - layout.bottom, layout.top)
+    inner = Ruler(0, 1, layout.top, layout.height - layout.bottom)
+    sides = Ruler(0, 1, layout.left, layout.width - layout.right)
+    is_wide, bottom = layout.kind == "wide", layout.height - layout.bottom
+    axis(
+        drawing, across, bottom, [at for at in _TICKS[is_wide] if at >= end],
+        lambda value: f"{value:,.0f}" if value > FEWEST else "1 or none" if is_wide else "≤ 1",
+        across=True, other=inner,
     )  # fmt: skip
-    up_down = base.mark_rule(strokeWidth=1.5, aria=False).encode(
-        x=x, y=alt.Y("y_low:Q"), y2="y_high:Q", color=color, opacity=bright
+    axis(
+        drawing, up, layout.left, ticks(low, high, 5 if is_wide else 4),
+        lambda value: _on_axis(subject, value, short=not is_wide), across=False, other=sides,
+    )  # fmt: skip
+    below = (
+        "reached by our attacks, of 1,000: fewer to the right →" if is_wide else "reached of 1,000: fewer →"
     )
-    left_right = base.mark_rule(strokeWidth=1.5, aria=False).encode(
-        x=alt.X("x_low:Q"), x2="x_high:Q", y=y, color=color, opacity=bright
-    )
-    # Hollow says the same as pale, also on a bad printer.
-    points = base.mark_point(size=90, strokeWidth=1.5).encode(
-        x=x, y=y, color=color, fill=alt.Fill("kind:N").scale(colors).legend(legend), shape=shape,
-        opacity=_either("datum.fits", 1, 0.65), fillOpacity=_either("datum.fits", 1, 0),
-        size=_either("datum.chosen", 320, 90), tooltip=tooltip, description="said:N",
+    drawing.text(layout.width - layout.right, layout.height - 12, below, "axis", "end")
+    drawn = [
+        (one, (across(max(1000 * exposed, FEWEST)), up(value)))
+        for one, exposed, value in known if value >= low
+    ]  # fmt: skip
+    fronts: dict[str, list[Point]] = {form: [] for form in forms}
+    for one, place in drawn:
+        if one.on_front:
+            fronts[one.cell.technology.form].append(place)
+    for number, front in enumerate(map(sorted, fronts.values())):
+        if len(front) > 1:
+            drawing.path(front, f"front form-{number}")
+    for one, (x, y) in sorted(drawn, key=lambda each: (each[0].on_front, each[0].cell.name in named)):
+        best, form = one.on_front or one.cell.name in named, one.cell.technology.form
+        drawing.add(
+            '<g class="pt form-{}{}" data-i="{}" transform="translate({},{}){}"><title>{}</title>'
+            '<path d="{}"/></g>',
+            list(forms).index(form), " best" if best else "", comparison.settings.index(one), x, y,
+            "" if best else " scale(.55)", _told(subject, one), MARKS[forms[form]],
+        )  # fmt: skip
+        if best:
+            drawing.take(x, y, 6)
+    options = [(named[one.cell.name], place) for one, place in drawn if one.cell.name in named]
+    for _, (x, y) in options:
+        drawing.add('<circle class="ring" cx="{}" cy="{}" r="11"/>', x, y)
+        drawing.take(x, y, 11)
+    drawing.add('<circle class="own ring" r="11" visibility="hidden"/>')
+    for name, place in options:
+        drawing.name([place], name, "named", reach=15)
+    # Those with the fewest places for a name choose first.
+    for number, (form, front) in sorted(enumerate(fronts.items()), key=lambda each: len(each[1][1])):
+        drawing.name(sorted(front, reverse=True), form, f"form form-{number}")
+    return drawing.svg(title, f"chart {layout.kind}")
+
+
+def _on_axis(subject: Subject, value: float, *, short: bool) -> str:
+    """A value as it stands at a tick: today's is 0 where changes are drawn."""
+    own = -value if subject.better == "smallest" else value
+    if short and abs(own) >= 10_000:
+        text = f"{own / 1000:,.0f}K".replace("-", "−")
+        return f"+{text}" if subject.objective.people is not None and own > 0 else text
+    return _in_words(subject, own)
+
+
+def _in_words(subject: Subject, value: float) -> str:
+    return signed(value) if subject.objective.people is not None else subject.in_words(value)
+
+
+def _told(subject: Subject, one: SettingFigures) -> str:
+    """What a point says when it is pointed at."""
+    estimate = one.figures[subject.metric]
+    told = "–" if estimate.mean is None else _in_words(subject, estimate.mean)
+    what = f" {subject.axis}" if subject.objective.people else ""
+    condition = one.cell.technology.condition
+    only = f"; only if {condition}" if condition else ""
+    reached = exposed(one.exposure.exposed or 0.0)
+    return f"{label(one.cell)}: {told}{what}; attacks reached {reached}{only}"
+
+
+# Curves of one setting: chances over a distance, drawn at the higher end between computed points.
+
+CURVE = Layout("curve", 560, 240, left=56, right=20)
+
+
+def steps(points: Sequence[Point], farthest: float) -> str:
+    """The path of a curve: from each point on the value of the next, which is the higher one."""
+    across, up = _scales(farthest)
+    begin, first = points[0]
+    path = f"M{across(begin):g},{up(first):g}"
+    return path + "".join(f"V{up(value):g}H{across(at):g}" for at, value in points[1:])
+
+
+def _scales(farthest: float) -> tuple[Ruler, Ruler]:
+    across = Ruler(0, farthest, CURVE.left, CURVE.width - CURVE.right)
+    return across, Ruler(0.5, 1, CURVE.height - CURVE.bottom, CURVE.top)
+
+
+def curve_chart(name: str, points: Sequence[Point], farthest: float, below: str, title: str) -> Markup:
+    """A chance from a coin's to certainty over a distance; the script moves its line by the same scales."""
+    drawing = Drawing(CURVE.width, CURVE.height)
+    across, up = _scales(farthest)
+    inner = Ruler(0, 1, CURVE.top, CURVE.height - CURVE.bottom)
+    sides = Ruler(0, 1, CURVE.left, CURVE.width - CURVE.right)
+    low = CURVE.height - CURVE.bottom
+    axis(drawing, across, low, ticks(0, farthest), lambda value: f"{value:g}", across=True, other=inner)
+    axis(drawing, up, CURVE.left, ticks(0.5, 1), lambda v: f"{100 * v:.0f}", across=False, other=sides)
+    drawing.text(CURVE.width - CURVE.right, CURVE.height - 12, below, "axis", "end")
+    drawing.add(
+        '<path class="curve" data-curve="{}" data-farthest="{}" data-box="{},{},{},{}" d="{}"/>',
+        name, farthest, CURVE.left, CURVE.width - CURVE.right, low, CURVE.top,
+        steps(points, farthest) if points else "",
     )  # fmt: skip
-    ring = (
-        base.transform_filter("datum.chosen")
-        .mark_point(filled=False, size=700, strokeWidth=2, shape="circle", aria=False)
-        .encode(x=x, y=y, color=alt.value("currentColor"))
-    )
-    # Curves run into each other at the private end: names of one kind stand left, of the others right.
-    left, right = (
-        base.transform_filter(f"datum.text != '' && datum.left == {str(side).lower()}")
-        .mark_text(
-            align="right" if side else "left", dy=-6, fontSize=11, aria=False,
-            dx=alt.expr(f"(datum.chosen ? 18 : 9) * {-1 if side else 1}"),  # outside of the ring
-        )
-        .encode(
-            x=x, y=y, text="text:N", color=alt.value("currentColor"),
-            opacity=_either("datum.fits", 1, _PALE_TEXT),
-        )
-        for side in (True, False)
-    )  # fmt: skip
-    title = f"{subject.axis} over {AXES[protection].lower()}"
-    return _spec(
-        lines + up_down + left_right + points + ring + left + right,
-        title,
-        better="↑ serves the program better",
-    )
-
-
-def ceiling_chart() -> Spec:
-    """The highest agreement with today's decisions over the distance from the cut, for a few ε."""
-    base = alt.Chart(alt.NamedData("ceilings"))
-    x = alt.X("cell:Q").title("distance from the cut, in units of B").scale(domain=[0, CELLS]).axis(
-        values=list(range(CELLS + 1)), format="~g", labelFlush=False
-    )  # fmt: skip
-    y = alt.Y("share:Q").title("highest possible agreement").scale(domain=[0.5, 1.0])
-    told = alt.Tooltip("told:N", title="agreement at most")
-    curves = base.mark_line(interpolate="step-after", strokeWidth=1.5, opacity=0.75).encode(
-        x=x, y=y, detail="epsilon:N", color=alt.value(_BLUE),
-        strokeDash=alt.StrokeDash("epsilon:N").legend(None),
-        tooltip=[alt.Tooltip("epsilon:N", title="ε"), alt.Tooltip("cell:Q", title="distance in B"), told],
-    )  # fmt: skip
-    # The top curve's name stands above it, where nothing else is; the others' below their own step.
-    names = base.transform_filter("datum.name != ''").mark_text(
-        align="left", dx=3, dy=alt.expr("datum.top ? -7 : 9"), fontSize=11
-    ).encode(x=x, y=y, text="name:N", color=alt.value("currentColor"))  # fmt: skip
-    mark = alt.Chart(alt.NamedData("chosen")).encode(x=x, y=y)
-    chosen = mark.mark_line(interpolate="step-after", strokeWidth=3).encode(
-        color=alt.value(_ORANGE),
-        tooltip=[alt.Tooltip("label:N", title="chosen setting"),
-                 alt.Tooltip("cell:Q", title="distance in B"), told],
-    )  # fmt: skip
-    name = mark.transform_filter("datum.name != ''").mark_text(
-        align="right", dx=-4, dy=14, fontSize=12, fontWeight="bold"
-    ).encode(text="name:N", color=alt.value("currentColor"))  # fmt: skip
-    return _spec(curves + names + chosen + name, "Highest possible agreement by distance from the cut")
-
-
-def distance_chart(field: str, title: str, domain: list[float] | None, fmt: str, told: str) -> Spec:
-    """What the noise means at any distance: ``epsilon``, or the best ``guess``; in steps, never below.
-
-    ``fmt`` is how the axis has its numbers, ``told`` how tooltips have them.
-    """
-    base = alt.Chart(alt.NamedData("curve"))
-    x = (
-        alt.X("r:Q").title("distance between the two rows  (less alike →)").scale(domain=[0, 2])
-        .axis(tickCount=5, labelFlush=False)
-    )  # fmt: skip
-    scale = alt.Scale(domain=domain) if domain else alt.Scale(zero=True)
-    # A vertical title is turned: its arrow to the left points down.
-    y = alt.Y(f"{field}:Q").title(f"{title}  (← more private)").scale(scale).axis(format=fmt)
-    # In steps: between two points the higher one is shown, never less than there is.
-    shape: Literal["step-before"] = "step-before"
-    line = base.mark_line(strokeWidth=1.5, color=_BLUE, interpolate=shape).encode(x=x, y=y)
-    dots = base.mark_point(filled=True, size=60, opacity=1).encode(
-        x=x, y=y,
-        color=_either("datum.is_B", _ORANGE, _BLUE),
-        shape=_either("datum.is_B", "diamond", "circle"),
-        size=_either("datum.is_B", 200, 30),
-        tooltip=[alt.Tooltip("r:Q", title="distance"), alt.Tooltip(f"{field}:Q", title=title, format=told)],
-    )  # fmt: skip
-    name = base.transform_filter("datum.is_B").mark_text(
-        align="left", dx=10, dy=12, fontSize=12, fontWeight="bold"
-    ).encode(x=x, y=y, text="name:N", color=alt.value("currentColor"))  # fmt: skip
-    return _spec(line + dots + name, f"{title} over distance")
-
-
-def group_chart(heading: str, groups: int) -> Spec:
-    """The change for each group, with its interval; no change is the line at 0."""
-    base = alt.Chart(alt.NamedData("groups"))
-    y = alt.Y("name:N").title(None).sort(None).axis(labelLimit=220)
-    zero = alt.Chart(alt.NamedData("zero")).mark_rule(strokeDash=[4, 3], opacity=0.7).encode(
-        x="x:Q", color=alt.value("currentColor")
-    )  # fmt: skip
-    reach = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X("low:Q")
-        .title(f"{heading}, against today")
-        .axis(format=_NUMBER, tickCount=5, labelFlush=False),
-        x2="high:Q", y=y, color=alt.value(_BLUE),
-    )  # fmt: skip
-    dots = base.mark_point(filled=True, size=80, color=_BLUE, opacity=1).encode(
-        x="mean:Q", y=y,
-        tooltip=[alt.Tooltip("name:N", title="group"), alt.Tooltip("told:N", title=heading)],
-    )  # fmt: skip
-    return _spec(zero + reach + dots, f"{heading} by group", height=24 * groups + 10)
-
-
-def _spec(chart: Any, description: str, height: Any = _HEIGHT, better: str | None = None) -> Spec:
-    if better is not None:
-        chart = chart.properties(
-            title=alt.Title(better, anchor="start", fontSize=12, fontWeight="normal", color="currentColor")
-        )
-    spec: Spec = (
-        chart.properties(
-            width="container", height=height, description=description, background="transparent",
-            # `resize`: names of points that come later need room, too.
-            autosize=alt.AutoSizeParams(type="fit-x", contains="padding", resize=True),
-        )
-        .configure(font="system-ui, sans-serif")
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor="currentColor", titleColor="currentColor", domainColor="currentColor",
-            tickColor="currentColor", gridColor="currentColor", gridOpacity=0.12, labelFontSize=11,
-            titleFontSize=12, titleFontWeight="normal",
-        )
-        .configure_legend(labelColor="currentColor", titleColor="currentColor", labelFontSize=12)
-        .to_dict()
-    )  # fmt: skip
-    spec.pop("$schema", None)  # the page carries its own Vega-Lite, and no address of any host
-    return spec
-
-
-def _either(test: str, yes: Any, no: Any) -> Any:
-    """One value where a test of the data holds, another where it does not."""
-    return alt.when(test).then(alt.value(yes)).otherwise(alt.value(no))
-
-
-def _color(kind: str, at: int) -> str:
-    return "#767676" if kind == _today() else _COLORS[at % len(_COLORS)]
-
-
-def _shape(kind: str, at: int) -> str:
-    return _SHAPES[0] if kind == _today() else _SHAPES[1:][(at - 1) % (len(_SHAPES) - 1)]
-
-
-def _today() -> str:
-    return technology_named(STATUS_QUO).label
+    return drawing.svg(title, "chart curve-chart")

@@ -10,23 +10,21 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jinja2
-import vl_convert
-from markupsafe import Markup
 
-from targetdp._core import __version__, up
+from targetdp._core import __version__
 from targetdp._files import append_line
 from targetdp.programs import MARK as FOR_THE_HOLDER
 from targetdp.release import Facts, conditions_of
-from targetdp.report._page import _charts as charts
-from targetdp.report._page._content import Content
-from targetdp.report._page._promise import EPSILONS, agreement_curves
-from targetdp.report._page._words import EXPLAINED, PROTECTIONS, glossary, whole
-from targetdp.tradeoff import MARK, TUNED_ON, large_delta, read_run, technology_named
+from targetdp.report._page._charts import PHONE, WIDE, curve_chart, tradeoff_chart, undrawn
+from targetdp.report._page._content import Content, dots_of, grid_of, group_headings, table_of
+from targetdp.report._page._first_screen import finding, flags, question, row_headings, today_in_words, why
+from targetdp.report._page._limits import limits_of
+from targetdp.report._page._words import AT_MOST, PROTECTIONS, glossary, label, whole
+from targetdp.tradeoff import MARK, TUNED_ON, SettingFigures, large_delta, read_run
 
 _UNITS = {
     "data": "units of the table's own spread",
@@ -64,7 +62,12 @@ def plain_conditions(run: Mapping[str, Any]) -> tuple[str, ...]:
         f"δ is the paper's for {parts} random parts of the table: about {parts} times the usual, a weaker "
         "promise to each person. A release has the usual δ, or less, and more noise than was measured here.",
     )  # fmt: skip
-    return (scales, *more, *PLAIN)
+    delta = (
+        f"δ of this sweep is for a table of {run['people']:,} rows. A table of fewer rows, or a sample of "
+        "it, has a larger δ, unless the data holder's policy says otherwise: less noise, and best guesses "
+        "that are right a little more often than is shown here."
+    )
+    return (scales, delta, *more, *PLAIN)
 
 
 def stated_conditions(run: Mapping[str, Any]) -> tuple[str, ...]:
@@ -122,8 +125,11 @@ def record_override(folder: Path, reason: str, page: str) -> None:
 
 # The HTML.
 
-LARGEST = 3_000_000
+LARGEST = 1_500_000
 """Bytes of a page at most: it goes out as an attachment."""
+
+_MOST_LISTED = 300
+"""Settings in the table of all; of a larger sweep those that are the best of their kind, and the first."""
 
 
 def page(content: Content, *, override: str | None = None) -> str:
@@ -132,21 +138,29 @@ def page(content: Content, *, override: str | None = None) -> str:
         loader=jinja2.PackageLoader("targetdp.report._page"), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"whole": whole, "up": up, "packed": _packed}
+    environment.filters |= {"whole": whole, "packed": _packed}
+    comparison, subject, shown = content.comparison, content.subject, content.shown
+    promise = None if shown is None else shown["promise"]
     text = environment.get_template("page.html").render(
         c=content,
-        specs=_specs(content),
-        protections={name: PROTECTIONS[name] for name in content.data["protections"]},
-        headings=PROTECTIONS,
-        explained=EXPLAINED,
+        **_first_screen(content),
+        **_tables(content),
+        **_charts(content),
+        all_limits=limits_of(subject, comparison),
+        limit_words=[one.words for one in comparison.recommendation.constraints],
+        verdict=_verdict(content),
+        near=comparison.recommendation.near_misses,
+        upwards=f"{subject.axis}, upwards {'fewer' if subject.better == 'smallest' else 'more'}",
+        at_most=AT_MOST,
+        headings=group_headings(subject),
+        group_people=[whole(one.people) for one in comparison.groups.each],
+        alike=[one["words"] for one in comparison.run["alike_groups"]],
         glossary=glossary(),
         conditions=plain_conditions(content.run),
         stated=stated_conditions(content.run),
-        warning=large_delta(content.data["delta"]),
+        warning=None if promise is None else large_delta(promise["delta"]),
         override=override,
-        library=_library(),
         version=__version__,
-        scales=content.run["made_of"].get("scales"),
     )
     size = len(text.encode())
     if size > LARGEST:
@@ -157,34 +171,92 @@ def page(content: Content, *, override: str | None = None) -> str:
     return text
 
 
-def _specs(content: Content) -> dict[str, Any]:
-    """Every chart of the page by the id of its place."""
-    data, subject = content.data, content.subject
-    kinds = list(dict.fromkeys(technology_named(cell["mechanism"]).label for cell in data["cells"]))
-    specs = {f"chart-{name}": charts.tradeoff_chart(subject, name, kinds) for name in data["protections"]}
-    if data["delta"] is not None:
-        specs["chart-ceiling"] = charts.ceiling_chart() | {
-            "datasets": {"ceilings": _named(agreement_curves(data["delta"])), "chosen": []}
-        }
-        # Between computed points the higher one is drawn: a score's ε jumps.
-        specs["chart-epsilon"] = charts.distance_chart("epsilon", "exact ε", None, "~g", ".5~g")
-        specs["chart-guess"] = charts.distance_chart("guess", "best guess is right", [0.5, 1.0], ".0%", ".1%")
-    if data["groups"]["of"]:
-        specs["chart-groups"] = charts.group_chart(content.subject.by_group[0][1], len(data["groups"]["of"]))
-    return specs
+def _first_screen(content: Content) -> dict[str, Any]:
+    """The question, the program as it is, why the recommended setting is, and the columns of the table."""
+    comparison, subject = content.comparison, content.subject
+    columns = [comparison.today, *(content.setting(one.cell) for one in comparison.options)]
+    return {
+        "question": question(subject, comparison.population),
+        "lead": today_in_words(subject, comparison.today.figures),
+        "why": why(comparison, subject),
+        "flags": flags(comparison),
+        "rows": row_headings(subject),
+        "columns": [{"cells": grid_of(comparison, subject, one), "dots": dots_of(one)} for one in columns],
+        "excluded": {one.name for one in comparison.recommendation.results if one.excluded_by},
+        "names": {number: name for name, number in content.data["options"]},
+        "numbers": {one.cell.name: i for i, one in enumerate(comparison.settings)},
+    }
 
 
-def _named(curves: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each curve has its name at its first step, and figures that are not rounded to a lower ceiling."""
-    return [
-        curve
-        | {
-            "name": f"ε = {curve['epsilon']}" if curve["cell"] == 0 else "",
-            "top": curve["epsilon"] == f"{EPSILONS[-1]:g}",
-            "told": up(curve["share"], 4),
-        }
-        for curve in curves
+def _tables(content: Content) -> dict[str, Any]:
+    """The best settings of each kind, and all settings."""
+    comparison, subject = content.comparison, content.subject
+    named = {one.cell for one in comparison.options}
+    order = sorted(
+        (one for one in comparison.settings if one.on_front or one.cell.name in named),
+        key=lambda one: (one.cell.technology.form, -(one.exposure.exposed or 0.0)),
+    )
+    place = {one.cell.name: i for i, one in enumerate(comparison.settings)}
+    best = [
+        {"i": place[one.cell.name], "label": label(one.cell), "choosable": one.choosable,
+         "cells": grid_of(comparison, subject, one), "why_not": "" if one.choosable else _why_not(one)}
+        for one in order
+    ]  # fmt: skip
+    headings, rows = table_of(content)
+    told = [
+        (i, label(one.cell), one.choosable, texts)
+        for i, (one, texts) in enumerate(rows)
+        if len(rows) <= _MOST_LISTED or one.on_front or one.cell.name in named
     ]
+    unmeasured = [heading for name, heading in PROTECTIONS.items() if heading not in headings]
+    return {
+        "best": best, "all_headings": headings, "all_rows": told, "unlisted": len(rows) - len(told),
+        "unmeasured": unmeasured,
+    }  # fmt: skip
+
+
+def _why_not(one: SettingFigures) -> str:
+    condition = one.cell.technology.condition
+    return f"for comparison only: it needs that {condition}" if condition else "for comparison only"
+
+
+def _charts(content: Content) -> dict[str, Any]:
+    """Every chart, drawn."""
+    named = {one.cell: one.name for one in content.comparison.options}
+    title = finding(content.comparison, content.subject)
+    measured = {metric for one in content.comparison.settings for metric in one.figures}
+    about: dict[str, Any] = {
+        "finding": title,
+        "both": "inference" in measured,
+        "agreed": any(one.cell.technology.condition for one in content.comparison.settings),
+        "undrawn": undrawn(content.comparison, content.subject, named),
+    }
+    found: dict[str, Any] = about | {
+        f"chart_{layout.kind}": tradeoff_chart(content.comparison, content.subject, named, title, layout)
+        for layout in (WIDE, PHONE)
+    }
+    if (shown := content.shown) is not None:
+        guess = [(at, guess) for at, _, guess in shown["curve"]]
+        steps = shown["agreement"]
+        sure = [(at, steps[max(0, i - 1)][1]) for i, (at, _) in enumerate(steps)]
+        found |= {
+            "chart_guess": curve_chart(
+                "guess", guess, 2.0, "distance between the two", "How often the best guess is right"
+            ),
+            "chart_sure": curve_chart(
+                "sure", sure, 5.0, "distance from the cut, in B", "How many decisions can be today's"
+            ),
+        }  # fmt: skip
+    return found
+
+
+def _verdict(content: Content) -> str:
+    """What stands above the limits without a script."""
+    advice, settings = content.comparison.recommendation, content.data["settings"]
+    if not settings:
+        return "This sweep has no setting that could be released with a guarantee."
+    many = sum(not one.excluded_by and one.cell.why_not is None for one in advice.results)
+    return f"{many} of {len(settings)} settings meet your limits."
 
 
 def _packed(value: Any) -> str:
@@ -195,12 +267,3 @@ def _packed(value: Any) -> str:
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-
-
-@cache
-def _library() -> Markup:
-    """Vega, Vega-Lite and Vega-Embed in one script; it must not end the element that holds it."""
-    script = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # all three, by default
-    if "</script" in script.lower():
-        raise RuntimeError("the chart library cannot be put into a page: please report this")
-    return Markup(script)  # noqa: S704 (our own dependency, not input)

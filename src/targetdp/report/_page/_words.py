@@ -27,6 +27,12 @@ def money(value: float, unit: str) -> str:
     return f"{sign}{unit}{amount}" if unit in MONEY else f"{sign}{amount} {unit}"
 
 
+def signed(value: float) -> str:
+    """A change of a count, with its sign."""
+    text = shown(abs(value))
+    return f"+{text}" if value > 0 else f"−{text}" if value < 0 and text != "0" else text
+
+
 def of_1000(share: float) -> str:
     """Protection as people of 1,000, rounded down: the same three digits as in a table."""
     return f"{_thousandths(share):,} of 1,000"
@@ -62,91 +68,36 @@ PROTECTIONS = {
 }
 """Headings of the three protections."""
 
-AXES = PROTECTIONS | {"inference": "Hidden values not guessed"}
-"""The same beside an axis, which is short."""
-
 PAPERS_OWN = {"attribute_inference": "Hidden values not guessed, as in the paper (a stranger)"}
 """What stands beside the worst attack of its kind."""
-
-EXPLAINED = {
-    "singling_out": (
-        "The share of people whom an attacker with the released table could not pick out as the only one in "
-        f"a box drawn around a row. Measured by attacks. {AT_MOST}"
-    ),
-    "inference": (
-        "How often guesses at a hidden value failed for people in the table, compared with people outside "
-        "it: 1 means that being in the table gave nothing away. The attack that guessed best counts. "
-        f"{INSIDER} {STRANGER} Measured by attacks. {AT_MOST}"
-    ),
-    "distinguishing": (
-        "How little the release tells, on average, about which of two rows a person has, if they are as "
-        "different as can be, even to an attacker who knows everybody else's rows. Derived, not measured: no "
-        "attacker can do better on average."
-    ),
-}
 
 
 @dataclass(frozen=True)
 class ShownFigure:
-    """A figure of every setting that tables show: its heading and how its values are told.
-
-    ``limit`` is what stands beside its control, where it has one; a value of ``at_most`` or at least so much
-    is then asked for, from ``low`` to ``high``.
-    """
+    """A figure of every setting that the table of all settings shows: its heading and how it is told."""
 
     metric: str
     heading: str
     told: Callable[[float], str]
-    limit: str | None = None
-    at_most: bool = False
-    low: float = 0.0
-    high: float = 1.0
-
-    @property
-    def control(self) -> dict[str, Any]:
-        """What the page's script needs to know of its control."""
-        name = (self.limit or self.heading).removesuffix(": at least")
-        return {
-            "metric": self.metric, "label": self.limit, "name": name[:1].lower() + name[1:],
-            "at_most": self.at_most, "low": self.low, "high": self.high,
-        }  # fmt: skip
 
 
 def columns_of(subject: "Subject") -> tuple[ShownFigure, ...]:
-    """Every figure that tables show, in their order; a sweep may lack some."""
-    protections = [
-        ShownFigure(name, heading, partial(shown, metric=name), f"{heading}: at least")
-        for name, heading in PROTECTIONS.items()
+    """Every figure that the table shows, in its order; a sweep may lack some."""
+    headings = {
+        "accuracy": "Accuracy", "singling_out": PROTECTIONS["singling_out"],
+        "inference": PROTECTIONS["inference"], **PAPERS_OWN, "distinguishing": PROTECTIONS["distinguishing"],
+        "best_guess": "Best guess, at B", "best_guess_at_2": "Best guess, at distance 2",
+    }  # fmt: skip
+    figures = [
+        ShownFigure(subject.metric, subject.axis, subject.in_words),
+        *(ShownFigure(name, heading, partial(shown, metric=name)) for name, heading in headings.items()),
     ]
-    own = [ShownFigure(name, heading, partial(shown, metric=name)) for name, heading in PAPERS_OWN.items()]
-    best_guess, at_2 = (
-        ShownFigure(name, heading, partial(shown, metric=name), limit, at_most=True, low=0.5)
-        for name, heading, limit in (
-            (
-                "best_guess",
-                "Best guess, at B",
-                "The best guess of anyone is right at most so often",
-            ),
-            ("best_guess_at_2", "Best guess, at distance 2", None),
-        )
-    )
-    groups = []
     if (rate := subject.objective.rate) is not None:
-        share = f"In the worst-hit group at most so large a share {rate.words}"
-        rise = "In no group does that share rise by more than (0.1: ten points)"
-        groups = [
-            ShownFigure(
-                "worst_group_rate", f"Worst-hit group: {rate.words}", percent_up, share, at_most=True
-            ),
-            ShownFigure(
-                "worst_group_rise", "Largest rise in a group, in points", points_up, rise, at_most=True
-            ),
+        figures += [
+            ShownFigure("worst_group_rate", f"Worst-hit group: {rate.words}", percent_up),
+            ShownFigure("worst_group_rise", "Largest rise in a group, in points", points_up),
         ]
-    main = ShownFigure(
-        subject.metric, subject.axis, subject.in_words, subject.limit, at_most=subject.better == "smallest"
-    )
-    accuracy = ShownFigure("accuracy", "accuracy", partial(shown, metric="accuracy"))
-    return (main, accuracy, *protections[:2], *own, *protections[2:], best_guess, at_2, *groups)
+    return tuple(figures)
 
 
 def label(cell: Cell) -> str:
@@ -164,51 +115,39 @@ def label(cell: Cell) -> str:
 # Words of the page, explained once.
 
 _GLOSSARY = {
+    "Stranger": STRANGER,
+    "Insider": INSIDER,
+    "Best guess": "An attacker knows everybody else's rows, and that a person's row is one of two, equally "
+    "likely: the largest chance, with any method, of being right about which. A coin is right half of "
+    "the time.",
     "B": "How similar two rows must be for the guarantee to cover the difference between them. Rows are "
     "scaled so that no two are farther apart than 2: B = 2 covers any two (classic differential privacy), "
     "B = 0.25 only rows that are much alike.",
     "ε (epsilon)": "How hard rows within B are to tell apart: the smaller, the harder. It belongs to its B.",
     "δ (delta)": "A small addition to what ε allows: the smaller, the better. It is not the chance that "
     "something goes wrong; the best guess has both ε and δ in it.",
-    "Exact ε": "What the noise really keeps at a given distance, computed and not estimated.",
-    "Best guess": "An attacker knows everybody else's rows, and that a person's row is one of two, equally "
-    "likely: the largest chance, with any method, of being right about which. A coin is right half of "
-    "the time.",
-    "Status quo, today": "The program on the table as it is, without privacy.",
     "Protection": "From 0 (none) to 1 (safe), for one kind of attack: against the one of this kind that did "
     f"best. Attacks show what attackers achieve at the least. {AT_MOST}",
-    "Not singled out": "The share of people whom the attack could not pick out of the released table.",
-    "Exclusion errors": "Poor people who should get aid and do not.",
-    "γ (gamma)": "How often a decision made on the private table agrees with the one made on the original "
-    "table, at the least: for people next to the cut, on any possible table. Not the program's accuracy.",
     "Distance from the cut": "How far a person's row is from the nearest row that would be decided "
     "otherwise.",
     "95% interval": "If the noise were drawn again, and for figures of the program other people sampled in "
     "the same way, many times, 95 of 100 such intervals would hold the true figure. Those of attacks "
     "know the noise only. Limits are held against the unfavorable end.",
-    "Insider": INSIDER,
-    "Stranger": STRANGER,
-    "Default limit": "A limit that nobody asked for: the page takes it where nothing else was said.",
 }
 
 
 def glossary() -> dict[str, str]:
-    """Words of the page, explained once; what the technologies are behind the status quo."""
-    explained = {
+    """Words of the page, explained once, and what the technologies are."""
+    return _GLOSSARY | {
         one.label[:1].upper() + one.label[1:]: one.explanation
         for one in technologies().values() if one.explanation
     }  # fmt: skip
-    before = list(_GLOSSARY).index("Status quo, today") + 1
-    items = list(_GLOSSARY.items())
-    return dict(items[:before]) | explained | dict(items[before:])
 
 
 def quick_look(reasons: Sequence[str]) -> str:
     """What a page or a figure of a quick look says at its top, with the reasons why it is one."""
     return f"Quick look, nothing to decide by: {'; '.join(reasons)}."
 
-
-# The answer: what a setting costs the program, and what people get in exchange.
 
 # What a page is about: how a program's figure is called, in which units, and which way is better.
 
@@ -218,15 +157,17 @@ class Subject:
     """The figure that a program is for, as a page speaks of it.
 
     ``metric`` is what is plotted and limited; today's figure is told in that of the ``objective``.
-    ``by_group`` are the figures of "who bears it", each with its heading; the first is drawn.
+    ``by_group`` are the figures of "who bears it", each with its heading. ``unit`` is the currency where
+    there is money, and ``counted`` is what figures count.
     """
 
     objective: Objective
     metric: str
     axis: str
-    limit: str
     unit: str
     by_group: tuple[tuple[str, str], ...]
+    title: str = ""
+    counted: str = "people"
 
     @property
     def better(self) -> Literal["smallest", "largest"]:
@@ -239,26 +180,36 @@ class Subject:
 
     def amount(self, value: float) -> str:
         """An amount in the program's unit, or a plain number where it has none."""
-        return f"{value:.4g}" if self.unit == "people" else money(value, self.unit)
+        return f"{value:.4g}" if self.unit == self.counted else money(value, self.unit)
+
+    def is_money(self, metric: str) -> bool:
+        """Whether a figure, or a change of it, is a sum of money."""
+        return metric.removeprefix("extra_") in {one.removeprefix("extra_") for one in self.objective.money}
+
+    def changed_amount(self, value: float) -> str:
+        """The change of the program's own figure."""
+        return self.changed(self.objective.metric, value)
 
     def changed(self, metric: str, value: float) -> str:
         """The change of a figure of a group with its sign: money where it is about money, else people."""
-        text = self.amount(value) if "profit" in metric else shown(value if abs(value) > 1e-6 else 0.0)
+        text = self.amount(value) if self.is_money(metric) else shown(value if abs(value) > 1e-6 else 0.0)
         return f"+{text}" if value > 0 and any(digit in "123456789" for digit in text) else text
 
 
 def subject_of(run: Mapping[str, Any]) -> Subject:
     """The subject of a sweep's page."""
-    unit, objective = str(run["made_of"].get("unit", "people")), objective_of(run)
+    counted, objective = run.get("counted") or "people", objective_of(run)
+    unit = run.get("currency") or str(run["made_of"].get("unit", counted))
     name = objective.metric.replace("_", " ")
-    at = "least" if objective.best == "largest" else "most"
     return Subject(
         objective=objective, metric=objective.drawn or objective.metric,
         axis=objective.axis or (f"{name} ({unit})" if objective.is_money else name),
-        limit=objective.limit or f"{name.capitalize()} of at {at}",
         unit=unit, by_group=objective.by_group or ((objective.metric, name),),
+        title=run.get("title") or run.get("program", ""), counted=counted,
     )  # fmt: skip
 
+
+# The answer: what a setting costs the program, and what people get in exchange.
 
 Figures = Mapping[str, Estimate]
 
@@ -290,9 +241,15 @@ def _people_more(
         f" (95% interval: {_ends(more.low, more.high)})"
     )  # fmt: skip
     direction = "more" if mean >= 0 else "fewer"
+    shares = ""
+    if subject.objective.rate is not None:
+        rates = [figures.get(subject.objective.rate.metric, Estimate()).mean for figures in (chosen, today)]
+        if None not in rates:
+            then, now = (percent_up(rate) for rate in rates if rate is not None)
+            shares = f": {then} {subject.objective.rate.words}, and {now} today"
     return (
-        f"About {shown(abs(mean))} {direction} {whom} would be {verb}{interval} out of "
-        f"{whole(population)} people; today {shown(before)} are {verb}."
+        f"About {shown(abs(mean))} {direction} {whom} would be {verb}{interval}{shares}. Today "
+        f"{shown(before)} are {verb}; the program decides about {whole(population)} people."
     )
 
 

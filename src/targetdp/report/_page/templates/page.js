@@ -1,287 +1,339 @@
-// What the page does when a limit moves. Sentences, curves and requests were written beforehand: nothing
-// here computes a figure, but for the highest agreement at a point that the reader types in.
 (async function () {
-  async function unpacked(id) {
-    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  async function unpack(id) {
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (c) => c.charCodeAt(0));
+    return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text());
   }
-  const DATA = await unpacked("data"), SPECS = await unpacked("specs");
-  const MAIN = DATA.metric;
-  const choosable = DATA.cells.filter((cell) => cell.choosable);
-  const byId = (id) => document.getElementById(id);
-  const views = {};
-  const limits = {};
-  let picked = null; // a setting that the reader took; else the best one is chosen
-  let chosen = null;
-  const MOST_ROWS = 200; // a longer table would make sliders slow
+  const DATA = await unpack("data"), rule = recommendRule(DATA);
+  const byId = (id) => document.getElementById(id), all = (query) => [...document.querySelectorAll(query)];
+  const settings = DATA.settings, byNumber = new Map(settings.map((one) => [one.i, one]));
+  const STEPS = ["options", "protect", "afford", "bear", "check", "send", "annex"];
+  const fixed = DATA.asked.filter((limit) => !rule.controlled(limit));
+  const optionNames = new Map(DATA.options.map(([name, i]) => [i, name])), firstWhy = byId("why") ? byId("why").textContent : "";
+  let limits = {}, picked = null, advised = null, chosen = null;
+  const unreadable = new Map();
 
-  const whole = (value) => value.toLocaleString("en-US"); // counts of settings: all figures come as text
-
-  // ---- limits, held against settings ----------------------------------------------------------------------
-  const { atWorst, atBest, holds, controlled, stricter, good, best } = recommendRule(DATA);
-  const fixed = DATA.asked.filter((limit) => !controlled(limit));
-  const asked = () => [...Object.values(limits), ...fixed];
-  let known = new Map(); // which limits a setting does not meet, until a limit changes
-  function failing(cell) {
-    if (!known.has(cell)) { known.set(cell, asked().filter((limit) => !holds(limit, cell.figures[limit.metric]))); }
-    return known.get(cell);
+  // ---- limits -------------------------------------------------------------------------------------------
+  const fields = DATA.limits.map((one) => ({ ...one, field: byId(`n-${one.metric}`) }));
+  const asked = () => [...fixed, ...Object.values(limits)];
+  let known = new Map();
+  function failing(one) {
+    if (!known.has(one)) { known.set(one, asked().filter((limit) => !rule.holds(limit, one.figures[limit.metric]))); }
+    return known.get(one);
   }
-
-  // ---- what no algorithm can do -------------------------------------------------------------------------
-  function showCeiling() {
-    const epsilon = typedNumber(byId("t-epsilon").value), distance = typedNumber(byId("t-distance").value);
-    const bad = !(epsilon > 0 && distance !== null && distance >= 0);
-    byId("t-ceiling").textContent = bad ? "– (ε must be above 0, the distance 0 or more)" : roundedUp(highestAgreement(epsilon, DATA.delta, distance));
+  const nameOf = (limit) => { const own = DATA.limits.find((one) => one.metric === limit.metric && one.at_most === (limit.at_most !== null)); return own ? own.name : limit.name; };
+  const valueOf = (limit) => (limit.at_most === null ? limit.at_least : limit.at_most);
+  // Of 100, with all digits that were typed: 57.3 of 100 is the number 0.573 and no other.
+  const inHundred = (value) => String(Number((value * 100).toPrecision(14)));
+  const shownOf = (one, value) => (one.hundred ? inHundred(value) : String(value));
+  function inWords(limit) {
+    const own = DATA.limits.find((one) => one.metric === limit.metric && one.at_most === (limit.at_most !== null));
+    return own ? own.sentence.replace("{}", shownOf(own, valueOf(limit))).replace(/ \(A coin.*\)/, "") : limit.words;
   }
-
-  // ---- drawing ------------------------------------------------------------------------------------------
-  const kindOf = (cell) => cell.label.split(", B = ")[0].split(", groups of")[0];
-  function pointText(cell) {
-    if (cell.B !== null) { return cell.B === 2 ? "2: classic" : `${cell.B}`; }
-    return cell.group_size !== null ? `k = ${cell.group_size}` : "today";
-  }
-  function points(protection) {
-    const epsilon = byId("epsilon") ? Number(byId("epsilon").value) : null;
-    return withoutCollisions(DATA.cells
-      .filter((cell) => (cell.epsilon === null || cell.epsilon === epsilon) && cell.figures[protection]
-        && cell.figures[protection][0] !== null && cell.figures[MAIN][0] !== null)
-      .map((cell) => {
-        const x = cell.figures[protection], y = cell.figures[MAIN];
-        // Settings that are equal in distribution are one release: they light up, and get the ring, with it.
-        const made = cell.release === null ? null : DATA.cells[cell.release];
-        const met = !failing(made || cell).length, fits = made !== null && met;
-        const says = !met ? "not met" : made === null ? `met, but ${whyNoRelease(cell)}` : made === cell ? "met" : `met; released as ${made.label}`;
-        const x_told = cell.told[protection], y_told = cell.told[MAIN], guess = cell.told.best_guess || "–", guess_at_2 = cell.told.best_guess_at_2 || "–";
-        return {
-          said: `${cell.label}: ${DATA.axis}: ${y_told}; protection: ${x_told}; best guess at B: ${guess}, at distance 2: ${guess_at_2}; your limits: ${says}`,
-          kind: kindOf(cell), label: cell.label, curve: made !== null, order: cell.B || 0,
-          x: x[0], x_low: atWorst(x), x_high: atBest(x), x_told: x_told,
-          y: y[0], y_low: atWorst(y), y_high: atBest(y), y_told: y_told,
-          text: pointText(cell), left: cell.mechanism === "projection" && x[0] > 0.15, fits: fits,
-          chosen: chosen !== null && made === chosen, says: says, guess: guess, guess_at_2: guess_at_2,
-        };
-      }));
-  }
-  // Where many points lie on one spot only one of them is named; the others tell their names when pointed at.
-  // A name that would stand in the ring of the chosen one goes to the other side of its point.
-  function withoutCollisions(rows) {
-    const reach = Math.max(...rows.map((one) => one.y)) - Math.min(...rows.map((one) => one.y)) || 1;
-    const name = (one) => one.x + (one.left ? -0.09 : 0.09); // about its middle
-    const near = (a, b) => Math.abs(name(a) - name(b)) < 0.17 && Math.abs(a.y - b.y) < 0.06 * reach;
-    const ringed = rows.find((one) => one.chosen);
-    for (const one of rows) {
-      if (ringed && one !== ringed && Math.abs(name(one) - ringed.x) < 0.1 && Math.abs(one.y - ringed.y) < 0.09 * reach) { one.left = !one.left && one.x > 0.15; }
-    }
-    const named = [];
-    for (const one of [...rows].sort((a, b) => b.chosen - a.chosen || (b.order === 2) - (a.order === 2))) {
-      if (named.some((other) => near(one, other))) { one.text = ""; } else { named.push(one); }
-    }
-    return rows;
-  }
-  const whyNoRelease = (cell) => (cell.condition ? `only if ${cell.condition}: no request can be written from here`
-    : cell.epsilon !== null ? "no request can ask for it"
-    : cell.group_size !== null ? "it has no guarantee" : "it is the table as it is");
-  // Before a chart is drawn its data wait in its specification; afterwards they go to its view.
-  function give(id, name, rows) {
-    if (views[id]) { views[id].data(name, rows).runAsync(); }
-    else if (SPECS[id]) { (SPECS[id].datasets = SPECS[id].datasets || {})[name] = rows; }
-  }
-  function row(cells, kind) {
-    const line = document.createElement("tr");
-    if (kind) { line.className = kind; }
-    for (const text of cells) {
-      const cell = document.createElement("td");
-      if (text instanceof Node) { cell.append(text); } else { cell.textContent = text; }
-      line.append(cell);
-    }
-    return line;
-  }
-  // A figure over its interval: narrow, so that a table fits the page.
-  function stacked(text) {
-    const [mean, interval] = text.split(" (");
-    if (interval === undefined) { return mean; }
-    const cell = document.createDocumentFragment(), small = document.createElement("span");
-    small.className = "interval"; small.textContent = `(${interval}`;
-    cell.append(mean, " ", small);
-    return cell;
-  }
-  const unbroken = (label) => label.replaceAll(" = ", "\u00a0=\u00a0");
-  function fill(id, rows) {
-    const body = document.querySelector(`#${id} tbody`);
-    if (body) { body.replaceChildren(...rows); }
-  }
-
-  function showSettings() {
-    const fitting = choosable.filter((cell) => !failing(cell).length);
-    const order = [...choosable].sort((a, b) => failing(a).length - failing(b).length || good(b) - good(a));
-    const shown = order.slice(0, MOST_ROWS);
-    if (chosen !== null && !shown.includes(chosen)) { shown.push(chosen); }
-    byId("unlisted").textContent = shown.length === order.length ? ""
-      : `${whole(order.length - shown.length)} more settings are not listed here: they serve the program less, or meet fewer limits. All are in the table of section 2.`;
-    fill("settings", shown.map((cell) => {
-      const fits = !failing(cell).length, radio = document.createElement("input");
-      radio.type = "radio"; radio.name = "setting"; radio.value = String(cell.i);
-      radio.checked = cell === chosen; radio.disabled = !fits;
-      radio.setAttribute("aria-label", `Choose ${cell.label}`);
-      radio.addEventListener("change", () => { picked = cell; showEpsilon(cell); update(false); });
-      return row([radio, unbroken(cell.label), fits ? "✓ yes" : "✗ no: " + failing(cell).map(nameOf).join(", "),
-        ...DATA.columns.filter(([name]) => name !== "accuracy").map(([name]) => stacked(cell.told[name]))],
-        (fits ? "fits" : "pale") + (cell === chosen ? " taken" : ""));
-    }));
-    return fitting;
-  }
-  const nameOf = (limit) => { const own = DATA.controls.find((one) => one.metric === limit.metric); return own ? own.name : limit.name; };
-  function showVerdict(fitting) {
-    const box = byId("verdict");
-    if (fitting.length) {
-      box.textContent = `${fitting.length} of ${choosable.length} settings ${fitting.length === 1 ? "meets" : "meet"} your limits.`;
-      return;
-    }
-    const out = asked().map((limit) => ({ limit: limit, many: choosable.filter((cell) => !holds(limit, cell.figures[limit.metric])).length }));
-    const worst = out.reduce((a, b) => (b.many > a.many ? b : a), out[0]);
-    box.textContent = !choosable.length ? "This sweep has no setting that could be released with a guarantee."
-      : `None of the ${choosable.length} settings meets all of your limits. “${nameOf(worst.limit)}” rules out the most: ${worst.many}. `
-        + out.filter((one) => one !== worst).map((one) => `“${nameOf(one.limit)}” rules out ${one.many}.`).join(" ");
-  }
-  function showPicked() {
-    const box = byId("picked");
-    box.replaceChildren(); box.hidden = chosen === null;
-    byId("download").disabled = chosen === null || unreadable.size > 0;
-    if (chosen === null) { return; }
-    const name = document.createElement("p"), strong = document.createElement("strong");
-    strong.textContent = unbroken(chosen.label);
-    name.append("Chosen: ", strong);
-    const cost = document.createElement("p"); cost.textContent = chosen.cost; cost.className = "lead";
-    const list = document.createElement("ul");
-    for (const text of [...chosen.exchange, chosen.derived]) {
-      const item = document.createElement("li"); item.textContent = text; list.append(item);
-    }
-    const said = document.createElement("p"), link = document.createElement("a");
-    link.href = "#conditions"; link.textContent = "on conditions";
-    said.append(`It promises ${chosen.promise_told}, `, link, ".");
-    box.append(name, cost, list, said);
-  }
-  function showMeaning() {
-    if (byId("crowd")) { byId("crowd").textContent = chosen === null ? "Choose a setting to see what its B means." : chosen.crowd; }
-    const curve = chosen === null ? [] : chosen.curve.map(([r, epsilon, guess]) =>
-      ({ r: r, epsilon: epsilon, guess: guess, is_B: r === chosen.B, name: r === chosen.B ? `B = ${r}` : "" }));
-    give("chart-epsilon", "curve", curve.filter((at) => at.epsilon !== null));
-    give("chart-guess", "curve", curve);
-    const profiles = chosen === null ? [] : chosen.profiles || [];
-    fill("people", profiles.map((told, i) => row([DATA.features[i], ...told], told[0] === told[1] ? "" : "fits")));
-    if (byId("ceiling-said")) {
-      const steps = chosen === null ? [] : chosen.agreement;
-      byId("ceiling-said").textContent = chosen === null ? ""
-        : `The chosen setting promises ${chosen.promise_told}. Next to the cut, γ is at most ${roundedUp(steps[0][1])}`
-          + (steps.length > 2 ? `; for people one B away from it, agreement is at most ${roundedUp(steps[1][1])} then.` : ", and that holds at every distance below 2.");
-      give("chart-ceiling", "chosen", steps.map(([cell, share], i) => ({ cell: cell, share: share, told: roundedUp(share), label: chosen.label, name: i === steps.length - 1 ? "chosen" : "" })));
-    }
-  }
-  function showGroups() {
-    if (!DATA.groups.of.length || DATA.groups.too_many) { return; }
-    const groups = chosen === null ? [] : chosen.groups, drawn = DATA.groups.headings.length - DATA.groups.changes;
-    const named = DATA.groups.of.map(([column, name]) => `${column}: ${name}`);
-    give("chart-groups", "groups", groups.map((group, i) => {
-      const [mean, low, high] = group.drawn;
-      return { name: named[i], mean: mean, low: low === null ? mean : low, high: high === null ? mean : high, told: group.told[drawn] };
-    }).filter((one) => one.mean !== null));
-    give("chart-groups", "zero", [{ x: 0 }]);
-    byId("worst-hit").textContent = chosen === null ? "" : chosen.worst_hit;
-    fill("groups", groups.map((group, i) => row([named[i], DATA.groups.of[i][2], ...group.told.map(stacked)])));
-  }
-
-  // ---- what moves ---------------------------------------------------------------------------------------
-  const values = DATA.cells.map((cell) => cell.figures[MAIN]).filter((f) => f && f[0] !== null).map((f) => (DATA.better === "smallest" ? atBest(f) : atWorst(f)));
-  const span = [Math.min(...values), Math.max(...values)];
-  const fromRange = (place) => Number((span[0] + (span[1] - span[0]) * (place / 1000)).toPrecision(4));
-  const toRange = (value) => (span[1] === span[0] ? 0 : Math.round(1000 * (value - span[0]) / (span[1] - span[0])));
-
-  // Every control has a field and a slider; at its loose end a slider asks for nothing.
-  const controls = DATA.controls.map((one) => {
-    const main = one.metric === MAIN, id = main ? "main" : one.metric;
-    return { ...one, main: main, field: byId(`n-${id}`), slider: byId(`r-${id}`), loose: main ? (one.at_most ? 1000 : 0) : one.at_most ? one.high : one.low };
-  });
-  const unreadable = new Set();
-  function setLimit(control, value) {
+  function setLimit(one, value) {
     known = new Map();
-    if (value === null) { delete limits[control.metric]; return; }
-    limits[control.metric] = { metric: control.metric, at_least: control.at_most ? null : value, at_most: control.at_most ? value : null };
-  }
-  function showSlider(control, value) { control.slider.value = value === null ? control.loose : control.main ? toRange(value) : value; }
-  function showLimits() {
-    unreadable.clear(); tellUnreadable();
-    for (const one of controls) {
-      const limit = limits[one.metric], value = !limit ? null : one.at_most ? limit.at_most : limit.at_least;
-      one.field.value = value === null ? "" : value; showSlider(one, value);
+    if (value === null) { delete limits[one.metric]; } else {
+      limits[one.metric] = { metric: one.metric, at_least: one.at_most ? null : value, at_most: one.at_most ? value : null };
     }
   }
-  function showEpsilon(cell) { if (byId("epsilon")) { byId("epsilon").value = String(cell.epsilon); } }
-  function update(anew) {
-    if (anew) { picked = null; }
-    const fitting = choosable.filter((cell) => !failing(cell).length);
-    chosen = picked !== null && fitting.includes(picked) ? picked : best(fitting);
-    if (chosen !== null && anew) { showEpsilon(chosen); }
-    const focused = document.activeElement && document.activeElement.name === "setting" ? document.activeElement.value : null;
-    showVerdict(showSettings()); showPicked(); showMeaning(); showGroups();
-    for (const name of DATA.protections) { give(`chart-${name}`, "points", points(name)); }
-    if (byId("epsilon")) { byId("epsilon-shown").textContent = byId("epsilon").value; }
-    if (focused !== null) { const again = document.querySelector(`input[name="setting"][value="${focused}"]`); if (again) { again.focus(); } }
+  function typed(one) {
+    const value = typedNumber(one.field.value);
+    if (value === null || Number.isNaN(value) || !one.hundred) { return value; }
+    const [digits, power] = String(value).split("e");
+    return Number(`${digits}e${Number(power || 0) - 2}`);
+  }
+  function showLimits() {
+    unreadable.clear();
+    for (const one of fields) {
+      const limit = limits[one.metric];
+      one.field.value = limit ? shownOf(one, valueOf(limit)) : "";
+    }
+    tellUnreadable();
   }
   // What is no number, or out of range, changes nothing: the limit before it still holds, and nothing can be
   // downloaded until it is mended.
   function tellUnreadable() {
-    for (const one of controls) { one.field.setAttribute("aria-invalid", unreadable.has(one) ? "true" : "false"); }
-    byId("unreadable").textContent = [...unreadable].map((one) =>
-      `“${one.field.value}” is no ${one.main ? "number that can be read (write 9840 or 0.5, not 9,840)" : `number from ${one.low} to ${one.high} (write 0.95 or 0,95)`}: the limit before it still holds, and nothing can be downloaded.`).join(" ");
-  }
-  function listen() {
-    for (const one of controls) {
-      one.field.addEventListener("input", () => {
-        const value = typedNumber(one.field.value);
-        const bad = Number.isNaN(value) || (value !== null && !one.main && (value < one.low || value > one.high));
-        if (bad) { unreadable.add(one); } else { unreadable.delete(one); setLimit(one, value); showSlider(one, value); }
-        tellUnreadable(); update(!bad);
-      });
-      one.slider.addEventListener("input", () => {
-        const place = Number(one.slider.value);
-        setLimit(one, place === one.loose ? null : one.main ? fromRange(place) : place); showLimits(); update(true);
-      });
+    for (const one of fields) { one.field.setAttribute("aria-invalid", unreadable.has(one) ? "true" : "false"); }
+    for (const at of all("[data-unreadable]")) {
+      at.textContent = [...unreadable].filter(([one]) => one.step === at.dataset.unreadable).map(([one, words]) =>
+        `“${words}” is no ${one.hundred ? `number from ${100 * one.low} to ${100 * one.high} (write 79.5 or 79,5)` : "number that can be read (write 9840 or 0.5, not 9,840)"}: the limit before it still holds, and nothing can be downloaded.`).join(" ");
     }
-    byId("needs").addEventListener("reset", (event) => { event.preventDefault(); begin(); });
-    if (byId("epsilon")) { byId("epsilon").addEventListener("change", () => update(false)); }
-    if (byId("t-epsilon")) { for (const id of ["t-epsilon", "t-distance"]) { byId(id).addEventListener("input", showCeiling); } }
-    byId("download").addEventListener("click", download);
-    // On paper nobody can open what is folded; a table of all settings would be many pages.
-    const folded = [...document.querySelectorAll("details")].filter((one) => !one.querySelector("table") && !one.open);
-    window.addEventListener("beforeprint", () => folded.forEach((one) => { one.open = true; }));
-    window.addEventListener("afterprint", () => folded.forEach((one) => { one.open = false; }));
+  }
+
+  // ---- what is shown ------------------------------------------------------------------------------------
+  const text = (id, words) => { const at = byId(id); if (at) { at.textContent = words; } };
+  function list(id, lines) {
+    const at = byId(id);
+    if (at) { at.replaceChildren(...lines.map((line) => Object.assign(document.createElement("li"), { textContent: line }))); }
+  }
+  function showVerdict(fitting) {
+    let words = settings.length ? `${fitting.length} of ${settings.length} settings ${fitting.length === 1 ? "meets" : "meet"} your limits.`
+      : "This sweep has no setting that could be released with a guarantee.";
+    if (settings.length && !fitting.length) {
+      const out = asked().map((limit) => ({ limit, many: settings.filter((one) => !rule.holds(limit, one.figures[limit.metric])).length }));
+      const worst = out.reduce((a, b) => (b.many > a.many ? b : a));
+      words = `None of the ${settings.length} settings meets all of your limits. “${nameOf(worst.limit)}” rules out the most: ${worst.many}. `
+        + out.filter((one) => one !== worst).map((one) => `“${nameOf(one.limit)}” rules out ${one.many}.`).join(" ");
+    }
+    text("verdict", words);
+  }
+  // Why the recommended setting is, as the package says it of the limits that the page began with.
+  function showWhy(equals, many) {
+    if (state().toString() === began) { text("why", firstWhy); return; }
+    if (advised === null) { text("why", "Nothing is recommended: no setting meets your limits."); return; }
+    const name = optionNames.get(advised.i) || `${advised.label} (“Your choice” below)`;
+    const because = many === 1 ? "it is the only setting that meets them."
+      : equals > 1 ? `of the ${many} settings that meet them ${equals} serve the program equally well up to chance; of these it leaves least to anybody's best guess, then to an insider.`
+      : `of the ${many} settings that meet them, ${DATA.best}.`;
+    text("why", `With your limits ${name} is recommended: ${because}`);
+  }
+  function showTags() {
+    DATA.options.forEach(([, i], k) => {
+      const one = byNumber.get(i), isAdvised = advised !== null && advised.i === i;
+      for (const at of all(`label[for=o${k + 1}] .tick`)) { at.hidden = !isAdvised; }
+      const head = document.querySelector(`th.c${k + 1}`);
+      head.classList.toggle("advised", isAdvised);
+      head.querySelector(".taken-tag").hidden = isAdvised || chosen === null || chosen.i !== i;
+      head.querySelector(".out-tag").hidden = !failing(one).length;
+    });
+    if (chosen !== null && byId("own-tick")) { byId("own-tick").hidden = chosen !== advised; byId("own-out").hidden = !failing(chosen).length; }
+  }
+  function showOwn() {
+    const numbers = DATA.options.map(([, i]) => i), own = chosen !== null && !numbers.includes(chosen.i);
+    for (const at of all(".c9")) { at.hidden = !own; }
+    if (byId("own-tab")) { byId("own-tab").hidden = !own; }
+    if (chosen === null) { for (const at of all("input[name=option]")) { at.checked = false; } return; }
+    const place = own ? "9" : String(numbers.indexOf(chosen.i) + 1);
+    byId(`o${place}`).checked = true;
+    if (!own) { return; }
+    text("own-kind", chosen.label);
+    chosen.grid.forEach(([large, small], row) => {
+      const cell = byId(`own-${row}`), big = Object.assign(document.createElement("span"), { className: "big", textContent: large });
+      cell.replaceChildren(...(row === 3 ? [dots(chosen.dots)] : []), big, ...small.map((line) => {
+        const [words, interval] = line.split(" ("), one = Object.assign(document.createElement("small"), { textContent: words });
+        if (interval) { one.append(" ", Object.assign(document.createElement("span"), { className: "whole", textContent: `(${interval}` })); }
+        return one;
+      }));
+    });
+  }
+  // As `dots` of the package draws them.
+  function dots([near, far]) {
+    const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    if (near === null || far === null) { return svg; }
+    const many = (share) => Math.min(100, Math.ceil(100 * share - 1e-9)), full = many(near), half = many(Math.max(near, far));
+    svg.setAttribute("class", "dots"); svg.setAttribute("viewBox", "0 0 152 26"); svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", `${full} of 100` + (half > full ? `, and ${half} of 100 for people who are not alike` : ""));
+    for (const [kind, count] of [["none", 100], ["half", half], ["full", full]]) {
+      const path = document.createElementNS(svg.namespaceURI, "path");
+      path.setAttribute("class", `dot-${kind}`);
+      path.setAttribute("d", Array.from({ length: count }, (_, i) => `M${4 + 6 * (i % 25)},${4 + 6 * Math.floor(i / 25)}h0`).join(""));
+      svg.append(path);
+    }
+    return svg;
+  }
+  function showMarks() {
+    const front = byId("settings");
+    for (const row of all("tr[data-i]")) {
+      const one = byNumber.get(Number(row.dataset.i)), out = one && failing(one).length > 0, radio = row.querySelector("input");
+      row.classList.toggle("taken", one !== undefined && one === chosen);
+      row.classList.toggle("faded", Boolean(out));
+      if (radio) { radio.checked = one === chosen; }
+      if (one && front && front.contains(row)) { row.querySelector(".fits").textContent = out ? "✗ no: " + failing(one).map(nameOf).join(", ") : "✓ yes"; }
+    }
+    for (const point of all(".pt[data-i]")) {
+      const one = byNumber.get(Number(point.dataset.i));
+      point.classList.toggle("out", one !== undefined && failing(one).length > 0);
+    }
+    for (const ring of all(".own.ring")) {
+      const point = chosen === null ? null : ring.parentElement.querySelector(`.pt[data-i="${chosen.i}"]`);
+      ring.setAttribute("visibility", point && !DATA.options.some(([, i]) => i === chosen.i) ? "visible" : "hidden");
+      if (point) { ring.setAttribute("transform", point.getAttribute("transform").replace(/ scale.*/, "")); }
+    }
+  }
+  function curve(name, points) {
+    const at = document.querySelector(`[data-curve="${name}"]`);
+    if (!at) { return; }
+    const [left, right, low, top] = at.dataset.box.split(",").map(Number), farthest = Number(at.dataset.farthest);
+    const across = (x) => (left + Math.min(x / farthest, 1) * (right - left)).toFixed(2), up = (y) => (low + (Math.max(y, 0.5) - 0.5) / 0.5 * (top - low)).toFixed(2);
+    at.setAttribute("d", points.map(([x, y], i) => (i ? `V${up(y)}H${across(x)}` : `M${across(x)},${up(y)}`)).join(""));
+  }
+  function showChosen() {
+    const fails = chosen === null ? asked() : failing(chosen);
+    text("s-fails", chosen === null ? "No setting meets all of your limits: loosen one of them." : fails.length ? `This setting does not meet: ${fails.map(inWords).join(" ")} Choose another setting, or loosen the limit.` : "");
+    list("s-limits", asked().length ? asked().map(inWords) : ["None."]);
+    if (byId("download")) {
+      byId("download").disabled = chosen === null || fails.length > 0 || unreadable.size > 0;
+      text("why-not", chosen === null ? "No setting meets all of your limits (steps 1 to 3)." : fails.length ? "This setting misses one of your limits (step 4)."
+        : unreadable.size ? "A limit cannot be read (steps 1 to 3)." : "");
+    }
+    for (const at of all(".of-chosen")) { at.hidden = chosen === null; }
+    if (chosen === null) { text("toml", ""); text("s-label", "Nothing."); text("s-goes", ""); text("s-name", ""); return; }
+    text("s-what", "You choose"); text("s-name", optionNames.get(chosen.i) || ""); text("s-label", chosen.label); text("s-goes", chosen.goes_out); text("s-cost", chosen.cost); text("s-derived", chosen.derived);
+    text("s-promise", chosen.promise_told); text("s-crowd", chosen.crowd); text("worst-hit", chosen.worst_hit);
+    list("s-exchange", chosen.exchange);
+    curve("guess", chosen.curve.map(([at, , guess]) => [at, guess]));
+    curve("sure", higher(chosen.agreement));
+    text("toml", request());
+    all("#people tbody tr").forEach((row, i) => {
+      const told = chosen.profiles[i];
+      row.classList.toggle("differs", told[0] !== told[1]);
+      [...row.querySelectorAll("td")].forEach((cell, j) => { cell.textContent = told[j]; });
+    });
+    all("#groups tbody tr").forEach((row, i) => {
+      const group = chosen.groups[i], cells = [...row.querySelectorAll("td:not(.bars)")], bar = row.querySelector(".bar");
+      group.told.forEach((told, j) => { cells[j].textContent = told; });
+      if (bar) {
+        bar.replaceChildren(...group.drawn.map((at, j) => {
+          const dot = document.createElement("i");
+          dot.className = j ? "then" : "today"; dot.style.left = `${100 * at}%`; dot.hidden = at === null;
+          return dot;
+        }));
+      }
+    });
+  }
+  // A step begins at its distance, and its share holds from there on.
+  const higher = (steps) => steps.map(([at, share], i) => [at, i ? steps[i - 1][1] : share]);
+
+  // ---- the request --------------------------------------------------------------------------------------
+  // What JSON writes of a text TOML reads, but for DEL; halves of a character are none.
+  const quoted = (words) => JSON.stringify(words.toWellFormed ? words.toWellFormed() : words.replace(/[\ud800-\udfff]/g, "")).replaceAll("\u007f", "\\u007f");
+  const wordsOf = (id) => byId(id).value.normalize("NFC").replace(/[\s\p{Z}]+/gu, " ").trim();
+  function request() {
+    const own = [["asked_by", "asked-by"], ["asked_on", "asked-on"], ["why", "asked-why"]]
+      .map(([name, id]) => [name, wordsOf(id)]).filter(([, value]) => value);
+    const lines = own.map(([name, value]) => `${name} = ${quoted(value)}`);
+    if (asked().length) { lines.push(`limits = [${asked().map((limit) => quoted(inWords(limit))).join(", ")}]`); }
+    const left = chosen.toml.split("\n").filter((line) => !/^# (Say who asks|asked_by = |asked_on = |why = )/.test(line));
+    const place = left.findIndex((line) => !line.startsWith("#"));
+    return [...left.slice(0, place), ...lines, ...left.slice(place)].join("\n");
+  }
+  // On paper there are no fields.
+  function showAsked() {
+    const [by, on, why] = ["asked-by", "asked-on", "asked-why"].map((id) => (byId(id) ? wordsOf(id) : ""));
+    text("asked-said", by && why ? `Asked by ${by} on ${on}: ${why}` : "Asked by: ____________________  on: ____________  why: ________________________________");
+  }
+  function missing() {
+    // As the package's checks: accents that stand alone are marks, and what cannot be printed is no word.
+    const by = byId("asked-by"), name = wordsOf("asked-by"), why = wordsOf("asked-why"), odd = why.match(/\p{C}/u), found = [];
+    for (const id of ["asked-by", "asked-on", "asked-why"]) { byId(id).setAttribute("aria-invalid", "false"); }
+    if (!name || !/^[\p{L}\p{N}\u0300-\u034e\u0350-\u036f _'-]+$/u.test(name) || name.split(" ").length > 6 || name.length > 60) { found.push([by, name ? `“${name}” is no plain name: use letters, digits, spaces, _, - and ', at most six words.` : "Say who asks."]); }
+    if (!/^\d{4}-\d\d-\d\d$/.test(byId("asked-on").value)) { found.push([byId("asked-on"), "Say when: a day, and a year of four digits."]); }
+    if (!why) { found.push([byId("asked-why"), "Say why: the data holder decides by it."]); }
+    if (odd || [...why].length > 500) { found.push([byId("asked-why"), odd ? `In “why” there is a character that cannot be printed (U+${odd[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}): take it away.` : "“Why” is longer than 500 characters."]); }
+    return found;
   }
   function download() {
+    const found = missing();
+    text("incomplete", found.map(([, words]) => words).join(" "));
+    for (const [field] of found) { field.setAttribute("aria-invalid", "true"); }
+    if (found.length) { found[0][0].focus(); return; }
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([chosen.toml], { type: "application/toml" }));
+    link.href = URL.createObjectURL(new Blob([request()], { type: "application/toml" }));
     link.download = "request.toml";
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
-  function begin() {
-    known = new Map();
-    for (const metric of Object.keys(limits)) { delete limits[metric]; }
-    for (const one of DATA.asked.filter(controlled)) {
-      const before = limits[one.metric]; // asked for twice: the stricter counts
-      if (!before || stricter(one, before)) { limits[one.metric] = one; }
+
+  // ---- the address: what was chosen stays in it, so that reloading and sharing keep it --------------------
+  let began = "", step = "";
+  const state = () => {
+    const kept = new URLSearchParams();
+    for (const one of fields) { kept.set(one.metric, limits[one.metric] ? String(valueOf(limits[one.metric])) : ""); }
+    return kept;
+  };
+  function remember() {
+    const now = state(), before = new URLSearchParams(began), kept = new URLSearchParams();
+    if (picked !== null) { kept.set("setting", picked.name); }
+    for (const [name, value] of now) { if (before.get(name) !== value) { kept.set(name, value); } }
+    const words = kept.toString();
+    const hash = words ? `#${step}?${words}` : step ? `#${step}` : "";
+    if (location.hash !== hash) { history.replaceState(null, "", hash || location.pathname + location.search); }
+  }
+  function recall() {
+    const [place, words] = location.hash.slice(1).split("?");
+    step = STEPS.includes(place) || byId(place) ? place : "";
+    const kept = new URLSearchParams(words || "");
+    for (const one of fields) {
+      if (!kept.has(one.metric)) { continue; }
+      const value = kept.get(one.metric) === "" ? null : Number(kept.get(one.metric));
+      if (value === null || (Number.isFinite(value) && (one.low === null || (value >= one.low && value <= one.high)))) { setLimit(one, value); }
     }
-    showLimits(); update(true);
+    picked = settings.find((one) => one.name === kept.get("setting")) || null;
   }
 
-  byId("fixed").textContent = fixed.length ? `Also asked for, and not to be moved here: ${fixed.map((limit) => limit.words).join("; ")}.` : "";
-  const epsilons = [...new Set(DATA.cells.map((cell) => cell.epsilon).filter((e) => e !== null))].sort((a, b) => a - b);
-  if (byId("epsilon")) { byId("epsilon").append(...epsilons.map((e) => new Option(String(e), String(e)))); }
-  listen(); begin();
-  if (byId("t-epsilon")) { showCeiling(); }
-  // `ast`: expressions are interpreted, so that the page needs no right to evaluate text.
-  const embedded = Object.entries(SPECS).filter(([id]) => byId(id)).map(([id, spec]) =>
-    vegaEmbed(byId(id), spec, { mode: "vega-lite", actions: false, renderer: "svg", ast: true, logLevel: 1 })
-      .then((made) => { views[id] = made.view; }));
-  Promise.all(embedded).then(() => { update(false); document.body.dataset.ready = "yes"; });
-  window.targetdpPage = { agreement: highestAgreement, specs: () => SPECS, chosen: () => (chosen === null ? null : chosen.name), fitting: () => choosable.filter((c) => !failing(c).length).map((c) => c.name) };
+  // ---- what moves ---------------------------------------------------------------------------------------
+  function update() {
+    const fitting = settings.filter((one) => !failing(one).length);
+    const equals = rule.equals(fitting);
+    advised = equals.length ? equals[0] : null;
+    chosen = picked !== null ? picked : advised;
+    for (const at of all(".limits-said")) { at.hidden = state().toString() !== began; }
+    showVerdict(fitting); showWhy(equals.length, fitting.length); showOwn(); showTags(); showMarks(); showChosen(); showAsked(); remember();
+  }
+  function take(number) { picked = byNumber.get(Number(number)) || null; update(); }
+  function begin() {
+    known = new Map(); limits = {}; picked = null;
+    for (const one of DATA.asked.filter(rule.controlled)) {
+      const before = limits[one.metric]; // asked for twice: the stricter counts
+      if (!before || rule.stricter(one, before)) { limits[one.metric] = one; }
+    }
+    began = state().toString();
+  }
+  function show(name) {
+    for (const one of ["chart", "table"]) {
+      const here = one === name, tab = byId(`tab-${one}`);
+      tab.setAttribute("aria-selected", String(here)); tab.tabIndex = here ? 0 : -1;
+      byId(`as-${one}`).style.display = here ? "" : "none";
+    }
+  }
+  function listen() {
+    for (const one of fields) {
+      one.field.addEventListener("input", () => {
+        const value = typed(one);
+        const bad = Number.isNaN(value) || (value !== null && one.low !== null && (value < one.low || value > one.high));
+        if (bad) { unreadable.set(one, one.field.value); } else { unreadable.delete(one); setLimit(one, value); picked = null; }
+        tellUnreadable(); update();
+      });
+    }
+    byId("reset").addEventListener("click", () => { begin(); showLimits(); update(); });
+    for (const name of ["option", "best", "setting"]) {
+      for (const at of all(`input[name=${name}]`)) { at.addEventListener("change", () => { if (at.value) { take(at.value); } }); }
+    }
+    for (const point of all(".pt[data-i]")) { point.addEventListener("click", () => { if (byNumber.has(Number(point.dataset.i))) { take(point.dataset.i); } }); }
+    for (const id of ["asked-by", "asked-on", "asked-why"]) { if (byId(id)) { byId(id).addEventListener("input", () => { text("incomplete", ""); showAsked(); if (chosen) { text("toml", request()); } }); } }
+    if (byId("download")) { byId("download").addEventListener("click", download); }
+    for (const form of all("form")) { form.addEventListener("submit", (event) => event.preventDefault()); }
+    for (const name of ["chart", "table"]) {
+      byId(`as-${name}`).setAttribute("role", "tabpanel"); byId(`as-${name}`).setAttribute("aria-labelledby", `tab-${name}`);
+      byId(`tab-${name}`).addEventListener("click", () => show(name));
+      byId(`tab-${name}`).addEventListener("keydown", (event) => {
+        if (!["ArrowLeft", "ArrowRight"].includes(event.key)) { return; }
+        const other = name === "chart" ? "table" : "chart";
+        show(other); byId(`tab-${other}`).focus();
+      });
+    }
+    window.addEventListener("hashchange", () => {
+      const place = location.hash.slice(1).split("?");
+      if (place.length > 1) { begin(); recall(); showLimits(); update(); scroll(); } else { step = place[0]; remember(); }
+    });
+    // On paper nobody can open what is folded.
+    let folded = [];
+    window.addEventListener("beforeprint", () => {
+      folded = all("details:not(.folded, #every)").filter((one) => !one.open);
+      folded.forEach((one) => { one.open = true; });
+    });
+    window.addEventListener("afterprint", () => folded.forEach((one) => { one.open = false; }));
+  }
+  const scroll = () => { if (step && byId(step)) { byId(step).scrollIntoView(); } };
+
+  // A cell of a narrow table says which column it is of.
+  for (const table of all("#settings, #groups")) {
+    const headings = [...table.querySelectorAll("thead th")].map((one) => one.firstChild ? one.firstChild.textContent : "");
+    for (const row of table.querySelectorAll("tbody tr")) { [...row.children].forEach((cell, i) => { cell.dataset.label = headings[i] + ":"; }); }
+  }
+  if (byId("asked-on")) { const now = new Date(); byId("asked-on").value = new Date(now - now.getTimezoneOffset() * 60000).toISOString().slice(0, 10); }
+  text("fixed", fixed.length ? `Also asked for, and not to be changed here: ${fixed.map((limit) => limit.words).join("; ")}.` : "");
+  document.querySelector(".pair").hidden = false;
+  show("chart"); listen(); begin(); recall(); showLimits(); update(); scroll();
+  document.body.dataset.ready = "yes";
+  window.targetdpPage = { chosen: () => (chosen === null ? null : chosen.name), fitting: () => settings.filter((one) => !failing(one).length).map((one) => one.name) };
 })();

@@ -11,7 +11,7 @@ import numpy as np
 from targetdp._core import Floats
 from targetdp.guarantee import Guarantee
 from targetdp.theorem1 import agreement_by_distance
-from targetdp.tradeoff import Cell, Randomness
+from targetdp.tradeoff._technology import Cell, Randomness
 
 DISTANCES = (0.1, 0.5, 1.0, 2.0)
 _BETWEEN = tuple(i / 20 for i in range(41))
@@ -37,6 +37,18 @@ def at_distances(cell: Cell, dimensions: int) -> tuple[CurvePoint, ...]:
     """The curve of a cell with noise, B among its distances; empty for a cell without a guarantee.
 
     Where people get different noises (a score's do), the worse counts at each distance.
+
+    Args:
+        cell: A cell of a sweep.
+        dimensions: How many columns are released.
+
+    Returns:
+        Points from distance 0 to 2.
+
+    Example:
+        >>> curve = at_distances(Cell("mine", "gaussian", B=0.25, epsilon=1.0, delta=1e-5), 3)
+        >>> curve[0].guess, curve[-1].distance
+        (0.5, 2.0)
     """
     promise, noises = cell.guarantee, cell.noises(dimensions)
     if promise is None or not noises:
@@ -70,26 +82,25 @@ def _up_to(B: float) -> tuple[float, ...]:
 CELLS = 5
 """How far from the cut curves go, in units of B."""
 
-EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
-
 
 def agreement(promise: Guarantee) -> list[tuple[float, float]]:
-    """Distances from the cut in units of B, and the agreement from each of them on; the last ends the curve.
+    """How often decisions can agree with today's, by distance from the cut (`agreement_by_distance`).
 
     No two rows are farther apart than 2, so that a large B has few cells.
+
+    Args:
+        promise: What a release promises.
+
+    Returns:
+        Distances in units of B, and the highest agreement from each of them on; the last ends the curve.
+
+    Example:
+        >>> print(*(at for at, _ in agreement(Guarantee(1.0, 1.0))))
+        0.0 1.0 2.0
     """
     inside = [k for k in range(CELLS) if k * promise.B < 2]
     shares = agreement_by_distance(promise, [k * promise.B for k in inside])
     return [*zip(map(float, inside), shares, strict=True), (min(CELLS, 2 / promise.B), shares[-1])]
-
-
-def agreement_curves(delta: float) -> list[dict[str, Any]]:
-    """One curve for each of a few ε, at one δ. In units of B they are the same for every B."""
-    return [
-        {"cell": cell, "epsilon": f"{epsilon:g}", "share": share}
-        for epsilon in EPSILONS
-        for cell, share in agreement(Guarantee(0.25, epsilon, delta))
-    ]
 
 
 # Two invented people whose released rows lie B apart, in the columns' own units. Never a real row.
@@ -131,6 +142,19 @@ def profiles(features: Sequence[str], scales: Mapping[str, Any] | None, B: float
 
     Rows of the unit ball are never farther apart after clipping than before, so that a difference of B units
     of scale in one column alone is within B for any two people.
+
+    Args:
+        features: Names of the columns.
+        scales: The record of a sweep's scales.
+        B: How far apart their released rows are.
+
+    Returns:
+        A trait for each column, or None.
+
+    Example:
+        >>> (trait,) = profiles(["calls"], {"center": [40.0], "scale": [20.0]}, 0.3)
+        >>> trait.told
+        ['60', '54', '6']
     """
     if scales is None or "center" not in scales:
         return None

@@ -1,35 +1,25 @@
 """Which release to make: the cells that satisfy what is asked, and the one that serves the program best."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from targetdp._core import check, exact, up
+from targetdp._core import check, up
 from targetdp.guarantee import Guarantee
-from targetdp.programs import Objective as Goal
 from targetdp.programs import objective_of
 from targetdp.release import format_guarantee
+from targetdp.tradeoff._choosing._exposure import Exposure
+from targetdp.tradeoff._choosing._near import Wanted, best_on_condition, goods, near_misses
 from targetdp.tradeoff._constraints import CellResult, Constraint, Estimate, read_figures
-from targetdp.tradeoff._metrics import AS_IN_THE_PAPER, PROTECTIONS, in_words, is_share, shown, shown_limit
+from targetdp.tradeoff._metrics import AS_IN_THE_PAPER, PROTECTIONS, in_words, shown
 from targetdp.tradeoff._request_file import large_delta, request_text
 from targetdp.tradeoff._rows import larger_by_parts
 from targetdp.tradeoff._study import FIRST_LOOK, MARK, SOURCE
 from targetdp.tradeoff._sweep import CLASSIC
 from targetdp.tradeoff._sweep_folder import read_run
 from targetdp.tradeoff._technology import STATUS_QUO, Cell
-
-CLOSE, CLOSE_SHARE = 0.02, 0.05
-"""A limit is missed by little if a protection, chance or rate misses it by no more than the first, or another
-figure by no more than this share of the limit."""
-
-_TOLD = 3
-"""Near misses that are told, those that serve the program best."""
-
-Objective = Mapping[str, str]
-"""The metric that the program is for, and which of its values is ``best``: the largest or the smallest."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +34,8 @@ class Recommendation:
         reason: Why, in words.
         request: The text of the request for it.
         near_misses: Releases that would serve the program better and miss one limit by little, in words.
+        equals: How many cells that meet all limits serve the program equally well up to chance.
+        on_condition: What only people could make possible and would serve the program better, in words.
 
     Example:
         >>> none = Recommendation({}, (), (), None, "None satisfies every constraint.", None)
@@ -58,6 +50,13 @@ class Recommendation:
     reason: str
     request: str | None
     near_misses: tuple[str, ...] = ()
+    equals: int = 0
+    on_condition: str = ""
+
+    @property
+    def fitting(self) -> int:
+        """How many cells meet all that is asked."""
+        return sum(not one.excluded_by for one in self.results)
 
     @property
     def first_look(self) -> tuple[str, ...]:
@@ -78,7 +77,8 @@ class Recommendation:
     def warnings(self) -> tuple[str, ...]:
         """What should be known before anybody asks for it."""
         warning = None if self.guarantee is None else large_delta(self.guarantee.delta)
-        return () if warning is None else (warning,)
+        alike = tuple(one["words"] for one in self.run["alike_groups"])
+        return alike if warning is None else (warning, *alike)
 
     def record(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -106,7 +106,8 @@ def recommend(folder: Path, constraints: Iterable[Constraint]) -> Recommendation
     Of those that satisfy every constraint the one that serves the program best is recommended: the fewest
     exclusion errors, or the largest profit. Cells whose mean is within the noise of the best one's (all meet
     the same people, so that sampling does not tell them apart) count as equally good, and of these the one
-    with the most distinguishing protection is taken, which is derived and not only tried. On the Pareto front
+    at which anybody's best guess at distance 2 is right least often is taken, which is derived and not only
+    tried, then the one that leaves an insider and a stranger least (`Exposure.order`). On the Pareto front
     are cells than which no other is better in the program's figure and in all three protections, by their
     means. Of cells equal in distribution one is looked at: that whose ε is
     the release's own or, if none is, the next larger one.
@@ -160,16 +161,19 @@ def recommend(folder: Path, constraints: Iterable[Constraint]) -> Recommendation
     results = tuple(_result(cell, figures[cell.name], constraints, cell.name in front) for cell in cells)
     fitting = [one for one in results if not one.excluded_by]
     if not fitting:
-        near = _near_misses(objective_of(run), constraints, results, None)
+        near = near_misses(objective_of(run), constraints, results, None)
         return Recommendation(run, constraints, results, None, _why_none(constraints, results), None, near)
     chosen, equals = _best(objective, fitting)
-    reason = _why(objective, chosen, len(equals), len(fitting), figures[STATUS_QUO])
+    unit = f" ({run['currency']})" if objective_of(run).is_money and run["currency"] else ""
+    reason = _why(objective, chosen, len(equals), len(fitting), figures[STATUS_QUO], unit)
     about = chosen.cell.technology.about_attacks
     reason += f" {about}" * bool(about) + _what_it_promises(chosen.cell, run["people"])
-    reason += _on_condition(objective_of(run), constraints, results, chosen)
-    request = request_text(run, chosen.cell, recommended=True)
-    near = _near_misses(objective_of(run), constraints, results, chosen)
-    return Recommendation(run, constraints, results, chosen, reason, request, near)
+    condition = best_on_condition(objective_of(run), constraints, results, chosen)
+    reason += f" {condition}" * bool(condition)
+    limits = [constraint.words for constraint in constraints]
+    request = request_text(run, chosen.cell, recommended=True, limits=limits)
+    near = near_misses(objective_of(run), constraints, results, chosen)
+    return Recommendation(run, constraints, results, chosen, reason, request, near, len(equals), condition)
 
 
 def _one_of_each(cells: Iterable[Cell]) -> list[Cell]:
@@ -203,47 +207,35 @@ def _result(
     return CellResult(cell, figures, tuple(fails), tuple(fails.values()), on_front)
 
 
-def _goods(objective: Objective, figures: Mapping[str, Estimate]) -> tuple[float, ...]:
-    """What is wanted of a cell, the program first; larger is better, what is undefined is worst."""
-    value = figures[objective["metric"]].mean
-    if value is not None and objective["best"] == "smallest":
-        value = -value
-    scores = (figures.get(metric, Estimate()).mean for metric in PROTECTIONS)
-    return tuple(-math.inf if good is None else good for good in (value, *scores))
-
-
-def _front(objective: Objective, cells: Mapping[str, Mapping[str, Estimate]]) -> set[str]:
-    goods = {name: _goods(objective, figures) for name, figures in cells.items()}
+def _front(objective: Wanted, cells: Mapping[str, Mapping[str, Estimate]]) -> set[str]:
+    ranks = {name: goods(objective, figures) for name, figures in cells.items()}
 
     def is_beaten(own: tuple[float, ...]) -> bool:
         return any(
-            other != own and all(b >= a for a, b in zip(own, other, strict=True)) for other in goods.values()
+            other != own and all(b >= a for a, b in zip(own, other, strict=True)) for other in ranks.values()
         )
 
-    return {name for name, own in goods.items() if not is_beaten(own)}
+    return {name for name, own in ranks.items() if not is_beaten(own)}
 
 
-def _best(objective: Objective, fitting: Sequence[CellResult]) -> tuple[CellResult, list[CellResult]]:
+def _best(objective: Wanted, fitting: Sequence[CellResult]) -> tuple[CellResult, list[CellResult]]:
     """The recommended cell, and all that are equally good for the program."""
     metric = objective["metric"]
-    best = max(fitting, key=lambda one: _goods(objective, one.figures)[0])
+    best = max(fitting, key=lambda one: goods(objective, one.figures)[0])
     top, noise = best.figures[metric].mean, best.figures[metric].noise or 0.0
 
     def is_as_good(one: CellResult) -> bool:
         mean = one.figures[metric].mean
         return mean is not None and top is not None and abs(mean - top) <= noise
 
-    def by_protection(one: CellResult) -> tuple[float, float]:
-        promise = one.cell.promise
-        return one.figures["distinguishing"].mean or 0.0, -math.inf if promise is None else -promise.epsilon
-
     equals = [one for one in fitting if one is best or is_as_good(one)]
-    return max(equals, key=by_protection), equals
+    return min(equals, key=lambda one: Exposure.of(one.figures).order), equals
 
 
 def _why(
-    objective: Objective, chosen: CellResult, equals: int, fitting: int, today: Mapping[str, Estimate]
-) -> str:
+    objective: Wanted, chosen: CellResult, equals: int, fitting: int, today: Mapping[str, Estimate],
+    unit: str,
+) -> str:  # fmt: skip
     metric = objective["metric"]
     figure = chosen.figures[metric]
     interval = "" if figure.low is None else f" (95% interval {shown(figure.low)} to {shown(figure.high)})"
@@ -254,15 +246,15 @@ def _why(
     else:
         compared = (
             f"Of the {fitting} cells that satisfy every constraint, {equals} are equally good up to chance "
-            "(their means are within the noise of the best one's); this one has the most distinguishing "
-            "protection."
+            "(their means are within the noise of the best one's); at this one anybody's best guess at "
+            "distance 2 is right least often, and an insider's guesses where that is equal."
         )
     scores = ", ".join(
         f"{in_words(name)} {shown(chosen.figures[name].mean, name)}{_as_in_the_paper(chosen, name)}"
         for name in PROTECTIONS if name in chosen.figures
     )  # fmt: skip
     return (
-        f"{chosen.name}: {in_words(metric)} {shown(figure.mean)}{interval}; "
+        f"{chosen.name}: {in_words(metric)}{unit} {shown(figure.mean)}{interval}; "
         f"without privacy {shown(today[metric].mean)}. {compared} It has {scores}. "
         "What attacks found is an upper bound on protection: a cleverer attacker may get more."
         f"{_best_guess(chosen)}"
@@ -297,76 +289,6 @@ def _what_it_promises(cell: Cell, people: int) -> str:
     )
     said = f" Its release promises {format_guarantee(promise)}{usual if more else ''}."
     return said + ("" if warning is None else f" {warning}.")
-
-
-def _near_misses(
-    goal: Goal, constraints: Sequence[Constraint], results: Sequence[CellResult], chosen: CellResult | None
-) -> tuple[str, ...]:
-    """Releases with a guarantee that one limit alone excludes, by little, and better for the program."""
-    objective: Objective = {"metric": goal.metric, "best": goal.best}
-    own = -math.inf if chosen is None else _goods(objective, chosen.figures)[0]
-    found: list[tuple[float, str]] = []
-    for one in results:
-        failed = [limit for limit in constraints if limit.words in one.excluded_by]
-        good = _goods(objective, one.figures)[0]
-        if one.cell.guarantee is None or len(one.excluded_by) != 1 or len(failed) != 1 or good <= own:
-            continue
-        (limit,) = failed
-        figure = one.figures.get(limit.metric, Estimate())
-        close = CLOSE if is_share(limit.metric) else CLOSE_SHARE * abs(limit.limit)
-        if limit.missed_by(figure) <= close + 1e-12:
-            missed = figure.at_worst if limit.at_most is None else figure.at_best
-            # All digits of an amount: rounded, it might read as if the limit were met.
-            said = shown(missed, limit.metric) if is_share(limit.metric) else f"{missed:,.10g}"
-            text = (
-                f"{in_words(limit.metric)} {said} for {shown_limit(limit.limit, limit.metric)} "
-                f"({_short(one.cell)})"
-            )
-            found.append((good, text + _gain(goal, one, chosen)))
-    return tuple(text for _, text in sorted(found, key=lambda each: -each[0])[:_TOLD])
-
-
-def _on_condition(
-    goal: Goal, constraints: Sequence[Constraint], results: Sequence[CellResult], chosen: CellResult
-) -> str:
-    """The best release for the program that only people can make possible, if all limits hold for it."""
-    objective: Objective = {"metric": goal.metric, "best": goal.best}
-    limits = {limit.words for limit in constraints}
-    possible = [
-        one for one in results
-        if one.cell.technology.condition and not limits & set(one.excluded_by)
-        and _goods(objective, one.figures)[0] > _goods(objective, chosen.figures)[0]
-    ]  # fmt: skip
-    if not possible:
-        return ""
-    best = max(possible, key=lambda one: _goods(objective, one.figures)[0])
-    technology, figure = best.cell.technology, best.figures[goal.metric]
-    return (
-        f" If {technology.condition}, {best.name} would meet every constraint with "
-        f"{in_words(goal.metric)} {shown(figure.mean)}. {technology.about_attacks} For that, "
-        f"{technology.remedy}."
-    )
-
-
-def _short(cell: Cell) -> str:
-    promise = cell.promise
-    at = "" if promise is None else f", B = {exact(promise.B)}, ε = {up(promise.epsilon, 6)}"
-    return cell.technology.label + at
-
-
-def _gain(goal: Goal, one: CellResult, chosen: CellResult | None) -> str:
-    """By how much it would serve the program better than the recommended one."""
-    if chosen is None:
-        return ""
-    here, there = one.figures[goal.metric].mean, chosen.figures[goal.metric].mean
-    if here is None or there is None:
-        return ""
-    more = shown(abs(here - there))
-    direction = "more" if here > there else "fewer" if goal.people is not None else "less"
-    if goal.people is not None:
-        whom, verb = goal.people
-        return f": {more} {direction} {whom} {verb}"
-    return f": {more} {direction} {in_words(goal.metric)}"
 
 
 def _some(names: Sequence[str], shown: int = 3) -> str:

@@ -272,7 +272,7 @@ def test_a_private_sample_is_recommended_with_the_whole_story(finished: Path) ->
     assert found.request is not None
     for step in (
         "This is the first of two requests", "1. The data holder", "targetdp learn … --release decisions",
-        "targetdp allocate makes the list", "Decisions have no δ",
+        "targetdp allocate, which makes the list", "Decisions have no δ",
     ):  # fmt: skip
         assert step in found.request
     asked = Request.model_validate(tomllib.loads(found.request))

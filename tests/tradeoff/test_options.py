@@ -49,13 +49,12 @@ def test_exposure_follows_from_the_worst_attack_of_its_kind() -> None:
     exposure = Exposure.of(
         {
             "singling_out": Estimate(0.99),
-            "inference": Estimate(0.6, anyway=0.25, strongest="insider_inference: h=3, calls"),
+            "inference": Estimate(0.6, strongest="insider_inference: h=3, calls", anyway=0.25, right=0.55),
             "best_guess": Estimate(0.8),
             "best_guess_at_2": Estimate(0.97),
         }
     )
-    # Of 100 guesses 75 fail without the release, and 0.6 of these with it: 45 fail, 55 are right.
-    assert exposure.learned == pytest.approx(0.55)
+    assert (exposure.anyway, exposure.learned) == (0.25, 0.55)
     assert exposure.gained == pytest.approx(0.4)
     assert exposure.exposed == exposure.gained
     assert not exposure.by_stranger
@@ -83,6 +82,14 @@ def test_a_sweep_keeps_how_often_guesses_are_right_without_the_release(folder: P
     }  # fmt: skip
     assert told == {name: pytest.approx(1 - failed) for name, failed in found.detail["p_control"].items()}
     assert 0 < max(told.values()) < 1
+    # How often they are right with it: of those that fail without, the protection's share fails still.
+    right = {
+        row["setting"]: (row["right"], 1 - row["mean"] * (1 - row["anyway"])) for row in rows
+        if row["metric"] == "insider_inference" and row["cell"] != STATUS_QUO and row["setting"] != "worst"
+    }  # fmt: skip
+    assert right
+    for told_right, derived in right.values():
+        assert told_right == pytest.approx(derived, abs=0.02)  # means of products, and products of means
     for row in rows:
         if row["metric"] == "inference":
             attack, _, name = row["strongest"].partition(": ")

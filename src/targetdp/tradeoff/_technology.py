@@ -96,8 +96,8 @@ def program_figures(result: Result, trial: Trial) -> Iterator[Figure]:
 
 def attack_figures(attack: str, protection: Protection, who: str = "") -> Iterator[Figure]:
     """The score of each of an attack's settings; ``who`` says whom they are about, if not everybody."""
-    detail = protection.detail
-    failed = (detail.get("p_control") or detail.get("p_holdout") or {}) if attack in GUESSING else {}
+    failed = protection.detail.get("p_control") or protection.detail.get("p_holdout") or {}
+    failed = failed if attack in GUESSING else {}
     for name, setting in protection.settings.items():
         anyway = 1 - failed[name] if name in failed else math.nan
         yield Figure(attack, f"{who}: {name}" if who else name, setting.score, *setting.interval, anyway)
@@ -361,8 +361,7 @@ class Technology(ABC):
     def steps(self, cell: Cell) -> tuple[str, ...]:
         """Who does what once a request for a cell is written: its numbered comments, or the first."""
         comments = self.request_comments(cell)
-        numbered = [line for line in comments if line[:1].isdigit()]
-        return tuple(line.partition(". ")[2] for line in numbered) or comments[:1]
+        return tuple(line.partition(". ")[2] for line in comments if line[:1].isdigit()) or comments[:1]
 
 
 def technologies() -> dict[str, Technology]:

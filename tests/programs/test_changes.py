@@ -72,7 +72,7 @@ def test_a_group_without_poor_people_is_not_certain_to_have_none() -> None:
 def test_few_simulations_hardly_tell_how_large_noise_is() -> None:
     """All applicants share the noise; 5% of intervals may miss what is its mean over many simulations."""
     rng = np.random.default_rng(7)
-    n, total = 4_000, 400
+    n, total = 1_000, 400
     level = rng.random(n)
     program = Lending(np.ones(n), loans_at_rates(np.ones(n), revenue=0.1, interest=0.0))
     before = program.judge(np.full(n, 0.999))

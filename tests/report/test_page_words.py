@@ -127,7 +127,9 @@ def test_an_undefined_figure_is_called_so() -> None:
 def test_what_people_get_in_exchange_errs_to_less() -> None:
     chosen = {
         "singling_out": Estimate(0.8399, 0.8299, 0.85),
-        "inference": Estimate(0.16299, 0.1409, 0.2, strongest="insider_inference: h=5, contacts"),
+        "inference": Estimate(
+            0.16299, 0.1409, 0.2, strongest="insider_inference: h=5, contacts", anyway=0.1, right=0.85331
+        ),
         "attribute_inference": Estimate(0.98399, 0.9409, 1.0),
     }
     first, second, last = answer.exchange(chosen, {"singling_out": Estimate(0.0123)})
@@ -138,7 +140,7 @@ def test_what_people_get_in_exchange_errs_to_less() -> None:
     assert second == (
         "Guesses at a hidden value by an insider, the best that we ran, failed 16.2% as often for people in "
         "the table as for people outside it; at least 14% as often by the 95% interval (today: not known). "
-        "As in the paper (a stranger): 98.3% as often."
+        "854 of 1,000 were right, and 100 without the release. As in the paper (a stranger): 98.3% as often."
     )
     assert last.startswith("People are at most so well protected")
 
@@ -155,7 +157,7 @@ def test_the_worst_hit_group_is_named() -> None:
         "worst_group_rise": Estimate(0.4321, 0.4, 0.5, "region=Savanes"),
     }
     assert answer.worst_hit(aid(), figures) == (
-        "Hit the hardest: region: Lomé, where 72.8% of the poor are missed. The share rises the most in "
+        "Most in region: Lomé: 72.8% of the poor are missed. The share rises the most in "
         "region: Savanes: by 43.3 points."
     )
     none = figures | {"worst_group_rise": Estimate(-0.01, -0.02, 0.01, "region=Savanes")}

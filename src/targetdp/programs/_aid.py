@@ -197,8 +197,8 @@ class Aid(ScoredProgram):
             ("extra_exclusion_errors", "more poor people missed"), ("extra_eligible", "people who get aid"),
         ),
         rate=MissedRate("exclusion_rate", "exclusion_errors", "of the poor are missed"),
-        today="The program gives aid to {eligible} people. Of the {poor} who are poor it misses "
-        "{exclusion_rate} today.",
+        today="The program gives aid to {eligible} people, as many as are poor, and misses {exclusion_rate} "
+        "of the poor today.",
         money=("misspent", "extra_misspent", "spent"),
     )  # fmt: skip
     task = "regression"

@@ -82,7 +82,8 @@ class DecisionBySample(Score):
     """
 
     name = label = form = "decision"
-    goes_out = "one drawn yes or no per person; rows of a sample, with noise"
+    goes_out = "one yes or no per person, some wrong on purpose; noisy rows of a sample"
+    told_apart = "with different answers"
     explanation = (
         "First all columns of a labelled sample are released, with noise, and a question is learned from "
         "them and the labels. Then one drawn answer, yes or no, is released of everybody else, and nothing "
@@ -151,7 +152,7 @@ class DecisionByAgreedSample(DecisionBySample):
     name, label = "decision-agreed", "decision, agreed sample"
     form, goes_out = (
         "agreed sample, no promise",
-        "one drawn yes or no per person; rows of a sample as they are",
+        "one yes or no per person, some wrong on purpose; rows of a sample as they are",
     )
     in_quick_looks = False
     explanation = (

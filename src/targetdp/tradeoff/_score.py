@@ -77,7 +77,7 @@ class Score(LeastNoiseRows):
     """
 
     name = label = form = "score"
-    goes_out = "one noisy number per person; rows of a sample, with noise"
+    goes_out = "one noisy number per person; noisy rows of a sample"
     explanation = (
         "First all columns of a labelled sample are released, with noise. Weights are learned from them and "
         "the labels. Then one number, a weighted sum, is released of everybody else: noise on one number can "

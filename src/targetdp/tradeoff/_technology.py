@@ -229,6 +229,7 @@ class Technology(ABC):
         label: What people call it on a page and in a figure.
         form: The kind of release, in a word or two: technologies that share it share a line in a chart.
         goes_out: What goes out about each person, in words.
+        told_apart: Which two people the best guess is about, if not any two that are so far apart.
         explanation: A sentence or two for the page's glossary; none if empty.
         is_random: Whether another simulation would give another table.
         is_release: Whether anything is released; the status quo is none.
@@ -249,6 +250,7 @@ class Technology(ABC):
     label: str
     form: str = "rows"
     goes_out: str = "all columns, with noise"
+    told_apart: str = ""
     explanation: str = ""
     is_random: bool = True
     is_release: bool = True

@@ -17,6 +17,7 @@ from targetdp.programs import MARK as FOR_THE_HOLDER
 from targetdp.release import format_guarantee
 from targetdp.report._page._first_screen import (
     Said,
+    advised_in_words,
     best_in_words,
     what_a_stranger_gets,
     what_an_insider_gets,
@@ -146,7 +147,8 @@ def content(
     named = [[option.name, numbers[option.cell]] for option in comparison.options]
     names = [f"{one.column}: {one.name}" for one in comparison.groups.each]
     data = {
-        "best": best_in_words(subject), "objective": run["objective"]["metric"], "better": subject.better,
+        "best": best_in_words(subject), "advised": advised_in_words(recommendation),
+        "objective": run["objective"]["metric"], "better": subject.better,
         "limits": [one.record() for one in limits],
         "asked": [asdict(one) | {"words": one.words, "name": in_words(one.metric)} for one in asked],
         "groups": {"of": names if with_groups else [], "too_many": not with_groups},
@@ -163,8 +165,8 @@ def grid_of(comparison: Comparison, subject: Subject, one: SettingFigures) -> tu
         what_it_costs(subject, one.figures, is_today=one.cell.name == STATUS_QUO),
         what_a_stranger_gets(one),
         what_an_insider_gets(one.exposure),
-        what_is_guessed(one.exposure, one.cell.B, alone),
-        who_is_hit(subject, one.figures, is_today=one.cell.name == STATUS_QUO),
+        what_is_guessed(one.exposure, one.cell, alone),
+        who_is_hit(comparison, subject, one),
     )
 
 

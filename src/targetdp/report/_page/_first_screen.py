@@ -6,7 +6,17 @@ from string import Formatter
 
 from targetdp._core import percent_up
 from targetdp.report._page._words import Figures, Subject, points_up, signed
-from targetdp.tradeoff import CLASSIC, Comparison, Estimate, Exposure, Recommendation, SettingFigures, shown
+from targetdp.tradeoff import (
+    CLASSIC,
+    STATUS_QUO,
+    Cell,
+    Comparison,
+    Estimate,
+    Exposure,
+    Recommendation,
+    SettingFigures,
+    shown,
+)
 
 
 def in_millions(value: float) -> str:
@@ -24,8 +34,8 @@ def exposed(share: float) -> str:
     return f"{math.ceil(share * 1000 - 1e-9):,} of 1,000"
 
 
-def today_in_words(subject: Subject, today: Figures) -> str:
-    """The program as it is, in a sentence, as far as its figures are known."""
+def today_in_words(subject: Subject, today: Figures, rows: int, population: float) -> str:
+    """The program as it is, in a sentence, as far as its figures are known; and who stands for everybody."""
 
     def told(metric: str) -> str | None:
         value = today[metric].mean if metric in today else None
@@ -37,7 +47,8 @@ def today_in_words(subject: Subject, today: Figures) -> str:
 
     sentence = subject.objective.today
     wanted = {name: told(name) for _, name, _, _ in Formatter().parse(sentence) if name}
-    return "" if None in wanted.values() else sentence.format(**wanted)
+    sample = "" if rows == round(population) else f" All figures: from {rows:,} people."
+    return "" if None in wanted.values() else sentence.format(**wanted) + sample
 
 
 def question(subject: Subject, population: float) -> str:
@@ -76,12 +87,13 @@ def why(comparison: Comparison, subject: Subject) -> str:
             )
         return f"Nothing is recommended: no setting meets the limits. {advice.reason}"
     name = next((one.name for one in comparison.options if one.recommended), "The chosen setting")
-    excluded = {one.name for one in advice.results if one.excluded_by}
-    out = [one.name for one in comparison.options if one.cell in excluded]
-    begin = ""
-    if out:
-        begin = f"{' and '.join(out)} {'misses' if len(out) == 1 else 'miss'} a limit. "
-    return f"{begin}{name} is recommended: {_because(advice, best_in_words(subject))}"
+    begin = "Under default limits, which nobody has set (step 1), " if comparison.defaults else ""
+    return f"{begin}{name} {advised_in_words(advice)}: {_because(advice, best_in_words(subject))}"
+
+
+def advised_in_words(advice: Recommendation) -> str:
+    """That a setting is recommended, or would be if there were something to decide by."""
+    return "would be recommended" if advice.first_look else "is recommended"
 
 
 def best_in_words(subject: Subject) -> str:
@@ -120,7 +132,7 @@ def row_headings(subject: Subject) -> list[tuple[str, str]]:
         first,
         ("A stranger singles out", "gets the table without ids"),
         ("An insider guesses a hidden value", "knows whose row it is, and all else of it"),
-        ("Which of two people is it?", "anybody's best guess"),
+        ("Which of two people is it?", "the most that anybody can tell; a coin: 50 of 100"),
         (
             "The worst-hit group",
             "where the share rises most" if rate is None else f"{rate.words}: the largest rise",
@@ -190,24 +202,27 @@ def what_an_insider_gets(exposure: Exposure) -> Said:
     return exposed(exposure.learned), (f"{base}: {math.floor(exposure.anyway * 1000 + 1e-9):,}", *about, *who)
 
 
-def what_is_guessed(exposure: Exposure, B: float | None, alone: float | None) -> Said:
+def what_is_guessed(exposure: Exposure, cell: Cell, alone: float | None) -> Said:
     """How often anybody's best guess is right, of two rows that are alike, and of any two.
 
     ``alone`` is the share of people who have nobody alike.
     """
+    B, whom = cell.B, cell.technology.told_apart
     near, far = exposure.best_guess, exposure.best_guess_at_2
     if near is None or far is None:
         return UNKNOWN
     if B is None:
         return of_100(far), ("nothing is promised",)
     if B >= CLASSIC:
-        return of_100(far), ("whichever two people",)
-    nobody = () if alone is None else (f"{percent_up(alone)} of people are alike to nobody",)
-    return of_100(near), (f"if they are alike; else {of_100(far).removesuffix(' of 100')}", *nobody)
+        return of_100(far), (f"any two people {whom}".rstrip(),)
+    nobody = () if alone is None else (f"{percent_up(alone)} have nobody alike",)
+    alike = f"if they are alike{f', {whom}' * bool(whom)}; else {of_100(far).removesuffix(' of 100')}"
+    return of_100(near), (alike, *nobody)
 
 
-def who_is_hit(subject: Subject, figures: Figures, *, is_today: bool) -> Said:
+def who_is_hit(comparison: Comparison, subject: Subject, one: SettingFigures) -> Said:
     """Where the share of those who are missed rises the most, and the group of which most are."""
+    figures, is_today = one.figures, one.cell.name == STATUS_QUO
     worst, rise = figures.get("worst_group_rate"), figures.get("worst_group_rise")
     if subject.objective.rate is None or worst is None or worst.mean is None:
         return "–", ("no groups, or too few people in them",)
@@ -220,7 +235,19 @@ def who_is_hit(subject: Subject, figures: Figures, *, is_today: bool) -> Said:
     if rise.mean <= 0:
         return "no rise", (f"most are in {where}: {of_100(worst.mean)}",)
     there = (rise.strongest or "a group").partition("=")[2] or "a group"
-    return f"{points_up(rise.mean)} points", (f"in {there}", f"still the most: {most}")
+    more = _more_there(comparison, subject, one, rise.strongest)
+    return f"{points_up(rise.mean)} points", (f"in {there}{more}", f"the most: {most}")
+
+
+def _more_there(comparison: Comparison, subject: Subject, one: SettingFigures, setting: str | None) -> str:
+    """How much a setting costs the group whose share rises the most."""
+    group = next((group for group in comparison.groups.each if group.setting == setting), None)
+    metric = subject.by_group[0][0]
+    change = Estimate() if group is None else comparison.groups.change(one.cell.name, metric, group)
+    if change.mean is None:
+        return ""
+    unit = "" if subject.is_money(metric) else f" {subject.counted}"
+    return f": {subject.changed(metric, change.mean).replace('-', '−')}{unit}"
 
 
 # What the chart shows, in a sentence.

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from targetdp.report._page._words import Subject
-from targetdp.tradeoff import Comparison
+from targetdp.tradeoff import CellResult, Comparison, in_words
 
 Step = Literal["protect", "afford", "bear"]
 
@@ -38,6 +38,12 @@ def limits_of(subject: Subject, comparison: Comparison) -> tuple[LimitSentence, 
     """Every limit that a page lets people set: of figures that the sweep has."""
     measured = {metric for one in comparison.settings for metric in one.figures}
     return tuple(one for one in _limits(subject) if one.metric in measured)
+
+
+def missed_in_words(subject: Subject, one: CellResult) -> str:
+    """Which limits a setting misses, by the names that the page has for them; empty if it misses none."""
+    names = {limit.metric: limit.name for limit in _limits(subject)}
+    return ", ".join(names.get(metric, in_words(metric)) for metric in one.fails)
 
 
 def _limits(subject: Subject) -> Iterable[LimitSentence]:

@@ -22,7 +22,7 @@ from targetdp.release import Facts, conditions_of
 from targetdp.report._page._charts import PHONE, WIDE, curve_chart, tradeoff_chart, undrawn
 from targetdp.report._page._content import Content, dots_of, grid_of, group_headings, table_of
 from targetdp.report._page._first_screen import finding, flags, question, row_headings, today_in_words, why
-from targetdp.report._page._limits import limits_of
+from targetdp.report._page._limits import limits_of, missed_in_words
 from targetdp.report._page._words import AT_MOST, PROTECTIONS, glossary, label, whole
 from targetdp.tradeoff import MARK, TUNED_ON, SettingFigures, large_delta, read_run
 
@@ -177,12 +177,14 @@ def _first_screen(content: Content) -> dict[str, Any]:
     columns = [comparison.today, *(content.setting(one.cell) for one in comparison.options)]
     return {
         "question": question(subject, comparison.population),
-        "lead": today_in_words(subject, comparison.today.figures),
+        "lead": today_in_words(
+            subject, comparison.today.figures, comparison.run["people"], comparison.population
+        ),
         "why": why(comparison, subject),
         "flags": flags(comparison),
         "rows": row_headings(subject),
         "columns": [{"cells": grid_of(comparison, subject, one), "dots": dots_of(one)} for one in columns],
-        "excluded": {one.name for one in comparison.recommendation.results if one.excluded_by},
+        "missed": {one.name: missed_in_words(subject, one) for one in comparison.recommendation.results},
         "names": {number: name for name, number in content.data["options"]},
         "numbers": {one.cell.name: i for i, one in enumerate(comparison.settings)},
     }

@@ -287,9 +287,14 @@ def exchange(chosen: Figures, today: Figures) -> list[str]:
     if (score := _score(chosen, "inference")) is not None:
         stranger, strongest = _score(chosen, "attribute_inference"), chosen["inference"].strongest or ""
         whose = "a stranger" if strongest.startswith("attribute_inference") else "an insider"
+        right, anyway = chosen["inference"].right, chosen["inference"].anyway
+        base = "without the release" if whose == "an insider" else "for people outside it"
+        counted = "" if right is None or anyway is None else (
+            f" {math.ceil(right * 1000 - 1e-9):,} of 1,000 were right, and {_thousandths(anyway):,} {base}."
+        )  # fmt: skip
         sentences.append(
             f"Guesses at a hidden value by {whose}, the best that we ran, failed {_often(score)} for people "
-            f"in the table as for people outside it{_beside('inference', chosen, today, _often)}."
+            f"in the table as for people outside it{_beside('inference', chosen, today, _often)}.{counted}"
             + ("" if stranger is None else f" As in the paper (a stranger): {_often(stranger)}.")
         )
     return [*sentences, AT_MOST] if sentences else []
@@ -305,7 +310,7 @@ def worst_hit(subject: Subject, figures: Figures) -> str:
     if rate is None or worst is None or rise is None or worst.mean is None or rise.mean is None:
         return ""
     hardest, most = ((one.strongest or "a group").replace("=", ": ") for one in (worst, rise))
-    said = f"Hit the hardest: {hardest}, where {percent_up(worst.mean)} {rate.words}."
+    said = f"Most in {hardest}: {percent_up(worst.mean)} {rate.words}."
     if rise.mean <= 0:
         return f"{said} In no group does that share rise."
     return f"{said} The share rises the most in {most}: by {points_up(rise.mean).lstrip('+')} points."

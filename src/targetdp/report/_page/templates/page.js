@@ -84,7 +84,12 @@
     const because = many === 1 ? "it is the only setting that meets them."
       : equals > 1 ? `of the ${many} settings that meet them ${equals} serve the program equally well up to chance; of these it leaves least to anybody's best guess, then to an insider.`
       : `of the ${many} settings that meet them, ${DATA.best}.`;
-    text("why", `With your limits ${name} is recommended: ${because}`);
+    text("why", `With your limits ${name} ${DATA.advised}: ${because}`);
+  }
+  function showMissed(at, one) {
+    const missed = failing(one);
+    at.hidden = !missed.length;
+    at.textContent = `misses: ${missed.map(nameOf).join(", ")}`;
   }
   function showTags() {
     DATA.options.forEach(([, i], k) => {
@@ -93,9 +98,9 @@
       const head = document.querySelector(`th.c${k + 1}`);
       head.classList.toggle("advised", isAdvised);
       head.querySelector(".taken-tag").hidden = isAdvised || chosen === null || chosen.i !== i;
-      head.querySelector(".out-tag").hidden = !failing(one).length;
+      showMissed(head.querySelector(".out-tag"), one);
     });
-    if (chosen !== null && byId("own-tick")) { byId("own-tick").hidden = chosen !== advised; byId("own-out").hidden = !failing(chosen).length; }
+    if (chosen !== null && byId("own-tick")) { byId("own-tick").hidden = chosen !== advised; showMissed(byId("own-out"), chosen); }
   }
   function showOwn() {
     const numbers = DATA.options.map(([, i]) => i), own = chosen !== null && !numbers.includes(chosen.i);

@@ -289,3 +289,14 @@ def test_a_staircase_has_its_jumps_among_the_points() -> None:
         assert (1 + loss.delta(0.0)) / 2 <= next_up.guess + 1e-9
         shown = next(at.epsilon for at in curve if at.distance >= r and at.epsilon is not None)
         assert loss.epsilon(1e-6) <= shown + 1e-6
+
+
+def test_a_name_that_is_written_to_the_left_turns_no_number() -> None:
+    assert answer.group_name("region=Lomé") == "region: Lomé"
+    assert answer.group_name("region=شمال") == "\u2068region: شمال\u2069"
+    figures = {
+        "worst_group_rate": Estimate(0.5, strongest="r=a"),
+        "worst_group_rise": Estimate(0.1, strongest="r=a"),
+    }
+    said = answer.worst_hit(aid(), figures, ["r: b"])
+    assert said.endswith("Too few people to tell, and under no limit: r: b.")

@@ -1,5 +1,6 @@
 """What attackers reach, and the few options that an official sees first."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from support.tradeoff import GRID, study, sweep
+from support.tradeoff import GRID, people, study, sweep
 from targetdp.attacks import row_inference, split_holdout
 from targetdp.tradeoff import (
     STATUS_QUO,
@@ -204,3 +205,42 @@ def test_groups_are_those_of_the_program(folder: Path) -> None:
     assert all(rate is not None and 0 <= rate <= 1 for rate in rates)
     changes = [groups.change(STATUS_QUO, "extra_exclusion_errors", one).mean for one in groups.each]
     np.testing.assert_allclose(np.array(changes, dtype=float), 0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("setting", "column"),
+    [("h=9, calls", "calls"), ("inside the sample: h=3, calls", "calls"),
+     ("outside the sample: h=3, a, b", "a, b"), ("h=9, length=3", "length=3"),
+     ("h=9, income (h=1)", "income (h=1)"), ("h=9, depth=2, calls", "depth=2, calls"),
+     ("h=9, x: h=2, y", "x: h=2, y"), ("worst", "")],
+)  # fmt: skip
+def test_the_column_is_named_whatever_it_is_called(setting: str, column: str) -> None:
+    exposure = Exposure.of({"inference": Estimate(0.5, strongest=f"insider_inference: {setting}")})
+    assert exposure.column == column
+
+
+def test_the_most_that_is_guessed_in_any_column_is_kept(folder: Path) -> None:
+    rows = pq.read_table(folder / "summary.parquet").to_pylist()
+    for cell in {row["cell"] for row in rows}:
+        own = [row for row in rows if row["cell"] == cell]
+        right = [
+            row["right"] for row in own
+            if row["metric"] in {"attribute_inference", "insider_inference"} and row["setting"] != "worst"
+        ]  # fmt: skip
+        (most,) = (row["mean"] for row in own if row["metric"] == "most_guessed")
+        assert most == max(right)
+
+
+def test_a_recommendation_without_a_figure_of_the_program_is_no_option() -> None:
+    lost = replace(setting("lost", 100, 0.9, 0.2), figures={"inference": Estimate(0.5)})
+    found = options({"metric": "exclusion_errors", "best": "smallest"}, [lost], lost, {}, 0.5)
+    assert found == ()
+
+
+def test_groups_that_are_too_small_to_be_the_worst_are_named(folder: Path) -> None:
+    """A page said 31 of 100 of the worst-hit group, and 100 of 100 of another one were missed."""
+    groups = compare(folder, [Constraint("singling_out", at_least=0.1)]).groups
+    _, y, labels = people()
+    poor = np.argsort(y)[: round(0.3 * len(y))]
+    few = {one for one in set(labels) if np.sum(np.asarray(labels)[poor] == one) < 30}
+    assert {one.name for one in groups.too_few} == few

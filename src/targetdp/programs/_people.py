@@ -223,6 +223,11 @@ def _groups(columns: Mapping[str, Sequence[Any]], count: int) -> Groups:
         if len(values) != count:
             raise ValueError(f"group column {name!r} has {len(values):,} entries: there are {count:,} people")
         different, numbers = np.unique(np.array([str(value) for value in values]), return_inverse=True)
+        if odd := next((label for label in different.tolist() if not label.isprintable()), None):
+            raise ValueError(
+                f"group column {name!r} has a value with characters that nobody sees ({ascii(odd)[:80]}): "
+                "they could turn the words and numbers around them; take them away"
+            )
         if len(different) > MOST_GROUPS:
             raise ValueError(
                 f"group column {name!r} has {len(different):,} different values, more than {MOST_GROUPS:,}: "

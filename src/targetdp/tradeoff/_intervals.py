@@ -14,6 +14,7 @@ import pyarrow as pa
 from targetdp._core import Floats
 from targetdp.attacks import CONFIDENCE
 from targetdp.programs import Result, half_widths, one_person
+from targetdp.tradeoff._metrics import FEW_WANTED
 from targetdp.tradeoff._study import EVERYBODY, Study
 from targetdp.tradeoff._sweep import Sweep, generator
 
@@ -132,8 +133,13 @@ class Sampling:
         rate, result = self.study.program.objective.rate, self.status_quo
         if rate is None or result.wanted is None:
             return
-        many = result.people.groups.sums(result.wanted.astype(np.float64)) >= FEWEST_WANTED
-        groups = {name for name, enough in zip(self.study.settings, many, strict=True) if enough}
+        many = result.people.groups.sums(result.wanted.astype(np.float64))
+        groups = {
+            name for name, wanted in zip(self.study.settings, many, strict=True) if wanted >= FEWEST_WANTED
+        }
+        for name, wanted in zip(self.study.settings, many, strict=True):
+            if name not in groups | {EVERYBODY}:
+                yield Line(FEW_WANTED, name, 0, float(wanted))
         lines = [one for one in lines if one.setting in groups - {EVERYBODY} and one.mean is not None]
         for metric, figure in ((WORST_GROUP_RATE, rate.metric), (WORST_GROUP_RISE, f"extra_{rate.metric}")):
             own = [one for one in lines if one.metric == figure]

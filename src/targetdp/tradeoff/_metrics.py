@@ -26,6 +26,12 @@ ATTACKED = (*ATTACKS, INFERENCE)
 PROTECTIONS = ("singling_out", INFERENCE, "distinguishing")
 """The three kinds of protection; of each the worst that was measured or derived."""
 
+MOST_GUESSED = "most_guessed"
+"""Of guesses at hidden values, how many are right in the column in which that is the most."""
+
+FEW_WANTED = "few_wanted"
+"""Of a group that is too small to be the worst-hit one, how many people it has whom the program is for."""
+
 AS_IN_THE_PAPER = {INFERENCE: "attribute_inference"}
 """For a protection, the paper's own figure, where it is another than the worst that was measured."""
 
@@ -69,6 +75,8 @@ _METRICS = {
     "worst_group_rate": _Metric("the share left out in the worst-hit group", "chance", _SHARE),
     "worst_group_rise": _Metric("the largest rise of the share left out in a group", "points", _RISE),
     "exact_epsilon": _Metric("true ε", "epsilon"),
+    MOST_GUESSED: _Metric("hidden values guessed in the column in which most are", "chance", _SHARE),
+    FEW_WANTED: _Metric("people whom the program is for, in a group of few"),
     "spent": _Metric("aid paid"),
     "misspent": _Metric("aid paid to people who are not poor"),
     "extra_misspent": _Metric("aid paid to people who are not poor, beyond that of the status quo"),

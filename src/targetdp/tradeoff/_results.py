@@ -13,7 +13,16 @@ from scipy.special import ndtri, stdtrit
 from targetdp._core import Floats
 from targetdp.attacks import CONFIDENCE, Protection, Setting, worst, worst_of_means
 from targetdp.tradeoff._intervals import RESAMPLED, Line, Reaches, Sampling
-from targetdp.tradeoff._metrics import ATTACKED, ATTACKS, DERIVED, GUESSING, INFERENCE, metric_of
+from targetdp.tradeoff._metrics import (
+    ATTACKED,
+    ATTACKS,
+    DERIVED,
+    GUESSING,
+    INFERENCE,
+    MOST_GUESSED,
+    metric_of,
+)
+from targetdp.tradeoff._study import EVERYBODY
 from targetdp.tradeoff._sweep import Sweep, Unit
 from targetdp.tradeoff._technology import STATUS_QUO, Cell, Figure, Simulated
 
@@ -199,6 +208,9 @@ def summarize(figures: pa.Table, reaches: Reaches | None = None) -> Iterator[Lin
         )  # fmt: skip
         anyway, right = guesses.get((attack, setting), (None, None))
         yield replace(line, anyway=anyway, right=right)
+    if guesses:
+        most = max(right for _, right in guesses.values())
+        yield Line(MOST_GUESSED, EVERYBODY, len(set(figures["simulation"].to_pylist())), most)
 
 
 def _lines(gathered: Scores, reaches: Reaches) -> Iterator[Line]:

@@ -218,6 +218,11 @@ def test_on_paper_at_most_five_pages_and_no_heading_apart(opened: Opened, name: 
     for words in ("What must be protected?", "Who bears it?", "Send the request", "Conditions"):
         assert words in everything
     assert "Download" not in everything
+    # Figures keep the conditions under which they hold: at a small B the best guess is about people alike.
+    table = page.locator("#settings tbody tr").all()
+    for words in ("if they are alike", "any two people", "without the release:", "column "):
+        seen = sum(words in " ".join(str(row.text_content()).split()) for row in table)
+        assert everything.count(words) >= seen > 0
     for lines in texts[:-1]:
         assert not any(lines[-1] and heading.endswith(lines[-1]) for heading in headings), lines[-1]
     title = " ".join(str(page.locator("#as-chart h3").text_content()).split())[:40]

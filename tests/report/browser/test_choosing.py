@@ -299,8 +299,8 @@ def test_numbers_are_the_same_in_sentences_and_tables(opened: Opened) -> None:
     assert f"About {mean.lstrip('−')} " in cost
     assert f"95% interval: {told[0]} to {told[1]})" in cost
     changes = [one if one.startswith("−") else f"+{one}" for one in (mean, low, high)]
-    told = " ".join(str(page.locator("#settings tr.taken td").first.text_content()).split())
-    assert told.endswith(f"{changes[0]} ({changes[1]} to {changes[2]})")
+    listed = " ".join(str(page.locator("#settings tr.taken td").first.text_content()).split())
+    assert listed.endswith(f"{changes[0]} ({changes[1]} to {changes[2]})")
 
 
 def test_a_limit_by_group_excludes_what_one_group_bears(opened: Opened, page_of: Recipe) -> None:

@@ -177,6 +177,47 @@ def test_without_a_script_all_is_there_to_read(opened: Opened, name: str) -> Non
     assert dead.locator("button, input[type=text], select").filter(visible=True).count() == 0
 
 
+def test_what_was_said_of_other_limits_is_not_said_any_more(opened: Opened) -> None:
+    """Why another setting is recommended was printed beside the one that is chosen."""
+    page = opened("lending")
+    begun = page.locator("main").inner_text()
+    assert "A sample that agreed" in begun
+    assert page.locator("#check details").is_visible()
+    limit(page, singling_out="99", inference="95")
+    said = page.locator("main").inner_text()
+    assert "A sample that agreed" not in said
+    assert "would meet every constraint" not in said
+    assert page.locator("#check details").is_hidden()
+
+
+def test_limits_that_came_with_the_address_are_called_so(opened: Opened, page_of: Recipe) -> None:
+    """Whoever sends a link may have loosened them."""
+    made, page = page_of("aid"), opened("aid")
+    assert page.locator("#from-address").is_hidden()
+    weakest = fitting(page)[0]
+    limit(page, singling_out="")
+    take(page, numbers(made)[weakest])
+    assert page.locator("#from-address").is_hidden()  # whoever reads it did it
+    other = opened("aid", kept=page.evaluate("location.hash"))
+    assert chosen(other) == weakest
+    assert other.locator("#from-address").is_visible()
+    assert "“Your choice”" not in text(other, "#why")
+    other.locator("#forget").click()
+    assert other.locator("#from-address").is_hidden()
+    assert chosen(other) == chosen(opened("aid"))
+    assert other.locator("#n-singling_out").input_value() == "30"
+
+
+def test_a_page_without_a_script_asks_for_the_same(opened: Opened) -> None:
+    page, dead = opened("aid"), opened("aid", script=False)
+    lines = [
+        line for line in str(page.locator("#toml").text_content()).splitlines() if not line.startswith("#")
+    ]
+    told = str(dead.locator("#toml").text_content()).splitlines()
+    assert set(lines) - {line for line in lines if line.startswith(("asked_on", "limits"))} <= set(told)
+    assert any(line.startswith("limits = ") for line in told)
+
+
 # Colors, for all eyes: by the contrast of luminance, and as people with two kinds of cones see them.
 
 COLORS = """() => {

@@ -33,6 +33,7 @@ from targetdp.report._page._words import (
     cost,
     derived,
     exchange,
+    group_name,
     label,
     points_up,
     quick_look,
@@ -119,6 +120,7 @@ def content(
     with_groups = len(comparison.groups.each) * len(offered) <= _MOST
     watch = progress or Silent()
     watch.phase("settings", len(offered))
+    too_few = [group_name(one.setting) for one in comparison.groups.too_few]
     settings = []
     for one in offered:
         cell, figures = one.cell, one.figures
@@ -138,14 +140,14 @@ def content(
                 "crowd": _crowd(comparison, cell.calibrated_to.B),
                 "groups": [_group(comparison, subject, cell.name, each) for each in comparison.groups.each]
                 if with_groups else [],
-                "worst_hit": worst_hit(subject, figures),
+                "worst_hit": worst_hit(subject, figures, too_few),
             } | _promise(run, cell)
         )  # fmt: skip
         watch.advance(1)
     numbers = {one.cell.name: i for i, one in enumerate(comparison.settings)}
     chosen = None if recommendation.chosen is None else numbers[recommendation.chosen.name]
     named = [[option.name, numbers[option.cell]] for option in comparison.options]
-    names = [f"{one.column}: {one.name}" for one in comparison.groups.each]
+    names = [group_name(one.setting) for one in comparison.groups.each]
     data = {
         "best": best_in_words(subject), "advised": advised_in_words(recommendation),
         "objective": run["objective"]["metric"], "better": subject.better,

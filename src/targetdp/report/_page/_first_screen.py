@@ -5,7 +5,7 @@ from collections.abc import Callable
 from string import Formatter
 
 from targetdp._core import percent_up
-from targetdp.report._page._words import Figures, Subject, points_up, signed
+from targetdp.report._page._words import Figures, Subject, group_name, points_up, signed
 from targetdp.tradeoff import (
     CLASSIC,
     STATUS_QUO,
@@ -141,7 +141,8 @@ def row_headings(subject: Subject) -> list[tuple[str, str]]:
 
 
 Said = tuple[str, tuple[str, ...]]
-"""What a field of the first screen says: in large letters, and in small ones below."""
+"""What a field of the first screen says: in large letters, and in small ones below, a line each; an interval,
+in parentheses, stands in the line before it."""
 
 UNKNOWN: Said = ("–", ("not measured",))
 
@@ -156,23 +157,23 @@ def what_it_costs(subject: Subject, figures: Figures, *, is_today: bool) -> Said
             return subject.in_words(value.mean), ()
         change = figures.get(f"extra_{objective.metric}", Estimate())
         return subject.in_words(value.mean), () if change.mean is None else (
-            f"{subject.changed(objective.metric, change.mean)}{_between(change, subject.changed_amount)}",
+            subject.changed(objective.metric, change.mean), *_between(change, subject.changed_amount),
         )  # fmt: skip
     share = figures.get(objective.rate.metric, Estimate()).mean
     more = figures.get(subject.metric, Estimate())
     said = [f"{in_millions(value.mean)} {subject.counted}"] if is_today else []
     if not is_today and more.mean is not None:
-        said.append(f"{signed(more.mean)}{_between(more, signed)}")
+        said += [signed(more.mean), *_between(more, signed)]
     # What goes to others, where it is known what a transfer costs.
     paid = [(one, figures[one].mean) for one in objective.money[:1] if one in figures]
     said += [f"{subject.amount(amount)} {one}" for one, amount in paid if amount is not None]
     return "–" if share is None else of_100(share), tuple(said)
 
 
-def _between(value: Estimate, told: Callable[[float], str]) -> str:
+def _between(value: Estimate, told: Callable[[float], str]) -> tuple[str, ...]:
     if value.low is None or value.high is None or value.low == value.high:
-        return ""
-    return f" ({told(value.low)} to {told(value.high)})".replace("-", "−")
+        return ()
+    return (f"({told(value.low)} to {told(value.high)})".replace("-", "−"),)
 
 
 def what_a_stranger_gets(one: SettingFigures) -> Said:
@@ -185,7 +186,7 @@ def _whose(one: SettingFigures) -> tuple[str, ...]:
     """Of scores and decisions the worse counts, and of an agreed sample nothing is told."""
     if one.cell.technology.condition:
         return ("outside the sample only",)
-    return ("in the sample, or outside it",) if one.cell.technology.about_attacks else ()
+    return ("in a sample as large as all, or outside it",) if one.cell.technology.about_attacks else ()
 
 
 def what_an_insider_gets(exposure: Exposure) -> Said:
@@ -199,7 +200,13 @@ def what_an_insider_gets(exposure: Exposure) -> Said:
     if exposure.learned is None or exposure.anyway is None:
         return exposed(exposure.gained), ("guesses fewer fail than without it", *about, *who)
     base = "outside the release" if exposure.by_stranger else "without the release"
-    return exposed(exposure.learned), (f"{base}: {math.floor(exposure.anyway * 1000 + 1e-9):,}", *about, *who)
+    most = exposure.learned_at_most
+    more = (f"any column: {exposed(most).removesuffix(' of 1,000')} at most",) if most is not None and (
+        most > exposure.learned + 1e-9
+    ) else ()  # fmt: skip
+    return exposed(exposure.learned), (
+        f"{base}: {math.floor(exposure.anyway * 1000 + 1e-9):,}", *about, *who, *more,
+    )  # fmt: skip
 
 
 def what_is_guessed(exposure: Exposure, cell: Cell, alone: float | None) -> Said:
@@ -226,17 +233,19 @@ def who_is_hit(comparison: Comparison, subject: Subject, one: SettingFigures) ->
     worst, rise = figures.get("worst_group_rate"), figures.get("worst_group_rise")
     if subject.objective.rate is None or worst is None or worst.mean is None:
         return "–", ("no groups, or too few people in them",)
-    where = (worst.strongest or "a group").partition("=")[2] or "a group"
+    few = [group_name(group.setting) for group in comparison.groups.too_few]
+    left_out = (f"too few to tell: {', '.join(few[:3])}{', …' * (len(few) > 3)}",) if few else ()
+    where = group_name(worst.strongest)
     most = f"{of_100(worst.mean)} in {where}"
     if is_today:
-        return of_100(worst.mean), (f"in {where}, today's worst",)
+        return of_100(worst.mean), (f"in {where}, today's worst", *left_out)
     if rise is None or rise.mean is None:
-        return of_100(worst.mean), (f"in {where}",)
+        return of_100(worst.mean), (f"in {where}", *left_out)
     if rise.mean <= 0:
-        return "no rise", (f"most are in {where}: {of_100(worst.mean)}",)
-    there = (rise.strongest or "a group").partition("=")[2] or "a group"
+        return "no rise", (f"most are in {where}: {of_100(worst.mean)}", *left_out)
+    there = group_name(rise.strongest)
     more = _more_there(comparison, subject, one, rise.strongest)
-    return f"{points_up(rise.mean)} points", (f"in {there}{more}", f"the most: {most}")
+    return f"{points_up(rise.mean)} points", (f"in {there}{more}", f"the most: {most}", *left_out)
 
 
 def _more_there(comparison: Comparison, subject: Subject, one: SettingFigures, setting: str | None) -> str:

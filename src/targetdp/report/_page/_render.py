@@ -24,7 +24,7 @@ from targetdp.report._page._content import Content, dots_of, grid_of, group_head
 from targetdp.report._page._first_screen import finding, flags, question, row_headings, today_in_words, why
 from targetdp.report._page._limits import limits_of, missed_in_words
 from targetdp.report._page._words import AT_MOST, PROTECTIONS, glossary, label, whole
-from targetdp.tradeoff import MARK, TUNED_ON, SettingFigures, large_delta, read_run
+from targetdp.tradeoff import MARK, TUNED_ON, SettingFigures, large_delta, read_run, request_text
 
 _UNITS = {
     "data": "units of the table's own spread",
@@ -147,6 +147,7 @@ def page(content: Content, *, override: str | None = None) -> str:
         **_tables(content),
         **_charts(content),
         all_limits=limits_of(subject, comparison),
+        first_request="" if shown is None else _first_request(content),
         limit_words=[one.words for one in comparison.recommendation.constraints],
         verdict=_verdict(content),
         near=comparison.recommendation.near_misses,
@@ -169,6 +170,13 @@ def page(content: Content, *, override: str | None = None) -> str:
             "groups"
         )
     return text
+
+
+def _first_request(content: Content) -> str:
+    """The request as the page begins, for readers without a script: with the limits that it began with."""
+    advice, number = content.comparison.recommendation, content.data["begin"]
+    limits = [one.words for one in advice.constraints]
+    return request_text(content.run, content.comparison.settings[number].cell, limits=limits)
 
 
 def _first_screen(content: Content) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What a page says in plain words: numbers, names, and what a setting costs the program and gives people."""
 
 import math
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -117,6 +118,7 @@ def label(cell: Cell) -> str:
 _GLOSSARY = {
     "Stranger": STRANGER,
     "Insider": INSIDER,
+    "Guess at a hidden value": "It counts as right within 5% of the value, as that is scaled and clipped.",
     "Best guess": "An attacker knows everybody else's rows, and that a person's row is one of two, equally "
     "likely: the largest chance, with any method, of being right about which. A coin is right half of "
     "the time.",
@@ -180,7 +182,7 @@ class Subject:
 
     def amount(self, value: float) -> str:
         """An amount in the program's unit, or a plain number where it has none."""
-        return f"{value:.4g}" if self.unit == self.counted else money(value, self.unit)
+        return shown(value) if self.unit == self.counted else money(value, self.unit)
 
     def is_money(self, metric: str) -> bool:
         """Whether a figure, or a change of it, is a sum of money."""
@@ -300,8 +302,11 @@ def exchange(chosen: Figures, today: Figures) -> list[str]:
     return [*sentences, AT_MOST] if sentences else []
 
 
-def worst_hit(subject: Subject, figures: Figures) -> str:
-    """Which group is hit the hardest, and where its share rises the most; empty if that is not known."""
+def worst_hit(subject: Subject, figures: Figures, too_few: Sequence[str] = ()) -> str:
+    """Of which group most are missed, and where that share rises the most; empty if that is not known.
+
+    ``too_few`` are the groups of which too few people are known to tell.
+    """
     rate, worst, rise = (
         subject.objective.rate,
         figures.get("worst_group_rate"),
@@ -309,11 +314,21 @@ def worst_hit(subject: Subject, figures: Figures) -> str:
     )
     if rate is None or worst is None or rise is None or worst.mean is None or rise.mean is None:
         return ""
-    hardest, most = ((one.strongest or "a group").replace("=", ": ") for one in (worst, rise))
+    hardest, most = (group_name(one.strongest) for one in (worst, rise))
     said = f"Most in {hardest}: {percent_up(worst.mean)} {rate.words}."
+    left_out = f" Too few people to tell, and under no limit: {', '.join(too_few)}." if too_few else ""
     if rise.mean <= 0:
-        return f"{said} In no group does that share rise."
-    return f"{said} The share rises the most in {most}: by {points_up(rise.mean).lstrip('+')} points."
+        return f"{said} In no group does that share rise.{left_out}"
+    return (
+        f"{said} The share rises the most in {most}: by {points_up(rise.mean).lstrip('+')} points.{left_out}"
+    )
+
+
+def group_name(setting: str | None) -> str:
+    """A group with its column, as it stands in a sentence, of whatever script its name is."""
+    name = (setting or "a group").replace("=", ": ", 1)
+    is_plain = all(unicodedata.bidirectional(c) not in {"R", "AL", "AN"} for c in name)
+    return name if is_plain else f"\u2068{name}\u2069"  # what is written to the left must not turn numbers
 
 
 def derived(guess_at_B: float | None, guess_at_2: float | None, B: float | None) -> str:

@@ -1,10 +1,14 @@
 """What attackers reach at a setting, as shares of people, from the worst that was measured or derived."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from targetdp.tradeoff._constraints import Estimate
-from targetdp.tradeoff._metrics import INFERENCE
+from targetdp.tradeoff._metrics import INFERENCE, MOST_GUESSED
+
+_COLUMN = re.compile(r"(?:(?:inside|outside) the sample: )?h=\d+, (.*)", re.DOTALL)
+"""The column in the name of a setting of an attack; whatever a column is called, it comes last."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,8 @@ class Exposure:
             they fail 10 times without the release. Of all attacks and columns, where it is the most.
         learned: How often these guesses are right.
         anyway: How often they are right without the release (an insider's), or outside it (a stranger's).
-        column: The column that they are about.
+        column: The column that they are about: the one that is given away most.
+        learned_at_most: How often guesses are right in the column in which that is the most.
         by_stranger: Whether a stranger guesses; else an insider.
         best_guess: How often anybody's best guess is right, which of two rows B apart a person has.
         best_guess_at_2: The same of two rows that are as different as can be.
@@ -33,6 +38,7 @@ class Exposure:
     learned: float | None = None
     anyway: float | None = None
     column: str = ""
+    learned_at_most: float | None = None
     by_stranger: bool = False
     best_guess: float | None = None
     best_guess_at_2: float | None = None
@@ -46,12 +52,14 @@ class Exposure:
 
         nets, inference = mean("singling_out"), figures.get(INFERENCE, Estimate())
         attack, _, setting = (inference.strongest or "").partition(": ")
+        column = _COLUMN.match(setting)
         return cls(
             singled_out=None if nets is None else 1 - nets,
             gained=None if inference.mean is None else 1 - inference.mean,
             learned=inference.right,
             anyway=inference.anyway,
-            column=setting.rpartition("h=")[2].partition(", ")[2],
+            column="" if column is None else column[1],
+            learned_at_most=mean(MOST_GUESSED),
             by_stranger=attack == "attribute_inference",
             best_guess=mean("best_guess"),
             best_guess_at_2=mean("best_guess_at_2"),

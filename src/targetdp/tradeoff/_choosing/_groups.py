@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from targetdp.programs import Objective
 from targetdp.tradeoff._constraints import Estimate
+from targetdp.tradeoff._metrics import FEW_WANTED
 from targetdp.tradeoff._sweep_folder import SUMMARY
 from targetdp.tradeoff._technology import STATUS_QUO
 
@@ -47,6 +48,7 @@ class GroupFigures:
         each: The groups, in the order of the results.
         figures: Estimates by cell, metric and group.
         changes: The same against today.
+        too_few: Those with too few people whom the program is for to be the worst-hit one.
 
     Example:
         >>> GroupFigures((), {}, {}).figure("status quo", "exclusion_rate", Group("sex", "female", 10.0)).mean
@@ -55,6 +57,7 @@ class GroupFigures:
     each: tuple[Group, ...]
     figures: _Figures
     changes: _Figures
+    too_few: tuple[Group, ...] = ()
 
     def figure(self, cell: str, metric: str, group: Group) -> Estimate:
         """A figure of a group; undefined where it was not measured."""
@@ -76,17 +79,21 @@ def groups_of(folder: Path, objective: Objective) -> GroupFigures:
     figures: dict[str, dict[str, dict[str, Estimate]]] = {}
     changes: dict[str, dict[str, dict[str, Estimate]]] = {}
     groups: list[Group] = []
+    few: set[str] = set()
     for row in table.to_pylist():
         column, split, name = row["setting"].partition("=")
         if not split:
             continue
         if row["metric"] == "population" and row["cell"] == STATUS_QUO:
             groups.append(Group(column, name, row["mean"] or 0.0))
+        if row["metric"] == FEW_WANTED:
+            few.add(row["setting"])
         if row["metric"] in wanted:
             estimate = Estimate(row["mean"], row["low"], row["high"])
             figures.setdefault(row["cell"], {}).setdefault(row["metric"], {})[row["setting"]] = estimate
             changes.setdefault(row["cell"], {}).setdefault(row["metric"], {})[row["setting"]] = _change(row)
-    return GroupFigures(tuple(groups), figures, changes)
+    too_few = tuple(group for group in groups if group.setting in few)
+    return GroupFigures(tuple(groups), figures, changes, too_few)
 
 
 def _change(row: Mapping[str, Any]) -> Estimate:

@@ -71,7 +71,7 @@ def options(
         key=lambda one: (tuple(-x for x in safety[one.name]), one.name),
     )
     kept = {one.name: _kept(one, today, chance) for one in front}
-    taken: list[CellResult] = [] if chosen is None else [chosen]
+    taken: list[CellResult] = [] if chosen is None or chosen not in front else [chosen]
     useful = [one for one in front if kept[one.name] >= KEEPING[-1]]
     tiers = [[one for one in useful if kept[one.name] >= share] for share in KEEPING]
     most_kept = [[one] for one in sorted(front, key=lambda one: kept[one.name])]

@@ -80,7 +80,7 @@
   function showWhy(equals, many) {
     if (state().toString() === began) { text("why", firstWhy); return; }
     if (advised === null) { text("why", "Nothing is recommended: no setting meets your limits."); return; }
-    const name = optionNames.get(advised.i) || `${advised.label} (“Your choice” below)`;
+    const name = optionNames.get(advised.i) || advised.label;
     const because = many === 1 ? "it is the only setting that meets them."
       : equals > 1 ? `of the ${many} settings that meet them ${equals} serve the program equally well up to chance; of these it leaves least to anybody's best guess, then to an insider.`
       : `of the ${many} settings that meet them, ${DATA.best}.`;
@@ -113,11 +113,12 @@
     text("own-kind", chosen.label);
     chosen.grid.forEach(([large, small], row) => {
       const cell = byId(`own-${row}`), big = Object.assign(document.createElement("span"), { className: "big", textContent: large });
-      cell.replaceChildren(...(row === 3 ? [dots(chosen.dots)] : []), big, ...small.map((line) => {
-        const [words, interval] = line.split(" ("), one = Object.assign(document.createElement("small"), { textContent: words });
-        if (interval) { one.append(" ", Object.assign(document.createElement("span"), { className: "whole", textContent: `(${interval}` })); }
-        return one;
-      }));
+      const lines = [];
+      for (const line of small) {
+        if (line.startsWith("(")) { lines.at(-1).append(" ", Object.assign(document.createElement("span"), { className: "whole", textContent: line })); }
+        else { lines.push(Object.assign(document.createElement("small"), { textContent: line })); }
+      }
+      cell.replaceChildren(...(row === 3 ? [dots(chosen.dots)] : []), big, ...lines);
     });
   }
   // As `dots` of the package draws them.
@@ -171,8 +172,9 @@
         : unreadable.size ? "A limit cannot be read (steps 1 to 3)." : "");
     }
     for (const at of all(".of-chosen")) { at.hidden = chosen === null; }
+    text("s-what", "You choose");
     if (chosen === null) { text("toml", ""); text("s-label", "Nothing."); text("s-goes", ""); text("s-name", ""); return; }
-    text("s-what", "You choose"); text("s-name", optionNames.get(chosen.i) || ""); text("s-label", chosen.label); text("s-goes", chosen.goes_out); text("s-cost", chosen.cost); text("s-derived", chosen.derived);
+    text("s-name", optionNames.get(chosen.i) || ""); text("s-label", chosen.label); text("s-goes", chosen.goes_out); text("s-cost", chosen.cost); text("s-derived", chosen.derived);
     text("s-promise", chosen.promise_told); text("s-crowd", chosen.crowd); text("worst-hit", chosen.worst_hit);
     list("s-exchange", chosen.exchange);
     curve("guess", chosen.curve.map(([at, , guess]) => [at, guess]));
@@ -263,6 +265,7 @@
       if (value === null || (Number.isFinite(value) && (one.low === null || (value >= one.low && value <= one.high)))) { setLimit(one, value); }
     }
     picked = settings.find((one) => one.name === kept.get("setting")) || null;
+    byId("from-address").hidden = picked === null && state().toString() === began;
   }
 
   // ---- what moves ---------------------------------------------------------------------------------------
@@ -299,7 +302,7 @@
         tellUnreadable(); update();
       });
     }
-    byId("reset").addEventListener("click", () => { begin(); showLimits(); update(); });
+    for (const id of ["reset", "forget"]) { byId(id).addEventListener("click", () => { begin(); byId("from-address").hidden = true; showLimits(); update(); }); }
     for (const name of ["option", "best", "setting"]) {
       for (const at of all(`input[name=${name}]`)) { at.addEventListener("change", () => { if (at.value) { take(at.value); } }); }
     }

@@ -126,9 +126,10 @@ class ProgramList:
             + ("" if law.cells is None else " next to the cut, and more often farther from it"),
         ]
         if told["by_row_of_the_sample"]:
+            blind = ", and not by their own label: being asked in a survey is no advantage"
             said.append(
-                f"{told['by_row_of_the_sample']:,} people of the sample are decided about by their own row, "
-                "and not by their own label: being asked in a survey is no advantage"
+                f"{told['by_row_of_the_sample']:,} people of the sample are decided about by their own row"
+                + ("" if self.notes else blind)  # a note says that the question may know their labels
             )
         if true is not None:
             said.append(

@@ -70,6 +70,6 @@ def already_released(
 
 def _other(output: Path, why: str) -> ValueError:
     return ValueError(
-        f"output {output} exists, and is not what this run would make ({why}): choose another name, or "
-        "replace it with --force"
+        f"output {output} exists: choose another name, or replace it with --force; it is not what this run "
+        f"would make ({why})"
     )

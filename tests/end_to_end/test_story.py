@@ -174,7 +174,7 @@ def test_exit_codes_tell_scripts_what_happened(zygote: Zygote, told: dict[str, R
     forged.unlink()
     assert ran.code == 1
     assert "does NOT hold" in ran.err
-    assert zygote.run(folder, "privatize", "absent.parquet", "x.parquet", "--B", "1").code == 2
+    assert zygote.run(folder, "privatize", "absent.parquet", "x.parquet", "--B", "1").code == 6
     assert zygote.run(folder, "--help").code == 0
     assert zygote.run(folder, "privatize", "--no-such-flag").code == 2
 

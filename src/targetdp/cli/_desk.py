@@ -19,7 +19,14 @@ from targetdp.cli._console import (
     tell,
     warn,
 )
-from targetdp.cli._ledger_words import limit_words, plan_words, pure_words, together_record
+from targetdp.cli._ledger_words import (
+    limit_words,
+    next_record,
+    next_words,
+    plan_words,
+    pure_words,
+    together_record,
+)
 
 _SHOWN = 40
 
@@ -81,7 +88,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
 ) -> None:
     """Say what the desk allows, what is spent, what is unsettled, and what to do next."""
-    from targetdp.release import Desk, Limit, percent, policy_problems, write_proposal
+    from targetdp.release import Desk, Limit, left_of_plan, percent, policy_problems, write_proposal
 
     opened = Desk.open(desk)
     if not opened.was_known:
@@ -97,6 +104,7 @@ def status(
         published = [row for row in history.releases.values() if row.state == "published"]
         problems = list(policy_problems(opened, history))
         changed = ledger.reading.signers[1:]
+        planned, again = left_of_plan(limit, limit.plan, history), next_record(limit, standing, history)
     steps = []
     if history.policy is not None and history.policy != opened.policy:
         try:
@@ -126,6 +134,7 @@ def status(
         "limit": asdict(limit.stated), "classic": asdict(limit.classic),
         "together": together_record(together), "statement": statement,
         "spent_of_the_limit": standing.spending.spent, "pure_epsilon": standing.pure,
+        "plan": [line.model_dump(mode="json") | {"left": left} for line, left in planned], "again": again,
         "released": len(published), "handed_over": history.handed_over,
         "unsettled": [row.release for row in unsettled], "next": steps, "public_key": opened.key.public,
         "keys_changed": [str(one) for one in changed],
@@ -133,7 +142,7 @@ def status(
     if as_json:
         emit(record)
         return
-    plan = plan_words(limit, list(history.releases.values()))
+    plan = plan_words(limit, history)
     rest = "what the plan leaves of the limit" if plan else "the limit"
     spent = f"{percent(standing.spending.spent)} of {rest}, by those who have spent most"
     if standing.pure is not None and history.counted:
@@ -144,8 +153,9 @@ def status(
     for heading, value in (
         ("folder", str(opened.path)),
         ("limit for each person", limit_words(together)),
-        *([("plan", plan)] if plan else []),
+        *(("plan" if place == 0 else "", line) for place, line in enumerate(plan)),
         ("spent", spent),
+        *([("next", next_words(again))] if again is not None else []),
         ("releases", f"{len(published)} published, {len(unsettled)} unsettled"),
         *(
             [("handed over", f"{history.handed_over:,} people who agreed: nothing is promised to them")]

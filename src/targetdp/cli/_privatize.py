@@ -1,12 +1,14 @@
 """`targetdp privatize` and `request`: what is asked for, and what a desk makes of it, certified."""
 
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from targetdp._core import declared
+from targetdp._core import NotYetError, declared
 from targetdp.cli._console import (
     Bar,
     DeskFolder,
@@ -19,11 +21,15 @@ from targetdp.cli._console import (
     tell,
     warn,
 )
+from targetdp.cli._endings import Outcome, ending_record
 
 if TYPE_CHECKING:
     EngineName = str
 else:
     EngineName = Literal[declared("targetdp.release._engine")]
+
+
+_POSSIBLE = "nothing keeps this release from being made; nothing was charged, drawn or published"
 
 
 def privatize(
@@ -59,66 +65,79 @@ def privatize(
     from targetdp.table import open_source
 
     # What is no table is refused at once, before anything slow is imported.
-    source = open_source(table, keep_words=True)
-    from targetdp.release import (
-        Desk,
-        PublishedButUnsettledError,
-        Refused,
-        check_release,
-        make_request,
-        read_request,
-    )
-    from targetdp.release import privatize as release
+    try:
+        source = open_source(table, keep_words=True)
+    except NotYetError as error:
+        if not check:
+            _log_waiting(desk, error)
+        raise
+    from targetdp.release import Desk, make_request, read_request
 
     if request is not None and (B is not None or epsilon is not None):
         raise ValueError("--B and --epsilon are the request's: leave them out, or give no --request")
     if request is None and (B is None or epsilon is None):
         raise ValueError("what is asked for must be given: --request FILE, or --B and --epsilon")
     asked = read_request(request) if request is not None else make_request(B=B, epsilon=epsilon)
-    opened = Desk.open(desk)
+    given = {
+        "desk": Desk.open(desk), "request": asked, "engine": engine, "new_people": new_people,
+        "models": model or (),
+    }  # fmt: skip
     shown = _Shown(quiet=quiet, as_json=as_json, yes=yes)
     if check or output is None:
-        with Bar(quiet=quiet or as_json) as bar:
-            seen = check_release(
-                source, desk=opened, request=asked, engine=engine, new_people=new_people,
-                models=model or (), progress=bar,
-            )  # fmt: skip
-        shown.look(seen)
-        if seen.problems:
-            raise Refused(seen)
-        if as_json:
-            emit(seen.record())
-        if not quiet:
-            tell("nothing keeps this release from being made; nothing was charged, drawn or published")
-        return
+        _look(source, given, shown)
+    else:
+        _release(source, output, given, shown, force=force)
+
+
+def _look(source: Any, given: dict[str, Any], shown: "_Shown") -> None:
+    """Look only; nothing changes."""
+    from targetdp.release import check_release
+
+    with shown.bar as bar:
+        seen = check_release(source, **given, progress=bar)
+    shown.look(seen)
+    if seen.problems:
+        raise seen.refusal
+    shown.end("possible", _POSSIBLE, {"look": seen.record()})
+
+
+def _release(source: Any, output: Path, given: dict[str, Any], shown: "_Shown", *, force: bool) -> None:
+    """Release, or find that it was done before."""
+    from targetdp.release import AlreadyReleased, PublishedButUnsettledError, privatize
+
     try:
-        with Bar(quiet=quiet or as_json) as bar:
-            shown.bar = bar
-            done = release(
-                source, output, desk=opened, request=asked, engine=engine, new_people=new_people,
-                models=model or (), confirm=shown.confirm, force=force, progress=bar,
-            )  # fmt: skip
+        with shown.bar as bar:
+            done = privatize(source, output, **given, confirm=shown.confirm, force=force, progress=bar)
+    except AlreadyReleased as before:
+        shown.end("already released", str(before), _summary(before.path, before.certificate))
+        return
     except PublishedButUnsettledError as error:
         raise PublishedError(str(error)) from error
     except (OSError, RuntimeError, KeyboardInterrupt) as error:
         error.add_note("Nothing was published")
         raise
+    own = {"rows_clipped": done.clipped, "rows_without_answer": done.without_answer}
+    seen = {"look": done.look.record(), "for_the_data_holder_only": own}
     try:
-        if as_json:
-            emit(_summary(done))
-        if not quiet:
-            _say(done)
+        shown.end("released", _in_words(done), _summary(done.path, done.certificate) | seen, _further(done))
     except (OSError, ValueError, KeyboardInterrupt) as error:
         lost = f"the release IS published ({done.path}); only its summary was lost: {error}"
         raise PublishedError(lost) from error
 
 
 class _Shown:
-    """Shows a look to the data holder, and asks."""
+    """Shows the data holder a look, asks, and says how it ended."""
 
     def __init__(self, *, quiet: bool, as_json: bool, yes: bool) -> None:
         self._quiet, self._as_json, self._yes = quiet, as_json, yes
-        self.bar: Bar | None = None
+        self.bar = Bar(quiet=quiet or as_json)
+
+    def end(self, outcome: Outcome, message: str, facts: dict[str, Any], further: Sequence[str] = ()) -> None:
+        """How it ended, well: an object for programs, words for people."""
+        if self._as_json:
+            emit(ending_record(outcome, 0, message) | facts)
+        for line in () if self._quiet else (message, *further):
+            tell(line)
 
     def look(self, seen: Any) -> None:
         """What would go out; warnings whatever was asked for."""
@@ -129,8 +148,7 @@ class _Shown:
 
     def confirm(self, seen: Any) -> None:
         """Show everything and go on only with the data holder's word."""
-        if self.bar is not None:
-            self.bar.pause()
+        self.bar.pause()
         if self._yes:
             self.look(seen)
             return
@@ -143,11 +161,18 @@ class _Shown:
             raise ValueError("that was not confirmed: nothing was charged, drawn or published")
 
 
-def _summary(done: Any) -> dict[str, Any]:
-    c = done.certificate
+def _log_waiting(desk: Path | None, error: NotYetError) -> None:
+    """One line in the desk's log, as of every run, where there is a desk."""
+    from targetdp.release import Desk
+
+    with suppress(ValueError, OSError):
+        Desk.open(desk).log("waiting", kind=type(error).__name__)
+
+
+def _summary(path: Any, c: Any) -> dict[str, Any]:
     return {
-        "output": str(done.path),
-        "certificate": str(done.path) + ".certificate.json",
+        "output": str(path),
+        "certificate": str(path) + ".certificate.json",
         "release": c.release,
         "desk": c.desk.model_dump(),
         "request": c.request.model_dump(),
@@ -160,32 +185,35 @@ def _summary(done: Any) -> dict[str, Any]:
         "mechanism": c.mechanism.name,
         "sha256": c.output.sha256,
         "ledger": c.ledger.model_dump(),
-        "look": done.look.record(),
-        "warnings": list(done.look.warnings),
-        "for_the_data_holder_only": {
-            "rows_clipped": done.clipped,
-            "rows_without_answer": done.without_answer,
-        },
     }
 
 
-def _say(done: Any) -> None:
+def _in_words(done: Any) -> str:
     from targetdp.release import format_guarantee
 
     c = done.certificate
     one = {"rows": "column", "scores": "score", "decisions": "decision"}[c.kind]
     what = one + "s" * (len(c.released) > 1)
-    tell(
+    return (
         f"{c.rows:,} rows, {len(c.released)} {what} → {done.path}: {format_guarantee(c.guarantee.value())}, "
         f"on conditions (desk {c.desk.name}, release {c.release[:12]})"
     )
-    tell(f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md")
+
+
+def _further(done: Any) -> list[str]:
+    """What there is to know besides; some of it is for the data holder only."""
+    c = done.certificate
+    said = [f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md"]
     if done.without_answer:
-        tell(f"for you only: {done.without_answer:,} rows had no answer of a model (never publish this)")
-    if c.scales.source == "none":
-        return
-    share = done.clipped / c.rows
-    tell(f"for you only: {share:.1%} of rows were longer than 1 and were clipped (never publish this)")
+        said.append(
+            f"for you only: {done.without_answer:,} rows had no answer of a model (never publish this)"
+        )
+    if c.scales.source != "none":
+        share = done.clipped / c.rows
+        said.append(
+            f"for you only: {share:.1%} of rows were longer than 1 and were clipped (never publish this)"
+        )
+    return said
 
 
 # What is asked for: written, shown and signed by an official.

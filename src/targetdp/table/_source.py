@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from targetdp._core import check
+from targetdp._core import NotYetError, check
 from targetdp.table._spelling import with_numbers
 
 Format = Literal["parquet", "csv"]
@@ -35,6 +35,10 @@ _ROW_SHOWN = re.compile(r"(Expected \d+ columns, got \d+):.*")
 
 class TableError(ValueError):
     """A table that cannot be read."""
+
+
+class NoTableError(TableError, NotYetError):
+    """There is no table, or none yet."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,7 @@ def open_source(path: Path, *, keep_words: bool = False) -> Source:
         ('id', 'contacts')
     """
     if not path.exists():
-        raise TableError(f"input {path} does not exist: check the name")
+        raise NoTableError(f"input {path} does not exist: check the name")
     files = _parts(path) if path.is_dir() else (path,)
     kinds = {_format(file) for file in files}
     if len(kinds) > 1:
@@ -201,7 +205,7 @@ def _parts(folder: Path) -> tuple[Path, ...]:
         and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
     )
     if not files:
-        raise TableError(f"input {folder} holds no part files: it needs some with {', '.join(SUFFIXES)}")
+        raise NoTableError(f"input {folder} holds no part files: it needs some with {', '.join(SUFFIXES)}")
     return tuple(files)
 
 

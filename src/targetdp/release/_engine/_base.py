@@ -6,6 +6,7 @@ What is written depends on the released rows alone: their order is that of their
 groups of a fixed number of rows. So neither layout nor last digits tell how the input was ordered or cut.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats, Integers, Progress, Words, check, declared, import_all
+from targetdp._files import canonical
 from targetdp.mechanisms import DecisionLaw, NoiseLaw, RowLaw
 from targetdp.noise import one_word_each
 from targetdp.normalization import ColumnScales
@@ -177,6 +179,15 @@ class Engine(Protocol):
 
     def check_unchanged(self) -> None:
         """A ValueError if the table is not what it was when this object was made."""
+
+    def fingerprint(self) -> str | None:
+        """What tells the table from a later one of its name, without reading it; None where nothing does."""
+
+
+def fingerprint_of(source: Source) -> str:
+    """The same of a table of files: their names, sizes and times. Where it lies, anybody may move it."""
+    told = [(Path(name).name, size, written) for name, size, written, *_ in source.state()]
+    return hashlib.sha256(canonical(told).encode()).hexdigest()
 
 
 _ENGINES: dict[str, Callable[[Any], Engine]] = {}

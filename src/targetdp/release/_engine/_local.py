@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from targetdp._core import Floats, Integers, Progress
+from targetdp._core import Floats, Integers, NotYetError, Progress
 from targetdp.release._decision._bits import Bits, batches_of, marks_of
 from targetdp.release._engine._base import (
     Inspection,
@@ -21,6 +21,7 @@ from targetdp.release._engine._base import (
     SortedRange,
     Wrote,
     decide_all,
+    fingerprint_of,
     hash_splitters,
     joined,
     named,
@@ -126,7 +127,11 @@ class LocalEngine:
     def check_unchanged(self) -> None:
         """See `Engine`."""
         if self._now() != self._state:
-            raise ValueError(f"{self.place} changed while it was read: try again when nobody writes to it")
+            raise NotYetError(f"{self.place} changed while it was read: try again when nobody writes to it")
+
+    def fingerprint(self) -> str | None:
+        """See `Engine`."""
+        return fingerprint_of(self.source) if isinstance(self.source, Source) else None
 
     def _now(self) -> Any:
         return self.source.state() if isinstance(self.source, Source) else None
@@ -263,7 +268,7 @@ class LocalEngine:
 
     def _must_have(self, before: int, now: int) -> None:
         if now != before:
-            raise ValueError(
+            raise NotYetError(
                 f"{self.place} had {before:,} rows at first and {now:,} then: it changed meanwhile; try "
                 "again when nobody writes to it"
             )

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from targetdp._core import Floats, Integers, Progress, check
+from targetdp._core import Floats, Integers, NotYetError, Progress, check
 from targetdp.release._decision._bits import Bits, batches_of, marks_of
 from targetdp.release._engine._base import (
     Inspection,
@@ -35,6 +35,7 @@ from targetdp.release._engine._base import (
     SortedRange,
     Wrote,
     decide_all,
+    fingerprint_of,
     hash_splitters,
     named,
     ranges_of,
@@ -106,7 +107,11 @@ class SparkEngine:
     def check_unchanged(self) -> None:
         """See `Engine`."""
         if self._source is not None and self._source.state() != self._state:
-            raise ValueError(f"{self.place} changed while it was read: try again when nobody writes to it")
+            raise NotYetError(f"{self.place} changed while it was read: try again when nobody writes to it")
+
+    def fingerprint(self) -> str | None:
+        """See `Engine`."""
+        return None if self._source is None else fingerprint_of(self._source)
 
     def types(self, names: Sequence[str]) -> Mapping[str, pa.DataType]:
         """See `Engine`."""

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from targetdp._core import down, up
+from targetdp._core import NothingLeftError, down, up
 from targetdp.mechanisms import DROWNED, STEPS, DecisionLaw
 from targetdp.release._agreed._named_people import agreed_in
 from targetdp.release._certificate._agreed import no_promise
@@ -49,6 +49,10 @@ class Refused(ValueError):  # noqa: N818 (it is what happened, and reads as such
         )
 
 
+class NothingLeft(Refused, NothingLeftError):  # noqa: N818 (as above)
+    """Nothing but the limit, or the plan, keeps a release from being made: too little of it is left."""
+
+
 @dataclass(frozen=True)
 class Look:
     """Everything that is known before anything is drawn. It is for the data holder's eyes.
@@ -74,6 +78,11 @@ class Look:
     """What decisions look at, in words."""
     watched: bool = True
     """Whether the data holder's configuration had a mark of the ledger, before the release."""
+
+    @property
+    def refusal(self) -> Refused:
+        """What to raise if there are problems."""
+        return (NothingLeft if all(one.spent for one in self.problems) else Refused)(self)
 
     @property
     def clipped(self) -> float | None:
@@ -220,7 +229,8 @@ class Look:
         if s is None:
             return []
         if self.planned is not None:
-            line, left = left_of_plan(self.prepared, self.history)[self.planned]
+            p = self.prepared
+            line, left = left_of_plan(p.limit, p.policy.plan, self.history)[self.planned]
             lines = [f"it is one of {left} of {line.times} that the plan has left, which is charged whole"]
         else:
             lines = [
@@ -330,7 +340,7 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
             if not spending.fits:
                 remedy = "ask for a smaller ε, or leave out people who are in earlier releases"
                 problems.append(
-                    Problem(f"the limit would be passed: {over_limit(spending)}", remedy, "official")
+                    Problem(f"the limit would be passed: {over_limit(spending)}", remedy, "official", True)
                 )
     if goes_on is None:
         problems += beyond_the_plan(prepared, history)

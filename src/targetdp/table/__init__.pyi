@@ -2,6 +2,14 @@ from targetdp.table._ids import SortedIds as SortedIds
 from targetdp.table._ids import Splitters as Splitters
 from targetdp.table._ids import buckets_of as buckets_of
 from targetdp.table._ids import sort_ids as sort_ids
+from targetdp.table._dialect import Dialect as Dialect
+from targetdp.table._dialect import TableError as TableError
+from targetdp.table._dialect import dialect_lines as dialect_lines
+from targetdp.table._dialect import dialect_of as dialect_of
+from targetdp.table._paths import Format as Format
+from targetdp.table._paths import TablePath as TablePath
+from targetdp.table._paths import find_files as find_files
+from targetdp.table._paths import format_of as format_of
 from targetdp.table._problems import ColumnProblem as ColumnProblem
 from targetdp.table._problems import problem_lines as problem_lines
 from targetdp.table._profile import Column as Column
@@ -11,6 +19,7 @@ from targetdp.table._profile import guess_id as guess_id
 from targetdp.table._profile import profile_table as profile_table
 from targetdp.table._rows import PeopleRows as PeopleRows
 from targetdp.table._rows import check_columns as check_columns
+from targetdp.table._rows import did_you_mean as did_you_mean
 from targetdp.table._rows import ids_of as ids_of
 from targetdp.table._rows import kept_column as kept_column
 from targetdp.table._rows import numbers_of as numbers_of
@@ -20,10 +29,8 @@ from targetdp.table._sink import formulas_in as formulas_in
 from targetdp.table._sink import Written as Written
 from targetdp.table._sink import refuse_formulas as refuse_formulas
 from targetdp.table._sink import regrouped as regrouped
-from targetdp.table._source import Format as Format
 from targetdp.table._source import Source as Source
 from targetdp.table._source import batch_rows as batch_rows
-from targetdp.table._source import format_of as format_of
 from targetdp.table._source import open_source as open_source
 from targetdp.table._source import overlapped as overlapped
 from targetdp.table._source import plain_type as plain_type

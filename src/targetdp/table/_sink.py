@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from targetdp._files import create_new, sync_folder
-from targetdp.table._source import Format
+from targetdp.table._paths import Format
 
 ROWS_PER_PART = 2_000_000
 _SYNC_EVERY, _HANDED_OVER = 1 << 26, 1 << 20

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from targetdp.table import TableError, format_of, open_source
 from targetdp.table import _csv as source_module
-from targetdp.table import format_of, open_source
-from targetdp.table import TableError
 
 TABLE = pa.table({"name": [f"{i:02d}" for i in range(10)], "x": np.arange(10.0), "k": range(10)})
 

@@ -24,7 +24,7 @@ from targetdp.release._engine._base import (
     ReleaseJob,
     output_schema,
 )
-from targetdp.release._engine._tables import open_table
+from targetdp.release._engine._tables import found_on_disk, open_table
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
@@ -32,7 +32,12 @@ from targetdp.release._ledger._journal import sealed, settle_earlier
 from targetdp.release._look._importance import people_in_sample
 from targetdp.release._look._look import Look, Refused, look
 from targetdp.release._model._runner import publication_moment
-from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
+from targetdp.release._output import (
+    PublishedButUnsettledError,
+    Publisher,
+    open_output,
+    output_dialect,
+)
 from targetdp.release._planned import planned
 from targetdp.release._prepare import Prepared, prepare
 from targetdp.release._request import Request
@@ -90,7 +95,7 @@ def check_release(
     opened = _opened(desk)
     with opened.ledger() as ledger:
         ledger.must_be_newest(witnesses(opened, ledger))
-        source = open_table(table, engine)
+        source = open_table(found_on_disk(table, opened.policy.csv.dialect), engine)
         return _look(opened, ledger, request, source, new_people, models, progress or Silent())
 
 
@@ -110,8 +115,9 @@ def privatize(
     """Release a private version of a table.
 
     Args:
-        table: A path (Parquet or CSV, a file or a folder of parts), a pandas, polars or pyarrow table, or a
-            Spark frame.
+        table: A path (Parquet or CSV: a file, a folder of parts, or a pattern such as ``part-*.csv``) or
+            several, a `Source`, a pandas, polars or pyarrow table, or a Spark frame. A CSV is read as [csv]
+            of the policy says.
         output: Where the release goes: a file (``.parquet``, ``.csv``) or a folder. None, for a table in
             memory, gives back a table of the same kind.
         desk: The data holder's desk, or its folder; by default it is found as git finds its folder.
@@ -148,8 +154,12 @@ def privatize(
     """
     check.instance("request", request, Request)
     progress, opened = progress or Silent(), _opened(desk)
-    source = open_table(table, engine)
-    with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:
+    table = found_on_disk(table, opened.policy.csv.dialect)
+    source, csv = open_table(table, engine), output_dialect(opened.policy, table, request.released)
+    with (
+        opened.ledger() as ledger,
+        open_output(table, output, opened.path, force=force, csv=csv) as publisher,
+    ):
         publisher.begin(lambda journal: settle_earlier(opened, ledger, journal))
         near = () if publisher.path is None else (publisher.path.parent,)
         told = witnesses(opened, ledger, *near)
@@ -185,7 +195,10 @@ def _look(
     """Everything that is known before anything is drawn."""
     prepared = prepare(desk, ledger, request, source.columns, source.place, source.name, new_people, models)
     if prepared.names.column not in source.columns or not prepared.features:
-        return Look(prepared, NOTHING_INSPECTED, None, None, prepared.problems)
+        return Look(
+            prepared, NOTHING_INSPECTED, None, None, prepared.problems, read_as=source.read_as,
+            doubt=source.doubt,
+        )  # fmt: skip
     inspection = source.inspect(prepared.recipe(), progress)
     return look(prepared, source, inspection, ledger)
 

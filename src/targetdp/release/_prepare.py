@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -296,8 +295,7 @@ def _columns_that_are_not_there(
 ) -> Iterable[Problem]:
     missing = [name for name in needed if name not in columns]
     for name in missing[:_MOST_NAMED]:
-        close = get_close_matches(name, columns, n=1)
-        meant = f"did you mean {close[0]!r}?" if close else f"it has {_some(columns)}."
+        meant = did_you_mean(name, columns) or f"it has {_some(columns)}."
         yield Problem(f"{place} has no column {name!r}", f"{meant} Correct the table, or policy.toml")
     if len(missing) > _MOST_NAMED:
         yield Problem(f"and {len(missing) - _MOST_NAMED:,} more columns are missing", "see policy.toml")

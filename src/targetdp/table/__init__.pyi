@@ -30,6 +30,7 @@ from targetdp.table._sink import Written as Written
 from targetdp.table._sink import refuse_formulas as refuse_formulas
 from targetdp.table._sink import regrouped as regrouped
 from targetdp.table._source import Source as Source
+from targetdp.table._source import TableOnDisk as TableOnDisk
 from targetdp.table._source import batch_rows as batch_rows
 from targetdp.table._source import open_source as open_source
 from targetdp.table._source import overlapped as overlapped

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -26,14 +27,23 @@ _NAMES = {sign: word for word, sign in _WORDS.items()}
 _ALIASES = {"utf8": "utf-8", "utf-8-sig": "utf-8", "windows-1252": "cp1252", "latin1": "latin-1",
             "iso-8859-1": "latin-1", "utf16": "utf-16"}  # fmt: skip
 HEAD, _ROWS, _CELLS = 1 << 20, 200, 20_000
-"""Of each file so many bytes are looked at for its encoding, and of one so many rows or cells for the rest."""
+"""Of each file so many bytes are looked at for its encoding; of one so many rows, or cells, for the rest."""
 
-REMEDY = "say how it is written: [csv] in the desk's policy.toml, or --csv 'separator=; decimal=,'"
+REMEDY = (
+    "say how it is written ([csv] in the desk's policy.toml, or --csv 'separator=; decimal=,' where a "
+    "command takes it), or write it with commas and points in UTF-8"
+)
 _MARKED = re.compile(r"[0-9][\s,'’][0-9]")
 
 
 class TableError(ValueError):
-    """A table that cannot be read."""
+    """A table that cannot be read.
+
+    Example:
+        >>> raise TableError("input people.csv is empty or has no rows: there is nothing to read")
+        Traceback (most recent call last):
+        targetdp.table._dialect.TableError: input people.csv is empty or has no rows: there is nothing to read
+    """
 
 
 @dataclass(frozen=True)
@@ -62,8 +72,8 @@ class Dialect:
     encoding: str = "utf-8"
     quote: str = '"'
 
-    # Whoever reads it from a file may not say anything else (pydantic looks here).
-    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 (pydantic wants a plain attribute)
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+    """A file that says it says nothing else: pydantic looks here."""
 
     def __post_init__(self) -> None:
         known = {"separator": SEPARATORS, "decimal": DECIMALS, "thousands": THOUSANDS,
@@ -96,7 +106,7 @@ class Dialect:
 
 
 def dialect_of(given: str | Dialect) -> Dialect:
-    """A dialect from words.
+    r"""A dialect from words.
 
     Args:
         given: Its fields, such as ``"separator=; decimal=, encoding=latin-1"``, with spaces between them.
@@ -184,9 +194,7 @@ def _encoding(file: Path, head: bytes) -> str | None:
     try:
         head.decode("cp1252")
     except UnicodeDecodeError as error:
-        raise TableError(
-            f"input {file} is text neither in UTF-8 nor in cp1252: {REMEDY.replace('decimal=,', 'encoding=…')}"
-        ) from error
+        raise TableError(f"input {file} is text neither in UTF-8 nor in cp1252: {REMEDY}") from error
     return "cp1252"
 
 

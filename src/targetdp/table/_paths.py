@@ -21,7 +21,7 @@ Format = Literal["parquet", "csv"]
 """The formats of tables that are read and written."""
 
 TablePath = str | Path | Sequence[str | Path]
-"""What names a table: a file, a folder of part files, a pattern such as ``part-*.csv``, or several of them."""
+"""What names a table: a file, a folder of part files, a pattern such as ``part-*.csv``, or several."""
 
 SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -31,7 +31,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class TableFiles:
-    """The files of a table.
+    r"""The files of a table.
 
     Args:
         name: What messages call it.
@@ -43,7 +43,7 @@ class TableFiles:
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp()) / "region=north"
         >>> folder.mkdir()
-        >>> _ = (folder / "people.csv").write_text("id\\n007\\n")
+        >>> _ = (folder / "people.csv").write_text("id\n007\n")
         >>> find_files(folder.parent).folders
         {'region': ('north',)}
     """
@@ -105,7 +105,7 @@ def _named(path: Path) -> tuple[Path, list[Path]]:
     if not glob.has_magic(str(path)):
         raise TableError(f"input {path} does not exist: check the name")
     fixed = Path(*path.parts[: next(i for i, part in enumerate(path.parts) if glob.has_magic(part))])
-    found = [Path(one) for one in sorted(glob.glob(str(path), recursive=True))]
+    found = [Path(one) for one in sorted(glob.glob(str(path), recursive=True))]  # noqa: PTH207 (any path)
     if not found:
         raise TableError(f"input {path} does not exist, and as a pattern it fits nothing: check the name")
     # As in a folder: what is no table, or hidden, is not data.
@@ -142,7 +142,9 @@ def _must_differ(files: Sequence[Path]) -> None:
         found = file.stat()
         same = known.setdefault((found.st_dev, found.st_ino), file)
         if same is not file:
-            twice = f"input {file} is named twice" if same == file else f"input {file} and {same} are one file"
+            twice = (
+                f"input {file} is named twice" if same == file else f"input {file} and {same} are one file"
+            )
             raise TableError(f"{twice}: name each file once, and no folder together with what is in it")
 
 
@@ -159,8 +161,8 @@ def _folders(files: Sequence[Path], base: Path) -> dict[str, tuple[str | None, .
     for file, row in zip(files, rows, strict=True):
         if [name for name, _ in row] != names:
             raise TableError(
-                f"input {file} lies in folders that name {_listed([name for name, _ in row])}, and {files[0]} "
-                f"in some that name {_listed(names)}: all parts must have the same columns"
+                f"the folders of input {file} name {_listed([name for name, _ in row])}, and those of "
+                f"{files[0]} name {_listed(names)}: all parts must have the same columns"
             )
     values = zip(*([None if v in {"", _NULL} else v for _, v in row] for row in rows), strict=True)
     return dict(zip(names, values, strict=True)) if names else {}
@@ -175,7 +177,9 @@ def _decoded(text: str, file: Path) -> str:
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError as error:
-        raise TableError(f"input {file}: the folder's name {text!r} is no text in UTF-8: rename it") from error
+        raise TableError(
+            f"input {file}: the folder's name {text!r} is no text in UTF-8: rename it"
+        ) from error
 
 
 def folder_type(values: Sequence[str | None]) -> pa.DataType:
@@ -217,6 +221,6 @@ def _format(path: Path) -> Format:
     kind = format_of(path)
     if kind is None:
         raise TableError(
-            f"input {path} has no known suffix: use {', '.join(SUFFIXES)}, a folder of such files, or a pattern"
+            f"input {path} has no known suffix: use {', '.join(SUFFIXES)} or a folder of such files"
         )
     return kind

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ import pyarrow.compute as pc
 
 from targetdp._core import Floats, Progress
 from targetdp.table._dialect import Dialect
-from targetdp.table._paths import TablePath
-from targetdp.table._source import Source, batch_rows, is_text, open_source
+from targetdp.table._source import TableOnDisk, batch_rows, is_text, open_source
 from targetdp.table._tally import Tally
 
 SHOWN = 12
@@ -42,7 +40,7 @@ def check_columns(present: Sequence[str], where: str, **needed: Sequence[str]) -
         asked |= set(missing)
         if missing:
             more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
-            named = ", ".join(f"{name!r}{_in_brackets(did_you_mean(name, present))}" for name in missing[:SHOWN])
+            named = ", ".join(f"{name!r}{_asked(name, present)}" for name in missing[:SHOWN])
             said.append(f"{argument} names {named}{more}")
     if said:
         shown = ", ".join(present[:SHOWN]) + (", …" if len(present) > SHOWN else "")
@@ -68,7 +66,8 @@ def did_you_mean(name: str, present: Iterable[str]) -> str:
     return f"did you mean {by_lower[close[0]]!r}?" if close else ""
 
 
-def _in_brackets(question: str) -> str:
+def _asked(name: str, present: Iterable[str]) -> str:
+    question = did_you_mean(name, present)
     return f" ({question})" if question else ""
 
 
@@ -202,7 +201,7 @@ class PeopleRows:
 
 
 def read_people(
-    what: str, table: TablePath | Source, id_column: str, features: Sequence[str], *,
+    what: str, table: TableOnDisk, id_column: str, features: Sequence[str], *,
     progress: Progress, gaps: Mapping[str, float] | None = None, kind: pa.DataType | None = None,
     csv: Dialect | None = None,
 ) -> PeopleRows:  # fmt: skip
@@ -227,6 +226,7 @@ def read_people(
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> from targetdp._core import Silent
         >>> file = Path(tempfile.mkdtemp()) / "people.csv"
         >>> _ = file.write_text("name,calls\nann,3\nbob,5\n")
@@ -250,7 +250,7 @@ def read_people(
     together = pa.concat_arrays(ids)
     if (different := pc.count_distinct(together).as_py()) < seen:
         raise ValueError(
-            f"{what} {source.name} has {seen - different:,} rows whose id occurs before: one row for each person"
+            f"{what} {source} has {seen - different:,} rows whose id occurs before: one row for each person"
         )
     return PeopleRows(together, np.ascontiguousarray(np.concatenate(blocks, axis=1).T))
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, Union
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +19,9 @@ from targetdp.table._csv import csv_batches, csv_names, explained, words_in
 from targetdp.table._dialect import PLAIN, REMEDY, Dialect, TableError, dialect_of, doubtful, find_dialect
 from targetdp.table._paths import Format, TablePath, find_files, folder_type
 from targetdp.table._spelling import read_numbers
+
+TableOnDisk = Union[TablePath, "Source"]
+"""A table by whatever names it, or one that is open already."""
 
 _SMALL_GROUP = 1 << 25
 """Bytes of a column in a row group of which three may be in memory at once."""
@@ -58,6 +61,9 @@ class Source:
     csv: Dialect = PLAIN
     folders: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
     doubt: str = ""
+
+    def __str__(self) -> str:
+        return self.name
 
     @property
     def spelled(self) -> frozenset[str]:
@@ -169,9 +175,7 @@ def _with_given(
     )
 
 
-def open_source(
-    table: TablePath | Source, *, csv: str | Dialect | None = None, keep_words: bool = False
-) -> Source:
+def open_source(table: TableOnDisk, *, csv: str | Dialect | None = None, keep_words: bool = False) -> Source:
     r"""Find the files, the format and the columns of a table.
 
     Args:
@@ -187,14 +191,12 @@ def open_source(
     Raises:
         TableError: There is no such table, its parts differ in format or columns, or how it is written cannot
             be told.
-        ValueError: ``csv`` is none, or the table is open already.
+        ValueError: ``csv`` is no dialect, or the table is open already.
 
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "people.csv"
-        >>> _ = path.write_text("id;contacts
-a;1,5
-")
+        >>> _ = path.write_text("id;contacts\na;1,5\n")
         >>> open_source(path).columns, open_source(path).csv.text
         (('id', 'contacts'), 'separator=; decimal=,')
     """

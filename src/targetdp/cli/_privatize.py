@@ -129,7 +129,7 @@ def _tables_and_output(paths: list[Path], *, check: bool) -> tuple[list[Path], P
         raise ValueError("OUTPUT must be given: where the release goes; or --check, to look only")
     if len(tables) > 1 and last.exists() and not _is_release(last):
         raise ValueError(
-            f"{last} exists and is the last name, where the release would go: name an output behind the tables"
+            f"{last} exists, and as the last name it is where the release would go: name an output behind it"
         )
     return tables, last
 

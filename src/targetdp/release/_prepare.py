@@ -22,6 +22,7 @@ from targetdp.release._model._given import GivenModels, models_for
 from targetdp.release._policy import LONGEST_REASON, Policy
 from targetdp.release._request import Request, scores_must_differ
 from targetdp.release._trust._approval import Approval, approval_of, policy_problems
+from targetdp.table import did_you_mean
 
 _MOST_NAMED = 8
 

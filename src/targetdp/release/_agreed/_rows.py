@@ -12,6 +12,7 @@ from targetdp.release._ids import Names
 from targetdp.release._policy import Policy
 from targetdp.table import (
     Source,
+    TableOnDisk,
     Tally,
     batch_rows,
     check_columns,

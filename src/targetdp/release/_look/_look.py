@@ -123,7 +123,7 @@ class Look:
             f"whether desk {one.path} knows these people cannot be told: {one.problem}" for one in unknown
         )
         if self.doubt:
-            yield f"the table looks written with {self.doubt}, and is read otherwise: see [csv] in policy.toml"
+            yield f"the table looks written with {self.doubt}, and is read otherwise: see [csv] of the policy"
         if self.asked_before:
             yield f"this very request was answered before (release {self.asked_before[:12]}): it costs again"
         if p.public:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -101,18 +102,17 @@ def output_dialect(policy: Policy, table: Any, released: Sequence[str]) -> Diale
     if policy.csv.output == "plain":
         return None
     source = table if isinstance(table, Source) else None
-    csv = source.csv if source is not None and source.format == "csv" else policy.csv.dialect
+    read = source.csv if source is not None and source.format == "csv" else policy.csv.dialect
+    csv = replace(read, thousands="")  # no mark is written
     if not csv.quote:
         raise ValueError('[csv] output = "same" needs quotes around text that has separators: give a quote')
     if csv.encoding.startswith("utf"):
         return csv
-    remedy = (
-        f'is in no text of encoding {csv.encoding}: set output = "plain" under [csv], or encoding = "utf-8"'
-    )
+    remedy = f'may have no place in {csv.encoding}: set output = "plain" under [csv], or encoding = "utf-8"'
     if source is None or source.csv.encoding != csv.encoding:
-        raise ValueError(f"what a table has that is no CSV in {csv.encoding} {remedy}")
+        raise ValueError(f"text of a table that is no CSV in {csv.encoding} {remedy}")
     if policy.id.spelling.case != "as it is" and not policy.id.pseudonyms:
-        raise ValueError(f"a letter that [id.spelling] case makes {remedy}")
+        raise ValueError(f"letters that [id.spelling] makes {remedy}")
     for text in (*released, *(value for values in source.folders.values() for value in values if value)):
         if text.encode(csv.encoding, "ignore").decode(csv.encoding) != text:
             raise ValueError(f"{text!r} {remedy}")

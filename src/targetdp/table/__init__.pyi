@@ -35,6 +35,7 @@ from targetdp.table._source import batch_rows as batch_rows
 from targetdp.table._source import open_source as open_source
 from targetdp.table._source import overlapped as overlapped
 from targetdp.table._source import plain_type as plain_type
+from targetdp.table._spelling import Numerals as Numerals
 from targetdp.table._spelling import looks_like_phone_numbers as looks_like_phone_numbers
 from targetdp.table._spelling import spelling_problems as spelling_problems
 from targetdp.table._spelling import with_numbers as with_numbers

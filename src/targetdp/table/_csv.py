@@ -49,7 +49,8 @@ def csv_batches(
             raise
     # Some cell is no number. The rest is read as text, and turned into numbers where all of a batch are.
     numbers = [name for name, kind in types.items() if name in columns and kind == pa.float64()]
-    for block in _blocks(file, columns, {}, csv):
+    others = {name: kind for name, kind in types.items() if name not in numbers}
+    for block in _blocks(file, columns, others, csv):
         left = block.slice(min(done, block.num_rows))
         done -= block.num_rows - left.num_rows
         for start in range(0, left.num_rows, rows):

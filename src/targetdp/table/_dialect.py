@@ -19,6 +19,7 @@ import pyarrow as pa
 from targetdp._core import check
 from targetdp.table._spelling import Numerals, read_numbers
 
+FIELDS = ("separator", "decimal", "thousands", "encoding", "quote")
 SEPARATORS, DECIMALS = (",", ";", "\t", "|"), (".", ",")
 THOUSANDS, QUOTES = ("", " ", "'", ".", ","), ('"', "'", "")
 ENCODINGS = ("utf-8", "cp1252", "latin-1", "utf-16")
@@ -92,11 +93,10 @@ class Dialect:
     def text(self) -> str:
         """It in words, as `dialect_of` reads them: what is as usual is left out, but for the first two."""
         usual = Dialect()
-        said = ("separator", "decimal", "thousands", "encoding", "quote")
-        values = {name: getattr(self, name) for name in said}
+        values = {name: getattr(self, name) for name in FIELDS}
         return " ".join(
             f"{name}={_NAMES.get(value, value)}" for name, value in values.items()
-            if name in said[:2] or value != getattr(usual, name)
+            if name in FIELDS[:2] or value != getattr(usual, name)
         )  # fmt: skip
 
     @property
@@ -127,7 +127,7 @@ def dialect_of(given: str | Dialect) -> Dialect:
     check.instance("csv", given, str)
     for part in given.split():
         name, equals, value = part.partition("=")
-        check.choice("a part of csv", name, tuple(Dialect.__dataclass_fields__))
+        check.choice("a part of csv", name, FIELDS)
         if not (equals and value) or name in fields:
             raise ValueError(f"csv = {given!r}: give each part once, such as {name}={getattr(Dialect, name)}")
         fields[name] = value
@@ -297,7 +297,7 @@ def dialect_lines(dialect: Dialect) -> Iterator[str]:
         >>> list(dialect_lines(Dialect(separator=";", decimal=",")))
         ['separator = ";"', 'decimal = ","']
     """
-    for name in Dialect.__dataclass_fields__:
+    for name in FIELDS:
         value = getattr(dialect, name)
         shown = _NAMES.get(value, value)
         if value != getattr(PLAIN, name):

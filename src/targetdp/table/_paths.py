@@ -142,10 +142,8 @@ def _must_differ(files: Sequence[Path]) -> None:
         found = file.stat()
         same = known.setdefault((found.st_dev, found.st_ino), file)
         if same is not file:
-            twice = (
-                f"input {file} is named twice" if same == file else f"input {file} and {same} are one file"
-            )
-            raise TableError(f"{twice}: name each file once, and no folder together with what is in it")
+            twice = "is named twice" if same == file else f"is the same file as {same}"
+            raise TableError(f"input {file} {twice}: name each file once, and no folder beside what is in it")
 
 
 def _folders(files: Sequence[Path], base: Path) -> dict[str, tuple[str | None, ...]]:

@@ -142,7 +142,7 @@ class Source:
         if self.format == "csv" and not names:  # its rows must be counted
             names = [name for name in self.columns if name not in self.folders][:1]
         for number, file in enumerate(self.files):
-            given = {name: self._given(name, number, types) for name in columns if name in self.folders}
+            given = {name: self.given(name, number, types) for name in columns if name in self.folders}
             with explained(file, self.columns, self.csv):
                 batches = (
                     _parquet_batches(file, names, rows) if self.format == "parquet"
@@ -150,8 +150,17 @@ class Source:
                 )  # fmt: skip
                 yield from batches if not given else (_with_given(one, columns, given) for one in batches)
 
-    def _given(self, name: str, number: int, types: Mapping[str, pa.DataType]) -> pa.Scalar:
-        """The value that folders give a column in a file: as a CSV's cell, if it should be a number."""
+    def given(self, name: str, number: int, types: Mapping[str, pa.DataType]) -> pa.Scalar:
+        """The value that folders give a column in a file: as a CSV's cell, if it should be a number.
+
+        Args:
+            name: The column.
+            number: Which file, counted from 0.
+            types: As for `batches`.
+
+        Returns:
+            The value, missing where the folder says so; text where a number is wanted and it is none.
+        """
         value = self.folders[name][number]
         kind = types.get(name, pa.string() if self.format == "csv" else folder_type(self.folders[name]))
         if kind != pa.float64():
@@ -211,8 +220,13 @@ def open_source(table: TableOnDisk, *, csv: str | Dialect | None = None, keep_wo
         with explained(files[0]):
             dialect = find_dialect(files) if csv is None else dialect_of(csv)
         doubt = "" if csv is None else doubtful(files, dialect)
-    names = _names(files[0], kind, dialect)
-    if doubt and len(names) == 1:
+    try:
+        names = _names(files[0], kind, dialect)
+    except TableError:
+        names = ()
+        if not doubt:
+            raise
+    if doubt and len(names) < 2:
         raise TableError(f"input {files[0]} looks written with {doubt}, not with {dialect.text}: {REMEDY}")
     for file in files[1:]:
         if _names(file, kind, dialect) != names:

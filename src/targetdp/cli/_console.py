@@ -30,6 +30,17 @@ NewPeople = Annotated[
     str | None,
     typer.Option(help="why people whom the ledger should know, or another desk does, are others: on record"),
 ]
+Csv = Annotated[
+    str | None,
+    typer.Option(help="how CSV files are written: 'separator=; decimal=, encoding=latin-1'; default: found"),
+]
+Tables = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Parquet or CSV: files, folders of part files, or patterns in quotes; all are one table",
+        metavar="TABLE...",
+    ),
+]
 KeyFile = Annotated[Path | None, typer.Option("--key", help="signing key; default: your own")]
 
 

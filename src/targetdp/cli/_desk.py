@@ -9,8 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from targetdp.cli._console import (
+    Csv,
     DeskFolder,
     NewPeople,
+    Tables,
     cells,
     emit,
     must_be_free,
@@ -32,8 +34,9 @@ _SHOWN = 40
 
 
 def init(
-    table: Annotated[Path, typer.Argument(help="the table that releases will be made of")],
+    table: Tables,
     *,
+    csv: Csv = None,
     id_column: Annotated[
         str | None, typer.Option("--id", help="column that identifies a person; default: guessed")
     ] = None,
@@ -48,7 +51,10 @@ def init(
     """Make a desk: a folder with a proposed policy, a ledger and keys. Nothing is released without one."""
     from targetdp.release import make_desk
 
-    made = make_desk(table, desk, id_column=id_column, name=name, scales=scales, new_people=new_people)
+    made = make_desk(
+        table, desk, csv=csv, id_column=id_column, name=name, scales=scales, new_people=new_people
+    )
+    named = " ".join(str(one) for one in table)
     policy = made.desk.path / "policy.toml"
     warn(
         f"whether desk {other.path} knows these people cannot be told ({other.problem}): what it releases "
@@ -75,12 +81,12 @@ def init(
     for note in made.notes[:_SHOWN]:
         tell(f"  {note}")
     if len(made.notes) > _SHOWN:
-        tell(f"  and {len(made.notes) - _SHOWN:,} more: targetdp columns {table}")
+        tell(f"  and {len(made.notes) - _SHOWN:,} more: targetdp columns {named}")
     if made.to_do:
         tell(f"next: edit {policy}")
         for step in made.to_do:
             tell(f"  {step}")
-    tell(f"then: targetdp privatize {table} OUTPUT --B 0.25 --epsilon 4 (or --request FILE; --check looks)")
+    tell(f"then: targetdp privatize {named} OUTPUT --B 0.25 --epsilon 4 (or --request FILE; --check looks)")
 
 
 def status(

@@ -10,9 +10,11 @@ from rich.text import Text
 
 from targetdp.cli._console import (
     Bar,
+    Csv,
     DeskFolder,
     FirstByDefault,
     KeyFile,
+    Tables,
     cells,
     constants,
     emit,
@@ -32,7 +34,11 @@ if TYPE_CHECKING:
 
 def scales(
     table: Annotated[
-        Path, typer.Argument(help="a table of OTHER people (public), or of the same (confidential)")
+        list[Path],
+        typer.Argument(
+            help="a table of OTHER people (public), or of the same (confidential): files or folders",
+            metavar="TABLE...",
+        ),
     ],
     features: Annotated[str, typer.Option(help="columns to scale: a,b,c or @FILE")],
     source: Annotated[
@@ -55,6 +61,7 @@ def scales(
         str | None, typer.Option(help="why ids that both tables have are other people's, if they are")
     ] = None,
     impute: Annotated[str | None, typer.Option(help="constants for missing values")] = None,
+    csv: Csv = None,
     fit: Annotated[
         float | None,
         typer.Option(help="widen all scales alike, so that this share of rows fits in the unit ball"),
@@ -79,22 +86,28 @@ def scales(
         )
     if out.exists() and not force:
         raise ValueError(f"scales file {out} exists: choose another name, or replace it with --force")
-    wanted = names(features) or ()
-    column = id or guess_id(profile_table(table))
+    wanted, opened = names(features) or (), open_source(table, csv=csv)
+    column = id or guess_id(profile_table(opened))
     left_out = None
     if without is not None:
         theirs = column if column in open_source(without).columns else guess_id(profile_table(without))
         if column is None or theirs is None:
-            raise ValueError(f"{table if column is None else without} has no column that identifies people: "
+            raise ValueError(f"{opened if column is None else without} has no column that identifies people: "
                              "name it with --id; without one nobody can be left out")  # fmt: skip
         left_out = people_in(without, theirs)
     with Bar(quiet=quiet) as bar:
         learned = learn_scales(
-            table, wanted, id_column=column, impute=constants(impute), fit=fit, progress=bar, without=left_out
+            opened,
+            wanted,
+            id_column=column,
+            impute=constants(impute),
+            fit=fit,
+            progress=bar,
+            without=left_out,
         )
     people = None
     if source == "public" and column is not None:
-        of = people_in(table, column)
+        of = people_in(opened, column)
         of = of if left_out is None else np.setdiff1d(of, left_out)
         people = remember_people(of, learned, wanted)
     text = scales_text(learned, wanted, source, reason, people, other_people)
@@ -131,7 +144,8 @@ EYES = (
 
 
 def columns(
-    table: Annotated[Path, typer.Argument(help="Parquet or CSV: a file, or a directory of part files")],
+    table: Tables,
+    csv: Csv = None,
     without: Annotated[str | None, typer.Option(help="names to leave out: a,b,c or @FILE")] = None,
     only_names: Annotated[
         bool, typer.Option("--names", help="print names only, one in each line, to edit and give to @FILE")
@@ -141,23 +155,32 @@ def columns(
     """Print a table's columns: type, gaps, range, and whether each can be released as it is."""
     from targetdp.table import check_columns, open_source
 
-    present = open_source(table).columns
-    left_out = names(without) or ()
-    check_columns(present, f"input {table}", without=left_out)
+    source = open_source(table, csv=csv)
+    present, left_out = source.columns, names(without) or ()
+    check_columns(present, f"input {source}", without=left_out)
     shown = [name for name in present if name not in left_out]
     if only_names:
         emit("\n".join(shown))
         return
     from targetdp.table import guess_id, profile_table
 
-    profile = profile_table(table)
+    profile = profile_table(source)
     likely = guess_id(profile)
     listed = [_listed(profile[name], is_id=name == likely) for name in shown]
     if as_json:
-        emit({"notice": EYES, "rows": profile.rows, "whole": profile.whole, "id": likely, "columns": listed})
+        emit(
+            {
+                "notice": EYES,
+                "table": source.described,
+                "rows": profile.rows,
+                "whole": profile.whole,
+                "id": likely,
+                "columns": listed,
+            }
+        )
         return
     read = f"{profile.rows:,} rows" if profile.whole else f"the first {profile.rows:,} rows"
-    report = Table(title=Text(f"{table}: {read}\n{EYES}"), title_justify="left")
+    report = Table(title=Text(f"{source.described}: {read}\n{EYES}"), title_justify="left")
     for heading in ("column", "type", "gaps", "range", "can be released", "what to do"):
         report.add_column(heading, overflow="fold", justify="right" if heading == "gaps" else "left")
     for about in listed:

@@ -33,10 +33,14 @@ _POSSIBLE = "nothing keeps this release from being made; nothing was charged, dr
 
 
 def privatize(
-    table: Annotated[Path, typer.Argument(help="Parquet or CSV: a file, or a directory of part files")],
-    output: Annotated[
-        Path | None, typer.Argument(help="*.parquet, *.csv, or a directory (no suffix); not for --check")
-    ] = None,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="the table (Parquet or CSV: files, folders of part files, or patterns in quotes), then the "
+            "output: *.parquet, *.csv, or a folder (no suffix); for --check it may be left out",
+            metavar="TABLE... OUTPUT",
+        ),
+    ],
     *,
     request: Annotated[Path | None, typer.Option(help="what an official asks for (TOML)")] = None,
     B: Annotated[
@@ -50,6 +54,9 @@ def privatize(
     force: Annotated[bool, typer.Option("--force", help="replace an output that is a release")] = False,
     engine: Annotated[EngineName | None, typer.Option(help="where the work is done")] = None,
     new_people: NewPeople = None,
+    csv: Annotated[
+        str | None, typer.Option(help="how CSV files are written, in place of [csv] of the policy")
+    ] = None,
     model: Annotated[
         list[Path] | None, typer.Option(help="the file (ONNX) of a model that the request names; repeatable")
     ] = None,
@@ -60,13 +67,12 @@ def privatize(
 
     It shows what would go out, at what price, and asks before anything is charged.
     """
-    if output is None and not check:
-        raise ValueError("OUTPUT must be given: where the release goes; or --check, to look only")
-    from targetdp.table import open_source
+    from targetdp.table import find_files, open_source
 
+    tables, output = _tables_and_output(paths, check=check)
     # What is no table is refused at once, before anything slow is imported.
     try:
-        source = open_source(table, keep_words=True)
+        _ = find_files(tables).format
     except NotYetError as error:
         if not check:
             _log_waiting(desk, error)
@@ -78,8 +84,10 @@ def privatize(
     if request is None and (B is None or epsilon is None):
         raise ValueError("what is asked for must be given: --request FILE, or --B and --epsilon")
     asked = read_request(request) if request is not None else make_request(B=B, epsilon=epsilon)
+    opened = Desk.open(desk)
+    source = open_source(tables, csv=opened.policy.csv.dialect if csv is None else csv, keep_words=True)
     given = {
-        "desk": Desk.open(desk), "request": asked, "engine": engine, "new_people": new_people,
+        "desk": opened, "request": asked, "engine": engine, "new_people": new_people,
         "models": model or (),
     }  # fmt: skip
     shown = _Shown(quiet=quiet, as_json=as_json, yes=yes)
@@ -123,6 +131,26 @@ def _release(source: Any, output: Path, given: dict[str, Any], shown: "_Shown", 
     except (OSError, ValueError, KeyboardInterrupt) as error:
         lost = f"the release IS published ({done.path}); only its summary was lost: {error}"
         raise PublishedError(lost) from error
+
+
+def _tables_and_output(paths: list[Path], *, check: bool) -> tuple[list[Path], Path | None]:
+    """Which names are the table's, and which is the output's: the last, unless a look has none."""
+    *tables, last = paths
+    if check and (not tables or (last.exists() and not _is_release(last))):
+        return paths, None
+    if not tables:
+        raise ValueError("OUTPUT must be given: where the release goes; or --check, to look only")
+    if len(tables) > 1 and last.exists() and not _is_release(last):
+        raise ValueError(
+            f"{last} exists, and as the last name it is where the release would go: name an output behind it"
+        )
+    return tables, last
+
+
+def _is_release(path: Path) -> bool:
+    from targetdp.release import certificate_path
+
+    return certificate_path(path).exists()
 
 
 class _Shown:

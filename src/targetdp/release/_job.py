@@ -24,14 +24,19 @@ from targetdp.release._engine._base import (
     ReleaseJob,
     output_schema,
 )
-from targetdp.release._engine._tables import open_table
+from targetdp.release._engine._tables import found_on_disk, open_table
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._journal import sealed, settle_earlier
 from targetdp.release._look._importance import people_in_sample
 from targetdp.release._look._look import Look, look
 from targetdp.release._model._runner import publication_moment
-from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
+from targetdp.release._output import (
+    PublishedButUnsettledError,
+    Publisher,
+    open_output,
+    output_dialect,
+)
 from targetdp.release._prepare import Prepared, prepare
 from targetdp.release._request import Request
 from targetdp.release._reservation import reserve
@@ -88,7 +93,7 @@ def check_release(
     opened = _opened(desk)
     with opened.ledger() as ledger:
         ledger.must_be_newest(witnesses(opened, ledger))
-        source = open_table(table, engine)
+        source = open_table(found_on_disk(table, opened.policy.csv.dialect), engine)
         return _look(opened, ledger, request, source, new_people, models, progress or Silent())
 
 
@@ -108,8 +113,9 @@ def privatize(
     """Release a private version of a table.
 
     Args:
-        table: A path (Parquet or CSV, a file or a folder of parts), a pandas, polars or pyarrow table, or a
-            Spark frame.
+        table: A path (Parquet or CSV: a file, a folder of parts, or a pattern such as ``part-*.csv``) or
+            several, a `Source`, a pandas, polars or pyarrow table, or a Spark frame. A CSV is read as [csv]
+            of the policy says.
         output: Where the release goes: a file (``.parquet``, ``.csv``) or a folder. None, for a table in
             memory, gives back a table of the same kind.
         desk: The data holder's desk, or its folder; by default it is found as git finds its folder.
@@ -149,12 +155,14 @@ def privatize(
     """
     check.instance("request", request, Request)
     progress, opened = progress or Silent(), _opened(desk)
+    table, taken = found_on_disk(table, opened.policy.csv.dialect), None
+    csv = output_dialect(opened.policy, table, request.released)
     with (
         on_record(opened, request),
         opened.ledger() as ledger,
-        open_output(table, output, opened.path, force=force) as publisher,
+        open_output(table, output, opened.path, force=force, csv=csv) as publisher,
     ):
-        source, taken = open_table(table, engine), None
+        source = open_table(table, engine)
         try:
             publisher.begin(lambda journal: settle_earlier(opened, ledger, journal))
         except OutputExistsError as error:
@@ -191,7 +199,10 @@ def _look(
     """Everything that is known before anything is drawn."""
     prepared = prepare(desk, ledger, request, source.columns, source.place, source.name, new_people, models)
     if prepared.names.column not in source.columns or not prepared.features:
-        return Look(prepared, NOTHING_INSPECTED, None, None, prepared.problems)
+        return Look(
+            prepared, NOTHING_INSPECTED, None, None, prepared.problems, read_as=source.read_as,
+            doubt=source.doubt,
+        )  # fmt: skip
     inspection = source.inspect(prepared.recipe(), progress)
     return look(prepared, source, inspection, ledger)
 

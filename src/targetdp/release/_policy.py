@@ -3,6 +3,7 @@
 import hashlib
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, MOST_PROGRAMS, mechanism_names
 from targetdp.release._ids import Spelling
 from targetdp.release._trust._keys import fingerprint_of
+from targetdp.table import Dialect
 
 LONGEST_NAME, MOST_WORDS, LONGEST_REASON = 60, 6, 500
 CLASSIC = 2.0
@@ -108,6 +110,22 @@ class ModelPolicy(StrictModel):
         default=100,
         description="for one row, at most: it decides when a release with a model is published",
     )
+
+
+@dataclass(frozen=True)
+class CsvPolicy(Dialect):
+    """How CSV tables are written: they are read so, and nothing is found out by looking at people's rows.
+
+    Args:
+        output: Whether releases as CSV are written plainly, or the same way.
+    """
+
+    output: Literal["plain", "same"] = "plain"
+
+    @property
+    def dialect(self) -> Dialect:
+        """How tables are read."""
+        return Dialect(self.separator, self.decimal, self.thousands, self.encoding, self.quote)
 
 
 class ScalesPolicy(StrictModel):
@@ -230,6 +248,7 @@ class Policy(StrictModel):
         columns: Which columns may go out.
         gaps: Declared constants for missing values, by column.
         scales: Where centers and scales of columns come from.
+        csv: How CSV tables are written.
         models: How models are run that somebody else has made.
         agreed: Whether people who agreed to it may be handed over as they are; without it, nobody is.
         limit: What all releases together may cost one person.
@@ -249,6 +268,7 @@ class Policy(StrictModel):
         default_factory=dict, description="declared constants for missing values, by column, or for all"
     )
     scales: ScalesPolicy = ScalesPolicy()
+    csv: CsvPolicy = Field(default=CsvPolicy(), description="how CSV tables are written")
     models: ModelPolicy = ModelPolicy()
     agreed: AgreedPolicy | None = Field(
         default=None, description="people who agreed to be handed over as they are; without it, nobody is"
@@ -306,6 +326,7 @@ class Policy(StrictModel):
         """Of everything that the policy says, comments apart."""
         # Certificates have this number: what a policy does not say must not change it.
         unsaid = {"agreed"} if self.agreed is None else set()
+        unsaid |= {"csv"} if self.csv == CsvPolicy() else set()
         return hashlib.sha256(canonical(self.model_dump(mode="json", exclude=unsaid)).encode()).hexdigest()
 
     def fill(self, features: Sequence[str]) -> dict[str, float]:

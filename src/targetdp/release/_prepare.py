@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +22,7 @@ from targetdp.release._model._given import GivenModels, models_for
 from targetdp.release._policy import LONGEST_REASON, Policy
 from targetdp.release._request import Request, scores_must_differ
 from targetdp.release._trust._approval import Approval, approval_of, policy_problems
+from targetdp.table import did_you_mean
 
 _MOST_NAMED = 8
 
@@ -298,8 +298,7 @@ def _columns_that_are_not_there(
 ) -> Iterable[Problem]:
     missing = [name for name in needed if name not in columns]
     for name in missing[:_MOST_NAMED]:
-        close = get_close_matches(name, columns, n=1)
-        meant = f"did you mean {close[0]!r}?" if close else f"it has {_some(columns)}."
+        meant = did_you_mean(name, columns) or f"it has {_some(columns)}."
         yield Problem(f"{place} has no column {name!r}", f"{meant} Correct the table, or policy.toml")
     if len(missing) > _MOST_NAMED:
         yield Problem(f"and {len(missing) - _MOST_NAMED:,} more columns are missing", "see policy.toml")

@@ -22,8 +22,13 @@ from targetdp.release._policy import LONGEST_NAME, LONGEST_REASON, Policy
 from targetdp.release._public_scales import must_be_public, shared_people
 from targetdp.release._translate import tags_in
 from targetdp.table import (
+    Dialect,
+    Source,
+    TableOnDisk,
     TableProfile,
     Tally,
+    dialect_lines,
+    did_you_mean,
     guess_id,
     ids_of,
     looks_like_phone_numbers,
@@ -69,9 +74,10 @@ class NewDesk:
 
 
 def make_desk(
-    table: Path,
+    table: TableOnDisk,
     place: Path | None = None,
     *,
+    csv: str | None = None,
     id_column: str | None = None,
     name: str | None = None,
     scales: Path | None = None,
@@ -82,6 +88,8 @@ def make_desk(
     Args:
         table: The table that releases will be made of.
         place: The desk's folder; by default ``desk`` in this folder.
+        csv: How a CSV is written, such as ``"separator=; decimal=,"``; by default that is found. The policy
+            says it, so that no release looks for it again.
         id_column: The column that identifies a person; by default it is guessed.
         name: What the desk is called; by default as the folder that it is in.
         scales: A file of public scales.
@@ -92,10 +100,11 @@ def make_desk(
     """
     if new_people is not None:
         check.text("new_people", new_people, longest=LONGEST_REASON)
+    table = open_source(table, csv=csv)
     profile = profile_table(table)
     column = id_column or guess_id(profile)
     if column is None or column not in profile.names():
-        what = "no column is different in every row" if column is None else f"there is no column {column!r}"
+        what = "no column is different in every row" if column is None else _absent(column, profile)
         raise ValueError(f"{what}: name the one that identifies a person with --id; {profile.shown}")
     elsewhere = _elsewhere(table, column, new_people)
     ids = _some_ids(table, column)
@@ -124,9 +133,11 @@ def make_desk(
         name or _name_of(folder.parent), column, released, gaps, hidden=hidden,
         public_scales=scales is not None,
         unusable=why_not,
+        csv=table.csv,
     )  # fmt: skip
     desk = Desk.create(folder, text, scales=scales)
     notes = (
+        *([f"the table is {table.described}"] if table.csv != Dialect() or table.folders else []),
         *(f"{p.column}: {p.what}: {p.remedy}" for one in others if (p := one.problem) is not None),
         *(f"ids: {sentence}" for sentence in spelling_problems(ids)),
     )
@@ -135,6 +146,11 @@ def make_desk(
     return NewDesk(
         desk, profile, column, released, gaps, hidden, notes, _too_few(desk.policy, profile), elsewhere
     )
+
+
+def _absent(column: str, profile: TableProfile) -> str:
+    question = did_you_mean(column, profile.names())
+    return f"there is no column {column!r}" + (f" ({question})" if question else "")
 
 
 def _too_few(policy: Policy, profile: TableProfile) -> str | None:
@@ -149,7 +165,7 @@ def _too_few(policy: Policy, profile: TableProfile) -> str | None:
     return None
 
 
-def _elsewhere(table: Path, column: str, new_people: str | None) -> tuple[DeskElsewhere, ...]:
+def _elsewhere(table: Source, column: str, new_people: str | None) -> tuple[DeskElsewhere, ...]:
     """The user's other desks; an error if one has released something about the people of a table."""
     if not desks_elsewhere(""):
         return ()
@@ -171,12 +187,12 @@ def _look_like_names(ids: pa.StringArray) -> bool:
     return 2 * (pc.sum(pc.match_substring(ids, " ")).as_py() or 0) > len(ids)
 
 
-def _some_ids(table: Path, column: str) -> pa.StringArray:
-    batch = next(open_source(table).batches([column], {}, _GLANCED))
+def _some_ids(table: Source, column: str) -> pa.StringArray:
+    batch = next(table.batches([column], {}, _GLANCED))
     return ids_of(batch.column(column), column, Tally(), 0)
 
 
-def _must_be_of_others(table: Path, column: str, scales: Path) -> None:
+def _must_be_of_others(table: Source, column: str, scales: Path) -> None:
     """A ValueError if public scales were learned from people of a table."""
     must_be_public(scales)
     if shared := shared_people(table, column, scales):
@@ -202,6 +218,7 @@ def _policy_text(
     hidden: bool,
     public_scales: bool,
     unusable: dict[str, str],
+    csv: Dialect,
 ) -> str:
     pseudonyms = (
         "pseudonyms = true    # ids look like phone numbers or names: keyed hashes go out in their place"
@@ -237,6 +254,8 @@ def _policy_text(
             *(f"# {toml_key(one)} = 0    # it has gaps" for one in gaps),
             "# all = 0               # for every column",
             "",
+            *_csv_lines(csv),
+            "",
             "# [agreed]              # people who agreed to be handed over as they are (targetdp agree):",
             "#                       # they have no promise; without these lines nobody is handed over",
             '# to = "…"              # what they agreed to, in a few words: told wherever they are',
@@ -271,6 +290,18 @@ def _policy_text(
             "",
         ]
     )  # fmt: skip
+
+
+def _csv_lines(csv: Dialect) -> list[str]:
+    """How CSV tables are written: what was found, or, in a comment, what could be said."""
+    found = [*dialect_lines(csv)]
+    return [
+        "[csv]                  # how CSV tables are written: each release reads them so" if found
+        else "# [csv]                # how CSV tables are written, if not with commas and points, in UTF-8",
+        *(found or ['# separator = ";"       # "tab", "|"', '# decimal = ","', '# encoding = "cp1252"']),
+        '# thousands = "space"   # or another sign between groups of three digits',
+        '# output = "same"       # releases as CSV are written so, too',
+    ]  # fmt: skip
 
 
 def _scales_lines(*, public: bool) -> list[str]:

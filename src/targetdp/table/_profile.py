@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -17,8 +16,8 @@ from targetdp.table._problems import (
     type_name,
     type_problem,
 )
-from targetdp.table._source import batch_rows, is_text, open_source
-from targetdp.table._spelling import describe_words, read_numbers
+from targetdp.table._source import TableOnDisk, batch_rows, is_text, open_source
+from targetdp.table._spelling import Numerals, describe_words, read_numbers
 
 PROFILED_ROWS = 1_000_000
 """Rows: a proposal needs no more."""
@@ -199,11 +198,11 @@ def guess_id(profile: TableProfile) -> str | None:
     return named or next((column.name for column in likely), None)
 
 
-def profile_table(path: Path, rows: int = PROFILED_ROWS) -> TableProfile:
+def profile_table(table: TableOnDisk, rows: int = PROFILED_ROWS) -> TableProfile:
     r"""Profile the first rows of a table. What comes out is a statistic of its people.
 
     Args:
-        path: A Parquet or CSV file, or a directory of such files.
+        table: As for `open_source`.
         rows: How many rows are read at most; of wide tables fewer, about 50 million values.
 
     Returns:
@@ -214,12 +213,13 @@ def profile_table(path: Path, rows: int = PROFILED_ROWS) -> TableProfile:
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> path = Path(tempfile.mkdtemp()) / "people.csv"
         >>> _ = path.write_text("id,contacts\n007,12\n008,30\n")
         >>> [column.type_name for column in profile_table(path).columns]
         ['text', 'whole number']
     """
-    source = open_source(path)
+    source = open_source(table)
     width = max(1, len(source.columns))
     rows = min(rows, max(1, PROFILED_CELLS // width))
     batches, seen = [], 0
@@ -229,16 +229,19 @@ def profile_table(path: Path, rows: int = PROFILED_ROWS) -> TableProfile:
         if seen > rows:
             break
     if not seen:
-        raise ValueError(f"table {path} has no rows: there is nobody to decide about")
-    table = pa.Table.from_batches(batches).slice(0, rows)
-    read = _csv_column if source.format == "csv" else _column
-    columns = (read(name, table.column(name).combine_chunks()) for name in source.columns)
-    return TableProfile(len(table), seen <= rows, tuple(columns))
+        raise ValueError(f"table {source.name} has no rows: there is nobody to decide about")
+    whole = pa.Table.from_batches(batches).slice(0, rows)
+    columns = (
+        _csv_column(name, whole.column(name).combine_chunks(), source.csv.numerals)
+        if source.format == "csv" else _column(name, whole.column(name).combine_chunks())
+        for name in source.columns
+    )  # fmt: skip
+    return TableProfile(len(whole), seen <= rows, tuple(columns))
 
 
-def _csv_column(name: str, texts: pa.StringArray) -> Column:
+def _csv_column(name: str, texts: pa.StringArray, numerals: Numerals) -> Column:
     """A column of a CSV, where all is text: numbers are what a release would read as such."""
-    numbers, wrong = read_numbers(texts)
+    numbers, wrong = read_numbers(texts, numerals)
     readable, odd = len(numbers) - numbers.null_count, wrong.true_count
     if not odd and not _has_leading_zeros(texts):
         return _column(name, numbers, named="" if readable else "empty")

@@ -1,9 +1,8 @@
 """From a batch of a table to ids and numbers, counting whatever is wrong with it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats, Progress
-from targetdp.table._source import batch_rows, is_text, open_source
+from targetdp.table._dialect import Dialect
+from targetdp.table._source import TableOnDisk, batch_rows, is_text, open_source
 from targetdp.table._tally import Tally
 
 SHOWN = 12
@@ -40,17 +40,35 @@ def check_columns(present: Sequence[str], where: str, **needed: Sequence[str]) -
         asked |= set(missing)
         if missing:
             more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
-            named = ", ".join(f"{name!r}{_did_you_mean(name, present)}" for name in missing[:SHOWN])
+            named = ", ".join(f"{name!r}{_asked(name, present)}" for name in missing[:SHOWN])
             said.append(f"{argument} names {named}{more}")
     if said:
         shown = ", ".join(present[:SHOWN]) + (", …" if len(present) > SHOWN else "")
         raise ValueError(f"{'; '.join(said)}: no such column in {where}; it has {shown}")
 
 
-def _did_you_mean(name: str, present: Sequence[str]) -> str:
+def did_you_mean(name: str, present: Iterable[str]) -> str:
+    """Ask whether a column was meant that has nearly this name.
+
+    Args:
+        name: A column that is not there.
+        present: Those that are.
+
+    Returns:
+        The question; nothing if no name is near.
+
+    Example:
+        >>> did_you_mean("Contact", ["id", "contacts"])
+        "did you mean 'contacts'?"
+    """
     by_lower = {column.lower(): column for column in present}
     close = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.75)
-    return f" (did you mean {by_lower[close[0]]!r}?)" if close else ""
+    return f"did you mean {by_lower[close[0]]!r}?" if close else ""
+
+
+def _asked(name: str, present: Iterable[str]) -> str:
+    question = did_you_mean(name, present)
+    return f" ({question})" if question else ""
 
 
 def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:
@@ -183,19 +201,21 @@ class PeopleRows:
 
 
 def read_people(
-    what: str, path: Path, id_column: str, features: Sequence[str], *,
+    what: str, table: TableOnDisk, id_column: str, features: Sequence[str], *,
     progress: Progress, gaps: Mapping[str, float] | None = None, kind: pa.DataType | None = None,
+    csv: Dialect | None = None,
 ) -> PeopleRows:  # fmt: skip
     r"""Read ids and numbers of a whole table into memory.
 
     Args:
         what: What messages call the table: ``"sample"``.
-        path: The table.
+        table: The table, as for `open_source`.
         id_column: The column that identifies a person.
         features: Columns of numbers.
         progress: Is told how far reading is.
         gaps: Constants for missing values, by column.
         kind: How the columns are read where they stand in a CSV: as numbers, unless it says otherwise.
+        csv: How CSV files are written, where a certificate says it; by default that is found.
 
     Returns:
         Everybody's id and numbers, in the table's order.
@@ -206,15 +226,16 @@ def read_people(
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> from targetdp._core import Silent
         >>> file = Path(tempfile.mkdtemp()) / "people.csv"
         >>> _ = file.write_text("name,calls\nann,3\nbob,5\n")
         >>> read_people("table", file, "name", ["calls"], progress=Silent()).rows.tolist()
         [[3.0], [5.0]]
     """
-    source = open_source(path, keep_words=True)
-    check_columns(source.columns, f"{what} {path}", id=[id_column], features=features)
-    progress.phase(f"reading {path.name}", source.count())
+    source = open_source(table, csv=csv, keep_words=True)
+    check_columns(source.columns, f"{what} {source.name}", id=[id_column], features=features)
+    progress.phase(f"reading {source.files[0].name}", source.count())
     tally, seen, ids, blocks = Tally(), 0, [], []
     types = dict.fromkeys(features, kind or pa.float64())
     for batch in source.batches([id_column, *features], types, batch_rows(len(features))):
@@ -223,13 +244,13 @@ def read_people(
         seen += batch.num_rows
         progress.advance(batch.num_rows)
     if not seen:
-        raise ValueError(f"{what} {path} has no rows: there is nobody in it")
+        raise ValueError(f"{what} {source.name} has no rows: there is nobody in it")
     if tally.counts:
-        raise ValueError("\n".join([f"{what} {path}:", *tally.lines(policy=False)]))
+        raise ValueError("\n".join([f"{what} {source.name}:", *tally.lines(policy=False)]))
     together = pa.concat_arrays(ids)
     if (different := pc.count_distinct(together).as_py()) < seen:
         raise ValueError(
-            f"{what} {path} has {seen - different:,} rows whose id occurs before: one row for each person"
+            f"{what} {source} has {seen - different:,} rows whose id occurs before: one row for each person"
         )
     return PeopleRows(together, np.ascontiguousarray(np.concatenate(blocks, axis=1).T))
 

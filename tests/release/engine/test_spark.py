@@ -502,7 +502,7 @@ def test_a_csv_that_is_not_a_table_of_numbers(spark: Any, tmp_path: Path, line: 
     source = tmp_path / "in.csv"
     source.write_text(f"name,calls,texts,topups\n000000,NA,2,3\n{line}\n", encoding="utf-8")
     # As if the line came later than where `open_source` looks.
-    table = Source(source, "csv", (source,), ("name", *FEATURES))
+    table = Source("in.csv", (source,), "csv", (source,), ("name", *FEATURES))
     with pytest.raises(ValueError, match=message):
         release(engine().read(table, recipe()), tmp_path / "private.csv", policy={"gaps": {"all": 0.0}})
     assert not hidden(tmp_path)

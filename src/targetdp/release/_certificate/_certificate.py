@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from targetdp._core import __version__
 from targetdp._files import canonical
@@ -29,6 +29,7 @@ from targetdp.release._prepare import Prepared
 from targetdp.release._request import TunedOn
 from targetdp.release._terms import ReleaseTerms, facts_of, is_large
 from targetdp.release._trust._keys import SigningKey, Succession
+from targetdp.table import Dialect
 
 SUFFIX = ".certificate.json"
 PAGE_SUFFIX = ".certificate.md"
@@ -119,6 +120,20 @@ class Output(CertificatePart):
     format: Literal["parquet", "csv", "frame"]
     files: tuple[File, ...]
     sha256: _Sha
+    csv: Dialect | None = Field(default=None, description="how CSV files are written, if not plainly")
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """How its files are read, if they are CSV; None where nothing says it."""
+        return self.csv or (Dialect() if self.format == "csv" else None)
+
+    @model_serializer(mode="wrap")
+    def _said(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Plain files say nothing of it: so older certificates hold."""
+        found: dict[str, Any] = dump(self)
+        if self.csv is None:
+            del found["csv"]
+        return found
 
 
 class LedgerMark(CertificatePart):

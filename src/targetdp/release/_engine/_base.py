@@ -160,6 +160,10 @@ class Engine(Protocol):
     """The table's columns."""
     place: str
     """What messages call the table."""
+    read_as: str
+    """Which files it is, and how they are read, in a line; nothing for a table in memory."""
+    doubt: str
+    """How CSV files look written, where that is not as they are read."""
     numbered: bool
     """Whether its rows have numbers that a message can name."""
     can_repeat: bool

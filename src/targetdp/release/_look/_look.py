@@ -78,6 +78,10 @@ class Look:
     """What decisions look at, in words."""
     watched: bool = True
     """Whether the data holder's configuration had a mark of the ledger, before the release."""
+    read_as: str = ""
+    """Which files the table is, and how they are read."""
+    doubt: str = ""
+    """How CSV files look written, where that is not as they are read."""
 
     @property
     def refusal(self) -> Refused:
@@ -127,6 +131,8 @@ class Look:
         yield from (
             f"whether desk {one.path} knows these people cannot be told: {one.problem}" for one in unknown
         )
+        if self.doubt:
+            yield f"the table looks written with {self.doubt}, and is read otherwise: see [csv] of the policy"
         if self.asked_before:
             yield f"this very request was answered before (release {self.asked_before[:12]}): it costs again"
         if p.public:
@@ -177,6 +183,7 @@ class Look:
             asked.append(f"signed by {p.policy.requests.name_of(p.signer) or 'a key without a name here'}")
         lines = [
             f"desk {p.policy.name} ({p.desk.path})",
+            *([f"table {self.read_as}"] if self.read_as else []),
             ", ".join(asked),
             *(f"who asks wants, in their words: “{limit}”" for limit in request.limits),
             f"what goes out: {what} about {rows:,} people ({', '.join(p.released[:12])}"
@@ -269,6 +276,7 @@ class Look:
         s, terms = self.spending, self.terms
         return {
             "desk": self.prepared.policy.name,
+            "table": self.read_as or None,
             "people": self.inspection.rows,
             "left_out": self.inspection.left_out,
             "released": list(self.prepared.released),
@@ -356,7 +364,7 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
     seen = () if decided is None else looks_at(prepared, decided, inspection.sample)
     return Look(
         prepared, inspection, terms, spending, tuple(problems), goes_on, before, line, elsewhere, history,
-        seen, ledger.is_watched,
+        seen, ledger.is_watched, engine.read_as, engine.doubt,
     )  # fmt: skip
 
 

@@ -204,7 +204,13 @@ def read_decisions(
     if name not in proof.released:
         raise ValueError(f"decision = {name!r}: release {path} has {', '.join(proof.released)}")
     released = read_people(
-        "decisions", path, proof.id, [name], progress=progress or Silent(), kind=pa.bool_()
+        "decisions",
+        path,
+        proof.id,
+        [name],
+        progress=progress or Silent(),
+        kind=pa.bool_(),
+        csv=proof.output.dialect,
     )
     return PrivateAnswers(proof, law, name, released.ids, released.rows[:, 0] == 1)
 

@@ -176,7 +176,7 @@
     if (chosen === null) { text("toml", ""); text("s-label", "Nothing."); text("s-goes", ""); text("s-name", ""); return; }
     text("s-name", optionNames.get(chosen.i) || ""); text("s-label", chosen.label); text("s-goes", chosen.goes_out); text("s-cost", chosen.cost); text("s-derived", chosen.derived);
     text("s-promise", chosen.promise_told); text("s-crowd", chosen.crowd); text("worst-hit", chosen.worst_hit);
-    list("s-exchange", chosen.exchange);
+    list("s-exchange", chosen.exchange); list("s-steps", chosen.steps);
     curve("guess", chosen.curve.map(([at, , guess]) => [at, guess]));
     curve("sure", higher(chosen.agreement));
     text("toml", request());

@@ -68,7 +68,7 @@ def privatize(
     try:
         source = open_source(table, keep_words=True)
     except NotYetError as error:
-        if not check:
+        if yes and not check:  # a timer's; a slip of the hand is answered at once
             _log_waiting(desk, error)
         raise
     from targetdp.release import Desk, make_request, read_request

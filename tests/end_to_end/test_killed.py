@@ -224,7 +224,7 @@ def test_a_release_that_was_begun_may_be_finished_under_another_name(zygote: Zyg
     assert zygote.run(folder, *("out.csv" if a == "out.parquet" else a for a in RUN)).code == 0
     assert {release_that_is_there(folder, "out.csv")} == begun
     ended = zygote.run(folder, *RUN)
-    assert (ended.code, "the limit would be passed" in ended.err) == (2, True)
+    assert (ended.code, "the limit would be passed" in ended.err) == (7, True)
     nothing_is_left_of_the_dead(folder)
 
 

@@ -32,7 +32,7 @@ def test_as_many_publish_as_the_limit_has_room_for(
 ) -> None:
     folder = place(tmp_path / "place", 200, limit=room_for(fit))
     done = zygote.together(folder, *asks(processes))
-    assert sorted(ended.code for ended in done if ended.code is not None) == [0] * fit + [2] * (
+    assert sorted(ended.code for ended in done if ended.code is not None) == [0] * fit + [7] * (
         processes - fit
     )
     for i, ended in enumerate(done):

@@ -2,8 +2,19 @@
 
 
 class NotYetError(ValueError):
-    """It cannot be done now: an input is not there yet, or another run is at work. Later it may be."""
+    """It cannot be done now: an input is not there yet, or another run is at work. Later it may be.
+
+    Example:
+        >>> raise NotYetError("another run is writing out.parquet: wait for it")
+        Traceback (most recent call last):
+        targetdp._core._errors.NotYetError: another run is writing out.parquet: wait for it
+    """
 
 
 class NothingLeftError(ValueError):
-    """Too little is left of a limit or a plan, and waiting brings none of it back."""
+    """Too little is left of a limit or a plan, and waiting brings none of it back.
+
+    Example:
+        >>> issubclass(NothingLeftError, NotYetError)
+        False
+    """

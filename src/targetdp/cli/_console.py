@@ -76,7 +76,7 @@ class FirstByDefault(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put in the word that people leave out."""
         nothing = not args and not self.no_args_is_help
-        if args and args[0] not in self.commands and not Path(args[0]).exists():
+        if args and args[0].isalpha() and args[0] not in self.commands and not Path(args[0]).exists():
             # What is nearly the name of a command, and no file, is a slip of the hand.
             near = get_close_matches(args[0], self.commands, n=1, cutoff=0.75)
             if near:

@@ -74,7 +74,7 @@ def privatize(
     try:
         _ = find_files(tables).format
     except NotYetError as error:
-        if not check:
+        if yes and not check:  # a timer's; a slip of the hand is answered at once
             _log_waiting(desk, error)
         raise
     from targetdp.release import Desk, make_request, read_request

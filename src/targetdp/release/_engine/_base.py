@@ -189,8 +189,8 @@ class Engine(Protocol):
 
 
 def fingerprint_of(source: Source) -> str:
-    """The same of a table of files: their names, sizes and times. Where it lies, anybody may move it."""
-    told = [(Path(name).name, size, written) for name, size, written, *_ in source.state()]
+    """The same of a table of files: names and times. It goes on record, and sizes would tell of rows."""
+    told = [(Path(name).name, written) for name, _, written, *_ in source.state()]
     return hashlib.sha256(canonical(told).encode()).hexdigest()
 
 

@@ -109,7 +109,8 @@ def _named(path: Path) -> tuple[Path, list[Path]]:
     if not found:
         raise TableError(f"input {path} does not exist, and as a pattern it fits nothing: check the name")
     # As in a folder: what is no table, or hidden, is not data.
-    tables = [one for one in found if not _is_hidden(one.name) and (one.is_dir() or format_of(one))]
+    seen = [one for one in found if not any(map(_is_hidden, one.relative_to(fixed).parts))]
+    tables = [one for one in seen if one.is_dir() or format_of(one)]
     if not tables:
         raise TableError(
             f"input {path} fits {len(found):,} name{'s' * (len(found) > 1)}, and none is a table: it needs "

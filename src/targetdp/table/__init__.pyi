@@ -24,6 +24,7 @@ from targetdp.table._rows import ids_of as ids_of
 from targetdp.table._rows import kept_column as kept_column
 from targetdp.table._rows import numbers_of as numbers_of
 from targetdp.table._rows import read_people as read_people
+from targetdp.table._rows import unknown_column as unknown_column
 from targetdp.table._sink import Sink as Sink
 from targetdp.table._sink import formulas_in as formulas_in
 from targetdp.table._sink import Written as Written

@@ -103,7 +103,7 @@ def _read_text(reader: Any, paths: list[str], table: Source, recipe: Recipe) -> 
         )
     schema = ", ".join(f"{quoted(name)} STRING" for name in inside)
     # Without pruning, lines are checked whole, whichever columns are asked for.
-    text = reader.option("columnPruning", "false").csv(
+    text: DataFrame = reader.option("columnPruning", "false").csv(
         paths, schema=schema, header=True, mode="FAILFAST", sep=csv.separator, quote=csv.quote,
         escape=csv.quote or "\\", encoding=_ENCODINGS.get(csv.encoding, "UTF-8"),
     )  # fmt: skip

@@ -7,7 +7,6 @@ from targetdp.table._dialect import TableError as TableError
 from targetdp.table._dialect import dialect_lines as dialect_lines
 from targetdp.table._dialect import dialect_of as dialect_of
 from targetdp.table._paths import Format as Format
-from targetdp.table._paths import TablePath as TablePath
 from targetdp.table._paths import find_files as find_files
 from targetdp.table._paths import format_of as format_of
 from targetdp.table._problems import ColumnProblem as ColumnProblem

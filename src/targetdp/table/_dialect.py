@@ -123,7 +123,7 @@ def dialect_of(given: str | Dialect) -> Dialect:
 
     Example:
         >>> dialect_of("separator=tab decimal=,")
-        Dialect(separator='\\t', decimal=',', thousands='', encoding='utf-8', quote='"')
+        Dialect(separator='\t', decimal=',', thousands='', encoding='utf-8', quote='"')
     """
     if isinstance(given, Dialect):
         return given

@@ -81,7 +81,7 @@ def find_files(table: TablePath) -> TableFiles:
     """
     named = [Path(table)] if isinstance(table, str | os.PathLike) else [Path(one) for one in table]
     if not named:
-        raise TableError("no input was named: give at least one file, folder or pattern")
+        raise TableError("table = []: no input was named; give at least one file, folder or pattern")
     places, files, bases = list[Path](), list[Path](), list[Path]()
     for path in named:
         base, found = _named(path)

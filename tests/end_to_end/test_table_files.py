@@ -47,7 +47,7 @@ def toml(csv: Dialect) -> str:
     return "\n".join(dialect_lines(csv))
 
 
-PUBLIC = {"public": {"town": "a list of towns"}}
+PUBLIC: dict[str, Any] = {"public": {"town": "a list of towns"}}
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -461,7 +461,7 @@ def test_which_folders_count_does_not_depend_on_how_a_table_is_named(
     files = [str(file) for file in open_source(Path()).files]
     assert set(everything) == {"region", "month"}
     for named in ("*", "region=*/month=*", "*/*/*.parquet", files, inside, str(inside / "**" / "*.parquet")):
-        assert open_source(named).folders == everything, named  # type: ignore[arg-type]
+        assert open_source(named).folders == everything, named
     assert open_source(files[0]).folders == {}
     assert set(open_source([inside]).folders) == {"region", "month"}
     assert set(open_source(tmp_path).folders) == {"year", "region", "month"}

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.release import Released, make_desk, people, release, request_of
-from targetdp.release import Request
+from support.release import make_desk, people, release, request_of
+from targetdp.release import Released, Request
 from targetdp.table import Dialect
 
 GAP = "NA"
@@ -61,7 +61,7 @@ def _number(value: float, csv: Dialect) -> str:
     sign, digits = "-" * (value < 0), repr(abs(value))
     whole, point, rest = digits.partition(".")
     if "e" not in digits and csv.thousands:
-        groups = []
+        groups = list[str]()
         while whole:
             whole, last = whole[:-3], whole[-3:]
             groups.insert(0, last)

@@ -55,7 +55,7 @@ def privatize(
     engine: Annotated[EngineName | None, typer.Option(help="where the work is done")] = None,
     new_people: NewPeople = None,
     csv: Annotated[
-        str | None, typer.Option(help="how CSV files are written, in place of [csv] of the policy")
+        str | None, typer.Option(help="how CSV files are written, in place of what the policy says")
     ] = None,
     model: Annotated[
         list[Path] | None, typer.Option(help="the file (ONNX) of a model that the request names; repeatable")
@@ -67,9 +67,9 @@ def privatize(
 
     It shows what would go out, at what price, and asks before anything is charged.
     """
+    tables, output = _tables_and_output(paths, check=check)
     from targetdp.table import find_files, open_source
 
-    tables, output = _tables_and_output(paths, check=check)
     # What is no table is refused at once, before anything slow is imported.
     try:
         _ = find_files(tables).format

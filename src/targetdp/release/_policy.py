@@ -16,7 +16,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, MOST_PROGRAMS, mechanism_names
 from targetdp.release._ids import Spelling
 from targetdp.release._trust._keys import fingerprint_of
-from targetdp.table import Dialect
+from targetdp.table import Dialect, unknown_column
 
 LONGEST_NAME, MOST_WORDS, LONGEST_REASON = 60, 6, 500
 CLASSIC = 2.0
@@ -307,7 +307,8 @@ class Policy(StrictModel):
         if self.id.column in others:
             raise ValueError(f"column {self.id.column!r} identifies people: it cannot be released as another")
         if unknown := sorted(set(self.gaps) - {ALL, *known}):
-            raise ValueError(f"gaps names {unknown[0]!r}, which is not among the columns")
+            named = unknown_column(unknown[0], known)
+            raise ValueError(f"gaps names {named}, which is not among the columns")
         if self.agreed is not None:
             self._agreed_columns_are_known(self.agreed.columns)
         return self
@@ -315,10 +316,12 @@ class Policy(StrictModel):
     def _agreed_columns_are_known(self, columns: Sequence[str]) -> None:
         if twice := check.twice(columns):
             raise ValueError(f"agreed.columns names {twice[0]!r} twice: name each column once")
-        if unknown := sorted({*columns} - {*self.columns.release, *self.columns.decide}):
+        known = (*self.columns.release, *self.columns.decide)
+        if unknown := sorted({*columns} - {*known}):
+            named = unknown_column(unknown[0], known)
             raise ValueError(
-                f"agreed.columns names {unknown[0]!r}, which is neither in columns.release nor in "
-                "columns.decide: add it there, or leave it out"
+                f"agreed.columns names {named}, which is neither in columns.release nor in columns.decide: "
+                "add it there, or leave it out"
             )
 
     @property

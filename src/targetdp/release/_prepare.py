@@ -208,7 +208,7 @@ def prepare(
     may_go_out = policy.columns.release + (policy.columns.decide if request.classic else ())
     problems += _columns_that_are_not_released(features, may_go_out)
     public = dict(policy.columns.public)
-    problems += _columns_that_are_not_there((policy.id.column, *features, *public), columns, place)
+    problems += columns_that_are_not_there((policy.id.column, *features, *public), columns, place)
     problems += _beyond_the_policy(request, policy)
     if request.released:
         try:
@@ -288,14 +288,15 @@ def _columns_that_are_not_released(features: Iterable[str], allowed: Sequence[st
     if refused:
         yield Problem(
             f"the policy releases no {_some(refused)}",
-            f"ask for some of {_some(allowed)}",
+            f"{did_you_mean(refused[0], allowed)} ask for some of {_some(allowed)}".lstrip(),
             "official",
         )
 
 
-def _columns_that_are_not_there(
+def columns_that_are_not_there(
     needed: Sequence[str], columns: Sequence[str], place: str
 ) -> Iterable[Problem]:
+    """Columns that a table should have, each with the one that may be meant."""
     missing = [name for name in needed if name not in columns]
     for name in missing[:_MOST_NAMED]:
         meant = did_you_mean(name, columns) or f"it has {_some(columns)}."

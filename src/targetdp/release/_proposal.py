@@ -28,13 +28,13 @@ from targetdp.table import (
     TableProfile,
     Tally,
     dialect_lines,
-    did_you_mean,
     guess_id,
     ids_of,
     looks_like_phone_numbers,
     open_source,
     profile_table,
     spelling_problems,
+    unknown_column,
 )
 
 _PHONE = re.compile("phone|msisdn|mobile|telephone|numero|gsm", re.IGNORECASE)
@@ -104,7 +104,9 @@ def make_desk(
     profile = profile_table(table)
     column = id_column or guess_id(profile)
     if column is None or column not in profile.names():
-        what = "no column is different in every row" if column is None else _absent(column, profile)
+        what = "no column is different in every row"
+        if column is not None:
+            what = f"there is no column {unknown_column(column, profile.names())}"
         raise ValueError(f"{what}: name the one that identifies a person with --id; {profile.shown}")
     elsewhere = _elsewhere(table, column, new_people)
     ids = _some_ids(table, column)
@@ -146,11 +148,6 @@ def make_desk(
     return NewDesk(
         desk, profile, column, released, gaps, hidden, notes, _too_few(desk.policy, profile), elsewhere
     )
-
-
-def _absent(column: str, profile: TableProfile) -> str:
-    question = did_you_mean(column, profile.names())
-    return f"there is no column {column!r}" + (f" ({question})" if question else "")
 
 
 def _too_few(policy: Policy, profile: TableProfile) -> str | None:

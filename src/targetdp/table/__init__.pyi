@@ -7,7 +7,6 @@ from targetdp.table._dialect import TableError as TableError
 from targetdp.table._dialect import dialect_lines as dialect_lines
 from targetdp.table._dialect import dialect_of as dialect_of
 from targetdp.table._paths import Format as Format
-from targetdp.table._paths import TablePath as TablePath
 from targetdp.table._paths import find_files as find_files
 from targetdp.table._paths import format_of as format_of
 from targetdp.table._problems import ColumnProblem as ColumnProblem
@@ -24,6 +23,7 @@ from targetdp.table._rows import ids_of as ids_of
 from targetdp.table._rows import kept_column as kept_column
 from targetdp.table._rows import numbers_of as numbers_of
 from targetdp.table._rows import read_people as read_people
+from targetdp.table._rows import unknown_column as unknown_column
 from targetdp.table._sink import Sink as Sink
 from targetdp.table._sink import formulas_in as formulas_in
 from targetdp.table._sink import Written as Written

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -47,6 +47,10 @@ class TableError(ValueError):
     """
 
 
+def _summary_only(schema: dict[str, Any]) -> None:
+    schema["description"] = schema["description"].split("\n\n")[0]
+
+
 @dataclass(frozen=True)
 class Dialect:
     """How a CSV file is written. Names stand for signs that cannot be seen: tab, space, none.
@@ -73,7 +77,7 @@ class Dialect:
     encoding: str = "utf-8"
     quote: str = '"'
 
-    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "json_schema_extra": _summary_only}
     """A file that says it says nothing else: pydantic looks here."""
 
     def __post_init__(self) -> None:
@@ -119,7 +123,7 @@ def dialect_of(given: str | Dialect) -> Dialect:
 
     Example:
         >>> dialect_of("separator=tab decimal=,")
-        Dialect(separator='\\t', decimal=',', thousands='', encoding='utf-8', quote='"')
+        Dialect(separator='\t', decimal=',', thousands='', encoding='utf-8', quote='"')
     """
     if isinstance(given, Dialect):
         return given

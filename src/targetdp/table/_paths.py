@@ -86,7 +86,7 @@ def find_files(table: TablePath) -> TableFiles:
     """
     named = [Path(table)] if isinstance(table, str | os.PathLike) else [Path(one) for one in table]
     if not named:
-        raise TableError("no input was named: give at least one file, folder or pattern")
+        raise TableError("table = []: no input was named; give at least one file, folder or pattern")
     places, files, bases = list[Path](), list[Path](), list[Path]()
     for path in named:
         base, found = _named(path)
@@ -96,6 +96,8 @@ def find_files(table: TablePath) -> TableFiles:
         places += found
         files += parts
         bases.append(base)
+    if empty := [file for file in files if not file.stat().st_size]:
+        raise TableError(f"input {empty[0]} is empty or has no rows: there is nothing to read")
     _must_differ(files)
     first = ", ".join(str(path) for path in named[:_SHOWN])
     more = f" and {len(named) - _SHOWN:,} more" if len(named) > _SHOWN else ""
@@ -114,7 +116,8 @@ def _named(path: Path) -> tuple[Path, list[Path]]:
     if not found:
         raise NoTableError(f"input {path} does not exist, and as a pattern it fits nothing: check the name")
     # As in a folder: what is no table, or hidden, is not data.
-    tables = [one for one in found if not _is_hidden(one.name) and (one.is_dir() or format_of(one))]
+    seen = [one for one in found if not any(map(_is_hidden, one.relative_to(fixed).parts))]
+    tables = [one for one in seen if one.is_dir() or format_of(one)]
     if not tables:
         raise TableError(
             f"input {path} fits {len(found):,} name{'s' * (len(found) > 1)}, and none is a table: it needs "

@@ -19,7 +19,7 @@ from targetdp.release._ledger._agreements import SHORT
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._history import History
 from targetdp.release._policy import AgreedPolicy, Policy
-from targetdp.release._prepare import Problem
+from targetdp.release._prepare import Problem, columns_that_are_not_there
 from targetdp.release._public_scales import must_be_public
 from targetdp.release._trust._approval import Approval, approval_of, policy_problems
 from targetdp.table import Source
@@ -132,10 +132,7 @@ def look_at_people(
     named = people_named(names, people, column)
     problems += _problems_of_list(named, people)
     missing = [one for one in (names.column, *agreed.columns) if one not in source.columns]
-    if missing:
-        problems.append(
-            Problem(f"table {source} has no column {_some(missing)}", "correct it, or policy.toml")
-        )
+    problems += columns_that_are_not_there(missing, source.columns, f"table {source}")
     if names.column in missing:
         return AgreementLook(desk, ruling, agreed, None, 0, {}, {}, history, tuple(problems))
     columns = [name for name in agreed.columns if name not in missing]

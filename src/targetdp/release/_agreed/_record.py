@@ -14,13 +14,12 @@ from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._agreed import AGREEMENT_ID
 from targetdp.release._certificate._certificate import (
     MOST_SUCCESSIONS,
-    CertificatePart,
     DeskRecord,
     LedgerMark,
-    Output,
     Scale,
     Signature,
 )
+from targetdp.release._certificate._written import CertificatePart, Output
 from targetdp.release._policy import Number, Reason
 from targetdp.release._trust._keys import SigningKey, Succession
 

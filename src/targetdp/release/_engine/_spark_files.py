@@ -23,8 +23,11 @@ except ImportError as error:
         f"the Spark engine cannot start ({error}): install it with pip install 'targetdp[spark]', and Java 17"
     ) from error
 
-_ENCODINGS = {"cp1252": "windows-1252", "latin-1": "ISO-8859-1"}
-"""As Java calls them."""
+_ENCODINGS = {"cp1252": "ISO-8859-1", "latin-1": "ISO-8859-1"}
+"""As Spark calls them; it has no cp1252, which is the other but for some signs."""
+
+_SIGNS = {bytes([code]): bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
+"""What these are in cp1252, where they are anything."""
 
 
 def session() -> SparkSession:
@@ -100,10 +103,17 @@ def _read_text(reader: Any, paths: list[str], table: Source, recipe: Recipe) -> 
         )
     schema = ", ".join(f"{quoted(name)} STRING" for name in inside)
     # Without pruning, lines are checked whole, whichever columns are asked for.
-    text = reader.option("columnPruning", "false").csv(
+    text: DataFrame = reader.option("columnPruning", "false").csv(
         paths, schema=schema, header=True, mode="FAILFAST", sep=csv.separator, quote=csv.quote,
         escape=csv.quote or "\\", encoding=_ENCODINGS.get(csv.encoding, "UTF-8"),
     )  # fmt: skip
+    if csv.encoding == "cp1252":
+        these = "".join(code.decode("latin-1") for code, sign in _SIGNS.items() if sign)
+        columns = [
+            functions.translate(functions.col(quoted(name)), these, "".join(_SIGNS.values())).alias(name)
+            for name in inside
+        ]
+        text = text.select(*columns)
     others = [
         functions.coalesce(functions.col(quoted(name)), functions.lit("")).alias(name)
         for name in (recipe.id, *recipe.public) if name in inside

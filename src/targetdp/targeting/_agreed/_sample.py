@@ -11,7 +11,7 @@ from targetdp._core import Floats, Progress, Silent
 from targetdp.normalization import ColumnScales, data_scales, normalize
 from targetdp.programs import ProgramSettings, ScoredProgram
 from targetdp.release import Agreement, agreed_rows
-from targetdp.table import PeopleRows, profile_table, read_people
+from targetdp.table import PeopleRows, open_source, profile_table, read_people
 from targetdp.targeting._labelled import LabelledSample, NamedSample, SampleOrigin, join_labels
 from targetdp.targeting._learn import LearnedWeights, learn_for
 
@@ -178,12 +178,13 @@ def read_agreed(
     """
     progress = progress or Silent()
     agreement = agreed_rows(rows, record, public_key)
-    numbers = {column.name for column in profile_table(rows).columns if column.is_number}
+    table = open_source(rows, csv=agreement.record.output.dialect)
+    numbers = {column.name for column in profile_table(table).columns if column.is_number}
     features = tuple(name for name in agreement.columns if name in numbers)
     if not features:
         raise ValueError(f"rows {rows} have no column of numbers: there is nothing to learn from")
     gaps = dict.fromkeys(features, np.nan)
-    people = read_people("rows", rows, agreement.id, features, progress=progress, gaps=gaps)
+    people = read_people("rows", table, agreement.id, features, progress=progress, gaps=gaps)
     sample = NamedSample(rows, agreement.id, agreement.pseudonyms, people)
     joined = join_labels(sample, labels, settings, id_column=id_column, ids=ids, progress=progress)
     others = [name for name in agreement.columns if name not in numbers]

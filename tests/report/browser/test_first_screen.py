@@ -98,7 +98,7 @@ def test_tags_and_reason_follow_the_limits(opened: Opened) -> None:
     limit(page, best_guess="68")
     assert text(page, "#why").startswith("With your limits ")
     assert "With your limits" not in before
-    out = [name for name, column in columns(page).items() if "misses: best guess" in column[0]]
+    out = [name for name, column in columns(page).items() if "limit missed: best guess" in column[0]]
     assert out
     assert "recommended" in columns(page)["Your choice"][0]
     assert page.locator(".limits-said").filter(visible=True).count() == 0

@@ -89,7 +89,7 @@
   function showMissed(at, one) {
     const missed = failing(one);
     at.hidden = !missed.length;
-    at.textContent = `misses: ${missed.map(nameOf).join(", ")}`;
+    at.textContent = `limit missed: ${missed.map(nameOf).join(", ")}`;
   }
   function showTags() {
     DATA.options.forEach(([, i], k) => {

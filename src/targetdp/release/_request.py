@@ -145,6 +145,7 @@ class Request(StrictModel):
         default=(), max_length=100, description="ids of releases, or agreements, whose people are left out"
     )
     tuned_on: TunedOn | None = Field(default=None, description="which data the setting was chosen on")
+    sample_only: bool = Field(default=False, strict=True, description="only people of a labelled sample")
     program: Name | None = Field(default=None, description="what the release is for")
     asked_by: Name | None = Field(default=None, description="who asks")
     asked_on: Annotated[str, AfterValidator(_day)] | None = Field(
@@ -184,6 +185,8 @@ class Request(StrictModel):
             wrong = [name for name in names if getattr(self, name)]
             if wrong and kind != self.release:
                 raise ValueError(f'{", ".join(wrong)} belongs to release = "{kind}"')
+        if self.sample_only and self.release != "rows":
+            raise ValueError('sample_only belongs to release = "rows": leave it out')
         if self.release == "rows":
             if self.learned_from is not None:
                 raise ValueError('learned_from belongs to release = "scores" or "decisions"')

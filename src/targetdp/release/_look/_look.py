@@ -133,6 +133,8 @@ class Look:
         )
         if self.doubt:
             yield f"the table looks written with {self.doubt}, and is read otherwise: see [csv] of the policy"
+        if p.request.sample_only:
+            yield "this is asked for about a labelled sample only: the table should have nobody else's row"
         if self.asked_before:
             yield f"this very request was answered before (release {self.asked_before[:12]}): it costs again"
         if p.public:

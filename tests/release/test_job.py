@@ -45,7 +45,7 @@ from targetdp.release._certificate._contents import is_certified
 from targetdp.release._certificate._numbers import verify_guarantee
 from targetdp.release._engine._base import Wrote
 from targetdp.release._engine._local import LocalEngine
-from targetdp.release._engine._tables import open_table
+from targetdp.release._engine._tables import opened_table
 from targetdp.release._ledger import _book as book_module
 from targetdp.release._ledger import _entries as entries_module
 from targetdp.release._ledger import _record as record_module
@@ -596,6 +596,10 @@ def test_a_journal_that_the_desk_has_not_signed_tells_its_ledger_nothing(tmp_pat
 
 def test_tables_are_opened_by_what_they_are(tmp_path: Path) -> None:
     write_parquet(tmp_path / "in.parquet")
-    assert open_table(tmp_path / "in.parquet").place == f"input {tmp_path / 'in.parquet'}"
-    assert open_table(str(tmp_path / "in.parquet")).name == "local"
-    assert open_table(table_of()).place == "the frame"
+    desk = make_desk(tmp_path)
+    with opened_table(tmp_path / "in.parquet", desk) as engine:
+        assert engine.place == f"input {tmp_path / 'in.parquet'}"
+    with opened_table(str(tmp_path / "in.parquet"), desk) as engine:
+        assert engine.name == "local"
+    with opened_table(table_of(), desk) as engine:
+        assert engine.place == "the frame"

@@ -3,9 +3,10 @@
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
@@ -15,6 +16,9 @@ from typer.core import TyperGroup
 
 from targetdp._core import declared
 
+if TYPE_CHECKING:
+    from targetdp.table import Source
+
 Command = TypeVar("Command", bound=Callable[..., None])
 
 PublicKey = Annotated[
@@ -22,6 +26,15 @@ PublicKey = Annotated[
 ]
 
 
+TableName = Annotated[
+    str,
+    typer.Argument(
+        help="Parquet or CSV (a file, or a directory of part files), - for standard input, s3://…, or a "
+        "database: postgresql://…, duckdb:FILE, sqlite:FILE"
+    ),
+]
+FromTable = Annotated[str | None, typer.Option("--table", help="of a database: the table")]
+Query = Annotated[str | None, typer.Option("--query", help="of a database: what to ask it")]
 DeskFolder = Annotated[
     Path | None, typer.Option("--desk", help="the desk; default: TARGETDP_DESK, or the nearest one above")
 ]
@@ -76,6 +89,20 @@ class FirstByDefault(TyperGroup):
 
 class PublishedError(Exception):
     """Something failed after a release became visible: nobody may think that nothing was published."""
+
+
+@contextmanager
+def opened_table(name: str, from_table: str | None = None, query: str | None = None) -> "Iterator[Source]":
+    """The table that a command is given; what is elsewhere is copied first, and the copy goes afterwards."""
+    from targetdp.table import Elsewhere, on_disk, table_named
+
+    given, folder = table_named(name, table=from_table, query=query), Path.cwd()
+    if isinstance(given, Elsewhere):
+        from targetdp.release import spool_folder
+
+        folder = spool_folder()
+    with on_disk(given, folder) as source:
+        yield source
 
 
 def names(value: str | None) -> tuple[str, ...] | None:

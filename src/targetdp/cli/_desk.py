@@ -1,5 +1,6 @@
 """`targetdp init`, `status` and `ids`: a desk is made, says where it stands, and translates ids."""
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,10 @@ from rich.text import Text
 
 from targetdp.cli._console import (
     DeskFolder,
+    FromTable,
     NewPeople,
+    Query,
+    TableName,
     cells,
     emit,
     must_be_free,
@@ -25,8 +29,10 @@ _SHOWN = 40
 
 
 def init(
-    table: Annotated[Path, typer.Argument(help="the table that releases will be made of")],
+    table: TableName,
     *,
+    from_table: FromTable = None,
+    query: Query = None,
     id_column: Annotated[
         str | None, typer.Option("--id", help="column that identifies a person; default: guessed")
     ] = None,
@@ -40,8 +46,10 @@ def init(
 ) -> None:
     """Make a desk: a folder with a proposed policy, a ledger and keys. Nothing is released without one."""
     from targetdp.release import make_desk
+    from targetdp.table import table_named
 
-    made = make_desk(table, desk, id_column=id_column, name=name, scales=scales, new_people=new_people)
+    given = table_named(table, table=from_table, query=query)
+    made = make_desk(given, desk, id_column=id_column, name=name, scales=scales, new_people=new_people)
     policy = made.desk.path / "policy.toml"
     warn(
         f"whether desk {other.path} knows these people cannot be told ({other.problem}): what it releases "
@@ -73,7 +81,9 @@ def init(
         tell(f"next: edit {policy}")
         for step in made.to_do:
             tell(f"  {step}")
-    tell(f"then: targetdp privatize {table} OUTPUT --B 0.25 --epsilon 4 (or --request FILE; --check looks)")
+    chosen = {"--table": from_table, "--query": query}
+    of = shlex.join([table, *(word for name, one in chosen.items() if one for word in (name, one))])
+    tell(f"then: targetdp privatize {of} OUTPUT --B 0.25 --epsilon 4 (or --request FILE; --check looks)")
 
 
 def status(

@@ -12,12 +12,16 @@ from targetdp.cli._console import (
     Bar,
     DeskFolder,
     FirstByDefault,
+    FromTable,
     KeyFile,
+    Query,
+    TableName,
     cells,
     constants,
     emit,
     must_be_free,
     names,
+    opened_table,
     out,
     save_new,
     tell,
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
 
 def scales(
     table: Annotated[
-        Path, typer.Argument(help="a table of OTHER people (public), or of the same (confidential)")
+        str, typer.Argument(help="a table of OTHER people (public), or of the same (confidential)")
     ],
     features: Annotated[str, typer.Option(help="columns to scale: a,b,c or @FILE")],
     source: Annotated[
@@ -42,6 +46,8 @@ def scales(
         ),
     ],
     out: Annotated[Path, typer.Option(help="scales file to write (TOML)")],
+    from_table: FromTable = None,
+    query: Query = None,
     reason: Annotated[
         str | None, typer.Option(help="why public scales are public: whose data they are learned from")
     ] = None,
@@ -80,23 +86,22 @@ def scales(
     if out.exists() and not force:
         raise ValueError(f"scales file {out} exists: choose another name, or replace it with --force")
     wanted = names(features) or ()
-    column = id or guess_id(profile_table(table))
-    left_out = None
-    if without is not None:
-        theirs = column if column in open_source(without).columns else guess_id(profile_table(without))
-        if column is None or theirs is None:
-            raise ValueError(f"{table if column is None else without} has no column that identifies people: "
-                             "name it with --id; without one nobody can be left out")  # fmt: skip
-        left_out = people_in(without, theirs)
-    with Bar(quiet=quiet) as bar:
+    left_out = people = None
+    with opened_table(table, from_table, query) as given, Bar(quiet=quiet) as bar:
+        column = id or guess_id(profile_table(given))
+        if without is not None:
+            theirs = column if column in open_source(without).columns else guess_id(profile_table(without))
+            if column is None or theirs is None:
+                raise ValueError(f"{given if column is None else without} has no column that identifies "
+                                 "people: name it with --id; without one nobody can be left out")  # fmt: skip
+            left_out = people_in(without, theirs)
         learned = learn_scales(
-            table, wanted, id_column=column, impute=constants(impute), fit=fit, progress=bar, without=left_out
+            given, wanted, id_column=column, impute=constants(impute), fit=fit, progress=bar, without=left_out
         )
-    people = None
-    if source == "public" and column is not None:
-        of = people_in(table, column)
-        of = of if left_out is None else np.setdiff1d(of, left_out)
-        people = remember_people(of, learned, wanted)
+        if source == "public" and column is not None:
+            of = people_in(given, column)
+            of = of if left_out is None else np.setdiff1d(of, left_out)
+            people = remember_people(of, learned, wanted)
     text = scales_text(learned, wanted, source, reason, people, other_people)
     save_new("scales file", out, text, force=force, private=source == "confidential")
     if not quiet:
@@ -131,7 +136,9 @@ EYES = (
 
 
 def columns(
-    table: Annotated[Path, typer.Argument(help="Parquet or CSV: a file, or a directory of part files")],
+    table: TableName,
+    from_table: FromTable = None,
+    query: Query = None,
     without: Annotated[str | None, typer.Option(help="names to leave out: a,b,c or @FILE")] = None,
     only_names: Annotated[
         bool, typer.Option("--names", help="print names only, one in each line, to edit and give to @FILE")
@@ -139,25 +146,23 @@ def columns(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
 ) -> None:
     """Print a table's columns: type, gaps, range, and whether each can be released as it is."""
-    from targetdp.table import check_columns, open_source
+    from targetdp.table import check_columns, guess_id, profile_table
 
-    present = open_source(table).columns
     left_out = names(without) or ()
-    check_columns(present, f"input {table}", without=left_out)
-    shown = [name for name in present if name not in left_out]
-    if only_names:
-        emit("\n".join(shown))
-        return
-    from targetdp.table import guess_id, profile_table
-
-    profile = profile_table(table)
+    with opened_table(table, from_table, query) as source:
+        check_columns(source.columns, f"input {source}", without=left_out)
+        shown = [name for name in source.columns if name not in left_out]
+        if only_names:
+            emit("\n".join(shown))
+            return
+        profile = profile_table(source)
     likely = guess_id(profile)
     listed = [_listed(profile[name], is_id=name == likely) for name in shown]
     if as_json:
         emit({"notice": EYES, "rows": profile.rows, "whole": profile.whole, "id": likely, "columns": listed})
         return
     read = f"{profile.rows:,} rows" if profile.whole else f"the first {profile.rows:,} rows"
-    report = Table(title=Text(f"{table}: {read}\n{EYES}"), title_justify="left")
+    report = Table(title=Text(f"{source}: {read}\n{EYES}"), title_justify="left")
     for heading in ("column", "type", "gaps", "range", "can be released", "what to do"):
         report.add_column(heading, overflow="fold", justify="right" if heading == "gaps" else "left")
     for about in listed:

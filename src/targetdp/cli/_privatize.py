@@ -10,9 +10,12 @@ from targetdp._core import declared
 from targetdp.cli._console import (
     Bar,
     DeskFolder,
+    FromTable,
     KeyFile,
     NewPeople,
     PublishedError,
+    Query,
+    TableName,
     emit,
     must_be_free,
     save_new,
@@ -27,11 +30,13 @@ else:
 
 
 def privatize(
-    table: Annotated[Path, typer.Argument(help="Parquet or CSV: a file, or a directory of part files")],
+    table: TableName,
     output: Annotated[
         Path | None, typer.Argument(help="*.parquet, *.csv, or a directory (no suffix); not for --check")
     ] = None,
     *,
+    from_table: FromTable = None,
+    query: Query = None,
     request: Annotated[Path | None, typer.Option(help="what an official asks for (TOML)")] = None,
     B: Annotated[
         float | None,
@@ -56,10 +61,11 @@ def privatize(
     """
     if output is None and not check:
         raise ValueError("OUTPUT must be given: where the release goes; or --check, to look only")
-    from targetdp.table import open_source
+    from targetdp.table import open_source, table_named
 
     # What is no table is refused at once, before anything slow is imported.
-    source = open_source(table, keep_words=True)
+    given = table_named(table, table=from_table, query=query)
+    source = open_source(given, keep_words=True) if isinstance(given, Path) else given
     from targetdp.release import (
         Desk,
         PublishedButUnsettledError,

@@ -33,6 +33,7 @@ from targetdp.release._decision._question import Question as Question
 from targetdp.release._decision._simulate import simulate_decisions as simulate_decisions
 from targetdp.release._desk import Desk as Desk
 from targetdp.release._desk import NoDeskError as NoDeskError
+from targetdp.release._engine._tables import spool_folder as spool_folder
 from targetdp.release._ids import Spelling as Spelling
 from targetdp.release._ids import pseudonyms as pseudonyms
 from targetdp.release._job import Released as Released

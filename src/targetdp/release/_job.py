@@ -18,13 +18,8 @@ from targetdp.release._certificate._page import page_html
 from targetdp.release._certificate._witnesses import estimated_by, witnesses
 from targetdp.release._desk import Desk
 from targetdp.release._draws import Draws, TableChangedError, erase
-from targetdp.release._engine._base import (
-    NOTHING_INSPECTED,
-    Engine,
-    ReleaseJob,
-    output_schema,
-)
-from targetdp.release._engine._tables import open_table
+from targetdp.release._engine._base import NOTHING_INSPECTED, Engine, ReleaseJob, output_schema
+from targetdp.release._engine._tables import opened_table
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
@@ -38,6 +33,7 @@ from targetdp.release._prepare import Prepared, prepare
 from targetdp.release._request import Request
 from targetdp.release._terms import ReleaseTerms, bound_of
 from targetdp.release._trust._approval import write_proposal
+from targetdp.table import table_given
 
 Confirm = Callable[[Look], None]
 """Is shown everything before anything is charged, and raises to stop."""
@@ -90,8 +86,8 @@ def check_release(
     opened = _opened(desk)
     with opened.ledger() as ledger:
         ledger.must_be_newest(witnesses(opened, ledger))
-        source = open_table(table, engine)
-        return _look(opened, ledger, request, source, new_people, models, progress or Silent())
+        with opened_table(table, opened, engine, progress) as source:
+            return _look(opened, ledger, request, source, new_people, models, progress or Silent())
 
 
 def privatize(
@@ -110,8 +106,9 @@ def privatize(
     """Release a private version of a table.
 
     Args:
-        table: A path (Parquet or CSV, a file or a folder of parts), a pandas, polars or pyarrow table, or a
-            Spark frame.
+        table: A path (Parquet or CSV, a file or a folder of parts) or address (``s3://…``), a
+            `targetdp.table.Database`, a pandas, polars or pyarrow table, a lazy one of polars or DuckDB, or
+            a Spark frame.
         output: Where the release goes: a file (``.parquet``, ``.csv``) or a folder. None, for a table in
             memory, gives back a table of the same kind.
         desk: The data holder's desk, or its folder; by default it is found as git finds its folder.
@@ -148,7 +145,7 @@ def privatize(
     """
     check.instance("request", request, Request)
     progress, opened = progress or Silent(), _opened(desk)
-    source = open_table(table, engine)
+    table = table_given(table)
     with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:
         publisher.begin(lambda journal: settle_earlier(opened, ledger, journal))
         near = () if publisher.path is None else (publisher.path.parent,)
@@ -158,19 +155,20 @@ def privatize(
         for settled in ledger.settle_what_is_published(done):
             erase(opened.drafts / settled)
         opened.free_what_was_not_drawn(ledger)
-        begun = monotonic()
-        seen = _look(opened, ledger, request, source, new_people, models, progress)
-        looked = monotonic() - begun
-        if seen.problems:
-            opened.log(
-                "refused", request=request.sha256, kind=request.release, B=request.B, epsilon=request.epsilon,
-                asked_by=request.asked_by, why=[p.what for p in seen.problems],
-            )  # fmt: skip
-            write_proposal(opened, ledger.history)
-            raise Refused(seen)
-        if confirm is not None:
-            confirm(seen)
-        return _release(opened, ledger, source, seen, publisher, progress, looked)
+        with opened_table(table, opened, engine, progress) as source:
+            begun = monotonic()
+            seen = _look(opened, ledger, request, source, new_people, models, progress)
+            looked = monotonic() - begun
+            if seen.problems:
+                opened.log(
+                    "refused", request=request.sha256, kind=request.release, B=request.B,
+                    epsilon=request.epsilon, asked_by=request.asked_by, why=[p.what for p in seen.problems],
+                )  # fmt: skip
+                write_proposal(opened, ledger.history)
+                raise Refused(seen)
+            if confirm is not None:
+                confirm(seen)
+            return _release(opened, ledger, source, seen, publisher, progress, looked)
 
 
 def _opened(desk: Desk | str | Path | None) -> Desk:

@@ -12,7 +12,7 @@ from targetdp.release._certificate._certificate import Certificate, Output
 from targetdp.release._certificate._contents import arrow_of, frame_hash, output_of
 from targetdp.release._engine._base import RowWriter, released_columns
 from targetdp.release._staging import Staging
-from targetdp.table import Format, Sink, Source, format_of, refuse_formulas
+from targetdp.table import Elsewhere, Format, Sink, Source, format_of, refuse_formulas
 
 Settle = Callable[[dict[str, Any]], None]
 """Tells a ledger what a journal says."""
@@ -72,7 +72,8 @@ def open_output(
     """The place of a release: files (for their owner's eyes), or a table in memory where no name is given."""
     given = table.path if isinstance(table, Source) else table
     if output is None:
-        if isinstance(given, str | Path) or type(table).__module__.startswith("pyspark."):
+        files = isinstance(given, str | Path) or (isinstance(given, Elsewhere) and not given.gives_back)
+        if files or type(table).__module__.startswith("pyspark."):
             raise ValueError("output must be given: where the released files go")
         yield _Frame(table)
         return
@@ -177,7 +178,7 @@ class _Frame:
     published = False
 
     def __init__(self, table: Any) -> None:
-        self._back = arrow_of(table)[1]
+        self._back = table.give_back if isinstance(table, Elsewhere) else arrow_of(table)[1]
         self._tables: list[pa.Table] = []
         self.frame: Any = None
 

@@ -22,14 +22,18 @@ from targetdp.release._policy import LONGEST_NAME, LONGEST_REASON, Policy
 from targetdp.release._public_scales import must_be_public, shared_people
 from targetdp.release._translate import tags_in
 from targetdp.table import (
+    Elsewhere,
+    Source,
     TableProfile,
     Tally,
     guess_id,
     ids_of,
     looks_like_phone_numbers,
+    on_disk,
     open_source,
     profile_table,
     spelling_problems,
+    table_given,
 )
 
 _PHONE = re.compile("phone|msisdn|mobile|telephone|numero|gsm", re.IGNORECASE)
@@ -69,7 +73,7 @@ class NewDesk:
 
 
 def make_desk(
-    table: Path,
+    table: str | Path | Elsewhere,
     place: Path | None = None,
     *,
     id_column: str | None = None,
@@ -80,7 +84,7 @@ def make_desk(
     """Profile a table, propose a policy for it, and make a desk with it.
 
     Args:
-        table: The table that releases will be made of.
+        table: The table that releases will be made of: a path, an address or a `targetdp.table.Database`.
         place: The desk's folder; by default ``desk`` in this folder.
         id_column: The column that identifies a person; by default it is guessed.
         name: What the desk is called; by default as the folder that it is in.
@@ -92,6 +96,15 @@ def make_desk(
     """
     if new_people is not None:
         check.text("new_people", new_people, longest=LONGEST_REASON)
+    folder = (place or Path(FOLDER)).absolute()
+    with on_disk(table_given(table), folder.parent) as source:
+        return _make_desk(source, folder, id_column, name, scales, new_people)
+
+
+def _make_desk(
+    table: Source, folder: Path, id_column: str | None, name: str | None, scales: Path | None,
+    new_people: str | None,
+) -> NewDesk:  # fmt: skip
     profile = profile_table(table)
     column = id_column or guess_id(profile)
     if column is None or column not in profile.names():
@@ -116,10 +129,9 @@ def make_desk(
         raise ValueError(
             f"no column of {table} can be released as it is: releases are of numbers"
             + (", and of columns that the scales know" if scales is not None else "")
-            + f"; targetdp columns {table} says more of each"
+            + "; targetdp columns says more of each"
         )
     gaps = tuple(one.name for one in others if one.gaps and one.name in released)
-    folder = (place or Path(FOLDER)).absolute()
     text = _policy_text(
         name or _name_of(folder.parent), column, released, gaps, hidden=hidden,
         public_scales=scales is not None,
@@ -149,7 +161,7 @@ def _too_few(policy: Policy, profile: TableProfile) -> str | None:
     return None
 
 
-def _elsewhere(table: Path, column: str, new_people: str | None) -> tuple[DeskElsewhere, ...]:
+def _elsewhere(table: Source, column: str, new_people: str | None) -> tuple[DeskElsewhere, ...]:
     """The user's other desks; an error if one has released something about the people of a table."""
     if not desks_elsewhere(""):
         return ()
@@ -171,12 +183,12 @@ def _look_like_names(ids: pa.StringArray) -> bool:
     return 2 * (pc.sum(pc.match_substring(ids, " ")).as_py() or 0) > len(ids)
 
 
-def _some_ids(table: Path, column: str) -> pa.StringArray:
+def _some_ids(table: Source, column: str) -> pa.StringArray:
     batch = next(open_source(table).batches([column], {}, _GLANCED))
     return ids_of(batch.column(column), column, Tally(), 0)
 
 
-def _must_be_of_others(table: Path, column: str, scales: Path) -> None:
+def _must_be_of_others(table: Source, column: str, scales: Path) -> None:
     """A ValueError if public scales were learned from people of a table."""
     must_be_public(scales)
     if shared := shared_people(table, column, scales):

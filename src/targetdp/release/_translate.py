@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from targetdp._core import Words
 from targetdp.release._desk import Desk
 from targetdp.release._ids import Names, pseudonyms
-from targetdp.table import Tally, check_columns, ids_of, open_source
+from targetdp.table import Source, Tally, check_columns, ids_of, open_source
 
 _ROWS = 1 << 20
 
@@ -67,7 +67,7 @@ def translate_ids(
     return Translation(pa.table(columns), int(places.null_count))
 
 
-def tags_in(names: Names, table: Path, column: str | None = None) -> Words:
+def tags_in(names: Names, table: Path | Source, column: str | None = None) -> Words:
     """The tags by which the ledger knows the people of a table, sorted, each once."""
     source = open_source(table)
     wanted = column or source.columns[0]

@@ -17,7 +17,7 @@ from targetdp.table._problems import (
     type_name,
     type_problem,
 )
-from targetdp.table._source import batch_rows, is_text, open_source
+from targetdp.table._source import Source, batch_rows, is_text, open_source
 from targetdp.table._spelling import describe_words, read_numbers
 
 PROFILED_ROWS = 1_000_000
@@ -199,7 +199,7 @@ def guess_id(profile: TableProfile) -> str | None:
     return named or next((column.name for column in likely), None)
 
 
-def profile_table(path: Path, rows: int = PROFILED_ROWS) -> TableProfile:
+def profile_table(path: Path | Source, rows: int = PROFILED_ROWS) -> TableProfile:
     r"""Profile the first rows of a table. What comes out is a statistic of its people.
 
     Args:

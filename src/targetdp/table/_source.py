@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -48,6 +48,7 @@ class Source:
         columns: The names of the columns, the same in each file.
         keep_words: Whether a CSV's column of numbers in which some cells are none comes as text, for
             `numbers_of` to count them; otherwise it cannot be read.
+        name: What messages call it, where that is not its path.
 
     Example:
         >>> import tempfile
@@ -63,6 +64,10 @@ class Source:
     files: tuple[Path, ...]
     columns: tuple[str, ...]
     keep_words: bool = False
+    name: str | None = None
+
+    def __str__(self) -> str:
+        return self.name or str(self.path)
 
     def count(self) -> int | None:
         """How many rows there are, where the files say so themselves (Parquet); otherwise None."""
@@ -125,11 +130,11 @@ class Source:
                     yield from _csv_batches(file, list(columns), types, rows, keep_words=self.keep_words)
 
 
-def open_source(path: Path, *, keep_words: bool = False) -> Source:
+def open_source(path: Path | Source, *, keep_words: bool = False) -> Source:
     r"""Find the files, the format and the columns of a table.
 
     Args:
-        path: A Parquet or CSV file, or a directory of such files.
+        path: A Parquet or CSV file, or a directory of such files; or what was opened before.
         keep_words: Whether batches of a CSV's column of numbers come as text where some cells are no numbers.
 
     Returns:
@@ -145,6 +150,8 @@ def open_source(path: Path, *, keep_words: bool = False) -> Source:
         >>> open_source(path).columns
         ('id', 'contacts')
     """
+    if isinstance(path, Source):
+        return replace(path, keep_words=keep_words)
     if not path.exists():
         raise TableError(f"input {path} does not exist: check the name")
     files = _parts(path) if path.is_dir() else (path,)

@@ -134,7 +134,7 @@ def look_at_people(
     missing = [one for one in (names.column, *agreed.columns) if one not in source.columns]
     if missing:
         problems.append(
-            Problem(f"table {source.path} has no column {_some(missing)}", "correct it, or policy.toml")
+            Problem(f"table {source} has no column {_some(missing)}", "correct it, or policy.toml")
         )
     if names.column in missing:
         return AgreementLook(desk, ruling, agreed, None, 0, {}, {}, history, tuple(problems))
@@ -183,10 +183,10 @@ def _problems_of_list(named: NamedPeople, people: Path) -> Iterator[Problem]:
 
 def _problems_of_rows(found: FoundRows, id_column: str, source: Source) -> Iterator[Problem]:
     if not found.rows.num_rows:
-        yield Problem(f"none of these people is in table {source.path}", "there is nobody to hand over")
+        yield Problem(f"none of these people is in table {source}", "there is nobody to hand over")
     if found.absent:
         yield Problem(
-            f"{len(found.absent):,} of these people are not in table {source.path}: {_some(found.absent)}",
+            f"{len(found.absent):,} of these people are not in table {source}: {_some(found.absent)}",
             "list ids as the table has them, and only those who are in it",
         )
     if found.repeated:

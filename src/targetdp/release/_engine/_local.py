@@ -298,7 +298,7 @@ class LocalFiles(LocalEngine):
     """The engine for a table of files."""
 
     def __init__(self, source: Source) -> None:
-        super().__init__(source, f"input {source.path}")
+        super().__init__(source, f"input {source}")
 
 
 class _ThreadsOwn(threading.local):

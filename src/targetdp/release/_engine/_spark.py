@@ -93,7 +93,7 @@ class SparkEngine:
     def __init__(self, table: Any) -> None:
         self._source = table if isinstance(table, Source) else None
         self._frame: Any = None if isinstance(table, Source) else table
-        self.place = "the frame" if self._source is None else f"input {self._source.path}"
+        self.place = "the frame" if self._source is None else f"input {self._source}"
         if type(table).__module__.startswith("pyspark.sql.connect"):
             raise ValueError(
                 "the frame is one of Spark Connect, whose server may log what tasks are sent, and with it "

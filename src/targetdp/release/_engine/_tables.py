@@ -1,23 +1,53 @@
-"""Which engine a table is for: a path, a source, a table in memory, or a Spark frame."""
+"""Which engine a table is for: files, a table that is elsewhere, one in memory, or a Spark frame."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from targetdp._core import Progress
 from targetdp.release._certificate._contents import arrow_of
+from targetdp.release._desk import Desk, find_desk
+from targetdp.release._draws import made_drafts
 from targetdp.release._engine._base import Engine, engine_of
 from targetdp.release._engine._local import LocalEngine, TableInMemory
-from targetdp.table import Source, open_source
+from targetdp.table import Elsewhere, Source, on_disk, table_given
 
 
-def open_table(table: Any, engine: str | None = None) -> Engine:
-    """The engine for a table, by its name or by what the table is."""
-    if isinstance(table, Source | str | Path):
-        source = table if isinstance(table, Source) else open_source(Path(table), keep_words=True)
-        return engine_of(engine or "local")(source)
-    if type(table).__module__.startswith("pyspark."):
+@contextmanager
+def opened_table(
+    table: Any, desk: Desk, engine: str | None = None, progress: Progress | None = None
+) -> Iterator[Engine]:
+    """The engine for a table, by its name or by what the table is.
+
+    What is elsewhere lies in the desk meanwhile, sorted by who people are: so a re-run meets the same rows in
+    the same order, whatever the database makes of the query then.
+    """
+    given = table_given(table)
+    if isinstance(given, Source | Path | Elsewhere):
+        with spooled(given, desk, progress) as source:
+            yield engine_of(engine or "local")(source)
+    elif type(given).__module__.startswith("pyspark."):
         if engine not in {None, "spark"}:
             raise ValueError(f"engine = {engine!r}: a Spark frame is privatized by Spark; leave it out")
-        return engine_of("spark")(table)
-    if engine not in {None, "local"}:
+        yield engine_of("spark")(given)
+    elif engine not in {None, "local"}:
         raise ValueError(f"engine = {engine!r}: a table in memory is privatized where it is; leave it out")
-    return LocalEngine(TableInMemory(arrow_of(table)[0]), "the frame")
+    else:
+        yield LocalEngine(TableInMemory(arrow_of(given)[0]), "the frame")
+
+
+@contextmanager
+def spooled(
+    table: Source | Path | Elsewhere, desk: Desk, progress: Progress | None = None
+) -> Iterator[Source]:
+    """A table as files of this disk; what is elsewhere lies in the desk meanwhile, out of backups."""
+    folder = made_drafts(desk.drafts) if isinstance(table, Elsewhere) else desk.drafts
+    with on_disk(table, folder, order=desk.policy.id.column, progress=progress) as source:
+        yield source
+
+
+def spool_folder() -> Path:
+    """Where a copy of a table may lie for a command that needs no desk: in the nearest one, or here."""
+    desk = find_desk(Path.cwd())
+    return Path.cwd() if desk is None else made_drafts(desk / "drafts")

@@ -1,0 +1,64 @@
+"""What a name of a table stands for: a path, a database, an address in a store, or standard input."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from targetdp.table._elsewhere._database import Database, is_database
+from targetdp.table._elsewhere._spool import Elsewhere
+from targetdp.table._elsewhere._store import StoredTable, is_stored
+from targetdp.table._elsewhere._stream import LazyTable, Stream, is_lazy
+from targetdp.table._source import Source, TableError
+
+
+def table_named(name: str, *, table: str | None = None, query: str | None = None) -> Path | Elsewhere:
+    """What a name stands for. Nothing is opened.
+
+    Args:
+        name: A path, ``-`` for standard input, the address of a database, or of a file in a store.
+        table: Which table of a database.
+        query: What to ask a database in place of a table.
+
+    Returns:
+        A path, or a table that is elsewhere.
+
+    Raises:
+        ValueError: An address holds a password, or ``table`` or ``query`` is given without a database, or a
+            database without one of them.
+
+    Example:
+        >>> str(table_named("sqlite:people.db", table="people"))
+        'SQLite table people'
+        >>> table_named("people.db", table="people")
+        Traceback (most recent call last):
+        targetdp.table._source.TableError: --table and --query are for databases (postgresql://…, ...
+    """
+    if is_database(name):
+        return Database(name, table, query)
+    if table is not None or query is not None:
+        raise TableError(
+            "--table and --query are for databases (postgresql://…, duckdb:FILE, sqlite:FILE): leave them out"
+        )
+    if name == "-":
+        return Stream(sys.stdin.buffer)
+    return StoredTable(name) if is_stored(name) else Path(name)
+
+
+def table_given(table: Any) -> Any:
+    """What somebody gave for a table, as what can be opened: names and lazy frames become something else.
+
+    Args:
+        table: A name, a path, a source, a table in memory or a lazy one.
+
+    Returns:
+        The same, or a path or a table that is elsewhere.
+
+    Example:
+        >>> table_given("people.parquet")
+        PosixPath('people.parquet')
+    """
+    if isinstance(table, str):
+        return table_named(table)
+    if isinstance(table, Path | Source | Elsewhere):
+        return table
+    return LazyTable(table) if is_lazy(table) else table

@@ -51,7 +51,7 @@ from targetdp.release._ledger import _entries as entries_module
 from targetdp.release._ledger import _record as record_module
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Reading
-from targetdp.release._staging import _digest, page_path
+from targetdp.release._staging import digest_of, page_path
 from targetdp.release._trust._keys import is_signed
 
 WEIGHTS = {"calls": 1.0, "texts": 2.0, "topups": -1.0}
@@ -584,12 +584,12 @@ def test_a_journal_that_the_desk_has_not_signed_tells_its_ledger_nothing(tmp_pat
     del journal["check"]
     for change in ({"sha256": "0" * 64}, {"scales": {"calls": {"center": 0, "scale": 1}}}):
         forged = journal | change
-        place.write_text(json.dumps(forged | {"check": _digest(forged)}))
+        place.write_text(json.dumps(forged | {"check": digest_of(forged)}))
         with pytest.raises(ValueError, match="is not signed by this desk: somebody else wrote it"):
             release(folder)
     with Desk.open(folder / "desk").ledger() as ledger:
         assert [row.state for row in ledger.history.releases.values()] == ["reserved"]
-    place.write_text(json.dumps(journal | {"check": _digest(journal)}))
+    place.write_text(json.dumps(journal | {"check": digest_of(journal)}))
     with pytest.raises(ValueError, match="exists"):
         release(folder)
 

@@ -79,13 +79,26 @@ class Postgres:
 @contextmanager
 def started() -> Iterator[Postgres]:
     """A new server, which goes with all it holds."""
+    # The names of sockets are short.
     at, folder = programs(), Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))
     process = None
     try:
         if as_postgres():
             shutil.chown(folder, "postgres", "postgres")
         data = folder / "data"
-        made = [*as_postgres(), at / "initdb", "-D", data, "-U", "tester", "-A", "trust", "-N", "-E", "UTF8"]
+        made = [
+            *as_postgres(),
+            str(at / "initdb"),
+            "-D",
+            str(data),
+            "-U",
+            "tester",
+            "-A",
+            "trust",
+            "-N",
+            "-E",
+            "UTF8",
+        ]
         subprocess.run(made, check=True, capture_output=True, timeout=PATIENCE)  # noqa: S603
         with (folder / "log").open("wb") as log:
             settings = ["listen_addresses=", "fsync=off", "shared_buffers=16MB", "max_connections=20"]

@@ -1,12 +1,13 @@
 """What commands share: lists of names, progress on stderr, tables on stdout."""
 
+import functools
 import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 from rich.console import Console
@@ -103,6 +104,30 @@ def opened_table(name: str, from_table: str | None = None, query: str | None = N
         folder = spool_folder()
     with on_disk(given, folder) as source:
         yield source
+
+
+def path_or_address(text: str) -> Any:
+    """A path; or, as it is written, an address in a store, for `fetches`."""
+    return text if "://" in text else Path(text)
+
+
+def fetches(*releases: str) -> Callable[[Command], Command]:
+    """Give a command what is in a store as a path: it is copied, and the copy goes when the command ends."""
+
+    def declare(command: Command) -> Command:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            with ExitStack() as stack:
+                for name in releases:
+                    if isinstance(given[name], str):
+                        from targetdp.release import fetched
+
+                        given[name] = stack.enter_context(fetched(given[name]))
+                command(**given)
+
+        return cast(Command, run)
+
+    return declare
 
 
 def names(value: str | None) -> tuple[str, ...] | None:

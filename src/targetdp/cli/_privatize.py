@@ -32,7 +32,8 @@ else:
 def privatize(
     table: TableName,
     output: Annotated[
-        Path | None, typer.Argument(help="*.parquet, *.csv, or a directory (no suffix); not for --check")
+        str | None,
+        typer.Argument(help="*.parquet, *.csv, or a directory (no suffix), also s3://…; not for --check"),
     ] = None,
     *,
     from_table: FromTable = None,
@@ -115,7 +116,7 @@ def privatize(
         if not quiet:
             _say(done)
     except (OSError, ValueError, KeyboardInterrupt) as error:
-        lost = f"the release IS published ({done.path}); only its summary was lost: {error}"
+        lost = f"the release IS published ({done.place}); only its summary was lost: {error}"
         raise PublishedError(lost) from error
 
 
@@ -152,8 +153,8 @@ class _Shown:
 def _summary(done: Any) -> dict[str, Any]:
     c = done.certificate
     return {
-        "output": str(done.path),
-        "certificate": str(done.path) + ".certificate.json",
+        "output": done.place,
+        "certificate": done.place + ".certificate.json",
         "release": c.release,
         "desk": c.desk.model_dump(),
         "request": c.request.model_dump(),
@@ -182,10 +183,10 @@ def _say(done: Any) -> None:
     one = {"rows": "column", "scores": "score", "decisions": "decision"}[c.kind]
     what = one + "s" * (len(c.released) > 1)
     tell(
-        f"{c.rows:,} rows, {len(c.released)} {what} → {done.path}: {format_guarantee(c.guarantee.value())}, "
+        f"{c.rows:,} rows, {len(c.released)} {what} → {done.place}: {format_guarantee(c.guarantee.value())}, "
         f"on conditions (desk {c.desk.name}, release {c.release[:12]})"
     )
-    tell(f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md")
+    tell(f"certificate: {done.place}.certificate.json, for people: {done.place}.certificate.md")
     if done.without_answer:
         tell(f"for you only: {done.without_answer:,} rows had no answer of a model (never publish this)")
     if c.scales.source == "none":

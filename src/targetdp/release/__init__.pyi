@@ -76,6 +76,7 @@ from targetdp.release._policy import read_policy as read_policy
 from targetdp.release._public_scales import learn_scales as learn_scales
 from targetdp.release._public_scales import people_in as people_in
 from targetdp.release._public_scales import remember_people as remember_people
+from targetdp.release._remote._in_store import fetched as fetched
 from targetdp.release._request import Request as Request
 from targetdp.release._look._request_in_words import describe_request as describe_request
 from targetdp.release._request import make_request as make_request

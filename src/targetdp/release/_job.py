@@ -43,7 +43,7 @@ _FREED = "Nothing was drawn: the release is not charged"
 
 @dataclass(frozen=True)
 class Released:
-    """A finished release: a path of files, or a frame of the kind that was given.
+    """A finished release: a path of files, or a frame of the kind that was given; ``place`` says where it is.
 
     ``look``, ``clipped`` and ``without_answer`` (of how many rows a model made nothing) are for the data
     holder only.
@@ -55,6 +55,7 @@ class Released:
     look: Look = field(repr=False)
     clipped: int
     without_answer: int = 0
+    place: str = ""
 
     def _repr_html_(self) -> str:
         return page_html(self.certificate)
@@ -109,8 +110,8 @@ def privatize(
         table: A path (Parquet or CSV, a file or a folder of parts) or address (``s3://…``), a
             `targetdp.table.Database`, a pandas, polars or pyarrow table, a lazy one of polars or DuckDB, or
             a Spark frame.
-        output: Where the release goes: a file (``.parquet``, ``.csv``) or a folder. None, for a table in
-            memory, gives back a table of the same kind.
+        output: Where the release goes: a file (``.parquet``, ``.csv``) or a folder, also in a store. None,
+            for a table in memory, gives back a table of the same kind (for DuckDB's, one of pyarrow).
         desk: The data holder's desk, or its folder; by default it is found as git finds its folder.
         request: What is asked for.
         engine: ``"local"`` or ``"spark"``; by default that of the table.
@@ -236,7 +237,8 @@ def _release(
             raise PublishedButUnsettledError(publisher.place, error) from error
         _end_without_publishing(desk, ledger, reservation, source, error)
         raise
-    return Released(publisher.path, publisher.frame, certificate, seen, wrote.clipped, without_answer)
+    at = publisher.place if publisher.path is None else str(publisher.path)
+    return Released(publisher.path, publisher.frame, certificate, seen, wrote.clipped, without_answer, at)
 
 
 def _wait(prepared: Prepared, rows: int, begun: float, progress: Progress) -> None:

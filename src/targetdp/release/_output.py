@@ -11,8 +11,9 @@ from targetdp.release._agreed._record import AgreementRecord
 from targetdp.release._certificate._certificate import Certificate, Output
 from targetdp.release._certificate._contents import arrow_of, frame_hash, output_of
 from targetdp.release._engine._base import RowWriter, released_columns
+from targetdp.release._remote._in_store import StoreStaging
 from targetdp.release._staging import Staging
-from targetdp.table import Elsewhere, Format, Sink, Source, format_of, refuse_formulas
+from targetdp.table import Elsewhere, Format, Sink, Source, StoredTable, format_of, is_stored, refuse_formulas
 
 Settle = Callable[[dict[str, Any]], None]
 """Tells a ledger what a journal says."""
@@ -33,7 +34,7 @@ class Publisher(Protocol):
     """Where a release goes, and how it becomes visible."""
 
     path: Path | None
-    """The output's name; None for a table in memory."""
+    """The output's name; None for a table in memory, or for an output in a store."""
     folder: Path | None
     """Where an engine may keep what is not finished."""
 
@@ -77,19 +78,33 @@ def open_output(
             raise ValueError("output must be given: where the released files go")
         yield _Frame(table)
         return
+    staging = _staging_for(output, desk, force=force, private=private)
     place = Path(output)
+    if isinstance(given, StoredTable) and is_stored(str(output)):
+        _must_differ("input", Path(str(given)), Path(staging.place))
     if isinstance(given, str | Path):
         _must_differ("input", Path(given), place)
     _must_differ("desk", desk, place)
     done = False
     try:
-        with Staging(place, force=force) as staging:
+        with staging:
             yield _Files(staging, private=private)
             done = True
     except BaseException as error:
         if done:  # only what a run leaves behind could not be tidied up
-            raise PublishedButUnsettledError(str(place), error) from error
+            raise PublishedButUnsettledError(staging.place, error) from error
         raise
+
+
+def _staging_for(output: str | Path, desk: Path, *, force: bool, private: bool) -> Staging:
+    """How what goes to an output is published."""
+    if not is_stored(str(output)):
+        return Staging(Path(output), force=force)
+    if private:
+        raise ValueError(
+            "output is in a store: rows of people who agreed are handed over as a file of this disk"
+        )
+    return StoreStaging(str(output), desk, force=force)
 
 
 def _must_differ(what: str, source: Path, output: Path) -> None:
@@ -105,7 +120,7 @@ class _Files:
 
     def __init__(self, staging: Staging, *, private: bool) -> None:
         self._staging, self._private = staging, private
-        self.path: Path | None = staging.output
+        self.path: Path | None = None if isinstance(staging, StoreStaging) else staging.output
         self.folder: Path | None = staging.folder
         self._kind, self._parts = _shape(staging.output)
 

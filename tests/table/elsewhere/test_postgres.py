@@ -1,6 +1,7 @@
 """PostgreSQL: types, order, one transaction, and every way in which it can go wrong."""
 
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,12 @@ INSERT INTO typed VALUES
    '{"a": 1}', 'fine', 'w', 'c', '\\x01', '1 day', 1.5);
 INSERT INTO typed (id) VALUES (3)
 """
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with started() as server:
+        yield server
 
 
 def read(database: Database, folder: Path, order: str | None = None) -> pa.Table:

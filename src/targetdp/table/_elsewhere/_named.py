@@ -6,7 +6,7 @@ from typing import Any
 
 from targetdp.table._elsewhere._database import Database, is_database
 from targetdp.table._elsewhere._spool import Elsewhere
-from targetdp.table._elsewhere._store import StoredTable, is_stored
+from targetdp.table._elsewhere._store import StoredTable, is_stored, local_path
 from targetdp.table._elsewhere._stream import LazyTable, Stream, is_lazy
 from targetdp.table._source import Source, TableError
 
@@ -41,7 +41,7 @@ def table_named(name: str, *, table: str | None = None, query: str | None = None
         )
     if name == "-":
         return Stream(sys.stdin.buffer)
-    return StoredTable(name) if is_stored(name) else Path(name)
+    return StoredTable(name) if is_stored(name) else local_path(name)
 
 
 def table_given(table: Any) -> Any:

@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 import pyarrow.fs as pafs
 
@@ -40,26 +41,55 @@ class StoredTable(Elsewhere):
 
     def spool(self, folder: Path, order: str | None, progress: Progress) -> Path:  # noqa: ARG002 (files have one)
         """See `Elsewhere`."""
+        progress.phase(f"copying {self}", None)
+        return self.fetch(folder)
+
+    def fetch(self, folder: Path, *endings: str) -> Path:
+        """Copy it into a folder, with those files beside it whose names have one of these endings more.
+
+        Args:
+            folder: For its owner alone.
+            endings: Such as ``.certificate.json``; what is not there is left out.
+
+        Returns:
+            The copy's path: a file, or a folder of files.
+        """
         with explained(f"input {self} cannot be read"):
             store, path = open_store(self.uri)
-            top = store.get_file_info(path)
-            if top.type is pafs.FileType.NotFound:
+            place = folder / PurePosixPath(path).name
+            if store.get_file_info(path).type is pafs.FileType.NotFound:
                 raise TableError(f"input {self} does not exist: check the name")
-            name = PurePosixPath(path).name
-            if top.type is pafs.FileType.File:
-                download(store, path, folder / name)
-                return folder / name
-            for found in store.get_file_info(pafs.FileSelector(path, recursive=True)):
+            beside = [f"{path.rstrip('/')}{end}" for end in endings]
+            below = pafs.FileSelector(path, recursive=True, allow_not_found=True)
+            is_file = store.get_file_info(path).type is pafs.FileType.File
+            inside = [store.get_file_info(path)] if is_file else store.get_file_info(below)
+            for found in (*inside, *(store.get_file_info(beside) if beside else ())):
                 if found.type is pafs.FileType.File:
-                    below = PurePosixPath(found.path).relative_to(path)
-                    (folder / name / below).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                    download(store, found.path, folder / name / below)
-            return folder / name
+                    copy = folder / PurePosixPath(found.path).relative_to(PurePosixPath(path).parent)
+                    copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    _download(store, found.path, copy)
+            return place
 
 
 def is_stored(text: str) -> bool:
-    """Whether a text is the address of a store."""
-    return "://" in text
+    """Whether a text is the address of a store: ``s3://…``, but not ``file://…``.
+
+    Args:
+        text: A path or an address.
+
+    Returns:
+        Whether it is.
+
+    Example:
+        >>> is_stored("s3://bucket/people.parquet"), is_stored("people.parquet")
+        (True, False)
+    """
+    return "://" in text and scheme_of(text) != "file"
+
+
+def local_path(text: str) -> Path:
+    """The path that a text names, also as ``file://…``."""
+    return Path(unquote(urlsplit(text).path)) if text.startswith("file://") else Path(text)
 
 
 def open_store(uri: str) -> tuple[pafs.FileSystem, str]:
@@ -70,7 +100,7 @@ def open_store(uri: str) -> tuple[pafs.FileSystem, str]:
     return store, path
 
 
-def download(store: pafs.FileSystem, path: str, place: Path) -> None:
+def _download(store: pafs.FileSystem, path: str, place: Path) -> None:
     """Copy a file from a store; its owner alone can read the copy."""
     with store.open_input_stream(path) as source, os.fdopen(create_new(place, private=True), "wb") as copy:
         while piece := source.read(_PIECE):

@@ -44,7 +44,7 @@ class Store:
         """The store as a filesystem."""
         return pafs.S3FileSystem(
             access_key="tester", secret_key="open-sesame", region="us-east-1", scheme="http",  # noqa: S106
-            endpoint_override=f"127.0.0.1:{self.port}", allow_bucket_creation=True, allow_bucket_deletion=True,
+            endpoint_override=f"127.0.0.1:{self.port}", allow_bucket_creation=True,
         )  # fmt: skip
 
     def names(self, bucket: str = "bucket") -> list[str]:

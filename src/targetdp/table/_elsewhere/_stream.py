@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from targetdp._core import Progress
 from targetdp._files import create_new
+from targetdp.table._elsewhere._secrets import explained
 from targetdp.table._elsewhere._spool import Elsewhere, write_spool
 from targetdp.table._source import TableError
 
@@ -64,13 +65,11 @@ class Stream(Elsewhere):
 
     def _spool_arrow(self, folder: Path, begins: bytes, progress: Progress) -> Path:
         watched = _Watched(self.file, begins)
-        try:
-            with pa.ipc.open_stream(pa.PythonFile(watched, mode="r")) as reader:
-                path = write_spool(folder / "table.parquet", reader.schema, reader, progress)
-        except pa.ArrowException as error:
-            raise TableError(
-                f"{self} cannot be read as a stream of Arrow ({error}): it may be damaged"
-            ) from error
+        with (
+            explained(f"{self} cannot be read as Arrow"),
+            pa.ipc.open_stream(pa.PythonFile(watched, mode="r")) as reader,
+        ):
+            path = write_spool(folder / "table.parquet", reader.schema, reader, progress)
         if watched.last != _END:
             raise TableError(f"{self} ends before its end: whoever wrote it did not finish")
         return path

@@ -97,7 +97,7 @@ def make_desk(
     if new_people is not None:
         check.text("new_people", new_people, longest=LONGEST_REASON)
     folder = (place or Path(FOLDER)).absolute()
-    with on_disk(table_given(table), folder.parent) as source:
+    with on_disk(table_given(table), folder.parent, order=id_column) as source:
         return _make_desk(source, folder, id_column, name, scales, new_people)
 
 

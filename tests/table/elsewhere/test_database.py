@@ -10,7 +10,7 @@ import pytest
 
 from support.release import command
 from targetdp._core import Silent
-from targetdp.table import Database, table_named
+from targetdp.table import Database, on_disk, table_named
 from targetdp.table._elsewhere._secrets import without_secrets
 from targetdp.table._source import TableError
 
@@ -150,3 +150,14 @@ def test_messages_lose_what_is_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "abc/def")
     said = OSError("x y was wrong; password='z z' host=h PASSWORD = q; abc/def; sslpassword=w&a=b")
     assert without_secrets(said) == "… was wrong; password=… host=h PASSWORD=… …; sslpassword=…&a=b"
+
+
+def test_messages_name_the_table_and_not_its_copy(tmp_path: Path) -> None:
+    path = lite(tmp_path / "people.db", "CREATE TABLE people (id TEXT)", "INSERT INTO people VALUES ('a')")
+    with (
+        pytest.raises(
+            ValueError, match=r"^table SQLite table people has no rows of x in SQLite table people$"
+        ),
+        on_disk(Database(f"sqlite:{path}", table="people"), tmp_path) as source,
+    ):
+        raise ValueError(f"table {source} has no rows of x in {source.files[0]}")

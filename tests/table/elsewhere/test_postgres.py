@@ -19,12 +19,14 @@ TYPED = """
 CREATE TYPE mood AS ENUM ('sad', 'fine');
 CREATE TABLE typed (
   id numeric(20, 0), small smallint, whole integer, large bigint, single real, double double precision,
-  exact numeric(12, 2), odd numeric, yes boolean, day date, moment timestamp, somewhere timestamptz,
+  exact numeric(12, 2), odd numeric,
+  round numeric(18, 0), yes boolean, day date, moment timestamp, somewhere timestamptz,
   who uuid, many integer[], doc jsonb, felt mood, word varchar(9), fixed char(3), bytes bytea, span interval,
   money money
 );
 INSERT INTO typed VALUES
-  (20123456789012345678, 1, 2, 9007199254740993, 1.5, 0.1, 123.45, 'NaN', true, '2026-02-03',
+  (20123456789012345678, 1, 2, 9007199254740993, 1.5, 0.1, 123.45, 'NaN',
+   999999999999999999, true, '2026-02-03',
    '2026-02-03 04:05:06', '2026-02-03 04:05:06+01', '6f9619ff-8b86-d011-b42d-00c04fc964ff', '{1,2}',
    '{"a": 1}', 'fine', 'w', 'c', '\\x01', '1 day', 1.5);
 INSERT INTO typed (id) VALUES (3)
@@ -48,7 +50,8 @@ def test_each_type_comes_as_it_is_said(postgres: Postgres, tmp_path: Path) -> No
     kinds = {field.name: str(field.type) for field in table.schema}
     assert kinds == {
         "id": "string", "small": "int16", "whole": "int32", "large": "int64", "single": "float",
-        "double": "double", "exact": "double", "odd": "double", "yes": "bool", "day": "date32[day]",
+        "double": "double", "exact": "double", "odd": "double", "round": "int64", "yes": "bool",
+        "day": "date32[day]",
         "moment": "timestamp[us]", "somewhere": "timestamp[us, tz=UTC]", "who": "string", "many": "string",
         "doc": "string", "felt": "string", "word": "string", "fixed": "string", "bytes": "string",
         "span": "string", "money": "string",
@@ -57,6 +60,7 @@ def test_each_type_comes_as_it_is_said(postgres: Postgres, tmp_path: Path) -> No
     assert first["id"] == "20123456789012345678", "no digit of an id is lost"
     assert (first["large"], first["exact"], first["yes"]) == (9007199254740993, 123.45, True)
     assert np.isnan(first["odd"])
+    assert first["round"] == 999_999_999_999_999_999
     assert (first["who"], first["many"], first["doc"], first["felt"]) == (
         "6f9619ff-8b86-d011-b42d-00c04fc964ff", "{1,2}", '{"a": 1}', "fine",
     )  # fmt: skip

@@ -19,6 +19,8 @@ from targetdp.table._elsewhere._secrets import explained, refuse_secrets, scheme
 from targetdp.table._elsewhere._spool import Elsewhere, write_spool
 from targetdp.table._source import TableError
 
+_WHOLE, _HEAD, _DIGITS = "whole numeric", 4, 18
+"""PostgreSQL says digits and places of a number in one, beside a constant."""
 _LITE_BATCH = 1 << 16
 """Rows by which SQLite, whose columns have no types, tells a column's type."""
 
@@ -43,8 +45,10 @@ class _Dialect:
     """Types that come as they are (a pattern)."""
     texts: str
     """Types of text among them, which come in an order of their own unless ``collate`` says otherwise."""
+    whole: str
+    """Types of exact whole numbers of at most 18 digits."""
     exact: str
-    """Types of exact numbers."""
+    """Types of other exact numbers."""
     collate: str = ""
     double: str = "DOUBLE PRECISION"
     text: str = "TEXT"
@@ -54,6 +58,8 @@ class _Dialect:
         if re.fullmatch(self.plain, kind):
             return _quoted(name)
         wanted = self.double if re.fullmatch(self.exact, kind) and not is_id else self.text
+        if re.fullmatch(self.whole, kind):
+            wanted = "BIGINT"
         return f"CAST({_quoted(name)} AS {wanted}) AS {_quoted(name)}"
 
     def select(self, query: str, types: Mapping[str, str], order: str | None) -> str:
@@ -161,12 +167,21 @@ class _Postgres:
         self._cursor = cursor
 
     def types(self, query: str) -> dict[str, str]:
-        schema = self._cursor.adbc_execute_schema(query)
-        return _once((field.name, (field.metadata or {})[b"POSTGRESQL:type"].decode()) for field in schema)
+        return _once((field.name, _type_of(field)) for field in self._cursor.adbc_execute_schema(query))
 
     def read(self, query: str) -> pa.RecordBatchReader:
         self._cursor.execute(query)
         return self._cursor.fetch_record_batch()
+
+
+def _type_of(field: pa.Field) -> str:
+    """The server's name of a type; of exact numbers, whether they are whole and small."""
+    about = field.metadata or {}
+    kind = str(about[b"POSTGRESQL:type"].decode())
+    if kind == "numeric" and (modifier := int(about.get(b"POSTGRESQL:typmod", -1))) >= _HEAD:
+        digits, after = divmod(modifier - _HEAD, 1 << 16)
+        return _WHOLE if after == 0 and digits <= _DIGITS else kind
+    return kind
 
 
 @contextmanager
@@ -267,7 +282,7 @@ def _once(columns: Iterator[tuple[str, str]]) -> dict[str, str]:
 
 _POSTGRES = _Dialect(
     "PostgreSQL", _postgres, plain="bool|int[248]|float[48]|text|varchar|bpchar|date|timestamp|timestamptz",
-    texts="text|varchar|bpchar", exact="numeric", collate=' COLLATE "C"',
+    texts="text|varchar|bpchar", whole=_WHOLE, exact="numeric", collate=' COLLATE "C"',
 )  # fmt: skip
 DIALECTS = {
     "postgresql": _POSTGRES,
@@ -275,8 +290,9 @@ DIALECTS = {
     "duckdb": _Dialect(
         "DuckDB", _duck, texts="",
         plain=r"BOOLEAN|U?(TINY|SMALL|BIG)INT|U?INTEGER|FLOAT|DOUBLE|VARCHAR|DATE|TIMESTAMP.*",
-        exact=r"DECIMAL.*|U?HUGEINT|BIGNUM", double="DOUBLE", text="VARCHAR",
+        whole=r"DECIMAL\((\d|1[0-8]),0\)", exact=r"DECIMAL.*|U?HUGEINT|BIGNUM", double="DOUBLE",
+        text="VARCHAR",
     ),
-    "sqlite": _Dialect("SQLite", _lite, plain="", texts="", exact=" ", collate=" COLLATE BINARY"),
+    "sqlite": _Dialect("SQLite", _lite, plain="", texts="", whole=" ", exact=" ", collate=" COLLATE BINARY"),
 }  # fmt: skip
 """The databases that are read, by the first word of their addresses."""

@@ -95,7 +95,13 @@ def on_disk(
     progress = progress or Silent()
     with draft_folder(folder / _NAME) as place:
         progress.phase(f"copying {table}", None)
-        yield replace(open_source(table.spool(place, order, progress), keep_words=True), name=str(table))
+        path = table.spool(place, order, progress)
+        try:
+            yield replace(open_source(path, keep_words=True), name=str(table))
+        except ValueError as error:  # where the copy lies is nobody's business
+            said = (one.replace(str(path), str(table)) if isinstance(one, str) else one for one in error.args)
+            error.args = tuple(said)
+            raise
 
 
 def write_spool(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], progress: Progress) -> Path:

@@ -155,9 +155,7 @@ def test_messages_lose_what_is_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_messages_name_the_table_and_not_its_copy(tmp_path: Path) -> None:
     path = lite(tmp_path / "people.db", "CREATE TABLE people (id TEXT)", "INSERT INTO people VALUES ('a')")
     with (
-        pytest.raises(
-            ValueError, match=r"^table SQLite table people has no rows of x in SQLite table people$"
-        ),
+        pytest.raises(ValueError, match=r"^SQLite table people has no x in SQLite table people$"),
         on_disk(Database(f"sqlite:{path}", table="people"), tmp_path) as source,
     ):
-        raise ValueError(f"table {source} has no rows of x in {source.files[0]}")
+        raise ValueError(f"{source} has no x in {source.files[0]}")

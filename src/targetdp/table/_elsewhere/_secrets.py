@@ -78,9 +78,18 @@ def explained(what: str, *kinds: type[Exception]) -> Iterator[None]:
         what: What cannot be done: ``"input s3://… cannot be read"``.
         kinds: The driver's own errors, besides those of pyarrow.
 
+    Returns:
+        A context manager.
+
     Raises:
         TableError: In place of any of these.
         OSError: This disk is full, which is no matter of the driver.
+
+    Example:
+        >>> with explained("input s3://… cannot be read"):
+        ...     raise OSError("no route, secret_key=xyz")
+        Traceback (most recent call last):
+        targetdp.table._source.TableError: input s3://… cannot be read: no route, secret_key=…
     """
     try:
         yield

@@ -28,7 +28,13 @@ _GROUP_CELLS = 1 << 21
 
 
 class Elsewhere(ABC):
-    """A table that is not on this disk. As text it is what messages call it, and holds no secret."""
+    """A table that is not on this disk. As text it is what messages call it, and holds no secret.
+
+    Example:
+        >>> from targetdp.table import Database
+        >>> isinstance(Database("sqlite:people.db", table="people"), Elsewhere)
+        True
+    """
 
     gives_back = False
     """Whether a release of it may stay in memory."""

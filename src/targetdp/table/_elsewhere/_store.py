@@ -93,7 +93,21 @@ def local_path(text: str) -> Path:
 
 
 def open_store(uri: str) -> tuple[pafs.FileSystem, str]:
-    """The filesystem of an address, and the path on it."""
+    """The filesystem of an address, and the path on it.
+
+    Args:
+        uri: The address.
+
+    Returns:
+        Both.
+
+    Raises:
+        ValueError: pyarrow knows no such filesystem, or the address holds a password.
+
+    Example:
+        >>> open_store("file:///data/people.parquet")[1]
+        '/data/people.parquet'
+    """
     refuse_secrets(uri)
     with explained(f"{scheme_of(uri)}://… cannot be opened", ImportError):
         store, path = pafs.FileSystem.from_uri(uri)

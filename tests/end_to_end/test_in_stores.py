@@ -144,6 +144,33 @@ def test_an_error_of_the_store_leaves_what_was_there(
         nothing_is_left(store, folder)
 
 
+def test_where_nobody_can_tell_it_counts_as_published(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store falls silent while the certificate takes its name: the exit code says so."""
+    folder = place(tmp_path / "place", 60)
+    monkeypatch.chdir(folder)
+    assert cli(*RUN).code == 0
+    store.changes = 0
+    assert cli(*RUN, "--force").code == 0
+    calls, codes = store.changes, set()
+    for number in range(calls - 12, calls - 4):
+        store.changes, store.refuse_from, store.silent = 0, number, True
+        ended = cli(*RUN, "--force")
+        store.refuse_from, store.silent = None, False
+        codes.add(ended.code)
+        assert ended.code in {0, 3, 4}, words(ended.err)
+        if ended.code == 4:
+            assert "the release IS published" in words(ended.err)
+        assert "reserved" in states(folder).values() or ended.code != 3
+        again = cli(*RUN, "--force")
+        assert again.code == 0, words(again.err)
+        assert set(states(folder).values()) == {"published"}
+        assert release_there(folder) is not None
+        nothing_is_left(store, folder)
+    assert codes == {3, 4}
+
+
 def test_what_has_no_certificate_is_no_release(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,8 @@ class Store:
     die_at: int = -1
     after: bool = False
     refuse_from: int | None = None
+    silent: bool = False
+    """Whether nothing is answered from then on, not even whether something is there."""
     changes: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -68,7 +70,9 @@ class Store:
             if environ["REQUEST_METHOD"] in CHANGES:
                 with self.lock:
                     number, self.changes = self.changes, self.changes + 1
-            if self.refuse_from is not None and number >= self.refuse_from:
+            refused = self.refuse_from is not None and number >= self.refuse_from
+            over = self.silent and self.refuse_from is not None and self.changes > self.refuse_from
+            if refused or over:
                 start("403 Forbidden", [("Content-Type", "application/xml")])
                 return [b"<Error><Code>AccessDenied</Code><Message>not now</Message></Error>"]
             dies = self.pid is not None and 0 <= number == self.die_at

@@ -325,12 +325,8 @@ def test_missing_values_of_pandas_are_found_and_filled(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_table_in_memory_is_refused_by_name(desk: Desk) -> None:
-    with pytest.raises(
-        TypeError, match="table is a LazyFrame: give a path, a pandas, polars or pyarrow table"
-    ):
-        release_frame(pl.LazyFrame(people(50)), desk, new_people=OTHERS)
     for other in ([1, 2], {"name": ["a"]}, None, pd.Series([1.0], name="calls"), np.zeros((3, 3))):
-        with pytest.raises(TypeError, match=f"table is a {type(other).__name__}"):
+        with pytest.raises(TypeError, match=f"table is a {type(other).__name__}: give a path, a"):
             release_frame(other, desk, new_people=OTHERS)
 
 

@@ -13,7 +13,17 @@ from targetdp.release._certificate._contents import arrow_of, frame_hash, output
 from targetdp.release._engine._base import RowWriter, released_columns
 from targetdp.release._remote._in_store import StoreStaging
 from targetdp.release._staging import Staging
-from targetdp.table import Elsewhere, Format, Sink, Source, StoredTable, format_of, is_stored, refuse_formulas
+from targetdp.table import (
+    Elsewhere,
+    Format,
+    Sink,
+    Source,
+    StoredTable,
+    format_of,
+    is_stored,
+    local_path,
+    refuse_formulas,
+)
 
 Settle = Callable[[dict[str, Any]], None]
 """Tells a ledger what a journal says."""
@@ -79,7 +89,7 @@ def open_output(
         yield _Frame(table)
         return
     staging = _staging_for(output, desk, force=force, private=private)
-    place = Path(output)
+    place = local_path(str(output))
     if isinstance(given, StoredTable) and is_stored(str(output)):
         _must_differ("input", Path(str(given)), Path(staging.place))
     if isinstance(given, str | Path):
@@ -99,7 +109,7 @@ def open_output(
 def _staging_for(output: str | Path, desk: Path, *, force: bool, private: bool) -> Staging:
     """How what goes to an output is published."""
     if not is_stored(str(output)):
-        return Staging(Path(output), force=force)
+        return Staging(local_path(str(output)), force=force)
     if private:
         raise ValueError(
             "output is in a store: rows of people who agreed are handed over as a file of this disk"

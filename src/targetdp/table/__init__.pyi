@@ -6,6 +6,7 @@ from targetdp.table._elsewhere._spool import on_disk as on_disk
 from targetdp.table._elsewhere._secrets import explained as explained
 from targetdp.table._elsewhere._store import StoredTable as StoredTable
 from targetdp.table._elsewhere._store import is_stored as is_stored
+from targetdp.table._elsewhere._store import local_path as local_path
 from targetdp.table._elsewhere._store import open_store as open_store
 from targetdp.table._ids import SortedIds as SortedIds
 from targetdp.table._ids import Splitters as Splitters

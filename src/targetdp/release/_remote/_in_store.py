@@ -30,7 +30,7 @@ from targetdp.release._certificate._page import page
 from targetdp.release._draws import made_drafts
 from targetdp.release._engine._tables import spool_folder
 from targetdp.release._staging import Staging, digest_of, read_journal
-from targetdp.table import StoredTable, explained, is_stored, open_store
+from targetdp.table import StoredTable, explained, is_stored, local_path, open_store
 
 _JOURNAL, _CHECK = "journal.json", "check"
 _NEW, _OLD = "new", "old"
@@ -247,7 +247,7 @@ def fetched(release: str | Path) -> Iterator[Path]:
         PosixPath('out.parquet')
     """
     if not is_stored(str(release)):
-        yield Path(release)
+        yield local_path(str(release))
         return
     table = StoredTable(str(release))
     with draft_folder(spool_folder() / "targetdp-spool") as folder:

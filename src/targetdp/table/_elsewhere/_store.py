@@ -88,7 +88,18 @@ def is_stored(text: str) -> bool:
 
 
 def local_path(text: str) -> Path:
-    """The path that a text names, also as ``file://…``."""
+    """The path that a text names, also as ``file://…``.
+
+    Args:
+        text: A path or an address of this disk.
+
+    Returns:
+        The path.
+
+    Example:
+        >>> local_path("file:///data/people.parquet"), local_path("people.parquet")
+        (PosixPath('/data/people.parquet'), PosixPath('people.parquet'))
+    """
     return Path(unquote(urlsplit(text).path)) if text.startswith("file://") else Path(text)
 
 

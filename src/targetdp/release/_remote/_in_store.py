@@ -27,6 +27,7 @@ from targetdp._files import draft_folder, sync_folder, write_whole
 from targetdp.release._agreed._record import AGREEMENT_SUFFIX, AgreementRecord
 from targetdp.release._certificate._certificate import PAGE_SUFFIX, SUFFIX, Certificate
 from targetdp.release._certificate._page import page
+from targetdp.release._desk import MARK
 from targetdp.release._draws import made_drafts
 from targetdp.release._engine._tables import spool_folder
 from targetdp.release._staging import Staging, digest_of, read_journal
@@ -54,7 +55,8 @@ class StoreStaging(Staging):
         if len(self._there.parts) < 2:
             raise ValueError(f"output {uri.partition('?')[0]} names no file or folder below a bucket")
         self._uri, self._visible = uri.partition("?")[0].rstrip("/"), False
-        self._mark = hashlib.sha256(f"{desk.resolve()} {self._uri}".encode()).hexdigest()[:16]
+        # The same wherever the desk is moved to, and another one for each desk.
+        self._mark = hashlib.sha256((desk / MARK).read_bytes() + self._uri.encode()).hexdigest()[:16]
         self._hidden = self._there.with_name(f".{self._there.name}.targetdp-{self._mark}")
         home = made_drafts(desk / "drafts") / f"to-{self._mark}"
         home.mkdir(mode=0o700, exist_ok=True)

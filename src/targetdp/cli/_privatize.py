@@ -12,9 +12,11 @@ from targetdp._core import NotYetError, declared
 from targetdp.cli._console import (
     Bar,
     DeskFolder,
+    FromTable,
     KeyFile,
     NewPeople,
     PublishedError,
+    Query,
     emit,
     must_be_free,
     save_new,
@@ -33,15 +35,18 @@ _POSSIBLE = "nothing keeps this release from being made; nothing was charged, dr
 
 
 def privatize(
-    paths: Annotated[
-        list[Path],
+    names: Annotated[
+        list[str],
         typer.Argument(
-            help="the table (Parquet or CSV: files, folders of part files, or patterns in quotes), then the "
-            "output: *.parquet, *.csv, or a folder (no suffix); for --check it may be left out",
+            help="the table (Parquet or CSV: files, folders of part files, or patterns in quotes; - for "
+            "standard input; postgresql://…, duckdb:FILE, sqlite:FILE; s3://…), then the output: *.parquet, "
+            "*.csv, or a folder (no suffix), also s3://…; for --check it may be left out",
             metavar="TABLE... OUTPUT",
         ),
     ],
     *,
+    from_table: FromTable = None,
+    query: Query = None,
     request: Annotated[Path | None, typer.Option(help="what an official asks for (TOML)")] = None,
     B: Annotated[
         float | None,
@@ -67,12 +72,16 @@ def privatize(
 
     It shows what would go out, at what price, and asks before anything is charged.
     """
-    tables, output = _tables_and_output(paths, check=check)
-    from targetdp.table import find_files, open_source
+    from targetdp.table import Elsewhere, find_files, open_source, table_named
 
+    tables, output = _tables_and_output(names, check=check)
+    table = table_named(tables, table=from_table, query=query)
     # What is no table is refused at once, before anything slow is imported.
     try:
-        _ = find_files(tables).format
+        if not isinstance(table, Elsewhere):
+            _ = find_files(table).format
+        elif csv is not None:
+            raise ValueError("--csv is for files: for any other table say it in [csv] of policy.toml")
     except NotYetError as error:
         if yes and not check:  # a timer's; a slip of the hand is answered at once
             _log_waiting(desk, error)
@@ -85,7 +94,8 @@ def privatize(
         raise ValueError("what is asked for must be given: --request FILE, or --B and --epsilon")
     asked = read_request(request) if request is not None else make_request(B=B, epsilon=epsilon)
     opened = Desk.open(desk)
-    source = open_source(tables, csv=opened.policy.csv.dialect if csv is None else csv, keep_words=True)
+    usual = opened.policy.csv.dialect if csv is None else csv
+    source = table if isinstance(table, Elsewhere) else open_source(table, csv=usual, keep_words=True)
     given = {
         "desk": opened, "request": asked, "engine": engine, "new_people": new_people,
         "models": model or (),
@@ -109,7 +119,7 @@ def _look(source: Any, given: dict[str, Any], shown: "_Shown") -> None:
     shown.end("possible", _POSSIBLE, {"look": seen.record()})
 
 
-def _release(source: Any, output: Path, given: dict[str, Any], shown: "_Shown", *, force: bool) -> None:
+def _release(source: Any, output: str, given: dict[str, Any], shown: "_Shown", *, force: bool) -> None:
     """Release, or find that it was done before."""
     from targetdp.release import AlreadyReleased, PublishedButUnsettledError, privatize
 
@@ -117,7 +127,7 @@ def _release(source: Any, output: Path, given: dict[str, Any], shown: "_Shown", 
         with shown.bar as bar:
             done = privatize(source, output, **given, confirm=shown.confirm, force=force, progress=bar)
     except AlreadyReleased as before:
-        shown.end("already released", str(before), _summary(before.path, before.certificate))
+        shown.end("already released", str(before), _summary(str(before.path), before.certificate))
         return
     except PublishedButUnsettledError as error:
         raise PublishedError(str(error)) from error
@@ -127,30 +137,35 @@ def _release(source: Any, output: Path, given: dict[str, Any], shown: "_Shown", 
     own = {"rows_clipped": done.clipped, "rows_without_answer": done.without_answer}
     seen = {"look": done.look.record(), "for_the_data_holder_only": own}
     try:
-        shown.end("released", _in_words(done), _summary(done.path, done.certificate) | seen, _further(done))
+        shown.end("released", _in_words(done), _summary(done.place, done.certificate) | seen, _further(done))
     except (OSError, ValueError, KeyboardInterrupt) as error:
-        lost = f"the release IS published ({done.path}); only its summary was lost: {error}"
+        lost = f"the release IS published ({done.place}); only its summary was lost: {error}"
         raise PublishedError(lost) from error
 
 
-def _tables_and_output(paths: list[Path], *, check: bool) -> tuple[list[Path], Path | None]:
+def _tables_and_output(names: list[str], *, check: bool) -> tuple[list[str], str | None]:
     """Which names are the table's, and which is the output's: the last, unless a look has none."""
-    *tables, last = paths
-    if check and (not tables or (last.exists() and not _is_release(last))):
-        return paths, None
+    *tables, last = names
+    if check and (not tables or _is_table(last)):
+        return names, None
     if not tables:
         raise ValueError("OUTPUT must be given: where the release goes; or --check, to look only")
-    if len(tables) > 1 and last.exists() and not _is_release(last):
+    if len(tables) > 1 and _is_table(last):
         raise ValueError(
             f"{last} exists, and as the last name it is where the release would go: name an output behind it"
         )
     return tables, last
 
 
-def _is_release(path: Path) -> bool:
+def _is_table(name: str) -> bool:
+    """Whether there is something under a name, and it is no release."""
+    from targetdp.table import is_stored, local_path
+
+    if is_stored(name) or not local_path(name).exists():
+        return False
     from targetdp.release import certificate_path
 
-    return certificate_path(path).exists()
+    return not certificate_path(local_path(name)).exists()
 
 
 class _Shown:
@@ -197,10 +212,10 @@ def _log_waiting(desk: Path | None, error: NotYetError) -> None:
         Desk.open(desk).log("waiting", kind=type(error).__name__)
 
 
-def _summary(path: Any, c: Any) -> dict[str, Any]:
+def _summary(place: str, c: Any) -> dict[str, Any]:
     return {
-        "output": str(path),
-        "certificate": str(path) + ".certificate.json",
+        "output": place,
+        "certificate": place + ".certificate.json",
         "release": c.release,
         "desk": c.desk.model_dump(),
         "request": c.request.model_dump(),
@@ -223,7 +238,7 @@ def _in_words(done: Any) -> str:
     one = {"rows": "column", "scores": "score", "decisions": "decision"}[c.kind]
     what = one + "s" * (len(c.released) > 1)
     return (
-        f"{c.rows:,} rows, {len(c.released)} {what} → {done.path}: {format_guarantee(c.guarantee.value())}, "
+        f"{c.rows:,} rows, {len(c.released)} {what} → {done.place}: {format_guarantee(c.guarantee.value())}, "
         f"on conditions (desk {c.desk.name}, release {c.release[:12]})"
     )
 
@@ -231,7 +246,7 @@ def _in_words(done: Any) -> str:
 def _further(done: Any) -> list[str]:
     """What there is to know besides; some of it is for the data holder only."""
     c = done.certificate
-    said = [f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md"]
+    said = [f"certificate: {done.place}.certificate.json, for people: {done.place}.certificate.md"]
     if done.without_answer:
         said.append(
             f"for you only: {done.without_answer:,} rows had no answer of a model (never publish this)"

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def verify(
-    output: Annotated[Path, typer.Argument(help="the released file or directory, or rows of who agreed")],
+    output: Annotated[
+        str, typer.Argument(help="the released file or directory (also s3://…), or rows of who agreed")
+    ],
     certificate: Annotated[
         Path | None,
         typer.Option(help="its certificate; default: OUTPUT.certificate.json, or OUTPUT.agreement.json"),
@@ -36,7 +38,10 @@ def verify(
     but the signer, whom nobody has named (targetdp key trust); 1 something does not hold; 2 there is no
     certificate.
     """
-    found = _verified(output, certificate, public_key, request, desk)
+    from targetdp.release import fetched
+
+    with fetched(output) as place:
+        found = _verified(place, certificate, public_key, request, desk)
     if as_json:
         checks = [asdict(check) for check in found.checks]
         emit({"holds": found.holds, "verdict": found.verdict, "checks": checks})

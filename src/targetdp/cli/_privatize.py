@@ -82,7 +82,7 @@ def privatize(
         raise ValueError("what is asked for must be given: --request FILE, or --B and --epsilon")
     asked = read_request(request) if request is not None else make_request(B=B, epsilon=epsilon)
     opened = Desk.open(desk)
-    source = open_source(tables, csv=opened.policy.csv.dialect if csv is None else csv, keep_words=True)
+    source = open_source(tables, csv=opened.policy.csv if csv is None else csv, keep_words=True)
     shown = _Shown(quiet=quiet, as_json=as_json, yes=yes)
     if check or output is None:
         with Bar(quiet=quiet or as_json) as bar:

@@ -18,12 +18,7 @@ from targetdp.release._certificate._page import page_html
 from targetdp.release._certificate._witnesses import estimated_by, witnesses
 from targetdp.release._desk import Desk
 from targetdp.release._draws import Draws, TableChangedError, erase
-from targetdp.release._engine._base import (
-    NOTHING_INSPECTED,
-    Engine,
-    ReleaseJob,
-    output_schema,
-)
+from targetdp.release._engine._base import NOTHING_INSPECTED, Engine, ReleaseJob, output_schema
 from targetdp.release._engine._tables import found_on_disk, open_table
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
@@ -32,12 +27,7 @@ from targetdp.release._ledger._journal import sealed, settle_earlier
 from targetdp.release._look._importance import people_in_sample
 from targetdp.release._look._look import Look, Refused, look
 from targetdp.release._model._runner import publication_moment
-from targetdp.release._output import (
-    PublishedButUnsettledError,
-    Publisher,
-    open_output,
-    output_dialect,
-)
+from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output, output_dialect
 from targetdp.release._planned import planned
 from targetdp.release._prepare import Prepared, prepare
 from targetdp.release._request import Request
@@ -95,7 +85,7 @@ def check_release(
     opened = _opened(desk)
     with opened.ledger() as ledger:
         ledger.must_be_newest(witnesses(opened, ledger))
-        source = open_table(found_on_disk(table, opened.policy.csv.dialect), engine)
+        source = open_table(found_on_disk(table, opened.policy.csv), engine)
         return _look(opened, ledger, request, source, new_people, models, progress or Silent())
 
 
@@ -154,12 +144,10 @@ def privatize(
     """
     check.instance("request", request, Request)
     progress, opened = progress or Silent(), _opened(desk)
-    table = found_on_disk(table, opened.policy.csv.dialect)
+    table = found_on_disk(table, opened.policy.csv)
     source, csv = open_table(table, engine), output_dialect(opened.policy, table, request.released)
-    with (
-        opened.ledger() as ledger,
-        open_output(table, output, opened.path, force=force, csv=csv) as publisher,
-    ):
+    opening = open_output(table, output, opened.path, force=force, csv=csv)
+    with opened.ledger() as ledger, opening as publisher:
         publisher.begin(lambda journal: settle_earlier(opened, ledger, journal))
         near = () if publisher.path is None else (publisher.path.parent,)
         told = witnesses(opened, ledger, *near)
@@ -195,10 +183,7 @@ def _look(
     """Everything that is known before anything is drawn."""
     prepared = prepare(desk, ledger, request, source.columns, source.place, source.name, new_people, models)
     if prepared.names.column not in source.columns or not prepared.features:
-        return Look(
-            prepared, NOTHING_INSPECTED, None, None, prepared.problems, read_as=source.read_as,
-            doubt=source.doubt,
-        )  # fmt: skip
+        return Look(prepared, NOTHING_INSPECTED, None, None, prepared.problems, read_as=source.read_as)
     inspection = source.inspect(prepared.recipe(), progress)
     return look(prepared, source, inspection, ledger)
 

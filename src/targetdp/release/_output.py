@@ -15,7 +15,7 @@ from targetdp.release._certificate._written import Output
 from targetdp.release._engine._base import RowWriter, released_columns
 from targetdp.release._policy import Policy
 from targetdp.release._staging import Staging
-from targetdp.table import Dialect, Format, Sink, Source, format_of, refuse_formulas
+from targetdp.table import Dialect, Format, Sink, Source, dialect_of, format_of, refuse_formulas
 
 Settle = Callable[[dict[str, Any]], None]
 """Tells a ledger what a journal says."""
@@ -103,7 +103,7 @@ def output_dialect(policy: Policy, table: Any, released: Sequence[str]) -> Diale
     if policy.csv.output == "plain":
         return None
     source = table if isinstance(table, Source) else None
-    read = source.csv if source is not None and source.format == "csv" else policy.csv.dialect
+    read = source.csv if source is not None and source.format == "csv" else dialect_of(policy.csv)
     csv = replace(read, thousands="")  # no mark is written
     if not csv.quote:
         raise ValueError('[csv] output = "same" needs quotes around text that has separators: give a quote')

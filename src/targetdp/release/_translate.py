@@ -53,7 +53,7 @@ def translate_ids(
             )
         return Translation(pa.table({"id": given, "pseudonym": pseudonyms(spelled, desk.pseudonym_key)}))
     known_ids, known = [], []
-    source = found_on_disk(everybody, desk.policy.csv.dialect)
+    source = found_on_disk(everybody, desk.policy.csv)
     check_columns(source.columns, f"table {everybody}", id=[names.column])
     for batch in source.batches([names.column], {}, _ROWS):
         ids = names.ids(batch, Tally(), 0)

@@ -56,7 +56,7 @@ def check_agreed(
     opened = _opened(desk)
     with opened.ledger() as ledger:
         ledger.must_be_newest(witnesses(opened, ledger))
-        source = found_on_disk(table, opened.policy.csv.dialect)
+        source = found_on_disk(table, opened.policy.csv)
         return look_at_people(opened, ledger, source, Path(people), column, progress or Silent())
 
 
@@ -108,7 +108,7 @@ def hand_over(
     if format_of(place) is None or place.name.lower().endswith(".gz"):
         raise ValueError(f"output = {place} is no table of one file: name a *.parquet or *.csv")
     opened = _opened(desk)
-    source = found_on_disk(table, opened.policy.csv.dialect)
+    source = found_on_disk(table, opened.policy.csv)
     with (
         opened.ledger() as ledger,
         open_output(source, place, opened.path, force=force, private=True) as publisher,

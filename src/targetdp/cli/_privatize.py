@@ -62,10 +62,6 @@ def privatize(
     It shows what would go out, at what price, and asks before anything is charged.
     """
     tables, output = _tables_and_output(paths, check=check)
-    from targetdp.table import find_files, open_source
-
-    # What is no table is refused at once, before anything slow is imported.
-    _ = find_files(tables).format
     from targetdp.release import (
         Desk,
         PublishedButUnsettledError,
@@ -75,6 +71,7 @@ def privatize(
         read_request,
     )
     from targetdp.release import privatize as release
+    from targetdp.table import open_source
 
     if request is not None and (B is not None or epsilon is not None):
         raise ValueError("--B and --epsilon are the request's: leave them out, or give no --request")
@@ -121,23 +118,36 @@ def privatize(
 
 
 def _tables_and_output(paths: list[Path], *, check: bool) -> tuple[list[Path], Path | None]:
-    """Which names are the table's, and which is the output's: the last, unless a look has none."""
+    """Which names are the table's, and which is the output's: the last of several.
+
+    A look may go without: of more than two names, the last one is a table if it is there and no release.
+    """
     *tables, last = paths
-    if check and (not tables or (last.exists() and not _is_release(last))):
-        return paths, None
-    if not tables:
+    if not (tables or check):
         raise ValueError("OUTPUT must be given: where the release goes; or --check, to look only")
-    if len(tables) > 1 and last.exists() and not _is_release(last):
+    from targetdp.table import find_files
+
+    # What is no table is refused at once, before anything slow is imported.
+    _ = find_files(tables or paths).format
+    if not tables:
+        return paths, None
+    if not last.exists() or _is_release(last):
+        return tables, last
+    if len(tables) > 1:
+        if check:
+            return paths, None
         raise ValueError(
             f"{last} exists, and as the last name it is where the release would go: name an output behind it"
         )
+    if check:
+        warn((f"{last} is taken for the output, which exists and is no release: a real run refuses it",))
     return tables, last
 
 
 def _is_release(path: Path) -> bool:
     from targetdp.release import certificate_path
 
-    return certificate_path(path).exists()
+    return bool(path.name) and certificate_path(path).exists()
 
 
 class _Shown:

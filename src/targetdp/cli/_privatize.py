@@ -94,7 +94,7 @@ def privatize(
         raise ValueError("what is asked for must be given: --request FILE, or --B and --epsilon")
     asked = read_request(request) if request is not None else make_request(B=B, epsilon=epsilon)
     opened = Desk.open(desk)
-    usual = opened.policy.csv.dialect if csv is None else csv
+    usual = opened.policy.csv if csv is None else csv
     source = table if isinstance(table, Elsewhere) else open_source(table, csv=usual, keep_words=True)
     given = {
         "desk": opened, "request": asked, "engine": engine, "new_people": new_people,
@@ -144,16 +144,23 @@ def _release(source: Any, output: str, given: dict[str, Any], shown: "_Shown", *
 
 
 def _tables_and_output(names: list[str], *, check: bool) -> tuple[list[str], str | None]:
-    """Which names are the table's, and which is the output's: the last, unless a look has none."""
+    """Which names are the table's, and which is the output's: the last of several.
+
+    A look may go without: of more than two names, the last one is a table if it is there and no release.
+    """
     *tables, last = names
-    if check and (not tables or _is_table(last)):
-        return names, None
-    if not tables:
+    if not (tables or check):
         raise ValueError("OUTPUT must be given: where the release goes; or --check, to look only")
+    if not tables:
+        return names, None
     if len(tables) > 1 and _is_table(last):
+        if check:
+            return names, None
         raise ValueError(
             f"{last} exists, and as the last name it is where the release would go: name an output behind it"
         )
+    if check:
+        warn((f"{last} is taken for the output, which exists and is no release: a real run refuses it",))
     return tables, last
 
 
@@ -165,7 +172,8 @@ def _is_table(name: str) -> bool:
         return False
     from targetdp.release import certificate_path
 
-    return not certificate_path(local_path(name)).exists()
+    path = local_path(name)
+    return not (path.name and certificate_path(path).exists())
 
 
 class _Shown:

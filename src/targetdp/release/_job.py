@@ -32,12 +32,7 @@ from targetdp.release._ledger._journal import sealed, settle_earlier
 from targetdp.release._look._importance import people_in_sample
 from targetdp.release._look._look import Look, look
 from targetdp.release._model._runner import publication_moment
-from targetdp.release._output import (
-    PublishedButUnsettledError,
-    Publisher,
-    open_output,
-    output_dialect,
-)
+from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output, output_dialect
 from targetdp.release._prepare import Prepared, prepare
 from targetdp.release._request import Request
 from targetdp.release._reservation import reserve
@@ -206,10 +201,7 @@ def _look(
     """Everything that is known before anything is drawn."""
     prepared = prepare(desk, ledger, request, source.columns, source.place, source.name, new_people, models)
     if prepared.names.column not in source.columns or not prepared.features:
-        return Look(
-            prepared, NOTHING_INSPECTED, None, None, prepared.problems, read_as=source.read_as,
-            doubt=source.doubt,
-        )  # fmt: skip
+        return Look(prepared, NOTHING_INSPECTED, None, None, prepared.problems, read_as=source.read_as)
     inspection = source.inspect(prepared.recipe(), progress)
     return look(prepared, source, inspection, ledger)
 

@@ -23,6 +23,7 @@ from targetdp.table import (
     Sink,
     Source,
     StoredTable,
+    dialect_of,
     format_of,
     is_stored,
     local_path,
@@ -119,7 +120,7 @@ def output_dialect(policy: Policy, table: Any, released: Sequence[str]) -> Diale
     if policy.csv.output == "plain":
         return None
     source = table if isinstance(table, Source) else None
-    read = source.csv if source is not None and source.format == "csv" else policy.csv.dialect
+    read = source.csv if source is not None and source.format == "csv" else dialect_of(policy.csv)
     csv = replace(read, thousands="")  # no mark is written
     if not csv.quote:
         raise ValueError('[csv] output = "same" needs quotes around text that has separators: give a quote')

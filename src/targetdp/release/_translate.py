@@ -52,7 +52,7 @@ def translate_ids(
             )
         return Translation(pa.table({"id": given, "pseudonym": pseudonyms(spelled, desk.pseudonym_key)}))
     known_ids, known = [], []
-    source = open_source(everybody, csv=desk.policy.csv.dialect, keep_words=True)
+    source = open_source(everybody, csv=desk.policy.csv, keep_words=True)
     check_columns(source.columns, f"table {everybody}", id=[names.column])
     for batch in source.batches([names.column], {}, _ROWS):
         ids = names.ids(batch, Tally(), 0)

@@ -19,7 +19,7 @@ def found_on_disk(table: Any, desk: Desk) -> Any:
     given = table_given(table)
     several = isinstance(given, list | tuple) and all(isinstance(one, str | Path) for one in given)
     if isinstance(given, Path) or several:
-        return open_source(given, csv=desk.policy.csv.dialect, keep_words=True)
+        return open_source(given, csv=desk.policy.csv, keep_words=True)
     return given
 
 
@@ -50,7 +50,7 @@ def opened_table(
 def spooled(table: Source | Elsewhere, desk: Desk, progress: Progress | None = None) -> Iterator[Source]:
     """A table as files of this disk; what is elsewhere lies in the desk meanwhile, out of backups."""
     folder = made_drafts(desk.drafts) if isinstance(table, Elsewhere) else desk.drafts
-    csv = desk.policy.csv.dialect
+    csv = desk.policy.csv
     with on_disk(table, folder, csv=csv, order=desk.policy.id.column, progress=progress) as source:
         yield source
 

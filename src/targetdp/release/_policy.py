@@ -319,8 +319,7 @@ class Policy(StrictModel):
     def sha256(self) -> str:
         """Of everything that the policy says, comments apart."""
         # Certificates have this number: what a policy does not say must not change it.
-        usual = {"agreed": None, "csv": CsvPolicy()}
-        unsaid = {name for name, value in usual.items() if getattr(self, name) == value}
+        unsaid = {n for n, value in (("agreed", None), ("csv", CsvPolicy())) if getattr(self, n) == value}
         return hashlib.sha256(canonical(self.model_dump(mode="json", exclude=unsaid)).encode()).hexdigest()
 
     def fill(self, features: Sequence[str]) -> dict[str, float]:

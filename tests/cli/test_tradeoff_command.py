@@ -93,7 +93,7 @@ def test_privatize_answers_the_request_at_a_desk(ran: Ran, folder: Path, tmp_pat
     make_desk(tmp_path, FEATURES, id="id")
     asked = ("privatize", folder / "people.parquet", released, "--request", out, "--desk", tmp_path / "desk")
     looked = cli(*asked, "--check", "--json")
-    assert (looked.code, looked.json["problems"]) == (0, []), looked.err
+    assert (looked.code, looked.json["look"]["problems"]) == (0, []), looked.err
     done = cli(*asked, "--yes", "--quiet")
     assert done.code == 0, done.err
     certificate = certificate_of(released)

@@ -72,9 +72,9 @@ def privatize(
 
     It shows what would go out, at what price, and asks before anything is charged.
     """
+    tables, output = _tables_and_output(names, check=check)
     from targetdp.table import Elsewhere, find_files, open_source, table_named
 
-    tables, output = _tables_and_output(names, check=check)
     table = table_named(tables, table=from_table, query=query)
     # What is no table is refused at once, before anything slow is imported.
     try:

@@ -57,8 +57,9 @@ def left_of_plan(
 def line_words(line: PlannedRelease, left: int) -> str:
     """A line of the plan, and how many releases of it are left, in words."""
     one = {"rows": "column", "scores": "score", "decisions": "decision"}[line.release]
+    of = "rows of " if line.release == "rows" else ""
     noise = "" if line.release == "decisions" else f" with {line.mechanism} noise"
     return (
-        f"{line.release} of {line.columns} {one}{'s' * (line.columns > 1)} at B = {exact(line.B)}, "
+        f"{of}{line.columns} {one}{'s' * (line.columns > 1)} at B = {exact(line.B)}, "
         f"ε = {exact(line.epsilon)}, δ = {exact(line.delta)}{noise}, {left} of {line.times} left"
     )

@@ -701,7 +701,7 @@ def test_a_plan_may_have_decisions(tmp_path: Path) -> None:
         sound(folder, asks(), f"{number}.parquet")
     assert spent(folder) == 0
     with pytest.raises(
-        Refused, match="the release is not in the plan: the plan has decisions of 1 columns at B = 2"
+        Refused, match="the plan has none of these releases left: the plan has 1 decision at B = 2"
     ):
         release(folder, "3.parquet", request=asks())
     for other in (
@@ -771,7 +771,7 @@ def test_the_command_line_from_look_to_verify(tmp_path: Path, monkeypatch: pytes
     assert "an answer is the true one in 96.5% of all draws" in said
     assert "δ = 0" in said
     assert "noise" not in said.split("on these conditions")[0]
-    record = cli("privatize", "in.parquet", "--check", "--request", file, "--json").json
+    record = cli("privatize", "in.parquet", "--check", "--request", file, "--json").json["look"]
     assert (record["released"], record["mechanism"]) == (["aid", "loan"], "decision")
     assert (record["noise_length"], record["guarantee"]["delta"]) == (None, 0.0)
     assert record["clipped_for_the_data_holder_only"] is None

@@ -16,6 +16,7 @@ import pytest
 from support.release import certificate_of, cli, look, make_desk, place_with, release, words
 from targetdp._files import canonical
 from targetdp.release import (
+    AlreadyReleased,
     Certificate,
     Desk,
     Ledger,
@@ -196,7 +197,7 @@ def test_a_journal_of_the_old_key_settles_what_it_has_published(
 ) -> None:
     published_but_unsettled(folder, monkeypatch)
     rotate_key(desk_of(folder), "meanwhile")
-    with pytest.raises(ValueError, match="exists"):
+    with pytest.raises(AlreadyReleased):
         release(folder, "b.parquet", epsilon=1.0)
     with desk_of(folder).ledger() as ledger:
         assert {row.state for row in ledger.history.releases.values()} == {"published"}
@@ -217,7 +218,7 @@ def test_a_journal_of_a_key_that_signed_no_longer_is_refused(
     with pytest.raises(ValueError, match="is not signed by this desk"):
         release(folder, "b.parquet", epsilon=1.0)
     path.write_text(kept)
-    with pytest.raises(ValueError, match="exists"):
+    with pytest.raises(AlreadyReleased):
         release(folder, "b.parquet", epsilon=1.0)
 
 

@@ -8,8 +8,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from targetdp.release._agreed._record import AgreementRecord
-from targetdp.release._certificate._certificate import Certificate, Output
+from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._certificate._contents import arrow_of, frame_hash, output_of
+from targetdp.release._certificate._parts import Output
 from targetdp.release._engine._base import RowWriter, released_columns
 from targetdp.release._staging import Staging
 from targetdp.table import Format, Sink, Source, format_of, refuse_formulas

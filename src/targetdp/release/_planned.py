@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
+from targetdp.release._columns import Problem
 from targetdp.release._ledger._history import History
 from targetdp.release._policy import PlannedRelease
-from targetdp.release._prepare import Prepared, Problem
+from targetdp.release._prepare import Prepared
 
 
 def beyond_the_plan(prepared: Prepared, history: History) -> Iterable[Problem]:

@@ -14,12 +14,12 @@ from targetdp.normalization import read_scales_file
 from targetdp.release._agreed._record import plain_scales
 from targetdp.release._agreed._rows import FoundRows, NamedPeople, find_rows, people_named
 from targetdp.release._certificate._agreed import MEANS
+from targetdp.release._columns import Problem
 from targetdp.release._desk import Desk
 from targetdp.release._ledger._agreements import SHORT
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._history import History
 from targetdp.release._policy import AgreedPolicy, Policy
-from targetdp.release._prepare import Problem
 from targetdp.release._public_scales import must_be_public
 from targetdp.release._trust._approval import Approval, approval_of, policy_problems
 from targetdp.table import Source
@@ -70,7 +70,7 @@ class AgreementLook:
     @property
     def gaps(self) -> dict[str, float]:
         """Declared constants that stand for missing values of these columns."""
-        return {} if self.found is None else self.ruling[0].fill(self.found.numbers)
+        return {} if self.found is None else self.ruling[0].encoding.constants(self.found.numbers)
 
     @property
     def lines(self) -> list[str]:

@@ -12,7 +12,7 @@ from targetdp._core import check
 from targetdp._files import canonical, explain
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._agreed import AGREEMENT_ID
-from targetdp.release._certificate._certificate import (
+from targetdp.release._certificate._parts import (
     MOST_SUCCESSIONS,
     CertificatePart,
     DeskRecord,

@@ -52,7 +52,7 @@ from targetdp.release._engine._spark_tasks import (
     Secret,
 )
 from targetdp.release._prepare import Recipe
-from targetdp.table import SortedIds, Source, Splitters, Tally, ids_of, numbers_of, plain_type
+from targetdp.table import SortedIds, Source, Splitters, Tally, ids_of, plain_type
 
 try:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -254,14 +254,20 @@ def read(table: Source, recipe: Recipe) -> DataFrame:
         if table.format == "parquet":
             return reader.parquet(*paths)
         schema = ", ".join(f"{_quoted(name)} STRING" for name in table.columns)
+        types = recipe.types
         # Without pruning, lines are checked whole, whichever columns are asked for.
         reader = reader.option("columnPruning", "false")
         text = reader.csv(paths, schema=schema, header=True, mode="FAILFAST", escape='"')
         others = [
             functions.coalesce(functions.col(_quoted(name)), functions.lit("")).alias(name)
-            for name in (recipe.id, *recipe.public)
+            for name in (
+                recipe.id,
+                *(name for name, kind in types.items() if kind == pa.string()),
+                *recipe.public,
+            )
         ]
-        return text.select(*others, *map(_number, recipe.features))
+        numbers = (name for name, kind in types.items() if kind != pa.string())
+        return text.select(*others, *map(_number, numbers))
 
 
 def _must_keep_secrets(frame: DataFrame) -> None:
@@ -281,14 +287,12 @@ def _select(frame: DataFrame, recipe: Recipe) -> DataFrame:
         raise ValueError(f"the frame has two columns named {twice[0]!r}: rename one")
     with _explained():
         frame = frame.select(*map(_quoted, recipe.columns))
-        types = to_arrow_schema(
-            frame.select(*map(_quoted, recipe.columns[: 1 + len(recipe.features)])).schema
-        )
+        types = to_arrow_schema(frame.select(*map(_quoted, recipe.columns[: 1 + len(recipe.sources)])).schema)
     # Reading no rows refuses what reading them all would.
     nothing = pa.RecordBatch.from_pylist([], schema=types)
     tally = Tally()
     ids_of(nothing.column(recipe.id), recipe.id, tally, 0)
-    numbers_of(nothing, recipe.features, {}, tally, 0)
+    recipe.encoding.numbers(nothing, recipe.features, tally, 0)
     tally.raise_if_any(rows_are_numbered=False)
     return frame
 

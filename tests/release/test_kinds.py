@@ -250,7 +250,9 @@ def test_private_scales_are_estimated_for_numbers_alone(tmp_path: Path) -> None:
     theirs = release(other, new_people="a test").certificate
     assert {n: s for n, s in ours.scales.values.items() if "=" not in n} == dict(theirs.scales.values)
     assert ours.scales.spent == theirs.scales.spent
-    again = release(place, "again.parquet", new_people="a test").certificate  # earlier scales, and those of the kind
+    again = release(
+        place, "again.parquet", new_people="a test"
+    ).certificate  # earlier scales, and those of the kind
     assert (again.scales.source, again.scales.estimated) == ("earlier", ())
     assert holds(place / "again.parquet")
 

@@ -132,7 +132,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
 
 
 def test_unknown_fields_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="epsilom = 4: Extra inputs are not permitted"):
+    with pytest.raises(ValueError, match="epsilom is no field"):
         read(tmp_path, "epsilom = 4\n" + policy_text())
     with pytest.raises(ValueError, match=r"columns\.keep"):
         read(tmp_path, policy_text().replace("[columns]", '[columns]\nkeep = ["calls"]'))

@@ -13,6 +13,7 @@ from targetdp._files._local_disk import must_hold_locks as must_hold_locks
 from targetdp._files._toml import MOST_PROBLEMS as MOST_PROBLEMS
 from targetdp._files._toml import StrictModel as StrictModel
 from targetdp._files._toml import canonical as canonical
+from targetdp._files._toml import did_you_mean as did_you_mean
 from targetdp._files._toml import explain as explain
 from targetdp._files._toml import read_toml as read_toml
 from targetdp._files._toml import shown as shown

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Literal
 
+from targetdp._files import did_you_mean
 from targetdp.release._request import Request
 from targetdp.table import Encoding, first_names
 
@@ -31,9 +31,10 @@ def columns_that_are_not_released(
 ) -> Iterable[Problem]:
     refused = [name for name in features if encoding.source(name) not in allowed]
     if refused:
+        meant = did_you_mean(refused[0], [*allowed, *encoding.expanded(allowed)])
         yield Problem(
             f"the policy releases no {_some(refused)}",
-            f"ask for some of {_some(allowed)}",
+            f"{f'{meant} Ask' if meant else 'ask'} for some of {_some(allowed)}",
             "official",
         )
 
@@ -56,8 +57,7 @@ def columns_that_are_not_there(
 ) -> Iterable[Problem]:
     missing = [name for name in needed if name not in columns]
     for name in missing[:_MOST_NAMED]:
-        close = get_close_matches(name, columns, n=1)
-        meant = f"did you mean {close[0]!r}?" if close else f"it has {_some(columns)}."
+        meant = did_you_mean(name, columns) or f"it has {_some(columns)}."
         yield Problem(f"{place} has no column {name!r}", f"{meant} Correct the table, or policy.toml")
     if len(missing) > _MOST_NAMED:
         yield Problem(f"and {len(missing) - _MOST_NAMED:,} more columns are missing", "see policy.toml")

@@ -266,7 +266,7 @@ class Ordered(Kind):
         if self.other is not None and self.other not in self.levels:
             raise ValueError(f"other = {self.other!r} is none of the levels: an ordered level has a place")
         places = sorted(self.levels.values())
-        if places[0] < -_PLACES or places[-1] > _PLACES or _least_step(places) < _LEAST_STEP:
+        if places[0] < -_PLACES or places[-1] > _PLACES or _least_step(places) < _LEAST_STEP - 1e-9:
             raise ValueError(
                 f"levels have places from {places[0]:g} to {places[-1]:g}: give places from {-_PLACES:g} to "
                 f"{_PLACES:g}, {_LEAST_STEP:g} or more apart"

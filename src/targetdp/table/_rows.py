@@ -1,7 +1,6 @@
 """From a batch of a table to ids and numbers, counting whatever is wrong with it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats
+from targetdp._files import did_you_mean
 from targetdp.table._source import is_text
 from targetdp.table._tally import Tally
 
@@ -38,17 +38,16 @@ def check_columns(present: Sequence[str], where: str, **needed: Sequence[str]) -
         asked |= set(missing)
         if missing:
             more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
-            named = ", ".join(f"{name!r}{_did_you_mean(name, present)}" for name in missing[:SHOWN])
+            named = ", ".join(f"{name!r}{_meant(name, present)}" for name in missing[:SHOWN])
             said.append(f"{argument} names {named}{more}")
     if said:
         shown = ", ".join(present[:SHOWN]) + (", …" if len(present) > SHOWN else "")
         raise ValueError(f"{'; '.join(said)}: no such column in {where}; it has {shown}")
 
 
-def _did_you_mean(name: str, present: Sequence[str]) -> str:
-    by_lower = {column.lower(): column for column in present}
-    close = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.75)
-    return f" (did you mean {by_lower[close[0]]!r}?)" if close else ""
+def _meant(name: str, present: Sequence[str]) -> str:
+    question = did_you_mean(name, present)
+    return f" ({question})" if question else ""
 
 
 def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:

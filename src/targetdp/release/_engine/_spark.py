@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,8 @@ except ImportError as error:
         f"the Spark engine cannot start ({error}): install it with pip install 'targetdp[spark]', and Java 17"
     ) from error
 
+# PySpark 4.1 and later must be told in which zone moments are; before, it was always this one.
+_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 _PER_RANGE = 256
 """Ids sampled for each range, so that ranges are even within some 6%."""
 _LONGEST_SPLITTER = 64
@@ -113,7 +116,7 @@ class SparkEngine:
         if self._source is not None:
             return self._source.types(list(names))
         with _explained():
-            schema = to_arrow_schema(self._frame.select(*map(_quoted, names)).schema)
+            schema = to_arrow_schema(self._frame.select(*map(_quoted, names)).schema, **_ZONE)
         return {name: plain_type(schema.field(name).type) for name in names}
 
     def inspect(self, recipe: Recipe, progress: Progress) -> Inspection:
@@ -287,7 +290,8 @@ def _select(frame: DataFrame, recipe: Recipe) -> DataFrame:
         raise ValueError(f"the frame has two columns named {twice[0]!r}: rename one")
     with _explained():
         frame = frame.select(*map(_quoted, recipe.columns))
-        types = to_arrow_schema(frame.select(*map(_quoted, recipe.columns[: 1 + len(recipe.sources)])).schema)
+        chosen = frame.select(*map(_quoted, recipe.columns[: 1 + len(recipe.sources)]))
+        types = to_arrow_schema(chosen.schema, **_ZONE)
     # Reading no rows refuses what reading them all would.
     nothing = pa.RecordBatch.from_pylist([], schema=types)
     tally = Tally()

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from support.release import policy_text
-from targetdp._files import canonical
+from targetdp._files import LONGEST_NAME, LONGEST_REASON, canonical
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE
 from targetdp.release import Policy, SigningKey, Spelling, read_policy
-from targetdp.release._loosened import changes, loosened
-from targetdp.release._policy import LONGEST_NAME, LONGEST_REASON
+from targetdp.release._trust._loosened import changes, loosened
 
 
 def read(folder: Path, text: str) -> Policy:

@@ -8,6 +8,17 @@ from targetdp._files._atomic import sync_folder as sync_folder
 from targetdp._files._atomic import whole_file as whole_file
 from targetdp._files._atomic import write_new as write_new
 from targetdp._files._atomic import write_whole as write_whole
+from targetdp._files._fields import Constant as Constant
+from targetdp._files._fields import Delta as Delta
+from targetdp._files._fields import Distance as Distance
+from targetdp._files._fields import Epsilon as Epsilon
+from targetdp._files._fields import LONGEST_NAME as LONGEST_NAME
+from targetdp._files._fields import LONGEST_REASON as LONGEST_REASON
+from targetdp._files._fields import Name as Name
+from targetdp._files._fields import Number as Number
+from targetdp._files._fields import Reason as Reason
+from targetdp._files._fields import in_words as in_words
+from targetdp._files._fields import plain_name as plain_name
 from targetdp._files._local_disk import must_be_local as must_be_local
 from targetdp._files._local_disk import must_hold_locks as must_hold_locks
 from targetdp._files._toml import MOST_PROBLEMS as MOST_PROBLEMS
@@ -15,6 +26,7 @@ from targetdp._files._toml import StrictModel as StrictModel
 from targetdp._files._toml import canonical as canonical
 from targetdp._files._toml import did_you_mean as did_you_mean
 from targetdp._files._toml import explain as explain
+from targetdp._files._toml import one_line as one_line
 from targetdp._files._toml import read_toml as read_toml
 from targetdp._files._toml import shown as shown
 from targetdp._files._toml import toml_key as toml_key

@@ -275,3 +275,19 @@ def toml_value(value: Any) -> str:
     if value is None:
         raise ValueError("TOML has no word for nothing: leave the field out")
     return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("\x7f", "\\u007f")
+
+
+def one_line(text: str) -> str:
+    r"""Keep a text on the line that it stands in: a comment, say, may hold anything.
+
+    Args:
+        text: Anything; somebody else may have written it.
+
+    Returns:
+        The same with a space in place of what is not printable.
+
+    Example:
+        >>> one_line("one\ntwo")
+        'one two'
+    """
+    return "".join(c if c.isprintable() else " " for c in text)

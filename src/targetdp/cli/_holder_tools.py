@@ -34,7 +34,7 @@ def scales(
     table: Annotated[
         Path, typer.Argument(help="a table of OTHER people (public), or of the same (confidential)")
     ],
-    features: Annotated[str, typer.Option(help="columns to scale: a,b,c or @FILE")],
+    features: Annotated[str, typer.Option(help="columns to scale: a,b,c (* stands for anything) or @FILE")],
     source: Annotated[
         Literal["public", "confidential"],
         typer.Option(
@@ -71,7 +71,7 @@ def scales(
 
     from targetdp.normalization import scales_text
     from targetdp.release import learn_scales, people_in, remember_people
-    from targetdp.table import guess_id, open_source, profile_table
+    from targetdp.table import columns_like, guess_id, open_source, profile_table
 
     if source == "public" and not (reason and reason.strip()):
         raise ValueError(
@@ -79,7 +79,7 @@ def scales(
         )
     if out.exists() and not force:
         raise ValueError(f"scales file {out} exists: choose another name, or replace it with --force")
-    wanted = names(features) or ()
+    wanted = columns_like(names(features) or (), open_source(table).columns)
     column = id or guess_id(profile_table(table))
     left_out = None
     if without is not None:
@@ -136,6 +136,9 @@ def columns(
     only_names: Annotated[
         bool, typer.Option("--names", help="print names only, one in each line, to edit and give to @FILE")
     ] = False,
+    levels: Annotated[
+        str | None, typer.Option(help="print the levels of this column, to declare them: data of people")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
 ) -> None:
     """Print a table's columns: type, gaps, range, and whether each can be released as it is."""
@@ -143,7 +146,10 @@ def columns(
 
     present = open_source(table).columns
     left_out = names(without) or ()
-    check_columns(present, f"input {table}", without=left_out)
+    check_columns(present, f"input {table}", without=left_out, levels=[levels] if levels else [])
+    if levels is not None:
+        _show_levels(table, levels)
+        return
     shown = [name for name in present if name not in left_out]
     if only_names:
         emit("\n".join(shown))
@@ -167,6 +173,21 @@ def columns(
         remedy = problem["remedy"] if problem else ""
         report.add_row(*cells(about["name"], about["type"], f"{about['gaps']:,}", ends, can, remedy))
     out().print(report, highlight=False)
+
+
+def _show_levels(table: Path, column: str) -> None:
+    """The values of a column as a line of policy.toml, those that most people have first."""
+    from targetdp._files import toml_key, toml_value
+    from targetdp.table import levels_of
+
+    found, more = levels_of(table, column)
+    tell(EYES)
+    tell(
+        f"[kinds.{toml_key(column)}] in policy.toml, as far as these may be public; the most frequent first:"
+    )
+    emit(f"levels = {toml_value(found)}")
+    if more:
+        tell(f"and more than {len(found):,}: give a level for all others, other = …")
 
 
 def _listed(column: "Column", *, is_id: bool) -> dict[str, Any]:

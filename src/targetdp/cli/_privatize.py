@@ -21,6 +21,8 @@ from targetdp.cli._console import (
 )
 
 if TYPE_CHECKING:
+    from targetdp.release import Request
+
     EngineName = str
 else:
     EngineName = Literal[declared("targetdp.release._engine")]
@@ -42,6 +44,9 @@ def privatize(
     check: Annotated[bool, typer.Option("--check", help="only look: nothing changes")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="ask nothing")] = False,
     force: Annotated[bool, typer.Option("--force", help="replace an output that is a release")] = False,
+    units: Annotated[
+        Path | None, typer.Option(help="also write the rows in the table's own units, to this file")
+    ] = None,
     engine: Annotated[EngineName | None, typer.Option(help="where the work is done")] = None,
     new_people: NewPeople = None,
     model: Annotated[
@@ -65,16 +70,14 @@ def privatize(
         PublishedButUnsettledError,
         Refused,
         check_release,
-        make_request,
-        read_request,
+        must_have_units,
     )
     from targetdp.release import privatize as release
 
-    if request is not None and (B is not None or epsilon is not None):
-        raise ValueError("--B and --epsilon are the request's: leave them out, or give no --request")
-    if request is None and (B is None or epsilon is None):
-        raise ValueError("what is asked for must be given: --request FILE, or --B and --epsilon")
-    asked = read_request(request) if request is not None else make_request(B=B, epsilon=epsilon)
+    asked = _asked(request, B, epsilon)
+    if units is not None and output is not None:
+        must_be_free("units", units, force=force)
+        must_have_units(asked.release, units, output)
     opened = Desk.open(desk)
     shown = _Shown(quiet=quiet, as_json=as_json, yes=yes)
     if check or output is None:
@@ -103,14 +106,38 @@ def privatize(
     except (OSError, RuntimeError, KeyboardInterrupt) as error:
         error.add_note("Nothing was published")
         raise
+    what = "its summary"
     try:
+        if units is not None:
+            what = f"{units}, in the table's own units,"
+            _write_units(done, units, force=force, quiet=quiet)
+            what = "its summary"
         if as_json:
             emit(_summary(done))
         if not quiet:
             _say(done)
     except (OSError, ValueError, KeyboardInterrupt) as error:
-        lost = f"the release IS published ({done.path}); only its summary was lost: {error}"
+        lost = f"the release IS published ({done.path}); only {what} was lost: {error}"
         raise PublishedError(lost) from error
+
+
+def _asked(request: Path | None, B: float | None, epsilon: float | None) -> "Request":
+    """What is asked for: by a file, or at this desk."""
+    from targetdp.release import make_request, read_request
+
+    if request is not None and (B is not None or epsilon is not None):
+        raise ValueError("--B and --epsilon are the request's: leave them out, or give no --request")
+    if request is None and (B is None or epsilon is None):
+        raise ValueError("what is asked for must be given: --request FILE, or --B and --epsilon")
+    return read_request(request) if request is not None else make_request(B=B, epsilon=epsilon)
+
+
+def _write_units(done: Any, place: Path, *, force: bool, quiet: bool) -> None:
+    from targetdp.release import write_in_units
+
+    write_in_units(done.path, done.certificate, place, force=force)
+    if not quiet:
+        tell(f"in the table's own units: {place} (not certified: computed from the release)")
 
 
 class _Shown:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from targetdp.release._columns import Problem
 from targetdp.release._ledger._history import History
+from targetdp.release._look._columns import Problem
 from targetdp.release._policy import PlannedRelease
 from targetdp.release._prepare import Prepared
 

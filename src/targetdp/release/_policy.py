@@ -1,69 +1,39 @@
 """The policy: what the data holder allows to go out, and under which limit. Nobody else writes it."""
 
 import hashlib
-import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from targetdp._core import check
-from targetdp._files import MOST_PROBLEMS, StrictModel, canonical, explain, read_toml, toml_key
+from targetdp._files import (
+    MOST_PROBLEMS,
+    Constant,
+    Delta,
+    Distance,
+    Epsilon,
+    Name,
+    Number,
+    Reason,
+    StrictModel,
+    canonical,
+    explain,
+    read_toml,
+)
 from targetdp.accounting import FilterKind
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, MOST_PROGRAMS, mechanism_names
 from targetdp.release._ids import Spelling
 from targetdp.release._trust._keys import fingerprint_of
-from targetdp.table import AnyKind, Encoding
+from targetdp.table import ANY, AnyKind, Encoding, columns_like
 
-LONGEST_NAME, MOST_WORDS, LONGEST_REASON = 60, 6, 500
 CLASSIC = 2.0
 """No two rows of the unit ball are farther apart: what holds there holds for any two, classic."""
 ALL = "all"
 """In [gaps]: every column that has no line of its own."""
-
-
-def _in_words(checked: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What has the wrong type is a wrong value in a file: pydantic tells one, and lets the other through."""
-
-    def validator(value: Any) -> Any:
-        try:
-            return checked(value)
-        except TypeError as error:
-            raise ValueError(str(error)) from error
-
-    return validator
-
-
-def plain_name(value: Any) -> str:
-    """Names stand on signed pages: they name something, and cannot be sentences."""
-    name = check.text("name", value, longest=LONGEST_NAME)
-    plain = all(c.isalnum() or c in " _-'" or unicodedata.combining(c) for c in name)
-    if not plain or len(name.split(" ")) > MOST_WORDS:
-        raise ValueError(
-            f"name = {name!r} is no plain name: use letters, digits, spaces, _, - and ', at most "
-            f"{MOST_WORDS} words"
-        )
-    return name
-
-
-_name = _in_words(plain_name)
-_reason = _in_words(lambda value: check.text("reason", value, longest=LONGEST_REASON))
-# Numbers are checked where all numbers are; pydantic would take text or a truth value for one.
-_number = _in_words(lambda value: check.number("value", value))
-
-Name = Annotated[str, BeforeValidator(_name)]
-Reason = Annotated[str, BeforeValidator(_reason)]
-Number = Annotated[float, BeforeValidator(_number)]
-Constant = Annotated[
-    float | str, BeforeValidator(lambda value: value if isinstance(value, str) else _number(value))
-]
-"""What stands for a missing value: a number, or a value of the column's kind."""
-Distance = Annotated[Number, Field(gt=0, le=2)]
-Epsilon = Annotated[Number, Field(gt=0)]
-Delta = Annotated[Number, Field(gt=0, lt=1)]
 ReleaseKind = Literal["rows", "scores", "decisions"]
 MECHANISMS = (LEAST_NOISE, *mechanism_names())
 Mechanism = Annotated[
@@ -84,7 +54,10 @@ class IdPolicy(StrictModel):
 class ColumnPolicy(StrictModel):
     """Which columns may go out."""
 
-    release: tuple[str, ...] = Field(min_length=1, description="columns that may be released with noise")
+    release: tuple[str, ...] = Field(
+        min_length=1,
+        description="columns that may be released with noise; in a name, * stands for anything",
+    )
     decide: tuple[str, ...] = Field(
         default=(),
         description="further columns that decisions at B = 2 may look at, which never go out themselves",
@@ -93,6 +66,20 @@ class ColumnPolicy(StrictModel):
         default_factory=dict,
         description="columns that are public, each with the reason why: passed on as they are",
     )
+
+    def allows(self, name: str) -> bool:
+        """Whether a column may be released with noise, by its name alone."""
+        return name not in {*self.decide, *self.public} and name in columns_like(self.release, [name])
+
+    def of_table(self, names: Sequence[str], id_column: str) -> "ColumnPolicy":
+        """The same with the names of a table's columns in place of patterns: no row has a part in it."""
+        if not any(ANY in one for one in self.release):
+            return self
+        others = {id_column, *self.decide, *self.public}
+        found = columns_like(self.release, [name for name in names if name not in others])
+        # What the table does not have is told under the name that it has here.
+        missing = [name for name in found if name not in names]
+        return self.model_copy(update={"release": (*(name for name in names if name in found), *missing)})
 
 
 class AgreedPolicy(StrictModel):
@@ -298,7 +285,7 @@ class Policy(StrictModel):
         known = {self.id.column, *others}
         if self.id.column in others:
             raise ValueError(f"column {self.id.column!r} identifies people: it cannot be released as another")
-        if unknown := sorted(set(self.gaps) - {ALL, *known}):
+        if unknown := sorted(name for name in {*self.gaps} - {ALL, *known} if not self.columns.allows(name)):
             raise ValueError(f"gaps names {unknown[0]!r}, which is not among the columns")
         if wrong := list(self._problems_of_kinds()):
             raise ValueError("; ".join(wrong[:MOST_PROBLEMS]))
@@ -310,25 +297,28 @@ class Policy(StrictModel):
         """What is wrong with kinds and constants, taken together."""
         ours = [*self.columns.release, *self.columns.decide]
         for name in self.kinds:
-            if name not in ours:
+            if name not in self.columns.decide and not self.columns.allows(name):
                 yield f"kinds names {name!r}, which is neither in columns.release nor in columns.decide"
         others = [self.id.column, *self.columns.public, *(name for name in ours if name not in self.kinds)]
         for name in check.twice(
             [*others, *self.encoding.expanded(name for name in ours if name in self.kinds)]
         ):
             yield f"two columns would be called {name!r}, one of them by [kinds]: rename one in the table"
-        for name, value in self.gaps.items():
-            try:
-                kind = self.kinds.get(name)
-                _number(value) if kind is None else kind.place(value)
-            except (ValueError, TypeError) as error:
-                yield f"gaps.{name} = {value!r}: {error}"
-        for name, kind in self.kinds.items():
-            if kind.gap_distance is not None and name not in self.encoding.gaps:
-                yield (
-                    f"kinds.{name} has gap_distance, and nothing stands for a missing value: say what does, "
-                    f"in [gaps] {toml_key(name)} = …"
-                )
+        if isinstance(self.gaps.get(ALL), str):
+            yield f"gaps.{ALL} = {self.gaps[ALL]!r}: it is for all columns of numbers; give a number"
+            return
+        yield from self.encoding.problems()
+
+    def of_table(self, names: Sequence[str]) -> "Policy":
+        """What it says of a table with these columns; a ValueError if that makes no sense."""
+        columns = self.columns.of_table(names, self.id.column)
+        if columns is self.columns:
+            return self
+        own = {name: getattr(self, name) for name in Policy.model_fields}
+        try:
+            return Policy.model_validate(own | {"columns": columns})
+        except ValidationError as error:
+            raise ValueError(f"policy, for this table: {explain(error, Policy)}") from error
 
     @cached_property
     def encoding(self) -> Encoding:
@@ -345,7 +335,9 @@ class Policy(StrictModel):
     def _agreed_columns_are_known(self, columns: Sequence[str]) -> None:
         if twice := check.twice(columns):
             raise ValueError(f"agreed.columns names {twice[0]!r} twice: name each column once")
-        if unknown := sorted({*columns} - {*self.columns.release, *self.columns.decide}):
+        if unknown := sorted(
+            name for name in {*columns} - {*self.columns.decide} if not self.columns.allows(name)
+        ):
             raise ValueError(
                 f"agreed.columns names {unknown[0]!r}, which is neither in columns.release nor in "
                 "columns.decide: add it there, or leave it out"

@@ -9,24 +9,25 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats, Words, check
+from targetdp._files import LONGEST_REASON
 from targetdp.normalization import ColumnScales
 from targetdp.release._agreed._named_people import learned_from_problems, people_left_out
 from targetdp.release._certificate._caveats import AllReleases
-from targetdp.release._columns import (
-    Problem,
-    columns_that_are_not_released,
-    columns_that_are_not_there,
-    to_be_weighed_otherwise,
-    weighed_that_are_no_numbers,
-)
 from targetdp.release._decision._scoring import Scoring, scoring_of
 from targetdp.release._desk import Desk
 from targetdp.release._ids import Names
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._history import History, private_space, public_space, space_of_kinds
 from targetdp.release._ledger._limit import Limit
+from targetdp.release._look._columns import (
+    Problem,
+    columns_that_are_not_released,
+    columns_that_are_not_there,
+    to_be_weighed_otherwise,
+    weighed_that_are_no_numbers,
+)
 from targetdp.release._model._given import GivenModels, models_for
-from targetdp.release._policy import LONGEST_REASON, Policy
+from targetdp.release._policy import Policy
 from targetdp.release._request import Request, scores_must_differ
 from targetdp.release._trust._approval import Approval, approval_of, policy_problems
 from targetdp.table import Encoding
@@ -210,10 +211,11 @@ def prepare(
     version = history.policy_version + (history.policy != policy)
     problems = [Problem(*one) for one in policy_problems(desk, history)]
     signer = _signer(request, policy, problems)
-    encoding, wanted = policy.encoding, request.columns or policy.columns.release
+    here = policy.of_table(columns)
+    encoding, wanted = here.encoding, request.columns or here.columns.release
     # Whoever asks for rows names columns or features of them; what is weighed are features.
     features = encoding.expanded(wanted) if request.release == "rows" else wanted
-    may_go_out = policy.columns.release + (policy.columns.decide if request.classic else ())
+    may_go_out = here.columns.release + (policy.columns.decide if request.classic else ())
     problems += columns_that_are_not_released(features, may_go_out, encoding)
     no_numbers = weighed_that_are_no_numbers(request, encoding)
     problems += to_be_weighed_otherwise(no_numbers, encoding)
@@ -226,8 +228,8 @@ def prepare(
         except ValueError as error:
             told = str(error).removesuffix(": choose another name")
             problems.append(Problem(told, "ask for it under another name", "official"))
-    here = {*columns} & {*may_go_out}
-    allowed = tuple(name for name in features if encoding.source(name) in here - {*no_numbers})
+    there = {*columns} & {*may_go_out} - {*no_numbers}
+    allowed = tuple(name for name in features if encoding.source(name) in there)
     encoding = encoding.used(allowed)
     scaled = () if request.classic else encoding.numbers_only(allowed)
     known, sources, unscaled = _scales(desk, scaled, history, problems)

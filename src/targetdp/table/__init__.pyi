@@ -18,9 +18,13 @@ from targetdp.table._profile import Column as Column
 from targetdp.table._profile import TableProfile as TableProfile
 from targetdp.table._profile import first_named as first_named
 from targetdp.table._profile import guess_id as guess_id
+from targetdp.table._profile import levels_of as levels_of
 from targetdp.table._profile import profile_table as profile_table
+from targetdp.table._nearest import nearest_values as nearest_values
 from targetdp.table._people import PeopleRows as PeopleRows
+from targetdp.table._rows import ANY as ANY
 from targetdp.table._rows import check_columns as check_columns
+from targetdp.table._rows import columns_like as columns_like
 from targetdp.table._rows import ids_of as ids_of
 from targetdp.table._rows import kept_column as kept_column
 from targetdp.table._rows import numbers_of as numbers_of

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp._core import Floats
-from targetdp._files import canonical
+from targetdp._core import Floats, check
+from targetdp._files import canonical, toml_key
 from targetdp.table._dates import day_number, days_of_texts, days_of_type
 from targetdp.table._kinds import MOST_DAYS, AnyKind, Category, Center, Date, Kind, NumberKind, missing_name
 from targetdp.table._problems import type_name
@@ -59,6 +59,21 @@ class Encoding:
     @cached_property
     def _scales(self) -> dict[str, Center]:
         return {name: one for column, kind in self.kinds.items() for name, one in kind.scales(column).items()}
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with constants for missing values."""
+        for name, value in self.gaps.items():
+            kind = self.kinds.get(name)
+            try:
+                check.number("value", value) if kind is None else kind.place(value)
+            except (ValueError, TypeError) as error:
+                yield f"gaps.{name} = {value!r}: {error}"
+        for name, kind in self.kinds.items():
+            if kind.gap_distance is not None and name not in self.gaps:
+                yield (
+                    f"kinds.{name} has gap_distance, and nothing stands for a missing value: say what does, "
+                    f"in [gaps] {toml_key(name)} = …"
+                )
 
     def expanded(self, names: Iterable[str]) -> tuple[str, ...]:
         """The features that columns become; what is no column with a kind stays as it is."""
@@ -204,6 +219,7 @@ class Encoding:
         return {column: float(self.gaps[column])} if column in self.gaps else {}
 
 
+Codes = np.ndarray[Any, np.dtype[np.int32]]
 Read = tuple[Floats, np.ndarray[Any, np.dtype[np.bool_]], np.ndarray[Any, np.dtype[np.bool_]]]
 """Numbers, NaN where there is none; where a value is missing; and where it is none of those declared."""
 
@@ -213,14 +229,13 @@ def _places(values: pa.Array, kind: Kind) -> Read | None:
     words, others = kind.words or {}, kind.others
     if pa.types.is_boolean(values.type) and kind.kind == "yes-or-no":
         words = {"true": 1.0, "false": 0.0}
-    found = _each(values)
+    found = words_in(values)
     if found is None:
         return None
     different, codes = found
     missing, unknown = np.zeros(len(different), dtype=np.bool_), np.zeros(len(different), dtype=np.bool_)
     places = np.full(len(different), np.nan)
-    for at, value in enumerate(different):
-        word = None if value is None else unicodedata.normalize("NFC", value.strip())
+    for at, word in enumerate(different):
         if word is not None and word in words:
             places[at] = words[word]
         elif word is None or word in GAPS:
@@ -240,11 +255,11 @@ def _days(values: pa.Array, kind: Date) -> Read | None:
     else:
         if not is_text(values.type) and not (pa.types.is_integer(values.type) and kind.format):
             return None
-        each = _each(values)
+        each = words_in(values)
         if each is None:
             return None
         different, codes = each
-        trimmed = ["" if value is None else value.strip() for value in different]
+        trimmed = [word or "" for word in different]
         days = days_of_texts(pa.array(trimmed, pa.string()), kind.format)
         gap = np.array([text in GAPS for text in trimmed], dtype=np.bool_)
         found, unknown = days[codes], (np.isnan(days) & ~gap)[codes]
@@ -252,8 +267,12 @@ def _days(values: pa.Array, kind: Date) -> Read | None:
     return np.clip(found - day_number(kind.days_from), -MOST_DAYS, MOST_DAYS), missing, unknown
 
 
-def _each(values: pa.Array) -> tuple[list[str | None], np.ndarray[Any, Any]] | None:
-    """The different values of a column as texts, the last of them nothing, and which of them each row has."""
+def words_in(values: pa.Array) -> tuple[list[str | None], Codes] | None:
+    """The different values of a column as words, None for gaps, and which of them each row has.
+
+    Spaces at the ends count for nothing, and accents are one letter, however they are written. None where
+    values cannot be words.
+    """
     kind = values.type
     simple = (
         is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
@@ -262,6 +281,9 @@ def _each(values: pa.Array) -> tuple[list[str | None], np.ndarray[Any, Any]] | N
     if not simple:
         return None
     encoded = pc.dictionary_encode(values.cast(pa.string()))
-    different: list[str | None] = [*encoded.dictionary.to_pylist(), None]
-    codes = encoded.indices.fill_null(len(different) - 1)
-    return different, np.asarray(codes.to_numpy(zero_copy_only=False))
+    words: list[str | None] = [
+        None if one is None else unicodedata.normalize("NFC", one.strip())
+        for one in encoded.dictionary.to_pylist()
+    ]
+    codes = encoded.indices.fill_null(len(words))
+    return [*words, None], np.asarray(codes.to_numpy(zero_copy_only=False))

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from targetdp._core import check, exact, up
-from targetdp._files import StrictModel
+from targetdp._files import StrictModel, in_words
 from targetdp.table._dates import day_number, must_be_format
 
 Center = tuple[float, float]
@@ -29,25 +29,17 @@ _WIDER = 1 + 2.0**-34
 _PLACES, _LEAST_STEP = 1_000.0, 0.01
 
 
-def _plainly(checked: Any) -> BeforeValidator:
-    """Pydantic tells a wrong value, and lets a wrong type through."""
-
-    def validator(value: Any) -> Any:
-        try:
-            return checked(value)
-        except TypeError as error:
-            raise ValueError(str(error)) from error
-
-    return BeforeValidator(validator)
+def _checked(check_: Any) -> BeforeValidator:
+    return BeforeValidator(in_words(check_))
 
 
 def _several(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-Word = Annotated[str, _plainly(lambda value: check.text("value", value, longest=_LONGEST_WORD))]
+Word = Annotated[str, _checked(lambda value: check.text("value", value, longest=_LONGEST_WORD))]
 Moved = Annotated[
-    float, _plainly(lambda value: check.number("distance", value, at_least=1e-6, at_most=2)),
+    float, _checked(lambda value: check.number("distance", value, at_least=1e-6, at_most=2)),
     Field(json_schema_extra={"minimum": 1e-6, "maximum": 2}),
 ]  # fmt: skip
 Words = Annotated[
@@ -316,7 +308,7 @@ class Date(Kind):
     kind: Literal["date"]
     days_from: str = Field(description="the day that days are counted from, as in 2026-01-01")
     days: Annotated[
-        float, _plainly(lambda value: check.number("days", value, at_least=0.5, at_most=MOST_DAYS)),
+        float, _checked(lambda value: check.number("days", value, at_least=0.5, at_most=MOST_DAYS)),
     ] = Field(
         description="so many days move a row by 1: with 28, two dates a week apart are 0.25 apart"
     )  # fmt: skip

@@ -1,5 +1,6 @@
 """From a batch of a table to ids and numbers, counting whatever is wrong with it."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,34 @@ def check_columns(present: Sequence[str], where: str, **needed: Sequence[str]) -
 def _meant(name: str, present: Sequence[str]) -> str:
     question = did_you_mean(name, present)
     return f" ({question})" if question else ""
+
+
+ANY = "*"
+"""In the name of a column: anything may stand there."""
+
+
+def columns_like(names: Iterable[str], present: Sequence[str]) -> tuple[str, ...]:
+    """The columns that names stand for, each once.
+
+    Args:
+        names: Names of columns, or patterns, in which ``*`` stands for anything.
+        present: The table's columns.
+
+    Returns:
+        Names as they are, and in the place of each pattern the columns that it stands for, if any.
+
+    Example:
+        >>> columns_like(["age", "*_calls"], ["id", "day_calls", "night_calls"])
+        ('age', 'day_calls', 'night_calls')
+    """
+    known, found = {*present}, dict[str, None]()
+    for name in names:
+        own = [name]
+        if ANY in name and name not in known:
+            parts = re.compile(".*".join(map(re.escape, name.split(ANY))), re.DOTALL)
+            own = [one for one in present if parts.fullmatch(one)] or own
+        found |= dict.fromkeys(own)
+    return tuple(found)
 
 
 def ids_of(column: Any, name: str, tally: Tally, offset: int) -> pa.StringArray:

@@ -14,11 +14,11 @@ from targetdp.normalization import read_scales_file
 from targetdp.release._agreed._record import plain_scales
 from targetdp.release._agreed._rows import FoundRows, NamedPeople, find_rows, people_named
 from targetdp.release._certificate._agreed import MEANS
-from targetdp.release._columns import Problem
 from targetdp.release._desk import Desk
 from targetdp.release._ledger._agreements import SHORT
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._history import History
+from targetdp.release._look._columns import Problem
 from targetdp.release._policy import AgreedPolicy, Policy
 from targetdp.release._public_scales import must_be_public
 from targetdp.release._trust._approval import Approval, approval_of, policy_problems
@@ -70,7 +70,11 @@ class AgreementLook:
     @property
     def gaps(self) -> dict[str, float]:
         """Declared constants that stand for missing values of these columns."""
-        return {} if self.found is None else self.ruling[0].encoding.constants(self.found.numbers)
+        return (
+            {}
+            if self.found is None
+            else self.ruling[0].of_table(self.found.numbers).encoding.constants(self.found.numbers)
+        )
 
     @property
     def lines(self) -> list[str]:
@@ -122,6 +126,7 @@ def look_at_people(
 ) -> AgreementLook:
     """Put together what is known of people who agreed, and all that is wrong."""
     policy, history, names = desk.policy, ledger.history, desk.names()
+    for_table = policy.of_table(source.columns)
     version = history.policy_version + (history.policy != policy)
     problems = [Problem(*one) for one in policy_problems(desk, history)]
     ruling = (policy, version, approval_of(desk, history)[0])
@@ -139,7 +144,7 @@ def look_at_people(
     if names.column in missing:
         return AgreementLook(desk, ruling, agreed, None, 0, {}, {}, history, tuple(problems))
     columns = [name for name in agreed.columns if name not in missing]
-    found = find_rows(source, names, named.ids, policy, columns, progress)
+    found = find_rows(source, names, named.ids, for_table, columns, progress)
     problems += _problems_of_rows(found, names.column, source)
     in_all = ledger.agreed.in_all(found.people) + history.lost_agreed
     if in_all > agreed.at_most:

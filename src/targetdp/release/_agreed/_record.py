@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from targetdp._core import check
-from targetdp._files import canonical, explain
+from targetdp._files import Number, Reason, canonical, explain
 from targetdp.normalization import ColumnScales
 from targetdp.release._certificate._agreed import AGREEMENT_ID
 from targetdp.release._certificate._parts import (
@@ -21,7 +21,6 @@ from targetdp.release._certificate._parts import (
     Scale,
     Signature,
 )
-from targetdp.release._policy import Number, Reason
 from targetdp.release._trust._keys import SigningKey, Succession
 
 AGREEMENT_SUFFIX = ".agreement.json"

@@ -14,7 +14,6 @@ from targetdp.release._agreed._named_people import agreed_in
 from targetdp.release._certificate._agreed import no_promise
 from targetdp.release._certificate._caveats import DELTA, format_guarantee
 from targetdp.release._certificate._certificate import noise_length
-from targetdp.release._columns import Problem
 from targetdp.release._decision._asked import describe_decision
 from targetdp.release._draws import can_go_on
 from targetdp.release._engine._base import Engine, Inspection
@@ -22,6 +21,7 @@ from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._elsewhere import DeskElsewhere
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._spending import Spending, over_limit, percent
+from targetdp.release._look._columns import Problem
 from targetdp.release._look._looks_at import looks_at
 from targetdp.release._look._made_of import doubts, made_of
 from targetdp.release._look._problems import delta_too_large, problems_of_rows, unknown_people

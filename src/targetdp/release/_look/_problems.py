@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from targetdp._core import up
-from targetdp.release._columns import Problem
 from targetdp.release._engine._base import Engine, Inspection
 from targetdp.release._ledger._elsewhere import DeskElsewhere
 from targetdp.release._ledger._history import History
+from targetdp.release._look._columns import Problem
 from targetdp.release._prepare import Prepared
 from targetdp.release._terms import ReleaseTerms, is_large
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from targetdp._core import Floats
-from targetdp.table import Category, Date, Encoding, Kind, NumberKind, Ordered, Tally, YesOrNo
+from targetdp.table import AnyKind, Category, Date, Encoding, NumberKind, Ordered, Tally, YesOrNo
 from targetdp.table._dates import day_number, days_of_texts, must_be_format
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyzéàß0123456789", min_size=1, max_size=12)
@@ -21,7 +21,7 @@ LEVELS = st.lists(WORDS, min_size=2, max_size=40, unique=True)
 DISTANCES = st.floats(1e-6, 2)
 
 
-def scaled(kind: Kind, values: Any, gaps: dict[str, Any] | None = None) -> Floats:
+def scaled(kind: AnyKind, values: Any, gaps: dict[str, Any] | None = None) -> Floats:
     """Rows as they enter the mechanism, before they are clipped."""
     encoding, tally = Encoding({"x": kind}, gaps or {}), Tally()
     features = encoding.expanded(["x"])
@@ -43,7 +43,7 @@ def is_so_far(found: float, declared: float) -> bool:
 
 @given(levels=LEVELS, distance=DISTANCES, data=st.data())
 def test_any_two_levels_are_exactly_so_far_apart(levels: list[str], distance: float, data: Any) -> None:
-    kind = Category(kind="category", levels=levels, distance=distance)
+    kind = Category(kind="category", levels=tuple(levels), distance=distance)
     one, other = data.draw(st.lists(st.sampled_from(levels), min_size=2, max_size=2, unique=True))
     assert is_so_far(apart(scaled(kind, [one, other])), distance)
     assert apart(scaled(kind, [one, one])) == 0
@@ -51,7 +51,7 @@ def test_any_two_levels_are_exactly_so_far_apart(levels: list[str], distance: fl
 
 @given(levels=LEVELS, distance=DISTANCES, data=st.data())
 def test_ordered_levels_are_so_many_steps_apart(levels: list[str], distance: float, data: Any) -> None:
-    kind = Ordered(kind="ordered", levels=levels, distance=distance)
+    kind = Ordered.model_validate({"kind": "ordered", "levels": levels, "distance": distance})
     one, other = data.draw(st.lists(st.sampled_from(range(len(levels))), min_size=2, max_size=2, unique=True))
     assert is_so_far(apart(scaled(kind, [levels[one], levels[other]])), distance * abs(one - other))
 
@@ -68,7 +68,7 @@ def test_places_are_apart_as_they_are_declared(places: list[int], distance: floa
 
 @given(distance=DISTANCES, missing=DISTANCES)
 def test_yes_no_and_nothing(distance: float, missing: float) -> None:
-    kind = YesOrNo(kind="yes-or-no", yes="oui", no="non", distance=distance, gap_distance=missing)
+    kind = YesOrNo(kind="yes-or-no", yes=("oui",), no=("non",), distance=distance, gap_distance=missing)
     gaps = {"x": "non"}
     assert is_so_far(apart(scaled(kind, ["oui", "non"], gaps)), distance)
     assert is_so_far(apart(scaled(kind, [None, "non"], gaps)), missing)
@@ -130,8 +130,8 @@ def test_only_days_of_the_calendar_are_dates(year: int, month: int, day: int) ->
 )
 def test_whatever_stands_in_a_cell_is_a_level_a_gap_or_counted(values: list[str | None]) -> None:
     """And the same cell becomes the same numbers, whatever stands in other rows."""
-    kind = Category(kind="category", levels=["a", "b", "é"], other="é", distance=1)
-    strict = Category(kind="category", levels=["a", "b", "é"], distance=1)
+    kind = Category(kind="category", levels=("a", "b", "é"), other="é", distance=1)
+    strict = Category(kind="category", levels=("a", "b", "é"), distance=1)
     features = Encoding({"x": kind}).expanded(["x"])
     for one in (kind, strict):
         encoding, tally = Encoding({"x": one}, {"x": "b"}), Tally()
@@ -176,7 +176,7 @@ def test_a_moment_is_its_day_in_utc(unit: str, value: int) -> None:
 
 
 def test_accents_are_one_letter_however_they_are_written() -> None:
-    kind = Category(kind="category", levels=["\u00e9t\u00e9", "hiver"], distance=1)
+    kind = Category(kind="category", levels=("\u00e9t\u00e9", "hiver"), distance=1)
     assert apart(scaled(kind, ["e\u0301te\u0301", "\u00e9t\u00e9"])) == 0
 
 
@@ -184,7 +184,7 @@ def test_types_that_a_kind_cannot_be_are_named() -> None:
     tally = Tally()
     kinds: dict[str, Any] = {
         "seen": Date(kind="date", days_from="2026-01-01", days=1),
-        "home": Category(kind="category", levels=["a", "b"], distance=1),
+        "home": Category(kind="category", levels=("a", "b"), distance=1),
     }
     batch = pa.record_batch({"seen": [True], "home": [[1]]})
     Encoding(kinds).numbers(batch, ["seen", "home=a"], tally, 0)
@@ -231,7 +231,7 @@ def test_what_is_called_hidden_is_within_B(levels: list[int], distance: float, B
 
 
 def test_many_columns_are_said_in_few_lines() -> None:
-    kinds = {f"c{i}": Category(kind="category", levels=["a", "b"], distance=1) for i in range(1000)}
+    kinds = {f"c{i}": Category(kind="category", levels=("a", "b"), distance=1) for i in range(1000)}
     encoding = Encoding(kinds)
     lines = list(encoding.within(encoding.expanded(kinds), 0.25))
     assert len(lines) == 13

@@ -232,7 +232,7 @@ def prepare(
     allowed = tuple(name for name in features if encoding.source(name) in there)
     encoding = encoding.used(allowed)
     scaled = () if request.classic else encoding.numbers_only(allowed)
-    known, sources, unscaled = _scales(desk, scaled, history, problems)
+    known, scales_of, unscaled = _scales(desk, scaled, history, problems)
     known |= {} if request.classic else encoding.scales(allowed)
     scaled_from, reason = _record_of_scales(desk, scaled, problems)
     given = models_for(request.decisions, models, policy.models.microseconds)
@@ -250,7 +250,7 @@ def prepare(
         else None,
         models=given,
         encoding=encoding, public={n: why for n, why in public.items() if n in columns},
-        scaled_from=scaled_from, scales_reason=reason, known_scales=known, scales_of=sources,
+        scaled_from=scaled_from, scales_reason=reason, known_scales=known, scales_of=scales_of,
         unscaled=unscaled, left_out=left_out, left_out_releases=rows,
         limit=limit, stated=None if limit is None else _stated(history, limit, problems),
         new_people=None

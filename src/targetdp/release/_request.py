@@ -222,7 +222,8 @@ class Request(StrictModel):
         wrong = [name for name, row in self.weights.items() if len(row) != q]
         if wrong:
             raise ValueError(
-                f"{first_names(map(shown, wrong), MOST_PROBLEMS)}: {len(self.weights[wrong[0]])} weights, and {q} "
+                f"{first_names(map(shown, wrong), MOST_PROBLEMS)}: {len(self.weights[wrong[0]])} weights, "
+                f"and {q} "
                 f"score{'s are' if q > 1 else ' is'} asked for; give one weight for each"
             )
         check.dimensions(len(self.weights), "number of features")

@@ -14,7 +14,17 @@ import pyarrow.compute as pc
 from targetdp._core import Floats, check
 from targetdp._files import canonical, toml_key
 from targetdp.table._dates import day_number, days_of_texts, days_of_type
-from targetdp.table._kinds import MOST_DAYS, AnyKind, Category, Center, Date, Kind, NumberKind, missing_name
+from targetdp.table._kinds import (
+    MOST_DAYS,
+    AnyKind,
+    Category,
+    Center,
+    Date,
+    Kind,
+    NumberKind,
+    YesOrNo,
+    missing_name,
+)
 from targetdp.table._problems import type_name
 from targetdp.table._rows import fill_numbers, look_closer
 from targetdp.table._source import is_text, plain_type
@@ -227,7 +237,7 @@ Read = tuple[Floats, np.ndarray[Any, np.dtype[np.bool_]], np.ndarray[Any, np.dty
 def _places(values: pa.Array, kind: Kind) -> Read | None:
     """Words as places."""
     words, others = kind.words or {}, kind.others
-    if pa.types.is_boolean(values.type) and kind.kind == "yes-or-no":
+    if pa.types.is_boolean(values.type) and isinstance(kind, YesOrNo):
         words = {"true": 1.0, "false": 0.0}
     found = words_in(values)
     if found is None:

@@ -39,6 +39,7 @@ from targetdp.release._engine._base import decide_all
 from targetdp.release._engine._spark_tasks import REPORT, Gathered, Report, ScoreTask
 from targetdp.release._ids import Names, pseudonyms
 from targetdp.release._prepare import Recipe
+from targetdp.table import Encoding
 
 skip_without_java()
 
@@ -369,7 +370,7 @@ def recipe(scoring: Scoring, **more: Any) -> Recipe:
 
 
 def scoring_for(*decisions: dict[str, Any], B: float = 2.0) -> Scoring:
-    return scoring_of([Question.of(AskedDecision.model_validate(one), B) for one in decisions], {})
+    return scoring_of([Question.of(AskedDecision.model_validate(one), B) for one in decisions], Encoding())
 
 
 @pytest.mark.parametrize("B", [0.25, 2.0])

@@ -67,7 +67,7 @@ except ImportError as error:
     ) from error
 
 # PySpark 4.1 and later must be told in which zone moments are; before, it was always this one.
-_ZONE = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 _PER_RANGE = 256
 """Ids sampled for each range, so that ranges are even within some 6%."""
 _LONGEST_SPLITTER = 64

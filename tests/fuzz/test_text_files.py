@@ -37,6 +37,7 @@ KNOWN = (
     "interest", "simulations", "seed", "model", "center", "scale", "scales", "calls", "texts", "topups",
     "format", "guarantee", "conditions", "distances", "classic", "rows", "output", "desk", "ledger", "cells",
     "made_of", "number", "hash", "before", "after", "approvers", "agreed", "to", "at_most", "agreement",
+    "kinds", "levels", "other", "distance", "gap_distance", "yes", "no", "days", "days_from",
 )  # fmt: skip
 NASTY = (
     "", " ", "\x00", "../../etc/passwd", "a\nb", "=1+1", "</script><script>alert(1)</script>", "ñ" * 300,

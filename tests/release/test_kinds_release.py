@@ -1,6 +1,7 @@
 """Columns that are no plain numbers: the same, to the last bit, as the same table written in numbers."""
 
 import math
+import tomllib
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -25,9 +26,13 @@ from support.release import (
     write_csv,
     write_parquet,
 )
+from targetdp._core import Silent
+from targetdp.attacks import join_tables
 from targetdp.noise import PublicWords
 from targetdp.release import Desk, Policy, Refused, verify_release
+from targetdp.release._certificate._witnesses import _space as space_of
 from targetdp.release._draws import Draws
+from targetdp.release._trust._loosened import loosened
 
 WIDER = 1 + 2.0**-34
 """What scales are widened by, so that no rounding makes two values farther apart than is declared."""
@@ -447,3 +452,75 @@ def test_requests_are_held_against_what_columns_became(tmp_path: Path) -> None:
     assert verify_release(ours / "out.parquet", proof, None, asked).holds
     other = request_of(features=("calls",))
     assert not verify_release(ours / "out.parquet", proof, None, other).holds
+
+
+def test_a_certificate_tells_the_space_that_the_ledger_has(tmp_path: Path) -> None:
+    """Whoever brings a lost ledger back by it must find the same distances."""
+    ours = with_kind(tmp_path / "a", *CASES["date with gaps"][:3])
+    for request in (request_of(), request_of(release="scores", weights={"x": 1.0, "calls": 1.0})):
+        done = release(ours, "out.parquet", request=request, force=True).certificate
+        with Desk.open(ours / "desk").ledger() as ledger:
+            assert dict(ledger.history.releases[done.release].space) == space_of(done)
+
+
+def test_scores_of_kinds_are_remembered_by_their_scales(tmp_path: Path) -> None:
+    """What scores single out together is measured over all that were released."""
+    ours = with_kind(tmp_path / "a", *CASES["category"][:3])
+    release(ours, release="scores", weights={"x=Maritime": 1.0, "calls": 1.0})
+    seen = look(ours, release="scores", weights={"x=Maritime": 1.0, "calls": -1.0})
+    told = " ".join(seen.warnings)
+    assert "the scores, with those released before, are nearly the column 'x=Maritime'" in told
+
+
+def test_what_a_pattern_comes_to_stand_for_is_a_loosening(tmp_path: Path) -> None:
+    """A column that only decisions may look at is not released because it is no longer named."""
+    texts = (
+        policy_text(("c*",), decide=decide, scales="private") for decide in (("c_secret",), ("other",), None)
+    )
+    before, after, without = (Policy.model_validate(tomllib.loads(text)) for text in texts)
+    assert "c_secret may be released" in loosened(before, after)
+    assert "c_secret may be released" in loosened(before, without)
+    assert loosened(without, before) == []
+
+
+def test_attacks_know_what_columns_became(tmp_path: Path) -> None:
+    """The original table has levels and dates, and the certificate says how these became numbers."""
+    values, kind, gaps, features = CASES["category with gaps"]
+    ours = with_kind(tmp_path / "a", values, kind, gaps)
+    release(ours)
+    tables = join_tables(ours / "in.parquet", ours / "out.parquet", "name", progress=Silent())
+    assert tables.features == ("calls", *features)
+    table = read_back(ours / "in.parquet")
+    calls = dict(zip(table["name"].to_pylist(), table["calls"].to_pylist(), strict=True))
+    columns = {name: dict(zip(table["name"].to_pylist(), f[0], strict=True)) for name, f in features.items()}
+    for person, row in zip(tables.ids.to_pylist(), tables.original, strict=True):
+        scaled = [(calls[person] - 10) / 8]
+        scaled += [(columns[name][person] - f[1]) / f[2] for name, f in features.items()]
+        expected = np.array(scaled) / max(1.0, float(np.linalg.norm(scaled)))
+        assert row == pytest.approx(expected)
+
+
+def test_a_model_takes_a_category_as_it_is(tmp_path: Path) -> None:
+    """Beside a decision that weighs what the same column becomes."""
+    ours = with_kind(tmp_path / "a", *CASES["category"][:3])
+    asked = request_of(
+        B=2, release="decisions",
+        decisions=[
+            {"name": "one", "model": "a" * 64, "columns": ["x"], "cut": 0.5},
+            {"name": "two", "weights": {"x=Maritime": 1.0}, "cut": 0.5},
+        ],
+    )  # fmt: skip
+    seen = look(ours, request=asked)
+    assert seen.prepared.features == ("x", "x=Maritime")
+    assert seen.prepared.recipe().columns == ["name", "x"]
+    assert str(seen.problems[0]).startswith("decision 'one' is made by a model")
+    assert len(seen.problems) == 1
+
+
+def test_the_same_word_is_one_level_whatever_the_engine_reads(tmp_path: Path) -> None:
+    """Of a CSV all is text; of Parquet, whole numbers, truth values and texts in dictionaries."""
+    for values in ([0, 1, 2] * 20, [0.0, 1.0, 2.0] * 20, ["0", "1", "2"] * 20):
+        folder = tmp_path / str(type(values[0]).__name__)
+        ours = with_kind(folder, values, category(levels=("0", "1", "2")), {})
+        seen = look(ours)
+        assert not seen.problems

@@ -132,7 +132,7 @@ def look_at_people(
     ruling = (policy, version, approval_of(desk, history)[0])
     agreed = policy.agreed
     if agreed is None:
-        problems.append(Problem("policy.toml lets nobody be handed over", _remedy(policy)))
+        problems.append(Problem("policy.toml lets nobody be handed over", _remedy(for_table)))
         return AgreementLook(desk, ruling, None, None, 0, {}, {}, history, tuple(problems))
     named = people_named(names, people, column)
     problems += _problems_of_list(named, people)
@@ -170,7 +170,8 @@ def look_at_people(
 
 def _remedy(policy: Policy) -> str:
     """The lines that are missing, all of them, to be pasted."""
-    columns = toml_value(list(policy.columns.release or policy.columns.decide))
+    ours = policy.columns.release or policy.columns.decide
+    columns = toml_value([name for name in ours if name not in policy.kinds])
     return (
         "if people agreed to it, say so there, on record:\n"
         f'    [agreed]\n    to = "what they agreed to"\n    columns = {columns}\n    at_most = 1000'

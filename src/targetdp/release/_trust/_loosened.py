@@ -21,8 +21,11 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any], place: str = ""
 def loosened(before: Policy, after: Policy) -> list[str]:
     """In which ways a policy allows more than the one before it."""
     old, new = before.limit, after.limit
-    columns = sorted(set(after.columns.release) - set(before.columns.release))
-    decide = sorted({*after.columns.decide} - {*before.columns.decide, *before.columns.release})
+    named, now = before.columns, after.columns
+    columns = {*now.release} - {*named.release}
+    # A pattern may stand for what only decisions could look at before, or what identified people.
+    columns |= {one for one in (*named.decide, before.id.column) if now.allows(one) and not named.allows(one)}
+    decide = sorted(one for one in {*now.decide} - {*named.decide} if not named.allows(one))
     public = [name for name, why in after.columns.public.items() if before.columns.public.get(name) != why]
     scales = [one.scales.model_dump(exclude={"share"}) for one in (before, after)]
     kinds = sorted(
@@ -38,7 +41,7 @@ def loosened(before: Policy, after: Policy) -> list[str]:
         "people are identified in another way, so that the ledger may not know them again": (
             before.id.column != after.id.column or before.id.spelling != after.id.spelling
         ),
-        f"{', '.join(columns)} may be released": bool(columns),
+        f"{', '.join(sorted(columns))} may be released": bool(columns),
         f"decisions may look at {', '.join(decide)}": bool(decide),
         "models may take longer, and are published later": (
             after.models.microseconds > before.models.microseconds

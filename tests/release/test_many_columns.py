@@ -145,3 +145,14 @@ def test_patterns_stand_for_nothing_else(
     names: list[str], others: list[str], expected: tuple[str, ...]
 ) -> None:
     assert in_patterns(names, [*others, *names]) == expected
+
+
+def test_scales_are_learned_for_a_pattern_of_columns(tmp_path: Path) -> None:
+    table = write_parquet(tmp_path / "other.parquet", wide(6).drop_columns(["region"]))
+    ran = cli(
+        "scales", table, "--features", "*", "--source", "public", "--out", tmp_path / "scales.toml",
+        "--reason", "people of another country", "--impute", "0",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    found = tomllib.loads((tmp_path / "scales.toml").read_text(encoding="utf-8"))["features"]
+    assert list(found) == wide(6).column_names[1:-1]

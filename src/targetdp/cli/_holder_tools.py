@@ -79,8 +79,9 @@ def scales(
         )
     if out.exists() and not force:
         raise ValueError(f"scales file {out} exists: choose another name, or replace it with --force")
-    wanted = columns_like(names(features) or (), open_source(table).columns)
     column = id or guess_id(profile_table(table))
+    others = [name for name in open_source(table).columns if name != column]
+    wanted = columns_like(names(features) or (), others)
     left_out = None
     if without is not None:
         theirs = column if column in open_source(without).columns else guess_id(profile_table(without))

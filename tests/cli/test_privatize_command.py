@@ -33,7 +33,8 @@ from targetdp.cli import app
 
 RUN = ("privatize", "in.parquet", "out.parquet", "--B", "0.25", "--epsilon", "4")
 FLAGS = {"--model",
-    "--request", "--B", "--epsilon", "--desk", "--check", "--yes", "--force", "--engine", "--new-people",
+    "--request", "--units", "--B", "--epsilon", "--desk", "--check", "--yes", "--force", "--engine",
+    "--new-people",
     "--quiet", "--json",
 }  # fmt: skip
 

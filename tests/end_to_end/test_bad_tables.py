@@ -134,7 +134,7 @@ def test_all_that_is_wrong_comes_at_once_with_its_remedies(folder: Path) -> None
     for said in (
         "5 things keep this release from being made", "the request is not signed",
         "targetdp request sign", "has no column 'topups'", "epsilon = 4 is more than one release may have",
-        "ask for at most 3", "calls 1 gap, in row 5 [gaps] calls = 0", "texts text leave it out",
+        "ask for at most 3", "calls 1 gap, in row 5 [gaps] calls = 0", "texts text [kinds.texts]",
         "1 rows repeat an id", "you may tell who asked: this desk would accept columns among calls",
         "signed with a key that the desk knows", "nothing was charged and nothing was published",
     ):  # fmt: skip

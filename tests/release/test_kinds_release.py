@@ -386,7 +386,7 @@ def test_a_forged_kind_is_found(tmp_path: Path) -> None:
 WRONG: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no kind": ({"distance": 1}, {}, "kinds.x"),
     "an unknown kind": (category() | {"kind": "colour"}, {}, "colour"),
-    "no distance": ({"kind": "category", "levels": ["a", "b"]}, {}, "x.category.distance must be given"),
+    "no distance": ({"kind": "category", "levels": ["a", "b"]}, {}, "kinds.x.distance must be given"),
     "no distance at all": (category(0), {}, "distance = 0.0 is outside [1e-06, 2]"),
     "too far": (category(2.5), {}, "distance = 2.5 is outside"),
     "a truth value": (category(True), {}, "distance = True is not a number"),

@@ -8,7 +8,12 @@ from pydantic import BeforeValidator, Field
 
 from targetdp._core import check
 
-LONGEST_NAME, MOST_WORDS, LONGEST_REASON = 60, 6, 500
+LONGEST_NAME = 60
+"""Characters of a name."""
+LONGEST_REASON = 500
+"""Characters of a reason."""
+MOST_WORDS = 6
+"""Words of a name."""
 
 
 def in_words(checked: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -67,12 +72,18 @@ _reason = in_words(lambda value: check.text("reason", value, longest=LONGEST_REA
 _number = in_words(lambda value: check.number("value", value))
 
 Name = Annotated[str, BeforeValidator(_name)]
+"""A plain name, as `plain_name` checks it."""
 Reason = Annotated[str, BeforeValidator(_reason)]
+"""Words on one line."""
 Number = Annotated[float, BeforeValidator(_number)]
+"""A finite number."""
 Constant = Annotated[
     float | str, BeforeValidator(lambda value: value if isinstance(value, str) else _number(value))
 ]
 """What stands for a missing value: a number, or a value of the column's kind."""
 Distance = Annotated[Number, Field(gt=0, le=2)]
+"""Between two rows of the unit ball."""
 Epsilon = Annotated[Number, Field(gt=0)]
+"""ε of a guarantee."""
 Delta = Annotated[Number, Field(gt=0, lt=1)]
+"""δ of a guarantee."""

@@ -7,8 +7,7 @@ from targetdp.table._ids import sort_ids as sort_ids
 from targetdp.table._kinds import AnyKind as AnyKind
 from targetdp.table._kinds import Category as Category
 from targetdp.table._kinds import Date as Date
-from targetdp.table._kinds import Kind as Kind
-from targetdp.table._kinds import first_names as first_names
+from targetdp.table._kind import first_names as first_names
 from targetdp.table._kinds import NumberKind as NumberKind
 from targetdp.table._kinds import Ordered as Ordered
 from targetdp.table._kinds import YesOrNo as YesOrNo

@@ -4,8 +4,7 @@ Nothing here looks at a table. Where a kind says how far apart two values are, s
 apart, up to their rounding, and never farther: scales are widened by more than floats lose.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import floor, sqrt
@@ -14,103 +13,34 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from targetdp._core import check, exact, up
-from targetdp._files import StrictModel, in_words
 from targetdp.table._dates import day_number, must_be_format
+from targetdp.table._kind import (
+    MOST_LEVELS,
+    WIDER,
+    Center,
+    Kind,
+    Moved,
+    Word,
+    Words,
+    apart,
+    checked,
+    missing_name,
+)
 
-Center = tuple[float, float]
-"""What is subtracted from a feature, and what it is divided by."""
-
-MOST_LEVELS = 1_000
 MOST_DAYS = 100_000
 """Days either way of the declared one; a date beyond counts as the last of them."""
-_LONGEST_WORD = 100
-_WIDER = 1 + 2.0**-34
-"""What scales are widened by: more than rounding takes from places, and days, within these bounds."""
 _PLACES, _LEAST_STEP = 1_000.0, 0.01
 
 
-def _checked(check_: Any) -> BeforeValidator:
-    return BeforeValidator(in_words(check_))
-
-
-def _several(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-Word = Annotated[str, _checked(lambda value: check.text("value", value, longest=_LONGEST_WORD))]
-Moved = Annotated[
-    float, _checked(lambda value: check.number("distance", value, at_least=1e-6, at_most=2)),
-    Field(json_schema_extra={"minimum": 1e-6, "maximum": 2}),
-]  # fmt: skip
-Words = Annotated[
-    tuple[Word, ...],
-    BeforeValidator(_several, json_schema_input_type=str | list[str]),
-    Field(min_length=1, max_length=MOST_LEVELS),
-]
-
-
-class Kind(StrictModel, ABC):
-    """What every kind of column declares, and what follows from it."""
-
-    gap_distance: Moved | None = Field(
-        default=None,
-        description="adds a column that says whether the value was missing, which moves a row so far",
-    )
-
-    def scales(self, column: str) -> dict[str, Center]:
-        """Center and scale of each feature that a column becomes, where it is declared.
-
-        Args:
-            column: The column's name.
-
-        Returns:
-            By feature; a plain number has none.
-        """
-        found = self._own_scales(column)
-        if self.gap_distance is not None:
-            found[missing_name(column)] = (0.5, _WIDER / self.gap_distance)
-        return found
-
-    def features(self, column: str) -> tuple[str, ...]:
-        """Names of the numbers that a column becomes, in their order."""
-        return tuple(self.scales(column))
-
-    @property
-    def words(self) -> Mapping[str, float] | None:
-        """What each word stands for; None where values are no words."""
-        return None
-
-    @property
-    def others(self) -> float | None:
-        """What a word that is not declared stands for; None where it is an error."""
-        return None
-
-    @abstractmethod
-    def _own_scales(self, column: str) -> dict[str, Center]:
-        """Those of the features but the one about gaps."""
-
-    @abstractmethod
-    def place(self, value: Any) -> float:
-        """What a declared constant for missing values stands for; a ValueError if it is no value of these."""
-
-    def gaps_within(self, B: float) -> str:
-        """What distance B means for missing values, in words."""
-        return f"a missing value, and one like the constant for it, are {_apart(self.gap_distance or 0.0, B)}"
-
-    @abstractmethod
-    def within(self, B: float) -> str:
-        """What distance B means for the column, in words."""
-
-
-def missing_name(column: str) -> str:
-    """What the feature is called that says whether a column's value was missing."""
-    return f"{column}=missing"
-
-
 class NumberKind(Kind):
-    """A number, with a further column that says where it was missing."""
+    """A number, with a further column that says where it was missing.
 
-    kind: Literal["number"]
+    Example:
+        >>> NumberKind(kind="number", gap_distance=0.1).within(0.25)
+        'a missing value, and one like the constant for it, are 0.1 apart, within B = ...'
+    """
+
+    kind: Literal["number"] = Field(description="this kind")
     gap_distance: Moved = Field(
         description="adds a column that says whether the value was missing, which moves a row so far"
     )
@@ -132,9 +62,14 @@ class NumberKind(Kind):
 
 
 class YesOrNo(Kind):
-    """Yes or no, in declared words."""
+    """Yes or no, in declared words.
 
-    kind: Literal["yes-or-no"]
+    Example:
+        >>> YesOrNo(kind="yes-or-no", yes=("oui",), no=("non",), distance=0.25).words
+        {'non': 0.0, 'oui': 1.0}
+    """
+
+    kind: Literal["yes-or-no"] = Field(description="this kind")
     yes: Words = Field(description="words that mean yes")
     no: Words = Field(description="words that mean no")
     distance: Moved = Field(description="how far yes and no move a row apart")
@@ -151,7 +86,7 @@ class YesOrNo(Kind):
         return dict.fromkeys(self.no, 0.0) | dict.fromkeys(self.yes, 1.0)
 
     def _own_scales(self, column: str) -> dict[str, Center]:
-        return {column: (0.5, _WIDER / self.distance)}
+        return {column: (0.5, WIDER / self.distance)}
 
     def place(self, value: Any) -> float:
         """See `Kind`."""
@@ -159,13 +94,18 @@ class YesOrNo(Kind):
 
     def within(self, B: float) -> str:
         """See `Kind`."""
-        return f"yes and no are {_apart(self.distance, B)}"
+        return f"yes and no are {apart(self.distance, B)}"
 
 
 class Category(Kind):
-    """One of several levels, all as far from each other."""
+    """One of several levels, all as far from each other.
 
-    kind: Literal["category"]
+    Example:
+        >>> Category(kind="category", levels=("north", "south"), distance=0.5).features("region")
+        ('region=north', 'region=south')
+    """
+
+    kind: Literal["category"] = Field(description="this kind")
     levels: Words = Field(description="all levels")
     other: Word | None = Field(
         default=None, description="the level that any other value counts as; without it, one is an error"
@@ -202,7 +142,7 @@ class Category(Kind):
 
     def _own_scales(self, column: str) -> dict[str, Center]:
         # Around the middle of all levels, so that no level is nearer to the edge of the unit ball.
-        both = (1 / len(self.all), sqrt(2) * _WIDER / self.distance)
+        both = (1 / len(self.all), sqrt(2) * WIDER / self.distance)
         return {f"{column}={level}": both for level in self.all}
 
     def place(self, value: Any) -> float:
@@ -211,12 +151,12 @@ class Category(Kind):
 
     def within(self, B: float) -> str:
         """See `Kind`."""
-        return f"any two of its {len(self.all)} levels are {_apart(self.distance, B)}"
+        return f"any two of its {len(self.all)} levels are {apart(self.distance, B)}"
 
     def within_of(self, levels: int, B: float) -> str:
         """What distance B means where only so many of its levels are looked at, in words."""
         farthest = self.distance * sqrt(min(2, levels) / 2)
-        return f"{levels} of its {len(self.all)} levels are looked at: two are at most {_apart(farthest, B)}"
+        return f"{levels} of its {len(self.all)} levels are looked at: two are at most {apart(farthest, B)}"
 
 
 def _places(value: Any) -> Any:
@@ -240,9 +180,14 @@ def _checked_place(place: Any) -> float:
 
 
 class Ordered(Kind):
-    """One of several levels in an order, each at a declared place."""
+    """One of several levels in an order, each at a declared place.
 
-    kind: Literal["ordered"]
+    Example:
+        >>> Ordered(kind="ordered", levels={"none": 0, "primary": 6}, distance=0.1).place("primary")
+        6.0
+    """
+
+    kind: Literal["ordered"] = Field(description="this kind")
     levels: Annotated[
         dict[Word, float],
         BeforeValidator(_places, json_schema_input_type=list[str] | dict[str, float]),
@@ -277,7 +222,7 @@ class Ordered(Kind):
 
     def _own_scales(self, column: str) -> dict[str, Center]:
         places = self.levels.values()
-        return {column: ((min(places) + max(places)) / 2, _WIDER / self.distance)}
+        return {column: ((min(places) + max(places)) / 2, WIDER / self.distance)}
 
     def place(self, value: Any) -> float:
         """See `Kind`."""
@@ -303,12 +248,17 @@ class Ordered(Kind):
 
 
 class Date(Kind):
-    """A date, told by the days since a declared one."""
+    """A date, told by the days since a declared one.
 
-    kind: Literal["date"]
+    Example:
+        >>> Date(kind="date", days_from="2026-01-01", days=28).place("2026-01-08")
+        7.0
+    """
+
+    kind: Literal["date"] = Field(description="this kind")
     days_from: str = Field(description="the day that days are counted from, as in 2026-01-01")
     days: Annotated[
-        float, _checked(lambda value: check.number("days", value, at_least=0.5, at_most=MOST_DAYS)),
+        float, checked(lambda value: check.number("days", value, at_least=0.5, at_most=MOST_DAYS)),
     ] = Field(
         description="so many days move a row by 1: with 28, two dates a week apart are 0.25 apart"
     )  # fmt: skip
@@ -331,7 +281,7 @@ class Date(Kind):
         return text
 
     def _own_scales(self, column: str) -> dict[str, Center]:
-        return {column: (0.0, self.days * _WIDER)}
+        return {column: (0.0, self.days * WIDER)}
 
     def place(self, value: Any) -> float:
         """See `Kind`."""
@@ -356,16 +306,6 @@ AnyKind = Annotated[NumberKind | YesOrNo | Category | Ordered | Date, Field(disc
 """The kinds that a policy may declare for a column."""
 
 
-def _apart(distance: float, B: float) -> str:
-    """How far apart two values are, and what that means."""
-    if distance <= B:
-        return f"{distance:.4g} apart, within B = {exact(B)}: hidden from each other"
-    return (
-        f"{distance:.4g} apart: NOT hidden from each other at B = {exact(B)}; B = {up(distance, 6)} would "
-        "hide them"
-    )
-
-
 def _place(words: Mapping[str, float], value: Any) -> float:
     if value not in words:
         some = ", ".join(map(repr, list(words)[:8])) + (", …" if len(words) > 8 else "")
@@ -375,10 +315,3 @@ def _place(words: Mapping[str, float], value: Any) -> float:
 
 def _least_step(places: Sequence[float]) -> float:
     return min((b - a for a, b in pairwise(places)), default=0.0)
-
-
-def first_names(names: Iterable[str], most: int = 12) -> str:
-    """The first of some names, and how many more there are."""
-    listed = list(names)
-    more = len(listed) - most
-    return ", ".join(listed[:most]) + (f" and {more:,} more" if more > 0 else "")

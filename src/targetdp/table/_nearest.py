@@ -9,7 +9,8 @@ import pyarrow as pa
 from targetdp._core import Floats
 from targetdp.table._dates import day_number
 from targetdp.table._encoding import Encoding
-from targetdp.table._kinds import Category, Date, Ordered, YesOrNo, missing_name
+from targetdp.table._kind import missing_name
+from targetdp.table._kinds import Category, Date, Ordered, YesOrNo
 
 _FIRST, _LAST = (day_number(day.isoformat()) for day in (date.min, date.max))
 

@@ -19,12 +19,7 @@ from targetdp.release._certificate._parts import LedgerMark
 from targetdp.release._certificate._witnesses import estimated_by, witnesses
 from targetdp.release._desk import Desk
 from targetdp.release._draws import Draws, TableChangedError, erase
-from targetdp.release._engine._base import (
-    NOTHING_INSPECTED,
-    Engine,
-    ReleaseJob,
-    output_schema,
-)
+from targetdp.release._engine._base import NOTHING_INSPECTED, Engine, ReleaseJob, output_schema
 from targetdp.release._engine._tables import open_table
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head

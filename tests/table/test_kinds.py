@@ -255,3 +255,26 @@ def test_a_year_of_days_in_any_month() -> None:
     days = [date(2027, 12, 25) + timedelta(days=i) for i in range(800)]
     texts = pa.array([day.isoformat() for day in days])
     assert days_of_texts(texts, "").tolist() == [float(day_number(d.isoformat())) for d in days]
+
+
+def test_bytes_that_are_no_text_are_refused_with_their_column() -> None:
+    """A Parquet file may call them text."""
+    _, offsets, _ = pa.array(["ab"]).buffers()
+    broken = pa.StringArray.from_buffers(1, offsets, pa.py_buffer(b"\xff\xfe"))
+    batch = pa.record_batch({"x": broken})
+    kinds: list[AnyKind] = [
+        Category(kind="category", levels=("a", "b"), distance=1),
+        Date(kind="date", days_from="2026-01-01", days=1),
+    ]
+    for kind in kinds:
+        encoding = Encoding({"x": kind})
+        with pytest.raises(ValueError, match="column 'x' is damaged or holds text that is not UTF-8"):
+            encoding.numbers(batch, encoding.expanded(["x"]), Tally(), 0)
+
+
+def test_private_scales_see_numbers_with_their_gaps_filled() -> None:
+    """An indicator beside a number changes nothing of the number."""
+    batch = pa.record_batch({"x": [1.0, None, 3.0]})
+    encoding = Encoding({"x": NumberKind(kind="number", gap_distance=0.5)}, {"x": 7.0})
+    assert encoding.numbers_only(encoding.expanded(["x"])) == ("x",)
+    assert encoding.numbers(batch, ["x"], Tally(), 0).tolist() == [[1.0, 7.0, 3.0]]

@@ -193,7 +193,13 @@ class Encoding:
             return {column: numbers, missing_name(column): missing}
         values = batch.column(column)
         values = values.cast(plain_type(values.type))
-        read = _days(values, kind) if isinstance(kind, Date) else _places(values, kind)
+        try:
+            read = _days(values, kind) if isinstance(kind, Date) else _places(values, kind)
+        except (UnicodeDecodeError, pa.ArrowInvalid) as error:
+            raise ValueError(
+                f"column {column!r} is damaged or holds text that is not UTF-8: convert it first. "
+                "Nothing was published"
+            ) from error
         if read is None:
             tally.add_misfit(column, kind.kind, type_name(values.type))
             nothing = np.zeros(len(values))

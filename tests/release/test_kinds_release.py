@@ -493,6 +493,7 @@ def test_attacks_know_what_columns_became(tmp_path: Path) -> None:
     table = read_back(ours / "in.parquet")
     calls = dict(zip(table["name"].to_pylist(), table["calls"].to_pylist(), strict=True))
     columns = {name: dict(zip(table["name"].to_pylist(), f[0], strict=True)) for name, f in features.items()}
+    assert tables.ids is not None
     for person, row in zip(tables.ids.to_pylist(), tables.original, strict=True):
         scaled = [(calls[person] - 10) / 8]
         scaled += [(columns[name][person] - f[1]) / f[2] for name, f in features.items()]

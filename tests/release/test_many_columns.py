@@ -2,6 +2,7 @@
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ from targetdp.release._proposal import in_patterns
 def wide(columns: int = 1000, rows: int = 70) -> pa.Table:
     """Cider's shape: numbers with gaps from outer joins, and a region."""
     rng = np.random.default_rng(2)
-    made = {"name": [f"0{i:09d}" for i in range(rows)]}
+    made: dict[str, Any] = {"name": [f"0{i:09d}" for i in range(rows)]}
     for place in range(columns):
         values = rng.gamma(2.0, 50.0, rows)
         values[place % rows] = np.nan

@@ -53,9 +53,9 @@ _RELEASE = "^[0-9a-f]{6,64}$"
 HOLDERS = frozenset(
     """
     accept_missing accept_weights agreed bounds columns desk engine for force gaps group_size id impute keep
-    keep_order key keys ledger limit made_for name no_sample output override part partitions plan policy
+    keep_order key keys kinds ledger limit made_for name no_sample output override part partitions plan policy
     population pseudonymize pseudonyms public reason requests sample scales scales_epsilon score_sample
-    some_have_left spelling table yes
+    some_have_left spelling table units yes
     """.split()  # noqa: SIM905 (a list is easier to read so)
 )
 """Fields that somebody might put into a request, and that are the data holder's to decide."""

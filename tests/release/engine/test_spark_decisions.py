@@ -363,7 +363,7 @@ def test_who_is_scored_must_be_who_was_looked_at_and_before_that_nothing_is_draw
 def recipe(scoring: Scoring, **more: Any) -> Recipe:
     given: dict[str, Any] = {
         "names": Names("name", Spelling(), bytes(32), None), "features": FEATURES,
-        "released": tuple(one.asked.name for one in scoring.questions), "public": (), "gaps": {},
+        "released": tuple(one.asked.name for one in scoring.questions), "public": (), "encoding": Encoding(),
         "left_out": np.empty(0, dtype=np.uint64), "estimated": (), "scales": None, "scoring": scoring,
     }  # fmt: skip
     return Recipe(**given | more)

@@ -1,8 +1,9 @@
 """Rows, a score, a decision at one promise: python -m examples.kinds [--plays 20] [--write README.md].
 
 Half of a table's people are labelled, the poorest 29% of the others are to be helped, everything that is
-released is paid for. Accuracy is the share of the others who are rightly helped or not; chance is 0.588. The
-tables are not part of this project: TARGETDP_REAL_TABLES and TARGETDP_AUTHORS name the folders they are in.
+released is paid for but the scales of columns, which are taken as public and are the tables' own. Accuracy is
+the share of the others who are rightly helped or not; chance is 0.588. The tables are not part of this
+project: TARGETDP_REAL_TABLES and TARGETDP_AUTHORS name the folders they are in.
 """
 
 import argparse

@@ -59,7 +59,7 @@ def test_what_is_refused_ends_with_everything_that_is_wrong(folder: Path) -> Non
     ran = cli(*LIST, "agreed.parquet", "--yes", "--json")
     assert ran.code == 2
     assert "45 people would be handed over in all" in ran.err
-    (problem,) = ran.json["error"]["look"]["problems"]
+    (problem,) = ran.json["look"]["problems"]
     assert problem["whose"] == "holder"
     ran = cli("ledger", "log")
     assert "refused" in ran.out

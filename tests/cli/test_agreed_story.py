@@ -220,6 +220,36 @@ def test_a_question_from_elsewhere_is_used_as_it_is(folder: Path) -> None:
     ran = allocate()
     assert ran.code == 0, ran.err
     assert "the question is not the one that targetdp learn finds in this sample" in words(ran.err)
+    assert "not by their own label" not in words(ran.err)
+
+
+def test_a_question_about_some_columns_is_judged_on_rows_that_are_clipped_by_these(folder: Path) -> None:
+    (folder / "request.toml").write_text(
+        'release = "decisions"\nB = 0.25\nepsilon = 8.0\n[[decisions]]\nname = "aid"\ncut = 0.3\n'
+        "[decisions.weights]\ncalls = 1.0\ntexts = 0.5\n",
+        encoding="utf-8",
+    )
+    assert privatize().code == 0
+    ran = allocate("--json", "--quiet")
+    assert ran.code == 0, ran.err
+    assert ran.json["known"][0]["p_value"] > 1e-4
+
+
+def test_scales_that_were_changed_since_accuse_nobody(folder: Path) -> None:
+    """Answers of people who agreed were held against rows by the old scales: 26 wrong ones, p = 7e-20."""
+    assert learn("--B", "0.25", "--epsilon", "4", "--release", "decisions").code == 0
+    scales, policy = folder / "desk" / "scales.toml", folder / "desk" / "policy.toml"
+    text = scales.read_text(encoding="utf-8")
+    for old, new in (("8.0", "16.0"), ("6.0", "12.0"), ("2.0", "4.0")):
+        text = text.replace(f"scale = {old}", f"scale = {new}")
+    scales.write_text(text, encoding="utf-8")
+    policy.write_text('reason = "a new census"\n' + policy.read_text(encoding="utf-8"), encoding="utf-8")
+    assert privatize().code == 0
+    ran = allocate("--json", "--quiet")
+    assert ran.code == 0, ran.err
+    (test,), (note,) = ran.json["known"], ran.json["notes"]
+    assert test["p_value"] > 1e-4
+    assert "scaled in different ways" in note
 
 
 def test_a_private_sample_asks_for_a_decision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

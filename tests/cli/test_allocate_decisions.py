@@ -92,6 +92,23 @@ def test_the_seed_is_on_record_and_repeats_the_list(folder: Path) -> None:
     assert (folder / "list.csv").read_bytes() != before
 
 
+def test_another_release_of_the_same_people_draws_other_lots(folder: Path) -> None:
+    """With the seed alone the same people had the luck: 767 of a thousand in both of two lists, for 98."""
+    write_program(folder, quota=0.9)
+    lucky = []
+    for name in ("decisions.parquet", "again.parquet"):
+        if name == "again.parquet":
+            release(folder, name, release="decisions", B=2.0, epsilon=4.0, decisions=[ONE])
+        assert cli("allocate", name, *OPTIONS, "--force").code == 0
+        listed = read_back(folder / "list.csv").to_pylist()
+        lucky.append({one["name"] for one in listed if one["based_on"] == "lot"})
+    first, second = lucky
+    # Of those with a no (half of all), most get a place by lot, so those without are compared.
+    no = {one["name"] for one in listed if one["answer"] == "no"}
+    without, again = no - first, no - second
+    assert len(without & again) < 0.5 * min(len(without), len(again))
+
+
 def test_known_people_are_tested(folder: Path) -> None:
     ran = allocate(*OPTIONS, "--known", "agreed.csv", "--json")
     assert ran.code == 0, ran.err

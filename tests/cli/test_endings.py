@@ -17,6 +17,7 @@ import typer
 from typer.main import get_command
 
 from support.release import ASKED, COMMAND, Ran, cli, make_desk, table_of, words, write_parquet
+from targetdp._core import NothingLeftError, NotYetError
 from targetdp.cli import _main, app
 from targetdp.cli._console import PublishedError
 from targetdp.cli._endings import Terminated, asks_for_json, sigterm_raises
@@ -27,9 +28,8 @@ CLI = Path(_main.__file__).parent
 
 def error_of(ran: Ran) -> dict[str, Any]:
     """What a program is told; it has the keys that were promised, and nothing else is on stdout."""
-    assert set(ran.json) == {"error"}
-    error: dict[str, Any] = ran.json["error"]
-    assert set(error) == {"message", "kind", "exit_code", "notes"}
+    error: dict[str, Any] = ran.json
+    assert set(error) == {"outcome", "exit_code", "message", "notes", "run_again", "unfinished"}
     assert error["exit_code"] == ran.code
     return error
 
@@ -51,7 +51,7 @@ def test_a_refusal_is_words_and_an_object() -> None:
     ran = cli("plan", "--B", "0.4", "--accuracy", "2", "--epsilon", "1", "--delta", "1e-4", "--json")
     error = error_of(ran)
     assert error["message"] == "accuracy = 2.0 is outside [0.5, 1): Theorem 1 speaks of γ from 1/2 to below 1"
-    assert (error["kind"], ran.code, error["notes"]) == ("refused", 2, [])
+    assert (error["outcome"], ran.code, error["notes"]) == ("refused", 2, [])
     assert ran.err == f"error: {error['message']}\n"
     assert ran.out.isascii(), "whatever stdout's encoding, it can be written"
 
@@ -72,12 +72,22 @@ def test_without_json_stdout_stays_empty() -> None:
         ),
         (("attack", "a.parquet", "--json"), "Missing argument 'released'."),
         (("ledger", "shwo", "--json"), "No such command 'shwo'. Did you mean 'show'?"),
+        (("privatise", "--json"), "No such command 'privatise'. Did you mean 'privatize'?"),
+        (
+            ("tradeoff", "recomend", "results", "--json"),
+            "No such command 'recomend'. Did you mean 'recommend'?",
+        ),
+        (("status", "--dsek", "desk", "--json"), "No such option: --dsek (Possible options: --desk)"),
+        (
+            ("attack", "audit", "--epsilo", "3", "--json"),
+            "No such option: --epsilo (Possible options: --epsilon)",
+        ),
     ],
 )
 def test_so_are_arguments_that_are_not_understood(arguments: tuple[str, ...], message: str) -> None:
     ran = cli(*arguments)
     error = error_of(ran)
-    assert (error["kind"], ran.code) == ("refused", 2)
+    assert (error["outcome"], ran.code) == ("refused", 2)
     assert message in error["message"]
     assert message in words(ran.err)
 
@@ -94,7 +104,9 @@ def test_so_are_arguments_that_are_not_understood(arguments: tuple[str, ...], me
             "No space left (x.csv): make room and run again",
         ),
         (RuntimeError("no memory"), "machine", 3, "no memory"),
-        (PublishedError("it IS published"), "published", 4, "it IS published"),
+        (NotYetError("wait"), "waiting", 6, "wait"),
+        (NothingLeftError("spent"), "spent", 7, "spent"),
+        (PublishedError("it IS published"), "unsettled", 4, "it IS published"),
         (KeyboardInterrupt(), "interrupted", 130, "interrupted"),
         (Terminated(), "interrupted", 143, "terminated"),
     ],
@@ -105,7 +117,8 @@ def test_every_kind_of_error_has_its_code_and_keeps_its_notes(
     error.add_note("Nothing was lost")
     ran = failing(monkeypatch, error)
     assert error_of(ran) == {
-        "message": message, "kind": kind, "exit_code": code, "notes": ["Nothing was lost"],
+        "message": message, "outcome": kind, "exit_code": code, "notes": ["Nothing was lost"],
+        "run_again": kind not in {"refused", "spent"}, "unfinished": None,
     }  # fmt: skip
     prefix = "" if kind == "interrupted" else "error: "
     assert ran.err == f"{prefix}{message}. Nothing was lost\n"
@@ -113,9 +126,9 @@ def test_every_kind_of_error_has_its_code_and_keeps_its_notes(
 
 def test_a_question_that_is_not_answered_is_an_object_too(monkeypatch: pytest.MonkeyPatch) -> None:
     ran = failing(monkeypatch, typer.Abort())
-    assert (error_of(ran)["kind"], ran.code) == ("interrupted", 1)
+    assert (error_of(ran)["outcome"], ran.code) == ("interrupted", 1)
     ran = failing(monkeypatch, EOFError())
-    assert (error_of(ran)["kind"], ran.code) == ("interrupted", 1)
+    assert (error_of(ran)["outcome"], ran.code) == ("interrupted", 1)
 
 
 def test_a_mistake_of_ours_is_not_dressed_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +185,7 @@ def test_where_saving_fails_stdout_has_the_error_alone(
         "attack", tmp_path / "a.parquet", tmp_path / "b.parquet", "--id", "name", "--features", "calls,texts",
         "--attacks", "singling_out", "--save", tmp_path / "found.json", "--json",
     )  # fmt: skip
-    assert error_of(ran)["kind"] == "machine"
+    assert error_of(ran)["outcome"] == "machine"
 
 
 # SIGTERM
@@ -215,7 +228,7 @@ def test_sigterm_is_told_to_programs() -> None:
         timeout=60,
     )
     assert (run.returncode, run.stderr) == (143, "terminated\n")
-    assert json.loads(run.stdout)["error"]["exit_code"] == 143
+    assert json.loads(run.stdout)["exit_code"] == 143
 
 
 def test_sigterm_is_as_before_outside_of_a_run() -> None:
@@ -329,4 +342,4 @@ def test_an_audit_is_a_kind_of_attack() -> None:
     claim = ("--B", "0.25", "--epsilon", "4", "--delta", "1e-5", "--features", "3", "--runs", "2000")
     ran = cli("attack", "audit", *claim, "--json", "--quiet")
     assert (ran.code, ran.json["holds"], ran.err) == (0, True, "")
-    assert cli("attack", "audit", *claim, "--mechanism", "none", "--json").json["error"]["kind"] == "refused"
+    assert cli("attack", "audit", *claim, "--mechanism", "none", "--json").json["outcome"] == "refused"

@@ -161,6 +161,13 @@ def used_up(folder: Path, patch: Patch) -> Ran:
     return privatize("--force")
 
 
+def planned_out(folder: Path, patch: Patch) -> Ran:
+    line = {"release": "rows", "columns": 3, "B": 0.25, "epsilon": 4.0, "delta": 1e-3}
+    new_policy(folder / "desk", plan=[line])
+    release(folder, "first.parquet")
+    return privatize()
+
+
 def other_ids(folder: Path, patch: Patch) -> Ran:
     release(folder, "first.parquet")
     table = table_of()
@@ -287,14 +294,16 @@ CASES = {
     "the policy releases no …": Case(asked_for(features=("calls", "visits"))),
     "the request is not signed": Case(under(requests={"accept": "signed"}, keys={"ministry": KEY})),
     "… the data holder decides about that, in policy.toml, and no request does": Case(holders_field),
-    "the limit would be passed: it takes … of what one person may spend, … is spent": Case(used_up),
+    "the limit would be passed: it takes … of what one person may spend, … is spent": Case(used_up, code=7),
+    "the plan has none of these releases left": Case(planned_out, code=7),
     "no earlier release shares half of these … people": Case(other_ids),
     "… people of … are in releases of another desk of yours": Case(other_desk),
     "the tail was cut: … has seen entry …": Case(put_back),
     "output … exists": Case(exists),
-    "another run is writing …": Case(busy),
+    "another run is writing …": Case(busy, code=6),
+    "input … does not exist": Case(lambda _, __: privatize(table="absent.parquet"), code=6),
     "nobody is at the terminal to say yes": Case(nobody),
-    "input … changed while it was read": Case(changing),
+    "input … changed while it was read": Case(changing, code=6),
     "the table is not the one that this release was begun with": Case(other_rows),
     "warning: the noise on a row has length …": Case(asked_for(B=2.0, epsilon=0.5), code=0),
     "warning: … of rows are longer than 1 and will be clipped": Case(narrow_scales, code=0),

@@ -32,7 +32,7 @@ def to(name: str) -> tuple[str, ...]:
 def test_of_three_that_race_for_the_last_budget_one_publishes(zygote: Zygote, tmp_path: Path) -> None:
     folder = place(tmp_path / "place", 30_000, limit=room_for(1))
     done = together(zygote, folder, *(to(f"out{i}.parquet") for i in range(3)))
-    assert sorted(code for code, _ in done) == [0, 2, 2]
+    assert sorted(code for code, _ in done) == [0, 7, 7]
     for i, (code, said) in enumerate(done):
         assert (folder / f"out{i}.parquet").exists() == (code == 0)
         if code == 0:
@@ -51,9 +51,8 @@ def test_of_three_that_race_for_the_last_budget_one_publishes(zygote: Zygote, tm
 def test_of_two_that_write_the_same_output_one_wins(zygote: Zygote, tmp_path: Path) -> None:
     folder = place(tmp_path / "place", 99_000)
     done = together(zygote, folder, RUN, RUN)
-    assert sorted(code for code, _ in done) == [0, 2]
-    (said,) = (said for code, said in done if code == 2)
-    assert "another run is writing out.parquet" in said or "output out.parquet exists" in said
+    assert sorted(code for code, _ in done) in ([0, 0], [0, 6]), done
+    assert all("another run is writing out.parquet" in said for code, said in done if code == 6)
     assert holds(folder / "out.parquet")
     assert hidden(folder) == []
     assert list(states(folder).values()) == ["published"], "the other one charged nothing"
@@ -78,8 +77,8 @@ def test_of_two_that_race_for_the_last_release_of_the_plan_one_publishes(
     )
     folder = place(tmp_path / "place", 30_000, plan=plan)
     done = together(zygote, folder, to("a.parquet"), to("b.parquet"))
-    assert sorted(code for code, _ in done) == [0, 2]
-    (said,) = (said for code, said in done if code == 2)
+    assert sorted(code for code, _ in done) in ([0, 6], [0, 7])
+    (said,) = (said for code, said in done if code)
     assert "plan" in said
     assert list(states(folder).values()) == ["published"]
 

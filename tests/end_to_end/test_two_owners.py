@@ -80,7 +80,7 @@ def test_a_limit_is_passed_by_a_change_of_the_policy_alone_and_that_is_on_record
     assert cli(*RUN).code == 0
     for more in ((), ("--quiet",), ("--force",), ("--force", "--quiet", "--json")):
         ran = cli("privatize", "in.parquet", "more.parquet", *RUN[3:], *more)
-        assert (ran.code, "the limit would be passed" in ran.err) == (2, True)
+        assert (ran.code, "the limit would be passed" in ran.err) == (7, True)
     wider: dict[str, Any] = {"limit": room_for(2)}
     new_policy(folder / "desk", **wider)
     ran = cli("privatize", "in.parquet", "more.parquet", *RUN[3:])
@@ -157,7 +157,7 @@ def test_a_desk_is_found_from_below_and_never_made_by_a_release(
         assert cli(*asked).code == 2
     monkeypatch.setenv("TARGETDP_DESK", str(folder / "desk"))
     ran = cli(*asked)
-    assert (ran.code, "the limit would be passed" in ran.err) == (2, True), "one budget, from everywhere"
+    assert (ran.code, "the limit would be passed" in ran.err) == (7, True), "one budget, from everywhere"
     monkeypatch.setenv("TARGETDP_DESK", "../place/desk")
     assert "the limit would be passed" in cli(*asked).err
     monkeypatch.delenv("TARGETDP_DESK")
@@ -243,7 +243,7 @@ def test_releases_are_named_by_a_beginning_that_is_theirs_alone(
         def __init__(self) -> None:
             self.hex = next(ids)
 
-    monkeypatch.setattr("targetdp.release._job.uuid.uuid4", Id)
+    monkeypatch.setattr("targetdp.release._reservation.uuid.uuid4", Id)
     for name in "ab":
         assert cli("privatize", "first.parquet", f"{name}.parquet", *ASKED).code == 0
     for prefix, code, said in (

@@ -85,7 +85,7 @@ def test_the_clock_is_moved(
     written = datetime.fromisoformat(certificate_of(OUTPUTS[1]).time)
     assert abs(written - now - by) < timedelta(minutes=10), "the clock was moved"
     refused = cli(*("d.parquet" if a == "out.parquet" else a for a in RUN))
-    assert refused.code == 2
+    assert refused.code == 7
     assert "the limit would be passed" in words(refused.err)
     assert not certificate_path(Path("d.parquet")).exists()
     count("clock", jump)

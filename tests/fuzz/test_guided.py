@@ -18,10 +18,12 @@ import pytest
 from support.agreed import handed_over, place_of_agreed
 from support.fuzz_readers import READERS, SECRET, file_of
 from support.release import cli, release, request_of, table_of, write_csv
+from support.table_files import mixed, write_dialect
 from support.tradeoff import files
 from targetdp.release import agreement_path, certificate_path, read_policy
 from targetdp.release._draws import Draws
 from targetdp.release._trust._approval import PolicyChange
+from targetdp.table import Dialect
 
 pytestmark = pytest.mark.skipif(
     find_spec("atheris") is None and os.environ.get("TARGETDP_REQUIRE_ATHERIS") != "1",
@@ -42,6 +44,8 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         folder / "place", 30, pseudonyms=True, gaps={"calls": 0.0}, spelling={"case": "lower"}
     )  # fmt: skip
     write_csv(folder / "table.csv", table_of(30))
+    write_dialect(folder / "declared.csv", mixed(30), Dialect(";", ",", " ", "cp1252"))
+    (folder / "dialect").write_text("separator=; decimal=, thousands=space quote='", encoding="utf-8")
     request = folder / "request.toml"
     asked = request_of(release="scores", weights={"calls": 0.5, "texts": -1.0})
     request.write_text(asked.text("asked for a test"))
@@ -69,6 +73,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "mark": desk / "ledger.db.head", "sweep": folder / "sweep" / "run.json", "ledger": desk / "ledger.db",
         "people": people, "secret": draft / "secret", "drawn": draft / "drawn",
         "signing key": desk / "keys" / "signing.pem", "secret key": desk / "keys" / "tags.key",
+        "declared CSV": folder / "declared.csv", "dialect": folder / "dialect",
         "CSV": folder / "table.csv", "Parquet": folder / "place" / "in.parquet",
     }  # fmt: skip
 

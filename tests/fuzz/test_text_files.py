@@ -36,6 +36,7 @@ KNOWN = (
     "signature", "key", "kind", "table", "target", "quota", "groups", "grid", "loans", "amount", "revenue",
     "interest", "simulations", "seed", "model", "center", "scale", "scales", "calls", "texts", "topups",
     "format", "guarantee", "conditions", "distances", "classic", "rows", "output", "desk", "ledger", "cells",
+    "csv", "separator", "decimal", "thousands", "encoding", "quote", "same", "tab", "cp1252",
     "made_of", "number", "hash", "before", "after", "approvers", "agreed", "to", "at_most", "agreement",
     "kinds", "levels", "other", "distance", "gap_distance", "yes", "no", "days", "days_from",
 )  # fmt: skip

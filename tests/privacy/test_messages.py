@@ -50,7 +50,7 @@ def test_nothing_that_was_drawn_is_shown_before_it_is_published(
     assert looks[0] == looks[1]
     assert "clipped is known when the scales are drawn" in looks[0].err
     record = cli("privatize", source, "--check", *ASKED, "--json").json
-    assert record["clipped_for_the_data_holder_only"] is None
+    assert record["look"]["clipped_for_the_data_holder_only"] is None
 
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt

@@ -561,7 +561,7 @@ def test_whenever_a_run_is_killed_the_next_one_finishes_or_frees_it(
     if where in {"Ledger.settle", "Draws.erase"}:
         # All of it can be read: the ledger is told, and then it exists.
         before = certificate_of(folder / "out.parquet").release
-        with pytest.raises(ValueError, match="exists: choose another name"):
+        with pytest.raises(ValueError, match="is the whole release of this request"):
             release(folder)
         assert certificate_of(folder / "out.parquet").release == before
     else:
@@ -682,7 +682,7 @@ def test_a_log_that_cannot_be_written_hides_nothing(tmp_path: Path) -> None:
         release(folder)
     assert [row.state for row in rows(folder)] == ["published"]
     assert secrets_in(folder) == []
-    with pytest.raises(ValueError, match="exists"):
+    with pytest.raises(ValueError, match="is the whole release"):
         release(folder)
     assert hidden(folder) == []
 

@@ -38,7 +38,15 @@ from targetdp._core import Floats
 from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LinearLaw, Scores, law_of
 from targetdp.mechanisms import _linear as linear_module
-from targetdp.release import Desk, Look, PublishedButUnsettledError, Refused, Witness, privatize
+from targetdp.release import (
+    AlreadyReleased,
+    Desk,
+    Look,
+    PublishedButUnsettledError,
+    Refused,
+    Witness,
+    privatize,
+)
 from targetdp.release import _request as request_module
 from targetdp.release._certificate import _certificate as certificate_module
 from targetdp.release._certificate._contents import is_certified
@@ -146,8 +154,10 @@ def test_noise_is_fresh_in_each_release(tmp_path: Path) -> None:
 def test_an_output_that_exists_is_replaced_only_by_force(tmp_path: Path) -> None:
     folder = place_with(tmp_path)
     first = release(folder).certificate.release
-    with nothing_changes(folder), pytest.raises(ValueError, match="exists: choose another name"):
+    with nothing_changes(folder), pytest.raises(AlreadyReleased):
         release(folder)
+    with nothing_changes(folder), pytest.raises(ValueError, match=r"exists: .* replace it with --force"):
+        release(folder, epsilon=3.0)
     second = release(folder, force=True).certificate.release
     assert second != first
     assert holds(folder / "out.parquet")
@@ -542,7 +552,7 @@ def test_a_release_that_is_out_but_not_told_is_said_to_be_out(tmp_path: Path) ->
     assert holds(folder / "out.parquet")
     with Desk.open(folder / "desk").ledger() as ledger:
         assert [row.state for row in ledger.history.releases.values()] == ["reserved"]
-    with pytest.raises(ValueError, match="exists"):
+    with pytest.raises(AlreadyReleased):
         release(folder)
     with Desk.open(folder / "desk").ledger() as ledger:
         assert [row.state for row in ledger.history.releases.values()] == ["published"]
@@ -564,7 +574,7 @@ def test_what_another_desk_left_is_not_settled_here(tmp_path: Path) -> None:
     stranger = make_desk(elsewhere)
     with pytest.raises(ValueError, match="an earlier run, of another desk"):
         release(folder, desk=stranger, force=True)
-    with pytest.raises(ValueError, match="exists"):
+    with pytest.raises(AlreadyReleased):
         release(folder)
 
 
@@ -590,7 +600,7 @@ def test_a_journal_that_the_desk_has_not_signed_tells_its_ledger_nothing(tmp_pat
     with Desk.open(folder / "desk").ledger() as ledger:
         assert [row.state for row in ledger.history.releases.values()] == ["reserved"]
     place.write_text(json.dumps(journal | {"check": _digest(journal)}))
-    with pytest.raises(ValueError, match="exists"):
+    with pytest.raises(AlreadyReleased):
         release(folder)
 
 

@@ -86,6 +86,19 @@ def test_one_score_needs_no_lists_and_no_name(tmp_path: Path) -> None:
     assert found.scores == ("score",)
 
 
+def test_a_request_about_a_sample_says_so_to_whoever_answers_it(tmp_path: Path) -> None:
+    """The first request of a score or a decision: comments alone said that it is not about everybody."""
+    asked = make_request(B=0.25, epsilon=4, sample_only=True)
+    assert parse_request(asked.text()) == asked != make_request(B=0.25, epsilon=4)
+    assert "about: a labelled sample only: give a table of these people" in describe_request(asked)
+    desk = make_desk(tmp_path)
+    for request, is_told in ((asked, True), (make_request(B=0.25, epsilon=4), False)):
+        told = check_release(write_parquet(tmp_path / "in.parquet", table_of(60)), desk=desk, request=request)
+        assert any("a labelled sample only" in one for one in told.warnings) == is_told
+    with pytest.raises(ValueError, match='sample_only belongs to release = "rows"'):
+        make_request(release="scores", B=0.25, epsilon=4, weights={"a": 1.0}, sample_only=True)
+
+
 def test_order_does_not_matter_but_names_do(tmp_path: Path) -> None:
     found = request_of(release="scores", weights={"b": 2, "a": 1, "c": 3})
     np.testing.assert_array_equal(found.weights_for(("a", "b", "c")), [[1.0, 2.0, 3.0]])

@@ -37,6 +37,7 @@ from targetdp.tradeoff import (
     request_text,
     run,
 )
+from targetdp.tradeoff._choosing._near import NearMiss
 
 RELEASABLE = Grid(B=(0.25, 2.0), epsilon1=(3.0,), epsilon2=(0.5, 0.9), group_sizes=(2, 5))
 """As GRID, but with the k that a release has: k = 100 cannot be made."""
@@ -152,10 +153,23 @@ def advised(made: Content, **changes: Any) -> Content:
 
 
 def test_near_misses_stand_at_the_top_and_before_the_chart(made: Content) -> None:
-    assert "Near miss" not in page(advised(made, near_misses=()))
-    said = read(page(advised(made, near_misses=("0.795 for 0.8: 18,000 fewer missed",)))).said
-    assert "Near miss: 0.795 for 0.8: 18,000 fewer missed" in said["options"].split("How much may")[0]
-    assert "0.795 for 0.8: 18,000 fewer missed" in said["afford"]
+    """At the top in the words of the page; B and ε, by which it can be found, stand where the chart is."""
+    assert "Near miss" not in page(advised(made, near=()))
+    cell = next(one.cell for one in made.comparison.settings if one.cell.mechanism == "least-noise")
+    asked = Constraint("singling_out", at_least=0.8)
+    near = NearMiss(cell, asked, 0.79599, "18,000 fewer missed")
+    said = read(page(advised(made, near=(near,)))).said
+    top = said["options"].split("How much may")[0]
+    words = (
+        "Near miss: least noise, with 18,000 fewer missed; not singled out: 79.5 of 100, and 80 is the limit"
+    )
+    assert words in top
+    assert "ε" not in top
+    assert near.words in said["afford"]
+    assert "ε = " in near.words
+    guess = NearMiss(cell, Constraint("best_guess", at_most=0.8), 0.80101, "")
+    top = read(page(advised(made, near=(guess,)))).said["options"]
+    assert "least noise; best guess: 80.2 of 100, and 80 is the limit" in top
 
 
 def test_what_an_agreed_sample_could_do_is_said_at_the_top(made: Content) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from support.release import FEATURES, policy_text
 from targetdp.normalization import read_scales
 from targetdp.programs import read_program_file
@@ -21,7 +23,7 @@ from targetdp.release import (
 )
 from targetdp.release._draws import Draws
 from targetdp.release._ledger._people import read_people
-from targetdp.table import check_columns, open_source
+from targetdp.table import check_columns, dialect_of, open_source
 from targetdp.tradeoff import read_run
 
 Reader = Callable[[Path], Any]
@@ -34,6 +36,17 @@ def _read_table(path: Path) -> list[Any]:
     source = open_source(path)
     check_columns(source.columns, f"input {path}", id=["name"])
     return [*source.batches(["name"], {}, 100)]
+
+
+def _read_declared(path: Path) -> list[Any]:
+    """As a release does, in a dialect that Arrow does not read by itself; words among numbers are kept."""
+    csv = "separator=; decimal=, thousands=space encoding=cp1252"
+    source = open_source(path, csv=csv, keep_words=True)
+    return [*source.batches(source.columns, dict.fromkeys(source.columns[1:], pa.float64()), 100)]
+
+
+def _read_dialect(path: Path) -> str:
+    return dialect_of(path.read_text(encoding="utf-8")).text
 
 
 def _read_ledger(path: Path) -> list[str]:
@@ -119,6 +132,8 @@ READERS: dict[str, Reader] = (
         "signing key": _owned(lambda path: SigningKey.open(path, create=False)),
         "secret key": _owned(secret_key),
         "CSV": _read_table,
+        "declared CSV": _read_declared,
+        "dialect": _read_dialect,
         "Parquet": _read_table,
     }
 )
@@ -129,7 +144,7 @@ _FILES = {
     "mark": "ledger.db.head",
     "sweep": "run.json", "ledger": "ledger.db", "people": "release.tags", "secret": "secret",
     "drawn": "drawn", "signing key": "signing.pem", "secret key": "tags.key", "CSV": "table.csv",
-    "Parquet": "table.parquet",
+    "declared CSV": "table.csv", "Parquet": "table.parquet",
 }  # fmt: skip
 
 

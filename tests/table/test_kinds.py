@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from targetdp._core import Floats
 from targetdp.table import AnyKind, Category, Date, Encoding, NumberKind, Ordered, Tally, YesOrNo
-from targetdp.table._dates import day_number, days_of_texts, must_be_format
+from targetdp.table._encode._dates import day_number, days_of_texts, must_be_format
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyzéàß0123456789", min_size=1, max_size=12)
 LEVELS = st.lists(WORDS, min_size=2, max_size=40, unique=True)

@@ -241,7 +241,7 @@ def test_people_are_read_with_all_that_is_wrong_in_one_message(tmp_path: Path) -
 def test_people_of_several_files_keep_their_rows_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("targetdp.table._source._CSV_BLOCK", 1 << 9)
+    monkeypatch.setattr("targetdp.table._csv._CSV_BLOCK", 1 << 9)
     folder = tmp_path / "parts"
     folder.mkdir()
     for part in range(3):

@@ -17,6 +17,7 @@ from targetdp.targeting._fit import _boosted
 from targetdp.targeting._fit._boosted import LEAST_LEAF, Boosted, BoostedFit
 from targetdp.targeting._fit._kinds import CrossFitted, ScoreKind, rounded, rounded_cuts, score_kinds
 from targetdp.targeting._fit._linear import RIDGES, ridge_fit
+from targetdp.targeting._fit._trees import ScoreTrees
 
 FEATURES = ("calls", "texts", "topups")
 
@@ -99,10 +100,21 @@ def test_cuts_and_knots_are_nobodys_own_value() -> None:
     assert max(len(f"{np.format_float_positional(np.float32(cut))}") for cut in cuts) <= 8
 
 
-def test_every_leaf_has_twenty_people() -> None:
-    X, _ = crowd()
-    score = fitted("boosted").score
-    assert isinstance(score, BoostedFit)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("lending", [False, True])
+@pytest.mark.parametrize("library", ["lightgbm", "sklearn"])
+def test_every_leaf_has_twenty_people(
+    library: str, lending: bool, weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LightGBM counts people by their curvature: leaves had 8 of them for a lender, and 2 by weights."""
+    if library == "sklearn":
+        without_lightgbm(monkeypatch)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1_000, 5))
+    chance = 1 / (1 + np.exp(-3 * X[:, 0] - 2))
+    y = (rng.random(1_000) < chance).astype(float) if lending else X[:, 0] + rng.normal(size=1_000)
+    weights = rng.lognormal(size=1_000) if weighted else np.ones(1_000)
+    score = Boosted().fit(X, y, "classification" if lending else "regression", weights, 0)
     rows = X.astype(np.float32)
     for tree in score.trees.trees:
         for leaf in np.flatnonzero(tree.column < 0):
@@ -110,6 +122,81 @@ def test_every_leaf_has_twenty_people() -> None:
             marked[leaf] = 1.0
             here = type(tree)(tree.column, tree.threshold, tree.left, tree.right, marked).of_rows(rows)
             assert here.sum() >= LEAST_LEAF
+    assert np.corrcoef(score.of_rows(X) + score.middle, chance if lending else X[:, 0])[0, 1] > 0.8
+
+
+def solved_labels(trees: ScoreTrees, X: Floats, met: list[np.ndarray[Any, np.dtype[np.bool_]]]) -> Floats:
+    """The labels that fit all leaves best, by somebody with the rows who knows whom each tree has met.
+
+    A leaf is the mean of what the trees before it have left over, of people whom it has met, times the rate.
+    """
+    n, rows, values = len(X), X.astype(np.float32), []
+    equations: list[Floats] = []
+    for forest, whom in enumerate(met):
+        before = np.zeros(n)
+        for place, tree in enumerate(trees.trees[forest::3]):
+            marked = np.arange(len(tree.column), dtype=float)
+            leaves = type(tree)(tree.column, tree.threshold, tree.left, tree.right, marked).of_rows(rows)
+            for leaf in np.unique(leaves):
+                own = (leaves == leaf) & whom[place]
+                if own.any():
+                    offset = np.zeros(4)  # of each forest's first tree, and of all
+                    offset[3], offset[forest] = -1.0, float(place == 0)
+                    equations.append(np.concatenate([own / own.sum(), offset]))
+                    values.append(3 * tree.value[int(leaf)] / 0.05 + before[own].mean())
+            before += 3 * tree.of_rows(rows)
+    found, *_ = np.linalg.lstsq(np.array(equations), np.array(values), rcond=1e-4)
+    return np.asarray(found[:n])
+
+
+def whom_lightgbm_meets(seed: int, people: int, rounds: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Who is in the half that each tree is fitted to, by LightGBM's random numbers; up to 1,024 people."""
+    booster = _boosted_once(seed)
+    state = int(booster.split("[bagging_seed: ")[1].split("]")[0])
+    met = np.empty((rounds, people), dtype=bool)
+    for each in range(rounds):
+        for person in range(people):
+            state = (214013 * state + 2531011) % 2**32
+            met[each, person] = (state >> 16) % 2**15 < 2**14
+    return met
+
+
+def _boosted_once(seed: int) -> str:
+    from lightgbm import LGBMRegressor
+
+    once = LGBMRegressor(random_state=seed, n_estimators=1, verbosity=-1)
+    return str(once.fit(np.eye(50), np.arange(50.0)).booster_.model_to_string())
+
+
+def test_labels_cannot_be_solved_for_by_a_seed_that_anybody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With seeds 0, 1, 2 the data holder, who has the rows, read every label off the trees."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 4))
+    y = X[:, 0] + rng.normal(size=200)
+    met = [whom_lightgbm_meets(seed, 200, 100) for seed in range(3)]
+
+    def solved() -> float:
+        score = Boosted().fit(X, y, "regression", np.ones(200), 0).of_size(100)
+        return float(np.corrcoef(solved_labels(score.trees, X, met), y)[0, 1])
+
+    assert solved() < 0.8  # that of the column itself is 0.7
+    monkeypatch.setattr(_boosted, "_own_seeds", lambda *_: [0, 1, 2])
+    assert solved() > 0.99
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "sklearn"])
+def test_seeds_are_made_of_labels(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has rows and labels can repeat a fit, and nobody else."""
+    if library == "sklearn":
+        without_lightgbm(monkeypatch)
+    X, y = crowd(200)
+
+    def shape(target: Floats) -> list[float]:
+        trees = Boosted().fit(X, target, "regression", np.ones(200), 0).trees.trees
+        return [float(one) for tree in trees for one in tree.threshold]
+
+    assert shape(y) == shape(y + 1e-12)
+    assert shape(y) != shape(4 * y)  # the same trees, if they met the same people
 
 
 @pytest.mark.parametrize("lending", [False, True])
@@ -265,3 +352,23 @@ def test_of_few_values_cuts_are_between_them() -> None:
     assert rounded_cuts(np.array([1.0, 2.0, 3.0] * 50), 9, 20).tolist() == [1.5, 2.5]
     assert not len(rounded_cuts(np.full(50, 3.0), 9, 20))
     assert not len(rounded_cuts(np.full(50, np.nan), 9, 20))
+
+
+def test_no_cut_and_no_knot_is_for_one_person() -> None:
+    """A column that hardly anybody has would be a curve of these people's labels."""
+    rare = np.append(np.zeros(399), 1.0)
+    assert not len(rounded_cuts(rare, 9, 20))
+    counts = np.random.default_rng(0).poisson(0.3, 400).astype(float)
+    for column in (counts, np.concatenate([np.zeros(330), np.arange(70.0)])):
+        cuts = rounded_cuts(column, 64, 20)
+        assert len(cuts) >= 2
+        between = np.diff(np.searchsorted(np.sort(column), [-np.inf, *cuts, np.inf], side="right"))
+        assert between.min() >= 10
+    X = np.column_stack([rare, np.random.default_rng(1).normal(size=(400, 2))])
+    curves = []
+    for label in (0.0, 3.0):
+        y = X[:, 1].copy()
+        y[-1] = label
+        asked = fit_scores(X, Aid(np.exp(y)), classic=True, kinds=["additive"])[0].score.asked(FEATURES)
+        curves.append(asked["additive"]["calls"])
+    assert curves[0] == curves[1]

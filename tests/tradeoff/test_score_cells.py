@@ -181,6 +181,7 @@ def test_the_request_is_for_rows_of_the_sample(finished: Path) -> None:
     assert found.guarantee is not None
     assert asked.guarantee(found.guarantee.delta) == found.guarantee
     assert (asked.release, asked.mechanism, asked.delta) == ("rows", "least-noise", None)
+    assert asked.sample_only  # or everybody's rows would go out, by a request that means a sample's
 
 
 def test_a_program_file_may_name_them(tmp_path: Path) -> None:

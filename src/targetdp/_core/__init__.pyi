@@ -2,6 +2,8 @@ from targetdp._core import check as check
 from targetdp._core._doors import declared as declared
 from targetdp._core._doors import import_all as import_all
 from targetdp._core._doors import lazy_door as lazy_door
+from targetdp._core._errors import NotYetError as NotYetError
+from targetdp._core._errors import NothingLeftError as NothingLeftError
 from targetdp._core._kernels import at_most as at_most
 from targetdp._core._kernels import in_threads as in_threads
 from targetdp._core._kernels import kernel as kernel

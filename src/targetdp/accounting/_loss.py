@@ -1,12 +1,14 @@
 """Privacy losses: what each of them can say, and what an imperfect sampler adds."""
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import log_expit, logsumexp, ndtri_exp
 
 from targetdp._core import Floats, check
@@ -21,6 +23,8 @@ _NODES, _WEIGHTS = (
 )
 """On a cell of length 1."""
 _FLOAT_ERROR = 2.0**-30
+_NEAR = (4e-14, 1e-11, 1e-8)
+"""How far from where a curve seems to pass a δ it is tried whether it has."""
 _TINY, _STEEP = 1e-290, 2.0**14
 """A smaller loss has no cells of some width, and α times a larger one too many: it stands for itself."""
 
@@ -153,7 +157,30 @@ class PrivacyLoss(ABC):
             high *= 2
             if high > 1e9:
                 return math.inf
-        return last_true(lambda epsilon: self.delta(epsilon) <= delta, high, 0.0)
+        return last_true(lambda epsilon: self.delta(epsilon) <= delta, *self._near(delta, high))
+
+    def _near(self, delta: float, high: float) -> tuple[float, float]:
+        """Where a δ holds and where it does not, close together: a curve is smooth, and halving it is slow.
+
+        Of what is found only points are kept that were tried: whatever the search does, they are right.
+        """
+        holds, fails, least = high, 0.0, math.log(sys.float_info.min)
+
+        def excess(epsilon: float) -> float:
+            value = self.delta(epsilon)
+            return (math.log(value) if value > 0 else least) - math.log(delta)
+
+        if delta > 0 and math.isfinite(high):
+            root = float(brentq(excess, fails, holds, xtol=1e-300, rtol=1e-15, maxiter=60, disp=False))
+            for width in _NEAR:
+                above, below = root * (1 + width), root * (1 - width)
+                if holds > above > fails and self.delta(above) <= delta:
+                    holds = above
+                if fails < below < holds and self.delta(below) > delta:
+                    fails = below
+                if holds <= above and fails >= below:
+                    break
+        return holds, fails
 
 
 def last_true(holds: Callable[[float], bool], true_end: float, false_end: float) -> float:

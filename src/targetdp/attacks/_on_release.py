@@ -179,7 +179,12 @@ def join_tables(
     mine = read_people("table", original, id_column, names, encoding=encoding, progress=progress)
     shown = names if proof is None else proof.released
     private = read_people(
-        "table", released, id_column if proof is None else proof.id, shown, progress=progress
+        "table",
+        released,
+        id_column if proof is None else proof.id,
+        shown,
+        progress=progress,
+        csv=None if proof is None else proof.output.dialect,
     )
     own_ids = _as_released(mine.ids, f"original {original}", proof, desk)
     here = _places(own_ids, private.ids, original, released)
@@ -249,7 +254,8 @@ def _features(
     original: Path, released: Path, id_column: str, proof: Certificate | None, given: Sequence[str] | None
 ) -> tuple[str, ...]:
     """The columns to attack: the certificate's, those given, or all that both tables have."""
-    ours, theirs = open_source(original).columns, open_source(released).columns
+    csv = None if proof is None else proof.output.dialect
+    ours, theirs = open_source(original).columns, open_source(released, csv=csv).columns
     check_columns(ours, f"original {original}", id=[id_column])
     check_columns(theirs, f"release {released}", id=[id_column if proof is None else proof.id])
     if proof is not None:

@@ -10,7 +10,9 @@ from targetdp.cli._console import Bar, DeskFolder, PublishedError, emit, tell
 
 
 def agree(
-    table: Annotated[Path, typer.Argument(help="Parquet or CSV: a file, or a directory of part files")],
+    table: Annotated[
+        Path, typer.Argument(help="Parquet or CSV: a file, a folder of part files, or a pattern in quotes")
+    ],
     people: Annotated[Path, typer.Argument(help="*.csv or *.parquet with the ids of those who agreed")],
     output: Annotated[
         Path | None, typer.Argument(help="*.parquet or *.csv: their rows; not for --check")

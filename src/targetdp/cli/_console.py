@@ -4,6 +4,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -28,6 +29,17 @@ DeskFolder = Annotated[
 NewPeople = Annotated[
     str | None,
     typer.Option(help="why people whom the ledger should know, or another desk does, are others: on record"),
+]
+Csv = Annotated[
+    str | None,
+    typer.Option(help="how CSV files are written: 'separator=; decimal=, encoding=latin-1'; default: found"),
+]
+Tables = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Parquet or CSV: files, folders of part files, or patterns in quotes; all are one table",
+        metavar="TABLE...",
+    ),
 ]
 KeyFile = Annotated[Path | None, typer.Option("--key", help="signing key; default: your own")]
 
@@ -64,6 +76,11 @@ class FirstByDefault(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put in the word that people leave out."""
         nothing = not args and not self.no_args_is_help
+        if args and args[0].isalpha() and args[0] not in self.commands and not Path(args[0]).exists():
+            # What is nearly the name of a command, and no file, is a slip of the hand.
+            near = get_close_matches(args[0], self.commands, n=1, cutoff=0.75)
+            if near:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
         if nothing or (args and args[0] not in self.commands and args[0] != "--help"):
             args = [next(iter(self.commands)), *args]
         return super().parse_args(ctx, args)

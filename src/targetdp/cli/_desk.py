@@ -9,8 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from targetdp.cli._console import (
+    Csv,
     DeskFolder,
     NewPeople,
+    Tables,
     cells,
     emit,
     must_be_free,
@@ -19,14 +21,22 @@ from targetdp.cli._console import (
     tell,
     warn,
 )
-from targetdp.cli._ledger_words import limit_words, plan_words, pure_words, together_record
+from targetdp.cli._ledger_words import (
+    limit_words,
+    next_record,
+    next_words,
+    plan_words,
+    pure_words,
+    together_record,
+)
 
 _SHOWN = 40
 
 
 def init(
-    table: Annotated[Path, typer.Argument(help="the table that releases will be made of")],
+    table: Tables,
     *,
+    csv: Csv = None,
     id_column: Annotated[
         str | None, typer.Option("--id", help="column that identifies a person; default: guessed")
     ] = None,
@@ -41,7 +51,10 @@ def init(
     """Make a desk: a folder with a proposed policy, a ledger and keys. Nothing is released without one."""
     from targetdp.release import make_desk
 
-    made = make_desk(table, desk, id_column=id_column, name=name, scales=scales, new_people=new_people)
+    made = make_desk(
+        table, desk, csv=csv, id_column=id_column, name=name, scales=scales, new_people=new_people
+    )
+    named = " ".join(str(one) for one in table)
     policy = made.desk.path / "policy.toml"
     warn(
         f"whether desk {other.path} knows these people cannot be told ({other.problem}): what it releases "
@@ -68,12 +81,12 @@ def init(
     for note in made.notes[:_SHOWN]:
         tell(f"  {note}")
     if len(made.notes) > _SHOWN:
-        tell(f"  and {len(made.notes) - _SHOWN:,} more: targetdp columns {table}")
+        tell(f"  and {len(made.notes) - _SHOWN:,} more: targetdp columns {named}")
     if made.to_do:
         tell(f"next: edit {policy}")
         for step in made.to_do:
             tell(f"  {step}")
-    tell(f"then: targetdp privatize {table} OUTPUT --B 0.25 --epsilon 4 (or --request FILE; --check looks)")
+    tell(f"then: targetdp privatize {named} OUTPUT --B 0.25 --epsilon 4 (or --request FILE; --check looks)")
 
 
 def status(
@@ -81,7 +94,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="print everything as JSON")] = False,
 ) -> None:
     """Say what the desk allows, what is spent, what is unsettled, and what to do next."""
-    from targetdp.release import Desk, Limit, percent, policy_problems, write_proposal
+    from targetdp.release import Desk, Limit, left_of_plan, percent, policy_problems, write_proposal
 
     opened = Desk.open(desk)
     if not opened.was_known:
@@ -97,6 +110,7 @@ def status(
         published = [row for row in history.releases.values() if row.state == "published"]
         problems = list(policy_problems(opened, history))
         changed = ledger.reading.signers[1:]
+        planned, again = left_of_plan(limit, limit.plan, history), next_record(limit, standing, history)
     steps = []
     if history.policy is not None and history.policy != opened.policy:
         try:
@@ -126,6 +140,7 @@ def status(
         "limit": asdict(limit.stated), "classic": asdict(limit.classic),
         "together": together_record(together), "statement": statement,
         "spent_of_the_limit": standing.spending.spent, "pure_epsilon": standing.pure,
+        "plan": [line.model_dump(mode="json") | {"left": left} for line, left in planned], "again": again,
         "released": len(published), "handed_over": history.handed_over,
         "unsettled": [row.release for row in unsettled], "next": steps, "public_key": opened.key.public,
         "keys_changed": [str(one) for one in changed],
@@ -133,7 +148,7 @@ def status(
     if as_json:
         emit(record)
         return
-    plan = plan_words(limit, list(history.releases.values()))
+    plan = plan_words(limit, history)
     rest = "what the plan leaves of the limit" if plan else "the limit"
     spent = f"{percent(standing.spending.spent)} of {rest}, by those who have spent most"
     if standing.pure is not None and history.counted:
@@ -144,8 +159,9 @@ def status(
     for heading, value in (
         ("folder", str(opened.path)),
         ("limit for each person", limit_words(together)),
-        *([("plan", plan)] if plan else []),
+        *(("plan" if place == 0 else "", line) for place, line in enumerate(plan)),
         ("spent", spent),
+        *([("next", next_words(again))] if again is not None else []),
         ("releases", f"{len(published)} published, {len(unsettled)} unsettled"),
         *(
             [("handed over", f"{history.handed_over:,} people who agreed: nothing is promised to them")]

@@ -1,8 +1,9 @@
-"""How a run ends that did not do its work: a message, an exit code and, where JSON was asked for, an object.
+"""How a run ends: its outcome, an exit code and, where JSON was asked for, an object that says both.
 
-Exit codes: 0 done, 1 a check did not hold, 2 bad input or refused, 3 the machine could not do it (a full
-disk, say), 5 what was verified holds but nobody has named its signer, 130 interrupted, 143 terminated; for
-all of these nothing was published. 4: the release IS published, but what came after it failed.
+Exit codes: 0 done, or done before; 1 a check did not hold; 2 bad input, or refused; 3 the machine could not
+do it (a full disk, say); 5 what was verified holds but nobody has named its signer; 6 not yet: an input is
+not there, or another run is at work; 7 the limit or the plan is spent; 130 interrupted; 143 terminated; for
+all but 0 nothing was published. 4: the release IS published, but what came after it failed.
 """
 
 import errno
@@ -12,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import FrameType
@@ -20,6 +21,7 @@ from typing import Any, Literal, TextIO
 
 import typer
 
+from targetdp._core import NothingLeftError, NotYetError
 from targetdp.cli._console import PublishedError
 
 STRANGER = 5
@@ -32,40 +34,60 @@ class Terminated(KeyboardInterrupt):
     """Somebody asked this process to end (SIGTERM): as Ctrl-C, so that all that tidies up then does so."""
 
 
-Kind = Literal["refused", "machine", "interrupted", "published"]
-_KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Kind, int], ...] = (
-    (PublishedError, "published", 4),
+Outcome = Literal[
+    "released", "already released", "possible", "refused", "machine", "unsettled", "waiting", "spent",
+    "interrupted",
+]  # fmt: skip
+"""Those of a release, all in all: the first three are no errors, and have exit code 0."""
+_FAILED: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Outcome, int], ...] = (
+    (PublishedError, "unsettled", 4),
+    (NotYetError, "waiting", 6),
+    (NothingLeftError, "spent", 7),
     ((ValueError, TypeError), "refused", 2),
     ((OSError, RuntimeError), "machine", 3),
     (Terminated, "interrupted", 143),
     (KeyboardInterrupt, "interrupted", 130),
 )
 """What an error means, and the exit code; the first that fits."""
+_GOES_ON: frozenset[Outcome] = frozenset({"machine", "unsettled", "waiting", "interrupted"})
+"""Outcomes after which the same command may succeed, though nobody has changed what it is given."""
+
+
+def ending_record(
+    outcome: Outcome, exit_code: int, message: str, notes: Iterable[str] = (), unfinished: str | None = None
+) -> dict[str, Any]:
+    """What every object says of how a run ended; ``unfinished`` is a release that the next run finishes."""
+    return {
+        "outcome": outcome, "exit_code": exit_code, "message": message, "notes": list(notes),
+        "run_again": outcome in _GOES_ON, "unfinished": unfinished,
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Ending:
     """What is said of a run that failed, and its exit code; ``told``: typer has told people already.
 
-    ``look`` is the `Look` at a release that was refused.
+    ``look`` is the `Look` at a release that was refused, ``unfinished`` the id of one that is charged and
+    that the same command finishes.
     """
 
     message: str
-    kind: Kind
+    outcome: Outcome
     exit_code: int
     notes: tuple[str, ...] = ()
     told: bool = False
     look: Any = None
+    unfinished: str | None = None
 
     def tell(self, *, as_json: bool) -> None:
         """Words to stderr and, where it was asked for, JSON to stdout."""
-        prefix = "" if self.kind == "interrupted" else "error: "
+        prefix = "" if self.outcome == "interrupted" else "error: "
         if not self.told:
             _say(". ".join([f"{prefix}{self.message}", *self.notes]), sys.stderr)
         if as_json:
-            record = {"message": self.message, "kind": self.kind, "exit_code": self.exit_code}
-            record |= {"notes": self.notes} | ({} if self.look is None else {"look": self.look.record()})
-            _say(json.dumps({"error": record}, indent=2), sys.stdout)
+            record = ending_record(self.outcome, self.exit_code, self.message, self.notes, self.unfinished)
+            record |= {} if self.look is None else {"look": self.look.record()}
+            _say(json.dumps(record, indent=2), sys.stdout)
 
 
 def _say(text: str, stream: TextIO) -> None:
@@ -78,9 +100,12 @@ def ending_of(error: BaseException) -> Ending | None:
     if isinstance(error, SystemExit):
         return _ending_by_typer(error)
     notes = tuple(getattr(error, "__notes__", ()))
-    for errors, kind, code in _KINDS:
+    begun = getattr(error, "begun", None)
+    unfinished = begun.release if begun is not None and begun.goes_on else None
+    for errors, outcome, code in _FAILED:
         if isinstance(error, errors):
-            return Ending(_message(error), kind, code, notes, look=getattr(error, "look", None))
+            look = getattr(error, "look", None)
+            return Ending(_message(error), outcome, code, notes, look=look, unfinished=unfinished)
     return None
 
 

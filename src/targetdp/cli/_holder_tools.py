@@ -10,9 +10,11 @@ from rich.text import Text
 
 from targetdp.cli._console import (
     Bar,
+    Csv,
     DeskFolder,
     FirstByDefault,
     KeyFile,
+    Tables,
     cells,
     constants,
     emit,
@@ -26,13 +28,17 @@ from targetdp.cli._console import (
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from targetdp.table import Column
+    from targetdp.table import Column, Source
 # `targetdp scales`: learn column scales from public data, or say that they are confidential.
 
 
 def scales(
     table: Annotated[
-        Path, typer.Argument(help="a table of OTHER people (public), or of the same (confidential)")
+        list[Path],
+        typer.Argument(
+            help="a table of OTHER people (public), or of the same (confidential): files or folders",
+            metavar="TABLE...",
+        ),
     ],
     features: Annotated[str, typer.Option(help="columns to scale: a,b,c (* stands for anything) or @FILE")],
     source: Annotated[
@@ -55,6 +61,7 @@ def scales(
         str | None, typer.Option(help="why ids that both tables have are other people's, if they are")
     ] = None,
     impute: Annotated[str | None, typer.Option(help="constants for missing values")] = None,
+    csv: Csv = None,
     fit: Annotated[
         float | None,
         typer.Option(help="widen all scales alike, so that this share of rows fits in the unit ball"),
@@ -79,23 +86,29 @@ def scales(
         )
     if out.exists() and not force:
         raise ValueError(f"scales file {out} exists: choose another name, or replace it with --force")
-    column = id or guess_id(profile_table(table))
-    others = [name for name in open_source(table).columns if name != column]
-    wanted = columns_like(names(features) or (), others)
+    opened = open_source(table, csv=csv)
+    column = id or guess_id(profile_table(opened))
+    wanted = columns_like(names(features) or (), [name for name in opened.columns if name != column])
     left_out = None
     if without is not None:
         theirs = column if column in open_source(without).columns else guess_id(profile_table(without))
         if column is None or theirs is None:
-            raise ValueError(f"{table if column is None else without} has no column that identifies people: "
+            raise ValueError(f"{opened if column is None else without} has no column that identifies people: "
                              "name it with --id; without one nobody can be left out")  # fmt: skip
         left_out = people_in(without, theirs)
     with Bar(quiet=quiet) as bar:
         learned = learn_scales(
-            table, wanted, id_column=column, impute=constants(impute), fit=fit, progress=bar, without=left_out
+            opened,
+            wanted,
+            id_column=column,
+            impute=constants(impute),
+            fit=fit,
+            progress=bar,
+            without=left_out,
         )
     people = None
     if source == "public" and column is not None:
-        of = people_in(table, column)
+        of = people_in(opened, column)
         of = of if left_out is None else np.setdiff1d(of, left_out)
         people = remember_people(of, learned, wanted)
     text = scales_text(learned, wanted, source, reason, people, other_people)
@@ -132,7 +145,8 @@ EYES = (
 
 
 def columns(
-    table: Annotated[Path, typer.Argument(help="Parquet or CSV: a file, or a directory of part files")],
+    table: Tables,
+    csv: Csv = None,
     without: Annotated[str | None, typer.Option(help="names to leave out: a,b,c or @FILE")] = None,
     only_names: Annotated[
         bool, typer.Option("--names", help="print names only, one in each line, to edit and give to @FILE")
@@ -145,11 +159,11 @@ def columns(
     """Print a table's columns: type, gaps, range, and whether each can be released as it is."""
     from targetdp.table import check_columns, open_source
 
-    present = open_source(table).columns
-    left_out = names(without) or ()
-    check_columns(present, f"input {table}", without=left_out, levels=[levels] if levels else [])
+    source = open_source(table, csv=csv)
+    present, left_out = source.columns, names(without) or ()
+    check_columns(present, f"input {source}", without=left_out, levels=[levels] if levels else [])
     if levels is not None:
-        _show_levels(table, levels)
+        _show_levels(source, levels)
         return
     shown = [name for name in present if name not in left_out]
     if only_names:
@@ -157,14 +171,23 @@ def columns(
         return
     from targetdp.table import guess_id, profile_table
 
-    profile = profile_table(table)
+    profile = profile_table(source)
     likely = guess_id(profile)
     listed = [_listed(profile[name], is_id=name == likely) for name in shown]
     if as_json:
-        emit({"notice": EYES, "rows": profile.rows, "whole": profile.whole, "id": likely, "columns": listed})
+        emit(
+            {
+                "notice": EYES,
+                "table": source.described,
+                "rows": profile.rows,
+                "whole": profile.whole,
+                "id": likely,
+                "columns": listed,
+            }
+        )
         return
     read = f"{profile.rows:,} rows" if profile.whole else f"the first {profile.rows:,} rows"
-    report = Table(title=Text(f"{table}: {read}\n{EYES}"), title_justify="left")
+    report = Table(title=Text(f"{source.described}: {read}\n{EYES}"), title_justify="left")
     for heading in ("column", "type", "gaps", "range", "can be released", "what to do"):
         report.add_column(heading, overflow="fold", justify="right" if heading == "gaps" else "left")
     for about in listed:
@@ -176,7 +199,7 @@ def columns(
     out().print(report, highlight=False)
 
 
-def _show_levels(table: Path, column: str) -> None:
+def _show_levels(table: "Source", column: str) -> None:
     """The values of a column as a line of policy.toml, those that most people have first."""
     from targetdp._files import toml_key, toml_value
     from targetdp.table import levels_of

@@ -60,8 +60,8 @@ def show(
         count = f"{row.title.get('rows', 0):,}"
         releases.add_row(*cells(row.release[:12], row.reserved[:10], state_of(row), count, what))
     console, said = out(), []
-    if planned := plan_words(limit, rows):
-        said.append(f"Plan: {planned}, and not part of what is spent above.")
+    if planned := plan_words(limit, history):
+        said += [f"Plan: {planned[0]}, and is not part of what is spent above.", *planned[1:]]
     if standing.anybody:
         said.append(f"Whoever is in none of the lists of people begins at {percent(standing.anybody)}.")
     if standing.pure is not None and rows:

@@ -1,13 +1,14 @@
 """What `targetdp ledger` and `targetdp status` say of entries, releases and budgets, in few words."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from targetdp._core import exact, up
 
-_MOST_LEVELS, _LONGEST = 12, 200
+_MOST_LEVELS, _LONGEST, _MANY = 12, 200, 1000
 _WHAT = {
     "opened": "ledger opened",
     "reserved": "charged",
@@ -17,8 +18,8 @@ _WHAT = {
     "key": "key changed",
 }
 """Kinds of entries that go by another name among people."""
-SILENT = {"made", "released", "goes on", "handed over"}
-"""Lines of the desk's log that only say again what the ledger does."""
+SILENT = {"made", "released", "goes on", "handed over", "already released", "waiting"}
+"""Lines of the desk's log that only say again what the ledger does, or that nothing was done."""
 
 
 def what_of(kind: str) -> str:
@@ -60,14 +61,34 @@ def pure_words(epsilon: float, B: float) -> str:
     return f"ε = {up(epsilon, 4)} within distance {exact(B)} so far: the sum of pure releases"
 
 
-def plan_words(limit: Any, rows: Sequence[Any]) -> str | None:
-    """How far a plan is, where there is one."""
-    if not limit.plan:
+def plan_words(limit: Any, history: Any) -> list[str]:
+    """How far a plan is, line by line, where there is one."""
+    from targetdp.release import left_of_plan, line_words
+
+    left = left_of_plan(limit, limit.plan, history)
+    total = sum(line.times for line, _ in left)
+    made = total - sum(count for _, count in left)
+    said = f"{made} of {total} releases made; all are charged already, and the next takes nothing more"
+    return [said, *(line_words(*one) for one in left)] if left else []
+
+
+def next_words(again: Mapping[str, Any]) -> str:
+    """What one more release costs that is as the newest one."""
+    from targetdp.release import percent
+
+    times = again["times"]
+    fits = "none fits" if not times else f"{'more than ' * (times >= _MANY)}{times} such fit"
+    takes = math.inf if again["takes"] is None else again["takes"]
+    return f"one more like the newest takes {percent(takes)} of it; {fits}, for those who have spent most"
+
+
+def next_record(limit: Any, standing: Any, history: Any) -> dict[str, Any] | None:
+    """The same as plain data; None where a plan has charged it, or nothing was released."""
+    newest = None if limit.plan else next(reversed(history.counted), None)
+    if newest is None:
         return None
-    made = sum(row.counts and row.title.get("plan") == limit.plan_id for row in rows)
-    return (
-        f"{made} of {sum(line.times for line in limit.plan)} releases made; all of them are charged already"
-    )
+    takes, times = limit.share(limit.cost(newest.charge)), standing.spending.times(newest.charge)
+    return {"as_release": newest.release, "takes": takes if takes < math.inf else None, "times": times}
 
 
 def state_of(row: Any) -> str:

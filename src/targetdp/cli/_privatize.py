@@ -1,12 +1,14 @@
 """`targetdp privatize` and `request`: what is asked for, and what a desk makes of it, certified."""
 
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from targetdp._core import declared
+from targetdp._core import NotYetError, declared
 from targetdp.cli._console import (
     Bar,
     DeskFolder,
@@ -19,6 +21,7 @@ from targetdp.cli._console import (
     tell,
     warn,
 )
+from targetdp.cli._endings import Outcome, ending_record
 
 if TYPE_CHECKING:
     from targetdp.release import Request
@@ -28,11 +31,18 @@ else:
     EngineName = Literal[declared("targetdp.release._engine")]
 
 
+_POSSIBLE = "nothing keeps this release from being made; nothing was charged, drawn or published"
+
+
 def privatize(
-    table: Annotated[Path, typer.Argument(help="Parquet or CSV: a file, or a directory of part files")],
-    output: Annotated[
-        Path | None, typer.Argument(help="*.parquet, *.csv, or a directory (no suffix); not for --check")
-    ] = None,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            help="the table (Parquet or CSV: files, folders of part files, or patterns in quotes), then the "
+            "output: *.parquet, *.csv, or a folder (no suffix); for --check it may be left out",
+            metavar="TABLE... OUTPUT",
+        ),
+    ],
     *,
     request: Annotated[Path | None, typer.Option(help="what an official asks for (TOML)")] = None,
     B: Annotated[
@@ -49,6 +59,9 @@ def privatize(
     ] = None,
     engine: Annotated[EngineName | None, typer.Option(help="where the work is done")] = None,
     new_people: NewPeople = None,
+    csv: Annotated[
+        str | None, typer.Option(help="how CSV files are written, in place of what the policy says")
+    ] = None,
     model: Annotated[
         list[Path] | None, typer.Option(help="the file (ONNX) of a model that the request names; repeatable")
     ] = None,
@@ -59,63 +72,82 @@ def privatize(
 
     It shows what would go out, at what price, and asks before anything is charged.
     """
-    if output is None and not check:
-        raise ValueError("OUTPUT must be given: where the release goes; or --check, to look only")
-    from targetdp.table import open_source
+    tables, output = _tables_and_output(paths, check=check)
+    from targetdp.table import find_files, open_source
 
     # What is no table is refused at once, before anything slow is imported.
-    source = open_source(table, keep_words=True)
-    from targetdp.release import (
-        Desk,
-        PublishedButUnsettledError,
-        Refused,
-        check_release,
-        must_have_units,
-    )
-    from targetdp.release import privatize as release
+    try:
+        _ = find_files(tables).format
+    except NotYetError as error:
+        if yes and not check:  # a timer's; a slip of the hand is answered at once
+            _log_waiting(desk, error)
+        raise
+    from targetdp.release import Desk, must_have_units
 
     asked = _asked(request, B, epsilon)
     if units is not None and output is not None:
-        must_be_free("units", units, force=force)
+        must_be_free("units", units, force=force or _is_release(output))  # a timer finds both there
         must_have_units(asked.release, units, output)
     opened = Desk.open(desk)
+    source = open_source(tables, csv=opened.policy.csv.dialect if csv is None else csv, keep_words=True)
+    given = {
+        "desk": opened, "request": asked, "engine": engine, "new_people": new_people,
+        "models": model or (),
+    }  # fmt: skip
     shown = _Shown(quiet=quiet, as_json=as_json, yes=yes)
     if check or output is None:
-        with Bar(quiet=quiet or as_json) as bar:
-            seen = check_release(
-                source, desk=opened, request=asked, engine=engine, new_people=new_people,
-                models=model or (), progress=bar,
-            )  # fmt: skip
-        shown.look(seen)
-        if seen.problems:
-            raise Refused(seen)
-        if as_json:
-            emit(seen.record())
-        if not quiet:
-            tell("nothing keeps this release from being made; nothing was charged, drawn or published")
-        return
+        _look(source, given, shown)
+    else:
+        _release(source, output, given, shown, units, force=force)
+
+
+def _look(source: Any, given: dict[str, Any], shown: "_Shown") -> None:
+    """Look only; nothing changes."""
+    from targetdp.release import check_release
+
+    with shown.bar as bar:
+        seen = check_release(source, **given, progress=bar)
+    shown.look(seen)
+    if seen.problems:
+        raise seen.refusal
+    shown.end("possible", _POSSIBLE, {"look": seen.record()})
+
+
+def _release(
+    source: Any, output: Path, given: dict[str, Any], shown: "_Shown", units: Path | None, *, force: bool
+) -> None:
+    """Release, or find that it was done before."""
+    from targetdp.release import AlreadyReleased, PublishedButUnsettledError, privatize, write_in_units
+
+    further: tuple[str, ...] = ()
+
     try:
-        with Bar(quiet=quiet or as_json) as bar:
-            shown.bar = bar
-            done = release(
-                source, output, desk=opened, request=asked, engine=engine, new_people=new_people,
-                models=model or (), confirm=shown.confirm, force=force, progress=bar,
-            )  # fmt: skip
+        with shown.bar as bar:
+            done = privatize(source, output, **given, confirm=shown.confirm, force=force, progress=bar)
+    except AlreadyReleased as before:
+        shown.end("already released", str(before), _summary(before.path, before.certificate))
+        return
     except PublishedButUnsettledError as error:
         raise PublishedError(str(error)) from error
     except (OSError, RuntimeError, KeyboardInterrupt) as error:
         error.add_note("Nothing was published")
         raise
-    what = "its summary"
+    own = {"rows_clipped": done.clipped, "rows_without_answer": done.without_answer}
+    seen = {"look": done.look.record(), "for_the_data_holder_only": own}
+    what = "its summary" if units is None else f"{units}, in the table's own units,"
     try:
         if units is not None:
-            what = f"{units}, in the table's own units,"
-            _write_units(done, units, force=force, quiet=quiet)
-            what = "its summary"
-        if as_json:
-            emit(_summary(done))
-        if not quiet:
-            _say(done)
+            write_in_units(output, done.certificate, units, force=force)
+            what, further = (
+                "its summary",
+                (f"in the table's own units: {units} (not certified: computed from it)",),
+            )
+        shown.end(
+            "released",
+            _in_words(done),
+            _summary(done.path, done.certificate) | seen,
+            [*_further(done), *further],
+        )
     except (OSError, ValueError, KeyboardInterrupt) as error:
         lost = f"the release IS published ({done.path}); only {what} was lost: {error}"
         raise PublishedError(lost) from error
@@ -132,20 +164,39 @@ def _asked(request: Path | None, B: float | None, epsilon: float | None) -> "Req
     return read_request(request) if request is not None else make_request(B=B, epsilon=epsilon)
 
 
-def _write_units(done: Any, place: Path, *, force: bool, quiet: bool) -> None:
-    from targetdp.release import write_in_units
+def _tables_and_output(paths: list[Path], *, check: bool) -> tuple[list[Path], Path | None]:
+    """Which names are the table's, and which is the output's: the last, unless a look has none."""
+    *tables, last = paths
+    if check and (not tables or (last.exists() and not _is_release(last))):
+        return paths, None
+    if not tables:
+        raise ValueError("OUTPUT must be given: where the release goes; or --check, to look only")
+    if len(tables) > 1 and last.exists() and not _is_release(last):
+        raise ValueError(
+            f"{last} exists, and as the last name it is where the release would go: name an output behind it"
+        )
+    return tables, last
 
-    write_in_units(done.path, done.certificate, place, force=force)
-    if not quiet:
-        tell(f"in the table's own units: {place} (not certified: computed from the release)")
+
+def _is_release(path: Path) -> bool:
+    from targetdp.release import certificate_path
+
+    return certificate_path(path).exists()
 
 
 class _Shown:
-    """Shows a look to the data holder, and asks."""
+    """Shows the data holder a look, asks, and says how it ended."""
 
     def __init__(self, *, quiet: bool, as_json: bool, yes: bool) -> None:
         self._quiet, self._as_json, self._yes = quiet, as_json, yes
-        self.bar: Bar | None = None
+        self.bar = Bar(quiet=quiet or as_json)
+
+    def end(self, outcome: Outcome, message: str, facts: dict[str, Any], further: Sequence[str] = ()) -> None:
+        """How it ended, well: an object for programs, words for people."""
+        if self._as_json:
+            emit(ending_record(outcome, 0, message) | facts)
+        for line in () if self._quiet else (message, *further):
+            tell(line)
 
     def look(self, seen: Any) -> None:
         """What would go out; warnings whatever was asked for."""
@@ -156,8 +207,7 @@ class _Shown:
 
     def confirm(self, seen: Any) -> None:
         """Show everything and go on only with the data holder's word."""
-        if self.bar is not None:
-            self.bar.pause()
+        self.bar.pause()
         if self._yes:
             self.look(seen)
             return
@@ -170,11 +220,18 @@ class _Shown:
             raise ValueError("that was not confirmed: nothing was charged, drawn or published")
 
 
-def _summary(done: Any) -> dict[str, Any]:
-    c = done.certificate
+def _log_waiting(desk: Path | None, error: NotYetError) -> None:
+    """One line in the desk's log, as of every run, where there is a desk."""
+    from targetdp.release import Desk
+
+    with suppress(ValueError, OSError):
+        Desk.open(desk).log("waiting", kind=type(error).__name__)
+
+
+def _summary(path: Any, c: Any) -> dict[str, Any]:
     return {
-        "output": str(done.path),
-        "certificate": str(done.path) + ".certificate.json",
+        "output": str(path),
+        "certificate": str(path) + ".certificate.json",
         "release": c.release,
         "desk": c.desk.model_dump(),
         "request": c.request.model_dump(),
@@ -187,32 +244,35 @@ def _summary(done: Any) -> dict[str, Any]:
         "mechanism": c.mechanism.name,
         "sha256": c.output.sha256,
         "ledger": c.ledger.model_dump(),
-        "look": done.look.record(),
-        "warnings": list(done.look.warnings),
-        "for_the_data_holder_only": {
-            "rows_clipped": done.clipped,
-            "rows_without_answer": done.without_answer,
-        },
     }
 
 
-def _say(done: Any) -> None:
+def _in_words(done: Any) -> str:
     from targetdp.release import format_guarantee
 
     c = done.certificate
     one = {"rows": "column", "scores": "score", "decisions": "decision"}[c.kind]
     what = one + "s" * (len(c.released) > 1)
-    tell(
+    return (
         f"{c.rows:,} rows, {len(c.released)} {what} → {done.path}: {format_guarantee(c.guarantee.value())}, "
         f"on conditions (desk {c.desk.name}, release {c.release[:12]})"
     )
-    tell(f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md")
+
+
+def _further(done: Any) -> list[str]:
+    """What there is to know besides; some of it is for the data holder only."""
+    c = done.certificate
+    said = [f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md"]
     if done.without_answer:
-        tell(f"for you only: {done.without_answer:,} rows had no answer of a model (never publish this)")
-    if c.scales.source == "none":
-        return
-    share = done.clipped / c.rows
-    tell(f"for you only: {share:.1%} of rows were longer than 1 and were clipped (never publish this)")
+        said.append(
+            f"for you only: {done.without_answer:,} rows had no answer of a model (never publish this)"
+        )
+    if c.scales.source != "none":
+        share = done.clipped / c.rows
+        said.append(
+            f"for you only: {share:.1%} of rows were longer than 1 and were clipped (never publish this)"
+        )
+    return said
 
 
 # What is asked for: written, shown and signed by an official.

@@ -9,10 +9,21 @@ import typer
 from rich import box
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperGroup
 
 from targetdp._core import exact, up
-from targetdp.cli._console import Bar, cells, emit, must_be_free, out, programs, save_text, takes, tell, warn
+from targetdp.cli._console import (
+    Bar,
+    FirstByDefault,
+    cells,
+    emit,
+    must_be_free,
+    out,
+    programs,
+    save_text,
+    takes,
+    tell,
+    warn,
+)
 from targetdp.cli._report import LIMITS, constraints
 
 _LABELS = ("mechanism", "B", "ε")
@@ -40,23 +51,8 @@ _CAPTION = (
 )
 
 
-class _RunsByDefault(TyperGroup):
-    """`targetdp tradeoff PROGRAM …` is short for `targetdp tradeoff run PROGRAM …`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put in the word that people leave out."""
-        if args and args[0] not in self.commands and args[0] != "--help":
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
-    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Whoever may leave out the word is also offered what comes after it."""
-        program = next(one for one in self.commands["run"].params if one.name == "program")
-        return [*super().shell_complete(ctx, incomplete), *program.shell_complete(ctx, incomplete)]
-
-
 app = typer.Typer(
-    cls=_RunsByDefault,
+    cls=FirstByDefault,
     help="What each release of a grid would cost a program, and how well it protects people: "
     "targetdp tradeoff PROGRAM --out DIR.",
     no_args_is_help=True,

@@ -1,3 +1,4 @@
+from targetdp.release._already import AlreadyReleased as AlreadyReleased
 from targetdp.release._agreed._hand_over import HandedOver as HandedOver
 from targetdp.release._agreed._hand_over import check_agreed as check_agreed
 from targetdp.release._agreed._hand_over import hand_over as hand_over
@@ -70,6 +71,8 @@ from targetdp.release._ledger._spending import percent as percent
 from targetdp.release._look._look import Look as Look
 from targetdp.release._look._look import Refused as Refused
 from targetdp.release._output import PublishedButUnsettledError as PublishedButUnsettledError
+from targetdp.release._planned import left_of_plan as left_of_plan
+from targetdp.release._planned import line_words as line_words
 from targetdp.release._policy import Policy as Policy
 from targetdp.release._policy import read_policy as read_policy
 from targetdp.release._public_scales import learn_scales as learn_scales

@@ -3,42 +3,45 @@
 One order for files, frames and Spark: prepare, look, charge, write, certify, publish, settle.
 """
 
-import uuid
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
 from targetdp._core import Progress, Silent, check
-from targetdp.normalization import ColumnScales, UntoldScalesError
+from targetdp.normalization import ColumnScales
+from targetdp.release._already import already_released
 from targetdp.release._certificate._certificate import Certificate, make_certificate
 from targetdp.release._certificate._page import page_html
 from targetdp.release._certificate._parts import LedgerMark
 from targetdp.release._certificate._witnesses import estimated_by, witnesses
 from targetdp.release._desk import Desk
-from targetdp.release._draws import Draws, TableChangedError, erase
+from targetdp.release._draws import Draws, erase
+from targetdp.release._ended import end_without_publishing, on_record
 from targetdp.release._engine._base import NOTHING_INSPECTED, Engine, ReleaseJob, output_schema
-from targetdp.release._engine._tables import open_table
+from targetdp.release._engine._tables import found_on_disk, open_table
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
-from targetdp.release._ledger._history import History
 from targetdp.release._ledger._journal import sealed, settle_earlier
 from targetdp.release._look._importance import people_in_sample
-from targetdp.release._look._look import Look, Refused, look
+from targetdp.release._look._look import Look, look
 from targetdp.release._model._runner import publication_moment
-from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output
-from targetdp.release._planned import planned
+from targetdp.release._output import (
+    PublishedButUnsettledError,
+    Publisher,
+    open_output,
+    output_dialect,
+)
 from targetdp.release._prepare import Prepared, prepare
 from targetdp.release._request import Request
-from targetdp.release._terms import ReleaseTerms, bound_of
+from targetdp.release._reservation import reserve
+from targetdp.release._staging import OutputExistsError
+from targetdp.release._terms import ReleaseTerms
 from targetdp.release._trust._approval import write_proposal
 
 Confirm = Callable[[Look], None]
 """Is shown everything before anything is charged, and raises to stop."""
-
-_FREED = "Nothing was drawn: the release is not charged"
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def check_release(
     opened = _opened(desk)
     with opened.ledger() as ledger:
         ledger.must_be_newest(witnesses(opened, ledger))
-        source = open_table(table, engine)
+        source = open_table(found_on_disk(table, opened.policy.csv.dialect), engine)
         return _look(opened, ledger, request, source, new_people, models, progress or Silent())
 
 
@@ -106,8 +109,9 @@ def privatize(
     """Release a private version of a table.
 
     Args:
-        table: A path (Parquet or CSV, a file or a folder of parts), a pandas, polars or pyarrow table, or a
-            Spark frame.
+        table: A path (Parquet or CSV: a file, a folder of parts, or a pattern such as ``part-*.csv``) or
+            several, a `Source`, a pandas, polars or pyarrow table, or a Spark frame. A CSV is read as [csv]
+            of the policy says.
         output: Where the release goes: a file (``.parquet``, ``.csv``) or a folder. None, for a table in
             memory, gives back a table of the same kind.
         desk: The data holder's desk, or its folder; by default it is found as git finds its folder.
@@ -124,7 +128,10 @@ def privatize(
         The release, with its certificate.
 
     Raises:
-        Refused: Something keeps the release from being made; the message says all of it.
+        Refused: Something keeps the release from being made; the message says all of it. `NothingLeft` if
+            that is the limit, or the plan, alone.
+        AlreadyReleased: The output is this very release, whole: the same call again does nothing.
+        NotYetError: The table is not there yet, or another run is at work: try again later.
         UntoldScalesError: Private scales were drawn, and a column has none that could be used. The release
             stays charged, and the same call repeats this.
         ValueError: The table, the desk or the output cannot be used.
@@ -144,9 +151,18 @@ def privatize(
     """
     check.instance("request", request, Request)
     progress, opened = progress or Silent(), _opened(desk)
-    source = open_table(table, engine)
-    with opened.ledger() as ledger, open_output(table, output, opened.path, force=force) as publisher:
-        publisher.begin(lambda journal: settle_earlier(opened, ledger, journal))
+    table, taken = found_on_disk(table, opened.policy.csv.dialect), None
+    csv = output_dialect(opened.policy, table, request.released)
+    with (
+        on_record(opened, request),
+        opened.ledger() as ledger,
+        open_output(table, output, opened.path, force=force, csv=csv) as publisher,
+    ):
+        source = open_table(table, engine)
+        try:
+            publisher.begin(lambda journal: settle_earlier(opened, ledger, journal))
+        except OutputExistsError as error:
+            taken = error
         near = () if publisher.path is None else (publisher.path.parent,)
         told = witnesses(opened, ledger, *near)
         ledger.must_be_newest(told)
@@ -154,16 +170,14 @@ def privatize(
         for settled in ledger.settle_what_is_published(done):
             erase(opened.drafts / settled)
         opened.free_what_was_not_drawn(ledger)
+        if taken is not None and publisher.path is not None:
+            raise already_released(opened, ledger, request, source.fingerprint(), publisher.path) from taken
         begun = monotonic()
         seen = _look(opened, ledger, request, source, new_people, models, progress)
         looked = monotonic() - begun
         if seen.problems:
-            opened.log(
-                "refused", request=request.sha256, kind=request.release, B=request.B, epsilon=request.epsilon,
-                asked_by=request.asked_by, why=[p.what for p in seen.problems],
-            )  # fmt: skip
             write_proposal(opened, ledger.history)
-            raise Refused(seen)
+            raise seen.refusal
         if confirm is not None:
             confirm(seen)
         return _release(opened, ledger, source, seen, publisher, progress, looked)
@@ -181,7 +195,10 @@ def _look(
     """Everything that is known before anything is drawn."""
     prepared = prepare(desk, ledger, request, source.columns, source.place, source.name, new_people, models)
     if prepared.names.column not in source.columns or not prepared.features:
-        return Look(prepared, NOTHING_INSPECTED, None, None, prepared.problems)
+        return Look(
+            prepared, NOTHING_INSPECTED, None, None, prepared.problems, read_as=source.read_as,
+            doubt=source.doubt,
+        )  # fmt: skip
     inspection = source.inspect(prepared.recipe(), progress)
     return look(prepared, source, inspection, ledger)
 
@@ -205,7 +222,7 @@ def _release(
     if not desk.was_known:  # before anything goes out: other desks must know whom this one knows
         desk.remember()
     desk.scales.keep_people()
-    reservation = _reserve(desk, ledger, seen, terms, publisher.place)
+    reservation = reserve(desk, ledger, seen, terms, publisher.place, source.fingerprint())
     release, draws = reservation.release, reservation.draws
     try:
         scales = _scales(seen, terms, source, draws, progress)
@@ -232,7 +249,7 @@ def _release(
         if publisher.published:
             draws.close()
             raise PublishedButUnsettledError(publisher.place, error) from error
-        _end_without_publishing(desk, ledger, reservation, source, error)
+        end_without_publishing(ledger, reservation, source, error)
         raise
     return Released(publisher.path, publisher.frame, certificate, seen, wrote.clipped, without_answer)
 
@@ -271,125 +288,6 @@ def _scales(
     drawn = draws.for_scales("scales", distances)
     scales = plan.draw_scales(centers, distances, drawn, prepared.estimated)
     return prepared.scales_with(ColumnScales(centers, scales, "private", plan.spent))
-
-
-# Charging, and what is left when a run ends
-
-
-@dataclass(frozen=True)
-class Reservation:
-    """A release that is charged, and the draws that belong to it."""
-
-    release: str
-    head: Head
-    draws: Draws
-
-
-def _reserve(desk: Desk, ledger: Ledger, seen: Look, terms: ReleaseTerms, place: str) -> Reservation:
-    """Charge the release, or go on with one that an earlier run has charged and not finished."""
-    prepared, people = seen.prepared, seen.inspection.people
-    if prepared.limit is None:
-        raise RuntimeError("a release without a limit: please report this")
-    bound = bound_of(prepared, terms, people)
-    if seen.goes_on is not None:
-        draws = Draws.reopen(desk.drafts, seen.goes_on, bound)
-        if draws is None:
-            raise ValueError(
-                f"release {seen.goes_on[:12]}, which this run would have finished, is being made by another "
-                "run: wait for it"
-            )
-        try:
-            head = ledger.go_on(seen.goes_on, *prepared.ruling)
-            _must_have_the_same_agreed(ledger.history, seen)
-        except BaseException:
-            draws.close()
-            raise
-        desk.log("goes on", release=seen.goes_on)
-        return Reservation(seen.goes_on, head, draws)
-    release = uuid.uuid4().hex
-    draws = Draws.create(desk.drafts, release, bound)
-    request = prepared.request
-    title = {
-        "guarantee": {
-            "B": terms.guarantee.B, "epsilon": terms.guarantee.epsilon, "delta": terms.guarantee.delta,
-        },
-        "mechanism": terms.name, "rows": seen.inspection.rows, "columns": len(prepared.released),
-        "kind": request.release, "scores": list(request.scores),
-        "decisions": [one.name for one in request.decisions], "features": list(prepared.features),
-        "public": list(prepared.public),
-        "left_out": list(prepared.left_out_releases), "output": place, "bound": bound,
-        "request": request.sha256, "asked_by": request.asked_by, "program": request.program,
-        "why": request.why, "signer": prepared.signer, "engine": prepared.engine,
-        "new_people": prepared.new_people, "agreed": {one.agreement: one.people for one in terms.agreed},
-    }  # fmt: skip
-
-    def as_seen(history: History) -> None:
-        _must_have_the_same_agreed(history, seen)
-        if planned(prepared, history) != seen.planned:
-            raise ValueError("another run has just made a release of the plan: look again, with --check")
-
-    try:
-        head = ledger.reserve(
-            release, terms.charge, prepared.limit, people, title, space=prepared.space(release),
-            planned=seen.planned, look=as_seen, policy=prepared.ruling,
-        )  # fmt: skip
-    except BaseException as error:
-        # An interruption may come when the entry is written already. What cannot be freed now has drawn
-        # nothing, and its draws say so: the next run frees it.
-        with suppress(Exception):
-            ledger.refresh()
-            if release in ledger.history.releases:
-                ledger.free(release, "the run ended before any noise was drawn")
-                error.add_note(_FREED)
-            else:
-                ledger.forget(release)
-            draws.erase()
-        draws.close()
-        raise
-    return Reservation(release, head, draws)
-
-
-def _must_have_the_same_agreed(history: History, seen: Look) -> None:
-    """A ValueError if people agreed since, or were erased: it was said to whom nothing is promised."""
-    if history.agreements != seen.history.agreements:
-        raise ValueError("agreements were made or changed meanwhile: look again, with --check")
-
-
-def _end_without_publishing(
-    desk: Desk, ledger: Ledger, reservation: Reservation, source: Engine, error: BaseException
-) -> None:
-    """A run failed: what nothing was drawn for is free, and what noise was drawn for can go on.
-
-    Of the error only its kind goes on record: its text may hold an id or a value.
-    """
-    release, draws, kind = reservation.release, reservation.draws, type(error).__name__
-    begun, row = draws.begun, ledger.release(release)
-    try:
-        if not begun and row.state == "reserved":
-            ledger.free(release, f"the run ended before any noise was drawn: {kind}")
-            draws.erase()
-            error.add_note(_FREED)
-        elif (
-            isinstance(error, TableChangedError)
-            or not (source.can_repeat or draws.in_any_order)
-            or row.state != "reserved"
-        ):
-            draws.erase()
-            error.add_note(f"Noise was drawn: release {release[:12]} stays charged")
-        elif isinstance(error, UntoldScalesError):
-            error.add_note(
-                f"Nothing was published, and release {release[:12]} stays charged: its draws have told this; "
-                "the same command repeats it, at no further cost"
-            )
-        else:
-            error.add_note(
-                f"Noise was drawn: release {release[:12]} stays charged; run the same command again, and it "
-                "is finished with the same noise, at no further cost"
-            )
-    finally:
-        draws.close()
-    with suppress(OSError):  # a full disk, say, that the error speaks of already
-        desk.log("failed", release=release, kind=kind, drawn=begun)
 
 
 def _mark(head: Head) -> LedgerMark:

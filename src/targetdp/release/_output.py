@@ -1,7 +1,8 @@
 """Where a release goes: files that appear in one step, or a table in memory that is handed back."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,8 +13,9 @@ from targetdp.release._certificate._certificate import Certificate
 from targetdp.release._certificate._contents import arrow_of, frame_hash, output_of
 from targetdp.release._certificate._parts import Output
 from targetdp.release._engine._base import RowWriter, released_columns
+from targetdp.release._policy import Policy
 from targetdp.release._staging import Staging
-from targetdp.table import Format, Sink, Source, format_of, refuse_formulas
+from targetdp.table import Dialect, Format, Sink, Source, format_of, refuse_formulas
 
 Settle = Callable[[dict[str, Any]], None]
 """Tells a ledger what a journal says."""
@@ -68,28 +70,54 @@ class Publisher(Protocol):
 
 @contextmanager
 def open_output(
-    table: Any, output: str | Path | None, desk: Path, *, force: bool, private: bool = False
-) -> Iterator[Publisher]:
+    table: Any, output: str | Path | None, desk: Path, *, force: bool, private: bool = False,
+    csv: Dialect | None = None,
+) -> Iterator[Publisher]:  # fmt: skip
     """The place of a release: files (for their owner's eyes), or a table in memory where no name is given."""
-    given = table.path if isinstance(table, Source) else table
     if output is None:
-        if isinstance(given, str | Path) or type(table).__module__.startswith("pyspark."):
+        if isinstance(table, Source) or type(table).__module__.startswith("pyspark."):
             raise ValueError("output must be given: where the released files go")
         yield _Frame(table)
         return
     place = Path(output)
-    if isinstance(given, str | Path):
-        _must_differ("input", Path(given), place)
+    for named in table.places if isinstance(table, Source) else ():
+        _must_differ("input", named, place)
     _must_differ("desk", desk, place)
     done = False
     try:
         with Staging(place, force=force) as staging:
-            yield _Files(staging, private=private)
+            yield _Files(staging, private=private, csv=csv)
             done = True
     except BaseException as error:
         if done:  # only what a run leaves behind could not be tidied up
             raise PublishedButUnsettledError(str(place), error) from error
         raise
+
+
+def output_dialect(policy: Policy, table: Any, released: Sequence[str]) -> Dialect | None:
+    """How a release as CSV is written; None where that is plainly.
+
+    Raises:
+        ValueError: Something that goes out may have no place in the encoding: nothing is drawn for that.
+    """
+    if policy.csv.output == "plain":
+        return None
+    source = table if isinstance(table, Source) else None
+    read = source.csv if source is not None and source.format == "csv" else policy.csv.dialect
+    csv = replace(read, thousands="")  # no mark is written
+    if not csv.quote:
+        raise ValueError('[csv] output = "same" needs quotes around text that has separators: give a quote')
+    if csv.encoding.startswith("utf"):
+        return csv
+    remedy = f'may have no place in {csv.encoding}: set output = "plain" under [csv], or encoding = "utf-8"'
+    if source is None or source.csv.encoding != csv.encoding:
+        raise ValueError(f"text of a table that is no CSV in {csv.encoding} {remedy}")
+    if policy.id.spelling.case != "as it is" and not policy.id.pseudonyms:
+        raise ValueError(f"letters that [id.spelling] makes {remedy}")
+    for text in (*released, *(value for values in source.folders.values() for value in values if value)):
+        if text.encode(csv.encoding, "ignore").decode(csv.encoding) != text:
+            raise ValueError(f"{text!r} {remedy}")
+    return csv
 
 
 def _must_differ(what: str, source: Path, output: Path) -> None:
@@ -103,8 +131,8 @@ class _Files:
 
     frame = None
 
-    def __init__(self, staging: Staging, *, private: bool) -> None:
-        self._staging, self._private = staging, private
+    def __init__(self, staging: Staging, *, private: bool, csv: Dialect | None) -> None:
+        self._staging, self._private, self._csv = staging, private, csv
         self.path: Path | None = staging.output
         self.folder: Path | None = staging.folder
         self._kind, self._parts = _shape(staging.output)
@@ -144,13 +172,14 @@ class _Files:
         """See `Publisher`."""
         with Sink(
             self._staging.table, self._kind, schema, ids=schema.names[0], parts=self._parts,
-            private=self._private,
+            private=self._private, csv=self._csv,
         ) as sink:  # fmt: skip
             yield sink
 
     def written(self, sink: Any) -> Output:
         """See `Publisher`."""
-        return output_of(self._kind, sink.finish(), None if self._parts else self._staging.output.name)
+        name = None if self._parts else self._staging.output.name
+        return output_of(self._kind, sink.finish(), name, self._csv if self._kind == "csv" else None)
 
     def publish(self, certificate: Certificate | AgreementRecord, journal: dict[str, Any]) -> None:
         """See `Publisher`."""

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -28,7 +29,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.mechanisms import LEAST_NOISE, MOST_PROGRAMS, mechanism_names
 from targetdp.release._ids import Spelling
 from targetdp.release._trust._keys import fingerprint_of
-from targetdp.table import ANY, AnyKind, Encoding, columns_like
+from targetdp.table import ANY, AnyKind, Dialect, Encoding, columns_like, unknown_column
 
 CLASSIC = 2.0
 """No two rows of the unit ball are farther apart: what holds there holds for any two, classic."""
@@ -101,6 +102,22 @@ class ModelPolicy(StrictModel):
         default=100,
         description="for one row, at most: it decides when a release with a model is published",
     )
+
+
+@dataclass(frozen=True)
+class CsvPolicy(Dialect):
+    """How CSV tables are written: they are read so, and nothing is found out by looking at people's rows.
+
+    Args:
+        output: Whether releases as CSV are written plainly, or the same way.
+    """
+
+    output: Literal["plain", "same"] = "plain"
+
+    @property
+    def dialect(self) -> Dialect:
+        """How tables are read."""
+        return Dialect(self.separator, self.decimal, self.thousands, self.encoding, self.quote)
 
 
 class ScalesPolicy(StrictModel):
@@ -224,6 +241,7 @@ class Policy(StrictModel):
         kinds: Of columns that are no plain numbers: how a value becomes numbers, the same for every table.
         gaps: Declared constants for missing values, by column.
         scales: Where centers and scales of columns come from.
+        csv: How CSV tables are written.
         models: How models are run that somebody else has made.
         agreed: Whether people who agreed to it may be handed over as they are; without it, nobody is.
         limit: What all releases together may cost one person.
@@ -248,6 +266,7 @@ class Policy(StrictModel):
         description="declared constants for missing values, by column, or for all columns of numbers",
     )
     scales: ScalesPolicy = ScalesPolicy()
+    csv: CsvPolicy = Field(default=CsvPolicy(), description="how CSV tables are written")
     models: ModelPolicy = ModelPolicy()
     agreed: AgreedPolicy | None = Field(
         default=None, description="people who agreed to be handed over as they are; without it, nobody is"
@@ -286,7 +305,8 @@ class Policy(StrictModel):
         if self.id.column in others:
             raise ValueError(f"column {self.id.column!r} identifies people: it cannot be released as another")
         if unknown := sorted(name for name in {*self.gaps} - {ALL, *known} if not self.columns.allows(name)):
-            raise ValueError(f"gaps names {unknown[0]!r}, which is not among the columns")
+            named = unknown_column(unknown[0], known)
+            raise ValueError(f"gaps names {named}, which is not among the columns")
         if wrong := list(self._problems_of_kinds()):
             raise ValueError("; ".join(wrong[:MOST_PROBLEMS]))
         if self.agreed is not None:
@@ -335,12 +355,14 @@ class Policy(StrictModel):
     def _agreed_columns_are_known(self, columns: Sequence[str]) -> None:
         if twice := check.twice(columns):
             raise ValueError(f"agreed.columns names {twice[0]!r} twice: name each column once")
+        known = (*self.columns.release, *self.columns.decide)
         if unknown := sorted(
             name for name in {*columns} - {*self.columns.decide} if not self.columns.allows(name)
         ):
+            named = unknown_column(unknown[0], known)
             raise ValueError(
-                f"agreed.columns names {unknown[0]!r}, which is neither in columns.release nor in "
-                "columns.decide: add it there, or leave it out"
+                f"agreed.columns names {named}, which is neither in columns.release nor in columns.decide: "
+                "add it there, or leave it out"
             )
         if kinds := sorted({*columns} & {*self.kinds}):
             raise ValueError(
@@ -353,6 +375,7 @@ class Policy(StrictModel):
         """Of everything that the policy says, comments apart."""
         # Certificates have this number: what a policy does not say must not change it.
         unsaid = {name for name in ("agreed", "kinds") if not getattr(self, name)}
+        unsaid |= {"csv"} if self.csv == CsvPolicy() else set()
         return hashlib.sha256(canonical(self.model_dump(mode="json", exclude=unsaid)).encode()).hexdigest()
 
 

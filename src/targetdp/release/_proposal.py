@@ -24,8 +24,12 @@ from targetdp.release._public_scales import must_be_public, shared_people
 from targetdp.release._translate import tags_in
 from targetdp.table import (
     ANY,
+    Dialect,
+    Source,
+    TableOnDisk,
     TableProfile,
     Tally,
+    dialect_lines,
     first_names,
     guess_id,
     ids_of,
@@ -34,6 +38,7 @@ from targetdp.table import (
     problem_lines,
     profile_table,
     spelling_problems,
+    unknown_column,
 )
 
 _PHONE = re.compile("phone|msisdn|mobile|telephone|numero|gsm", re.IGNORECASE)
@@ -75,9 +80,10 @@ class NewDesk:
 
 
 def make_desk(
-    table: Path,
+    table: TableOnDisk,
     place: Path | None = None,
     *,
+    csv: str | None = None,
     id_column: str | None = None,
     name: str | None = None,
     scales: Path | None = None,
@@ -88,6 +94,8 @@ def make_desk(
     Args:
         table: The table that releases will be made of.
         place: The desk's folder; by default ``desk`` in this folder.
+        csv: How a CSV is written, such as ``"separator=; decimal=,"``; by default that is found. The policy
+            says it, so that no release looks for it again.
         id_column: The column that identifies a person; by default it is guessed.
         name: What the desk is called; by default as the folder that it is in.
         scales: A file of public scales.
@@ -98,10 +106,13 @@ def make_desk(
     """
     if new_people is not None:
         check.text("new_people", new_people, longest=LONGEST_REASON)
+    table = open_source(table, csv=csv)
     profile = profile_table(table)
     column = id_column or guess_id(profile)
     if column is None or column not in profile.names():
-        what = "no column is different in every row" if column is None else f"there is no column {column!r}"
+        what = "no column is different in every row"
+        if column is not None:
+            what = f"there is no column {unknown_column(column, profile.names())}"
         raise ValueError(f"{what}: name the one that identifies a person with --id; {profile.shown}")
     elsewhere = _elsewhere(table, column, new_people)
     ids = _some_ids(table, column)
@@ -131,9 +142,11 @@ def make_desk(
         public_scales=scales is not None,
         unusable=why_not,
         columns=profile.names(),
+        csv=table.csv,
     )  # fmt: skip
     desk = Desk.create(folder, text, scales=scales)
     notes = (
+        *([f"the table is {table.described}"] if table.csv != Dialect() or table.folders else []),
         *(line.strip() for line in problem_lines([p for p in profile.problems() if p.column != column])),
         *(f"ids: {sentence}" for sentence in spelling_problems(ids)),
     )
@@ -164,7 +177,7 @@ def _too_few(policy: Policy, profile: TableProfile, released: Sequence[str]) -> 
     return None
 
 
-def _elsewhere(table: Path, column: str, new_people: str | None) -> tuple[DeskElsewhere, ...]:
+def _elsewhere(table: Source, column: str, new_people: str | None) -> tuple[DeskElsewhere, ...]:
     """The user's other desks; an error if one has released something about the people of a table."""
     if not desks_elsewhere(""):
         return ()
@@ -186,12 +199,12 @@ def _look_like_names(ids: pa.StringArray) -> bool:
     return 2 * (pc.sum(pc.match_substring(ids, " ")).as_py() or 0) > len(ids)
 
 
-def _some_ids(table: Path, column: str) -> pa.StringArray:
-    batch = next(open_source(table).batches([column], {}, _GLANCED))
+def _some_ids(table: Source, column: str) -> pa.StringArray:
+    batch = next(table.batches([column], {}, _GLANCED))
     return ids_of(batch.column(column), column, Tally(), 0)
 
 
-def _must_be_of_others(table: Path, column: str, scales: Path) -> None:
+def _must_be_of_others(table: Source, column: str, scales: Path) -> None:
     """A ValueError if public scales were learned from people of a table."""
     must_be_public(scales)
     if shared := shared_people(table, column, scales):
@@ -218,6 +231,7 @@ def _policy_text(
     public_scales: bool,
     unusable: dict[str, str],
     columns: Sequence[str],
+    csv: Dialect,
 ) -> str:
     pseudonyms = (
         "pseudonyms = true    # ids look like phone numbers or names: keyed hashes go out in their place"
@@ -253,6 +267,8 @@ def _policy_text(
             "# What stands for a missing value: a constant that you declare, not one learned from the table.",
             *(f"# {toml_key(one)} = 0    # it has gaps" for one in gaps[:_MOST_LINES]),
             "# all = 0               # for every column of numbers",
+            "",
+            *_csv_lines(csv),
             "",
             "# [agreed]              # people who agreed to be handed over as they are (targetdp agree):",
             "#                       # they have no promise; without these lines nobody is handed over",
@@ -337,6 +353,18 @@ def _kinds_lines(unusable: dict[str, str]) -> list[str]:
             "# days = 28              # so many days move a row by 1: with 28, a week is 0.25",
         ]
     return [*lines, ""] if lines else []
+
+
+def _csv_lines(csv: Dialect) -> list[str]:
+    """How CSV tables are written: what was found, or, in a comment, what could be said."""
+    found = [*dialect_lines(csv)]
+    return [
+        "[csv]                  # how CSV tables are written: each release reads them so" if found
+        else "# [csv]                # how CSV tables are written, if not with commas and points, in UTF-8",
+        *(found or ['# separator = ";"       # "tab", "|"', '# decimal = ","', '# encoding = "cp1252"']),
+        '# thousands = "space"   # or another sign between groups of three digits',
+        '# output = "same"       # releases as CSV are written so, too',
+    ]  # fmt: skip
 
 
 def _scales_lines(*, public: bool) -> list[str]:

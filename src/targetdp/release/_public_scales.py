@@ -27,11 +27,20 @@ from targetdp.normalization import (
 from targetdp.release._ids import is_among, loose_tags
 from targetdp.release._ledger._elsewhere import shared_tag_key
 from targetdp.release._trust._keys import config_folder
-from targetdp.table import Source, Tally, batch_rows, check_columns, ids_of, numbers_of, open_source
+from targetdp.table import (
+    Source,
+    TableOnDisk,
+    Tally,
+    batch_rows,
+    check_columns,
+    ids_of,
+    numbers_of,
+    open_source,
+)
 
 
 def learn_scales(
-    table: Path,
+    table: TableOnDisk,
     features: Sequence[str],
     *,
     id_column: str | None,
@@ -118,7 +127,7 @@ _PEOPLE, _NAME = "scales.people", 16
 """Where a desk has the tags, and how many bytes the name has with which they begin."""
 
 
-def people_in(table: Path, id_column: str) -> Words:
+def people_in(table: TableOnDisk, id_column: str) -> Words:
     """Loose tags of a table's people under the user's key, sorted, each once."""
     source = open_source(table)
     check_columns(source.columns, f"input {table}", id=[id_column])
@@ -233,7 +242,7 @@ class PublicScales:
                 write_whole(own, content, private=True)
 
 
-def shared_people(table: Path, id_column: str, scales: Path) -> int:
+def shared_people(table: TableOnDisk, id_column: str, scales: Path) -> int:
     """How many people of a table public scales were learned from, as far as this user knows."""
     file = read_scales_file(scales)
     if file.people is None or file.other_people is not None or not scaled_people(file.people).exists():

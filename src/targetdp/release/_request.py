@@ -65,10 +65,9 @@ TunedOn = Literal["public", "synthetic", "this-data"]
 
 def _weights(value: Any) -> tuple[float, ...]:
     """Numbers are checked where all numbers are; pydantic would take text or a truth value for one."""
+    given = value if isinstance(value, list | tuple) else [value]
     try:
-        return tuple(
-            check.number("weight", one) for one in (value if isinstance(value, list | tuple) else [value])
-        )
+        return tuple(check.number("weight", one) for one in given)
     except (TypeError, ValueError) as error:
         raise ValueError("a weight must be a finite number") from error
 
@@ -158,6 +157,7 @@ class Request(StrictModel):
         default=(), max_length=100, description="ids of releases, or agreements, whose people are left out"
     )
     tuned_on: TunedOn | None = Field(default=None, description="which data the setting was chosen on")
+    sample_only: bool = Field(default=False, strict=True, description="only people of a labelled sample")
     program: Name | None = Field(default=None, description="what the release is for")
     asked_by: Name | None = Field(default=None, description="who asks")
     asked_on: Annotated[str, AfterValidator(_day)] | None = Field(
@@ -197,6 +197,8 @@ class Request(StrictModel):
             wrong = [name for name in names if getattr(self, name)]
             if wrong and kind != self.release:
                 raise ValueError(f'{", ".join(wrong)} belongs to release = "{kind}"')
+        if self.sample_only and self.release != "rows":
+            raise ValueError('sample_only belongs to release = "rows": leave it out')
         if self.release == "rows":
             if self.learned_from is not None:
                 raise ValueError('learned_from belongs to release = "scores" or "decisions"')

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from targetdp._core import NotYetError
 from targetdp._files import sync_folder, write_whole
 from targetdp.release._agreed._record import AGREEMENT_SUFFIX, AgreementRecord
 from targetdp.release._certificate._certificate import PAGE_SUFFIX, SUFFIX, Certificate
@@ -33,6 +34,10 @@ _PROOFS = {"page": PAGE_SUFFIX, "certificate": SUFFIX, "agreement": AGREEMENT_SU
 """What is built in the folder beside a table, in the order in which it takes its name."""
 _CHECK = "check"
 """Where a journal says the hash of the rest of it: what it says goes into a ledger that only grows."""
+
+
+class OutputExistsError(ValueError):
+    """Under the output's name there is something that may not be replaced."""
 
 
 class Staging:
@@ -73,7 +78,7 @@ class Staging:
                 raise BlockingIOError("the lock was let go of just now")
         except OSError as error:
             os.close(lock)
-            raise ValueError(
+            raise NotYetError(
                 f"another run is writing {self.output}: wait for it, or choose another name"
             ) from error
         self._lock = lock
@@ -133,7 +138,9 @@ class Staging:
     def _must_be_free(self) -> None:
         for path in (self.output, *self._companions().values()):
             if path.exists() or path.is_symlink():
-                raise ValueError(f"output {path} exists: choose another name, or replace it with --force")
+                raise OutputExistsError(
+                    f"output {path} exists: choose another name, or replace it with --force"
+                )
 
     def _companions(self) -> dict[str, Path]:
         return {name: self.output.with_name(self.output.name + end) for name, end in _PROOFS.items()}

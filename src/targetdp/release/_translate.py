@@ -1,7 +1,6 @@
 """Between ids and pseudonyms: only the desk can tell, and only for people whom somebody asks about."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -9,8 +8,9 @@ import pyarrow.compute as pc
 
 from targetdp._core import Words
 from targetdp.release._desk import Desk
+from targetdp.release._engine._tables import found_on_disk
 from targetdp.release._ids import Names, pseudonyms
-from targetdp.table import Tally, check_columns, ids_of, open_source
+from targetdp.table import TableOnDisk, Tally, check_columns, ids_of, open_source
 
 _ROWS = 1 << 20
 
@@ -24,7 +24,7 @@ class Translation:
 
 
 def translate_ids(
-    desk: Desk, table: Path, *, column: str | None = None, everybody: Path | None = None
+    desk: Desk, table: TableOnDisk, *, column: str | None = None, everybody: TableOnDisk | None = None
 ) -> Translation:
     """The pseudonyms of some ids or, with the table of everybody, the ids of some pseudonyms.
 
@@ -53,7 +53,7 @@ def translate_ids(
             )
         return Translation(pa.table({"id": given, "pseudonym": pseudonyms(spelled, desk.pseudonym_key)}))
     known_ids, known = [], []
-    source = open_source(everybody)
+    source = found_on_disk(everybody, desk.policy.csv.dialect)
     check_columns(source.columns, f"table {everybody}", id=[names.column])
     for batch in source.batches([names.column], {}, _ROWS):
         ids = names.ids(batch, Tally(), 0)
@@ -67,7 +67,7 @@ def translate_ids(
     return Translation(pa.table(columns), int(places.null_count))
 
 
-def tags_in(names: Names, table: Path, column: str | None = None) -> Words:
+def tags_in(names: Names, table: TableOnDisk, column: str | None = None) -> Words:
     """The tags by which the ledger knows the people of a table, sorted, each once."""
     source = open_source(table)
     wanted = column or source.columns[0]
@@ -79,7 +79,7 @@ def tags_in(names: Names, table: Path, column: str | None = None) -> Words:
     return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.uint64)
 
 
-def _read(table: Path, column: str | None) -> tuple[pa.StringArray, pa.Table]:
+def _read(table: TableOnDisk, column: str | None) -> tuple[pa.StringArray, pa.Table]:
     """Ids, or pseudonyms, as text, and the other columns."""
     source = open_source(table)
     name = column or source.columns[0]

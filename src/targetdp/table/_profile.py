@@ -4,14 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from targetdp.table._encoding import words_in
+from targetdp.table._encode._encoding import words_in
 from targetdp.table._problems import (
     NUMBERS_AS_TEXT,
     ColumnProblem,
@@ -20,8 +19,8 @@ from targetdp.table._problems import (
     type_name,
     type_problem,
 )
-from targetdp.table._source import batch_rows, is_text, open_source, plain_type
-from targetdp.table._spelling import describe_words, read_numbers
+from targetdp.table._source import TableOnDisk, batch_rows, is_text, open_source, plain_type
+from targetdp.table._spelling import Numerals, describe_words, read_numbers
 
 PROFILED_ROWS = 1_000_000
 """Rows: a proposal needs no more."""
@@ -202,11 +201,11 @@ def guess_id(profile: TableProfile) -> str | None:
     return named or next((column.name for column in likely), None)
 
 
-def profile_table(path: Path, rows: int = PROFILED_ROWS) -> TableProfile:
+def profile_table(table: TableOnDisk, rows: int = PROFILED_ROWS) -> TableProfile:
     r"""Profile the first rows of a table. What comes out is a statistic of its people.
 
     Args:
-        path: A Parquet or CSV file, or a directory of such files.
+        table: As for `open_source`.
         rows: How many rows are read at most; of wide tables fewer, about 50 million values.
 
     Returns:
@@ -217,12 +216,13 @@ def profile_table(path: Path, rows: int = PROFILED_ROWS) -> TableProfile:
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> path = Path(tempfile.mkdtemp()) / "people.csv"
         >>> _ = path.write_text("id,contacts\n007,12\n008,30\n")
         >>> [column.type_name for column in profile_table(path).columns]
         ['text', 'whole number']
     """
-    source = open_source(path)
+    source = open_source(table)
     width = max(1, len(source.columns))
     rows = min(rows, max(1, PROFILED_CELLS // width))
     batches, seen = [], 0
@@ -232,18 +232,21 @@ def profile_table(path: Path, rows: int = PROFILED_ROWS) -> TableProfile:
         if seen > rows:
             break
     if not seen:
-        raise ValueError(f"table {path} has no rows: there is nobody to decide about")
-    table = pa.Table.from_batches(batches).slice(0, rows)
-    read = _csv_column if source.format == "csv" else _column
-    columns = (read(name, table.column(name).combine_chunks()) for name in source.columns)
-    return TableProfile(len(table), seen <= rows, tuple(columns))
+        raise ValueError(f"table {source.name} has no rows: there is nobody to decide about")
+    whole = pa.Table.from_batches(batches).slice(0, rows)
+    columns = (
+        _csv_column(name, whole.column(name).combine_chunks(), source.csv.numerals)
+        if source.format == "csv" else _column(name, whole.column(name).combine_chunks())
+        for name in source.columns
+    )  # fmt: skip
+    return TableProfile(len(whole), seen <= rows, tuple(columns))
 
 
-def levels_of(path: Path, column: str, most: int = 100) -> tuple[list[str], bool]:
+def levels_of(table: TableOnDisk, column: str, most: int = 100) -> tuple[list[str], bool]:
     r"""The values of a column, in the first rows of a table, as levels that could be declared.
 
     Args:
-        path: The table.
+        table: The table, as for `open_source`.
         column: The column's name.
         most: How many are given at most.
 
@@ -257,7 +260,7 @@ def levels_of(path: Path, column: str, most: int = 100) -> tuple[list[str], bool
         >>> levels_of(path, "region")
         (['north', 'south'], False)
     """
-    source, seen, counts = open_source(path), 0, Counter[str]()
+    source, seen, counts = open_source(table), 0, Counter[str]()
     for batch in source.batches([column], {}, batch_rows(1)):
         values = batch.column(0)
         found = words_in(values.cast(plain_type(values.type)))
@@ -273,9 +276,9 @@ def levels_of(path: Path, column: str, most: int = 100) -> tuple[list[str], bool
     return levels[:most], len(levels) > most
 
 
-def _csv_column(name: str, texts: pa.StringArray) -> Column:
+def _csv_column(name: str, texts: pa.StringArray, numerals: Numerals) -> Column:
     """A column of a CSV, where all is text: numbers are what a release would read as such."""
-    numbers, wrong = read_numbers(texts)
+    numbers, wrong = read_numbers(texts, numerals)
     readable, odd = len(numbers) - numbers.null_count, wrong.true_count
     if not odd and not _has_leading_zeros(texts):
         return _column(name, numbers, named="" if readable else "empty")

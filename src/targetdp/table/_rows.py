@@ -39,16 +39,29 @@ def check_columns(present: Sequence[str], where: str, **needed: Sequence[str]) -
         asked |= set(missing)
         if missing:
             more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
-            named = ", ".join(f"{name!r}{_meant(name, present)}" for name in missing[:SHOWN])
+            named = ", ".join(unknown_column(name, present) for name in missing[:SHOWN])
             said.append(f"{argument} names {named}{more}")
     if said:
         shown = ", ".join(present[:SHOWN]) + (", …" if len(present) > SHOWN else "")
         raise ValueError(f"{'; '.join(said)}: no such column in {where}; it has {shown}")
 
 
-def _meant(name: str, present: Sequence[str]) -> str:
+def unknown_column(name: str, present: Iterable[str]) -> str:
+    """A column that is not there, as messages call it: with the one that may be meant.
+
+    Args:
+        name: The column.
+        present: Those that are there.
+
+    Returns:
+        The name in quotes, and the question in brackets if there is one.
+
+    Example:
+        >>> unknown_column("Contact", ["id", "contacts"])
+        "'Contact' (did you mean 'contacts'?)"
+    """
     question = did_you_mean(name, present)
-    return f" ({question})" if question else ""
+    return f"{name!r}" + (f" ({question})" if question else "")
 
 
 ANY = "*"

@@ -17,7 +17,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from targetdp._files import create_new, sync_folder
-from targetdp.table._source import Format
+from targetdp.table._csv import CsvWriter
+from targetdp.table._dialect import Dialect
+from targetdp.table._paths import Format
 
 ROWS_PER_PART = 2_000_000
 _SYNC_EVERY, _HANDED_OVER = 1 << 26, 1 << 20
@@ -149,6 +151,7 @@ class Sink:
         ids: The column of ids, if there is one.
         parts: Whether ``path`` is a directory of part files.
         private: Whether the owner alone may read the files.
+        csv: How CSV files are written; by default plainly.
 
     Raises:
         FileExistsError: Something has this name.
@@ -166,8 +169,9 @@ class Sink:
 
     def __init__(
         self, path: Path, kind: Format, schema: pa.Schema, *, ids: str | None = None, parts: bool = False,
-        private: bool = False,
+        private: bool = False, csv: Dialect | None = None,
     ) -> None:  # fmt: skip
+        self._csv = csv
         self._path, self._kind, self._schema, self._parts, self._ids = path, kind, schema, parts, ids
         self._private = private
         self._files: list[Written] = []
@@ -226,7 +230,10 @@ class Sink:
                 write_statistics=[name for name, codec in codecs.items() if codec != "none"],
             )  # fmt: skip
         else:
-            self._writer = pacsv.CSVWriter(pa.PythonFile(self._file, mode="w"), self._schema)
+            self._writer = (
+                pacsv.CSVWriter(pa.PythonFile(self._file, mode="w"), self._schema)
+                if self._csv is None else CsvWriter(self._file, self._schema, self._csv)
+            )  # fmt: skip
 
     def _close(self) -> None:
         if self._file is None:

@@ -1,40 +1,30 @@
-"""Reading tables in batches: Parquet and CSV, a file or a directory of part files.
+"""Reading tables in batches: Parquet and CSV, a file, a folder of part files, a pattern, or several of them.
 
 Nothing of a source but its values goes further: no metadata, no layout of row groups, no statistics.
 """
 
-import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar, Union
 
 import pyarrow as pa
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from targetdp._core import check
-from targetdp.table._spelling import with_numbers
+from targetdp.table._csv import csv_batches, csv_names, explained, words_in
+from targetdp.table._dialect import PLAIN, REMEDY, Dialect, TableError, dialect_of, doubtful, find_dialect
+from targetdp.table._paths import Format, TablePath, find_files, folder_type
+from targetdp.table._spelling import read_numbers
 
-Format = Literal["parquet", "csv"]
-"""The formats of tables that are read and written."""
+TableOnDisk = Union[TablePath, "Source"]
+"""A table by whatever names it, or one that is open already."""
 
-SUFFIXES: dict[str, Format] = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
-_CSV_BLOCK = 1 << 24
 _SMALL_GROUP = 1 << 25
 """Bytes of a column in a row group of which three may be in memory at once."""
-_PARSE = pacsv.ParseOptions(newlines_in_values=True)
-_NO_NUMBER = re.compile(r"In CSV column #(\d+): (?:Row #\d+: )?CSV conversion error to double")
-_ROW_SHOWN = re.compile(r"(Expected \d+ columns, got \d+):.*")
-"""What the reader says of a row with too many values, before it prints the row."""
-
-
-class TableError(ValueError):
-    """A table that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +32,16 @@ class Source:
     r"""A table on disk.
 
     Args:
-        path: What the caller named: a file or a directory.
+        name: What messages call it.
+        places: What the caller named: files and folders.
         format: The format of all its files.
         files: Its part files in order.
-        columns: The names of the columns, the same in each file.
+        columns: The names of the columns, the same in each file; those that folders give come last.
         keep_words: Whether a CSV's column of numbers in which some cells are none comes as text, for
             `numbers_of` to count them; otherwise it cannot be read.
+        csv: How its files are written, where they are CSV.
+        folders: The columns that folders give, with their value in each file.
+        doubt: How CSV files look written, where that is not as declared.
 
     Example:
         >>> import tempfile
@@ -58,11 +52,37 @@ class Source:
         [1]
     """
 
-    path: Path
+    name: str
+    places: tuple[Path, ...]
     format: Format
     files: tuple[Path, ...]
     columns: tuple[str, ...]
     keep_words: bool = False
+    csv: Dialect = PLAIN
+    folders: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
+    doubt: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def spelled(self) -> frozenset[str]:
+        """Columns whose cells alone tell what they are: all of a CSV, and those that folders give."""
+        return frozenset(self.columns if self.format == "csv" else self.folders)
+
+    @property
+    def described(self) -> str:
+        """Which files it is, and how they are read, in a line for whoever owns it."""
+        many = f"{len(self.files):,} files" if len(self.files) > 1 else "1 file"
+        how = f"CSV, read with {self.csv.text}" if self.format == "csv" else "Parquet"
+        folders = f"; folders give {', '.join(self.folders)}" if self.folders else ""
+        return f"{self.name}: {many} of {how}{folders}"
+
+    def one_by_one(self) -> Iterator["Source"]:
+        """Its files, each as a table of its own."""
+        for number, file in enumerate(self.files):
+            folders = {name: (values[number],) for name, values in self.folders.items()}
+            yield replace(self, files=(file,), folders=folders)
 
     def count(self) -> int | None:
         """How many rows there are, where the files say so themselves (Parquet); otherwise None."""
@@ -70,7 +90,7 @@ class Source:
             return None
         total = 0
         for file in self.files:
-            with _explained(file):
+            with explained(file):
                 total += pq.read_metadata(file).num_rows
         return total
 
@@ -85,11 +105,12 @@ class Source:
         """
         if self.format == "csv":
             return dict.fromkeys(columns, pa.string())
-        types: dict[str, pa.DataType] = {}
-        for file in self.files if columns else ():
-            with _explained(file):
+        types = {name: folder_type(values) for name, values in self.folders.items() if name in columns}
+        inside = [name for name in columns if name not in types]
+        for file in self.files if inside else ():
+            with explained(file):
                 schema = pq.read_schema(file)
-            for name in columns:
+            for name in inside:
                 kind = plain_type(schema.field(name).type)
                 if types.setdefault(name, kind) != kind:
                     raise TableError(
@@ -111,107 +132,122 @@ class Source:
 
         Args:
             columns: Names of columns.
-            types: How to read columns of a CSV; every other column there is text.
+            types: How to read columns of a CSV, and those that folders give; other columns of a CSV are text.
             rows: The most rows of a batch.
 
         Returns:
             The batches, one after the other.
         """
-        for file in self.files:
-            with _explained(file, self.columns):
-                if self.format == "parquet":
-                    yield from _parquet_batches(file, list(columns), rows)
-                else:
-                    yield from _csv_batches(file, list(columns), types, rows, keep_words=self.keep_words)
+        names = [name for name in columns if name not in self.folders]
+        if self.format == "csv" and not names:  # its rows must be counted
+            names = [name for name in self.columns if name not in self.folders][:1]
+        for number, file in enumerate(self.files):
+            given = {name: self.given(name, number, types) for name in columns if name in self.folders}
+            with explained(file, self.columns, self.csv):
+                batches = (
+                    _parquet_batches(file, names, rows) if self.format == "parquet"
+                    else csv_batches(file, names, types, rows, self.csv, keep_words=self.keep_words)
+                )  # fmt: skip
+                yield from batches if not given else (_with_given(one, columns, given) for one in batches)
+
+    def given(self, name: str, number: int, types: Mapping[str, pa.DataType]) -> pa.Scalar:
+        """The value that folders give a column in a file: as a CSV's cell, if it should be a number.
+
+        Args:
+            name: The column.
+            number: Which file, counted from 0.
+            types: As for `batches`.
+
+        Returns:
+            The value, missing where the folder says so; text where a number is wanted and it is none.
+        """
+        value = self.folders[name][number]
+        kind = types.get(name, pa.string() if self.format == "csv" else folder_type(self.folders[name]))
+        if kind != pa.float64():
+            empty = "" if self.format == "csv" and value is None else value
+            return pa.scalar(None if empty is None else int(empty) if kind == pa.int64() else empty, kind)
+        (found,), (wrong,) = read_numbers(pa.array([value], pa.string()))
+        if wrong.as_py() and not self.keep_words:
+            raise words_in(name, self.files[number])
+        return pa.scalar(value, pa.string()) if wrong.as_py() else found
 
 
-def open_source(path: Path, *, keep_words: bool = False) -> Source:
+def _with_given(
+    batch: pa.RecordBatch, columns: Sequence[str], given: Mapping[str, pa.Scalar]
+) -> pa.RecordBatch:
+    """A batch with columns that have one value in it."""
+    return pa.record_batch(
+        {
+            name: pa.repeat(given[name], batch.num_rows) if name in given else batch.column(name)
+            for name in columns
+        }
+    )
+
+
+def open_source(table: TableOnDisk, *, csv: str | Dialect | None = None, keep_words: bool = False) -> Source:
     r"""Find the files, the format and the columns of a table.
 
     Args:
-        path: A Parquet or CSV file, or a directory of such files.
+        table: A Parquet or CSV file, a folder of such files, a pattern such as ``part-*.parquet``, or several
+            of these. A table that is open comes back as it is.
+        csv: How CSV files are written, such as ``"separator=; decimal=, encoding=latin-1"``; by default that
+            is found by looking at how each begins.
         keep_words: Whether batches of a CSV's column of numbers come as text where some cells are no numbers.
 
     Returns:
         The table, of which no row has been read yet.
 
     Raises:
-        TableError: There is no such table, or its parts differ in format or columns.
+        TableError: There is no such table, its parts differ in format or columns, or how it is written cannot
+            be told.
+        ValueError: ``csv`` is no dialect, or the table is open already.
 
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "people.csv"
-        >>> _ = path.write_text("id,contacts\na,12\n")
-        >>> open_source(path).columns
-        ('id', 'contacts')
+        >>> _ = path.write_text("id;contacts\na;1,5\n")
+        >>> open_source(path).columns, open_source(path).csv.text
+        (('id', 'contacts'), 'separator=; decimal=,')
     """
-    if not path.exists():
-        raise TableError(f"input {path} does not exist: check the name")
-    files = _parts(path) if path.is_dir() else (path,)
-    kinds = {_format(file) for file in files}
-    if len(kinds) > 1:
-        raise TableError(f"input {path} mixes Parquet and CSV files: keep one format in a directory")
-    kind = kinds.pop()
-    names = _names(files[0], kind)
+    if isinstance(table, Source):
+        if csv is not None:
+            raise ValueError("csv belongs where a table is opened, and this one is open: leave it out")
+        return replace(table, keep_words=keep_words)
+    found = find_files(table)
+    kind, files = found.format, found.files
+    dialect, doubt = PLAIN, ""
+    if kind == "csv":
+        with explained(files[0]):
+            dialect = find_dialect(files) if csv is None else dialect_of(csv)
+        doubt = "" if csv is None else doubtful(files, dialect)
+    try:
+        names = _names(files[0], kind, dialect)
+    except TableError:
+        names = ()
+        if not doubt:
+            raise
+    if doubt and len(names) < 2:
+        raise TableError(f"input {files[0]} looks written with {doubt}, not with {dialect.text}: {REMEDY}")
     for file in files[1:]:
-        if _names(file, kind) != names:
+        if _names(file, kind, dialect) != names:
             raise TableError(
                 f"input {file} has other columns than {files[0].name}: all parts must have the same columns "
                 "in the same order"
             )
-    twice = check.twice(names)
-    if twice:
-        raise TableError(f"input {path} has two columns named {twice[0]!r}: rename one")
-    return Source(path, kind, files, names, keep_words)
-
-
-def format_of(path: Path) -> Format | None:
-    """The format that a file's name promises.
-
-    Args:
-        path: The name.
-
-    Returns:
-        The format, or None if the suffix is not known.
-
-    Example:
-        >>> format_of(Path("people.csv.gz"))
-        'csv'
-    """
-    name = path.name.lower()
-    return next((kind for suffix, kind in SUFFIXES.items() if name.endswith(suffix)), None)
-
-
-def _format(path: Path) -> Format:
-    kind = format_of(path)
-    if kind is None:
+    if clash := [name for name in found.folders if name in names]:
         raise TableError(
-            f"input {path} has no known suffix: use {', '.join(SUFFIXES)} or a directory of such files"
+            f"input {found.name} has a column {clash[0]!r} in its files, and folders named {clash[0]}=…: "
+            "rename one of them"
         )
-    return kind
+    if twice := check.twice(names):
+        raise TableError(f"input {found.name} has two columns named {twice[0]!r}: rename one")
+    columns = (*names, *found.folders)
+    return Source(found.name, found.places, kind, files, columns, keep_words, dialect, found.folders, doubt)
 
 
-def _parts(folder: Path) -> tuple[Path, ...]:
-    """All part files below a directory, sorted; names that begin with '.' or '_' are not data."""
-    files = sorted(
-        file
-        for file in folder.rglob("*")
-        if file.is_file()
-        and format_of(file)
-        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-    )
-    if not files:
-        raise TableError(f"input {folder} holds no part files: it needs some with {', '.join(SUFFIXES)}")
-    return tuple(files)
-
-
-def _names(file: Path, kind: Format) -> tuple[str, ...]:
-    with _explained(file):
-        if kind == "parquet":
-            return tuple(pq.read_schema(file).names)
-        read = pacsv.ReadOptions(block_size=_CSV_BLOCK)
-        with pacsv.open_csv(file, read_options=read, parse_options=_PARSE) as reader:
-            return tuple(reader.schema.names)
+def _names(file: Path, kind: Format, csv: Dialect) -> tuple[str, ...]:
+    with explained(file, csv=csv):
+        return tuple(pq.read_schema(file).names) if kind == "parquet" else csv_names(file, csv)
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -277,61 +313,6 @@ def _one_column(file: Path, columns: list[str], rows: int, groups: int) -> Itera
     finally:
         for parquet in opened:
             parquet.close()
-
-
-def _csv_batches(
-    file: Path, columns: list[str], types: dict[str, pa.DataType], rows: int, *, keep_words: bool
-) -> Iterator[pa.RecordBatch]:
-    done = 0
-    try:
-        for block in _csv_blocks(file, columns, types):
-            for start in range(0, block.num_rows, rows):
-                yield block.slice(start, rows)
-            done += block.num_rows
-    except pa.ArrowInvalid as error:
-        if not (keep_words and _NO_NUMBER.search(str(error))):
-            raise
-    else:
-        return
-    # Some cell is no number. The rest is read as text, and turned into numbers where all of a batch are.
-    numbers = [name for name, kind in types.items() if name in columns and kind == pa.float64()]
-    for block in _csv_blocks(file, columns, {}):
-        left = block.slice(min(done, block.num_rows))
-        done -= block.num_rows - left.num_rows
-        for start in range(0, left.num_rows, rows):
-            yield with_numbers(left.slice(start, rows), numbers)
-
-
-def _csv_blocks(file: Path, columns: list[str], types: dict[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
-    convert = pacsv.ConvertOptions(
-        include_columns=columns,
-        column_types={name: types.get(name, pa.string()) for name in columns},
-        strings_can_be_null=False,  # an id may be "NA" or "null"
-    )
-    read = pacsv.ReadOptions(block_size=_CSV_BLOCK)
-    with pacsv.open_csv(file, read_options=read, parse_options=_PARSE, convert_options=convert) as reader:
-        yield from reader
-
-
-@contextmanager
-def _explained(file: Path, columns: Sequence[str] = ()) -> Iterator[None]:
-    """Turn the reader's errors into ones that name the file and the column."""
-    try:
-        yield
-    except TableError:
-        raise
-    # A damaged file may name other columns in one place than in another: then a column is missing.
-    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError) as error:
-        reason = _ROW_SHOWN.sub(r"\1", " ".join(str(error).split()))
-        wrong = _NO_NUMBER.search(reason)
-        if wrong and int(wrong[1]) < len(columns):
-            raise TableError(
-                f"feature {columns[int(wrong[1])]!r} has cells that are no numbers in input {file}: correct "
-                "them, or leave the column out"
-            ) from error
-        if "Empty CSV" in reason:
-            raise TableError(f"input {file} is empty or has no rows: there is nothing to read") from error
-        raise TableError(f"input {file} cannot be read ({reason}): the file may be damaged") from error
 
 
 CELLS = 1_000_000

@@ -4,6 +4,8 @@ Nothing here returns a person's value: sentences hold counts only.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,8 @@ GAPS = (
 )  # fmt: skip
 """Cells that the reader of a CSV takes for missing numbers: Arrow's own list."""
 
-_NUMBER = r"(?i)^[ \t]*[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)[ \t]*$"
+_REST = r"(?:e[+-]?[0-9]+)?|inf|infinity|nan)[ \t]*$"
+_SPACES = r"[ \x{A0}\x{202F}\x{2009}]"
 _DIGITS_AND_SIGNS = r"^[\s+-]*[0-9][0-9\s.,'’_\x{A0}\x{202F}]*$"
 _PHONE = r"^(?:(?:\+|00)?[1-9][0-9]{6,14}|0[1-9][0-9]{6,13})$"
 _SEPARATORS = r"[ .\-]"
@@ -23,11 +26,47 @@ _MOST = 0.9
 """The share of ids that must look like phone numbers."""
 
 
-def read_numbers(texts: pa.StringArray) -> tuple[pa.DoubleArray, pa.BooleanArray]:
+@dataclass(frozen=True)
+class Numerals:
+    """How numbers are spelled in text.
+
+    Args:
+        decimal: What stands before a fraction.
+        thousands: What parts groups of three digits, if anything; a space is any kind of space.
+
+    Example:
+        >>> read_numbers(pa.array(["1 234,5"]), Numerals(",", " "))[0].to_pylist()
+        [1234.5]
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+
+    @cached_property
+    def mark(self) -> str:
+        """A pattern of what parts thousands."""
+        return {" ": _SPACES, "'": "['’]", ".": r"\.", ",": ",", "": ""}[self.thousands]
+
+    @cached_property
+    def pattern(self) -> str:
+        """The pattern of a number; grouped ones begin with no zero, so that 0.125 is never one."""
+        point = r"\." if self.decimal == "." else ","
+        grouped = rf"[1-9][0-9]{{0,2}}(?:{self.mark}[0-9]{{3}})+(?:{point}[0-9]*)?|" if self.thousands else ""
+        plain = rf"(?:[0-9]+{point}?[0-9]*|{point}[0-9]+)"
+        return rf"(?i)^[ \t]*[+-]?(?:(?:{grouped}{plain}){_REST}"
+
+
+PLAIN_NUMERALS = Numerals()
+
+
+def read_numbers(
+    texts: pa.StringArray, numerals: Numerals = PLAIN_NUMERALS
+) -> tuple[pa.DoubleArray, pa.BooleanArray]:
     """Text as numbers, as the reader of a CSV reads them.
 
     Args:
         texts: Any text.
+        numerals: How numbers are spelled.
 
     Returns:
         Numbers, missing where a cell is a gap or no number; and which cells are no numbers.
@@ -39,17 +78,48 @@ def read_numbers(texts: pa.StringArray) -> tuple[pa.DoubleArray, pa.BooleanArray
     """
     nothing = pa.scalar(None, pa.string())
     present = pc.if_else(pc.is_in(texts, value_set=pa.array(GAPS)), nothing, texts)
-    right = pc.fill_null(pc.match_substring_regex(present, _NUMBER), False)
+    right = pc.fill_null(pc.match_substring_regex(present, numerals.pattern), False)
     wrong = pc.and_not(pc.is_valid(present), right)
-    return pc.utf8_trim(pc.if_else(right, present, nothing), " \t").cast(pa.float64()), wrong
+    return _plain(pc.if_else(right, present, nothing), numerals).cast(pa.float64()), wrong
 
 
-def with_numbers(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+def _plain(numbers: pa.StringArray, numerals: Numerals) -> pa.StringArray:
+    """Texts that are numbers, as everybody spells them."""
+    plain = pc.utf8_trim(numbers, " \t")
+    if numerals.thousands:
+        plain = pc.replace_substring_regex(plain, numerals.mark, "")
+    return plain if numerals.decimal == "." else pc.replace_substring(plain, numerals.decimal, ".")
+
+
+def plainly_spelled(texts: pa.StringArray, numerals: Numerals) -> pa.StringArray:
+    """The same cells as a plain CSV has them: what is no number here must be none there.
+
+    Args:
+        texts: Cells of a column of numbers, some of which are none.
+        numerals: How its numbers are spelled.
+
+    Returns:
+        Numbers in the plain spelling; words as they are, in quotes where they would be read as numbers.
+
+    Example:
+        >>> plainly_spelled(pa.array(["3,5", "3.5", "unknown"]), Numerals(",")).to_pylist()
+        ['3.5', "'3.5'", 'unknown']
+    """
+    numbers, wrong = read_numbers(texts, numerals)
+    mistaken = pc.and_(wrong, pc.invert(read_numbers(texts)[1]))
+    quoted = pc.binary_join_element_wise("'", texts, "'", "")
+    return pc.if_else(pc.is_valid(numbers), _plain(texts, numerals), pc.if_else(mistaken, quoted, texts))
+
+
+def with_numbers(
+    batch: pa.RecordBatch, names: Collection[str], numerals: Numerals = PLAIN_NUMERALS
+) -> pa.RecordBatch:
     """A batch of text with numbers in the place of those columns whose cells are all numbers or gaps.
 
     Args:
         batch: Columns of text.
         names: Columns that should be numbers.
+        numerals: How numbers are spelled.
 
     Returns:
         The batch, in which columns with a cell that is no number are text still.
@@ -61,7 +131,7 @@ def with_numbers(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatc
     """
     columns = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        numbers, wrong = read_numbers(column) if name in names else (column, None)
+        numbers, wrong = read_numbers(column, numerals) if name in names else (column, None)
         columns[name] = column if wrong is None or wrong.true_count else numbers
     return pa.record_batch(columns)
 

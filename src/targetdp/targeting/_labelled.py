@@ -157,7 +157,9 @@ def read_labelled(
             f"sample {sample} holds {proof.kind} ({', '.join(proof.released)}), not features: learn from a "
             "release of the features with noise (targetdp privatize)"
         )
-    released = read_people("sample", sample, proof.id, proof.released, progress=progress)
+    released = read_people(
+        "sample", sample, proof.id, proof.released, progress=progress, csv=proof.output.dialect
+    )
     named = NamedSample(sample, proof.id, proof.pseudonyms, released)
     joined = join_labels(named, labels, settings, id_column=id_column, ids=ids, progress=progress)
     return LabelledSample(

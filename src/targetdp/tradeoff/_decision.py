@@ -34,7 +34,7 @@ from targetdp.tradeoff._technology import (
 if TYPE_CHECKING:
     from targetdp.tradeoff._sweep import Grid
 
-GUESSED_AT, GUESSED_AT_WITHOUT_SUMS = 4_000, 200
+GUESSED_AT, GUESSED_AT_WITHOUT_SUMS = 4_000, 1_000
 """People at whose values an insider guesses; fewer where scores are no weighted sums, which takes longer."""
 
 HOW_TO_ALLOCATE = (

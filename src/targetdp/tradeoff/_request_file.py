@@ -103,6 +103,7 @@ def request_text(
         program=_plain_name(run["program"]),
         page=_fingerprint(run),
         limits=tuple(limits),
+        sample_only=cell.technology.sample_first,
     )
     return asked.text(*_comments(run, cell, promise, recommended=recommended))
 

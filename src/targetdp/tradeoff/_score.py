@@ -90,6 +90,7 @@ class Score(LeastNoiseRows):
         "score has no columns to search; an insider guessed at them in both."
     )
     about_figure = "Of scores the worse is drawn, inside the sample or outside it."
+    sample_first = True
     score_noise = LEAST_NOISE
     """The mechanism of the noise on a score."""
     how_to_learn = "targetdp learn"

@@ -136,16 +136,13 @@ class Cell:
         k: Dimensions of the projection.
         parts: How many random parts the projection is made in.
         group_size: Of k-anonymity.
-        rows: How its rows came into the unit ball: a release clips them, and of no other can anything be
-            promised.
+        rows: How its rows came into the unit ball; nothing can be promised where they are not clipped.
         same_as: An earlier cell that is equal in distribution: its simulations are this one's too.
 
     Example:
         >>> cell = Cell("mine", "gaussian", B=0.25, epsilon=4.0, delta=1e-5)
         >>> cell.guarantee
         Guarantee(B=0.25, epsilon=4.0, delta=1e-05)
-        >>> cell.technology.label
-        'gaussian'
     """
 
     name: str
@@ -220,9 +217,8 @@ def given(value: Any) -> Any:
 class Technology(ABC):
     """One way to release something about people, as a sweep tries it.
 
-    A subclass is known by its ``name`` as soon as its file is imported: in `Grid.mechanisms`, program files,
-    cells, pages and figures. It must say which `cells` a grid has of it, which mechanism they `build`, and
-    how to `simulate` one; the rest has defaults, those of a technology that promises nothing.
+    A subclass is known by its ``name`` as soon as its file is imported. It must say which `cells` a grid has
+    of it, what they `build`, and how to `simulate` one; the rest has defaults, which promise nothing.
 
     Attributes:
         name: What grids, program files and cells call it.
@@ -236,6 +232,7 @@ class Technology(ABC):
         in_every_grid: Whether it is compared in every sweep; others are, if `Grid.mechanisms` names them.
         in_quick_looks: Whether a quick look has it where nobody names what is compared; others take too long.
         about_attacks: Whom attacks on it were on, if not on everybody; ``about_figure`` the same in short.
+        sample_first: Whether a request for it is about a labelled sample only, and another one follows.
         request_mechanism: The mechanism that a request for it names; empty if none can ask for it.
         remedy: What to do about a cell that no request can ask for.
         condition: What must be true before anybody could ask for it, where a program cannot know that.
@@ -258,6 +255,7 @@ class Technology(ABC):
     in_quick_looks: bool = True
     about_attacks: str = ""
     about_figure: str = ""
+    sample_first: bool = False
     request_mechanism: str = ""
     remedy: str = "choose another cell"
     condition: str = ""

@@ -172,7 +172,7 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
     said = refused(folder)
     assert len(said) == 4
     for part in (
-        f"names 1 people twice: {ids[0]}", "has no column gone", "2 of these people are not in table",
+        f"names 1 people twice: {ids[0]}", "has no column 'gone'", "2 of these people are not in table",
         "3 people would be handed over in all, and policy.toml lets at most 1",
     ):  # fmt: skip
         assert any(part in one for one in said), part

@@ -333,7 +333,7 @@ def test_whenever_it_is_killed_the_next_run_finishes_or_frees_it(
     kill_at(folder, where, after=after)
     begun = [row.release for row in rows(folder)]
     if where in {"Ledger.settle", "Draws.erase"}:
-        with pytest.raises(ValueError, match="exists: choose another name"):
+        with pytest.raises(ValueError, match="is the whole release of this request"):
             release(folder, request=asks())
     else:
         release(folder, request=asks())

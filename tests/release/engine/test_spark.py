@@ -34,6 +34,7 @@ from support.release import (
 from support.release import release as release_local
 from support.spark import desk_in, frame_of, rows_of, session_for, skip_without_java
 from support.statistics import means_agree, same_distribution
+from support.table_files import hold_noise, mixed, released, write_dialect, write_hive
 from targetdp import Staircase
 from targetdp._core import Floats
 from targetdp.mechanisms import LinearLaw, SphericalLaplaceLaw
@@ -52,7 +53,7 @@ from targetdp.release._engine._spark_tasks import (
 )
 from targetdp.release._ids import Names, person_tags
 from targetdp.release._prepare import Recipe
-from targetdp.table import Encoding, Source
+from targetdp.table import Dialect, Encoding, Source, TableError, dialect_lines
 
 skip_without_java()
 
@@ -502,7 +503,7 @@ def test_a_csv_that_is_not_a_table_of_numbers(spark: Any, tmp_path: Path, line: 
     source = tmp_path / "in.csv"
     source.write_text(f"name,calls,texts,topups\n000000,NA,2,3\n{line}\n", encoding="utf-8")
     # As if the line came later than where `open_source` looks.
-    table = Source(source, "csv", (source,), ("name", *FEATURES))
+    table = Source("in.csv", (source,), "csv", (source,), ("name", *FEATURES))
     with pytest.raises(ValueError, match=message):
         release(engine().read(table, recipe()), tmp_path / "private.csv", policy={"gaps": {"all": 0.0}})
     assert not hidden(tmp_path)
@@ -674,3 +675,68 @@ def test_the_ledger_knows_people_by_the_same_tags(spark: Any, tmp_path: Path) ->
     upper = TABLE.set_column(0, "name", [[f"X{name}" for name in TABLE["name"].to_pylist()]])
     with pytest.raises(Refused, match="the limit would be passed"):
         release_local(tmp_path, "b.parquet", table=upper)
+
+
+@pytest.mark.parametrize(
+    "csv",
+    [
+        Dialect(";", ",", " ", "cp1252"), Dialect("\t", ",", "."), Dialect("|", ".", "'", "latin-1", "'"),
+        Dialect(",", ","),
+    ],
+)  # fmt: skip
+def test_every_dialect_is_read_as_the_plain_table(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, csv: Dialect
+) -> None:
+    hold_noise(monkeypatch)
+    table = mixed()
+    signs = "€œŸ" if csv.encoding == "cp1252" else ""  # which Spark does not know
+    towns = pa.array([text + signs for text in table["town"].to_pylist()])
+    table = table.set_column(4, "town", towns)
+    plain = write_dialect(tmp_path / "plain.csv", table, Dialect())
+    other = write_dialect(tmp_path / "other.csv", table, csv)
+    given: dict[str, Any] = {"engine": "spark", "public": {"town": "a list"}}
+    one = released(tmp_path / "one", plain, **given).path
+    two = released(tmp_path / "two", other, csv="\n".join(dialect_lines(csv)), **given).path
+    assert one is not None
+    assert two is not None
+    assert one.read_bytes() == two.read_bytes()
+
+
+@pytest.mark.parametrize("csv", [False, True])
+def test_folders_that_name_columns_are_columns_here_too(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, csv: bool
+) -> None:
+    """A public column, a feature, and values that are missing or hold any sign."""
+    hold_noise(monkeypatch)
+    table = table_of().append_column("month", pa.array([i % 3 for i in range(60)]))
+    table = table.append_column("region", pa.array([("a/b", "01", None)[i // 20] for i in range(60)]))
+    hive = write_hive(tmp_path / "hive", table, ["region", "month"], csv=csv)
+    plain = tmp_path / ("plain.csv" if csv else "plain.parquet")
+    if csv:
+        write_dialect(plain, table, Dialect())
+    else:
+        write_parquet(plain, table)
+    given: dict[str, Any] = {
+        "engine": "spark",
+        "features": (*FEATURES, "month"),
+        "public": {"region": "a list"},
+    }
+    one = released(tmp_path / "one", plain, **given).path
+    two = released(tmp_path / "two", hive, **given).path
+    assert one is not None
+    assert two is not None
+    assert read_back(one).equals(read_back(two))
+
+
+def test_utf_16_is_refused_by_name(spark: Any, tmp_path: Path) -> None:
+    csv = Dialect("\t", ",", "", "utf-16")
+    source = write_dialect(tmp_path / "in.csv", table_of(), csv)
+    with pytest.raises(ValueError, match="Spark reads no CSV in utf-16"):
+        released(tmp_path / "place", source, engine="spark", csv="\n".join(dialect_lines(csv)))
+
+
+def test_a_word_in_a_folder_s_name_is_named(spark: Any, tmp_path: Path) -> None:
+    table = table_of().append_column("level", pa.array(["1" if i < 30 else "unknown" for i in range(60)]))
+    hive = write_hive(tmp_path / "hive", table, ["level"])
+    with pytest.raises(TableError, match="feature 'level' has cells that are no numbers"):
+        released(tmp_path / "place", hive, engine="spark", features=(*FEATURES, "level"))

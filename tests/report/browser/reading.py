@@ -25,7 +25,7 @@ STEPS = ("options", "protect", "afford", "bear", "check", "send", "annex")
 
 def text(page: Page, query: str) -> str:
     """What is seen of an element."""
-    return page.locator(query).inner_text().replace("\u00a0", " ")
+    return page.locator(query).inner_text().replace("\u00a0", " ").replace("\u2060", "")
 
 
 def unreadable(page: Page) -> str:
@@ -75,7 +75,7 @@ def columns(page: Page) -> dict[str, list[str]]:
     """By its heading, what a column of the table of options says, row by row; only those that are shown."""
     found: list[list[str]] = page.evaluate("""() => {
       const rows = [...document.querySelectorAll("#options table.grid tr")];
-      const seen = (at) => (at.checkVisibility() ? at.innerText.trim() : null);
+      const seen = (at) => (at.checkVisibility() ? at.innerText.trim().replaceAll("\u2060", "") : null);
       return rows[0].cells.length ? [...rows[0].cells].slice(1).map((head, i) =>
         [head.querySelector("b").innerText, ...rows.map((row) => seen(row.cells[i + 1]))])
         .filter((column) => column[1] !== null) : [];

@@ -17,7 +17,7 @@ PROTECTED = [Constraint("singling_out", at_least=0.3), Constraint("accuracy", at
 """What the page of aid was asked for."""
 
 
-@pytest.mark.parametrize("name", ["aid", "lending", "unequal", "losses"])
+@pytest.mark.parametrize("name", ["aid", "lending", "togo", "unequal", "losses"])
 @pytest.mark.parametrize("script", [True, False])
 def test_the_answer_is_above_the_fold(opened: Opened, name: str, script: bool) -> None:
     """The recommendation stood below it at 1280 × 720."""
@@ -98,7 +98,7 @@ def test_tags_and_reason_follow_the_limits(opened: Opened) -> None:
     limit(page, best_guess="68")
     assert text(page, "#why").startswith("With your limits ")
     assert "With your limits" not in before
-    out = [name for name, column in columns(page).items() if "misses: best guess" in column[0]]
+    out = [name for name, column in columns(page).items() if "limit missed: best guess" in column[0]]
     assert out
     assert "recommended" in columns(page)["Your choice"][0]
     assert page.locator(".limits-said").filter(visible=True).count() == 0
@@ -169,7 +169,10 @@ def test_without_a_script_all_is_there_to_read(opened: Opened, name: str) -> Non
         assert dead.locator(query).count() == page.locator(query).count()
     assert dead.locator("svg.wide").is_visible()
     assert dead.locator("#settings").is_visible()  # no tabs: both stand there
-    for query in ("#why", "#verdict", "#s-cost", "#s-exchange", "#s-label", "#worst-hit", "#s-promise"):
+    for query in (
+        "#why", "#verdict", "#s-cost", "#s-exchange", "#s-label", "#s-limits", "#s-steps", "#worst-hit",
+        "#s-promise",
+    ):  # fmt: skip
         if page.locator(query).count():
             assert text(dead, query) == text(page, query)
     for step in STEPS:
@@ -214,7 +217,7 @@ def test_a_page_without_a_script_asks_for_the_same(opened: Opened) -> None:
         line for line in str(page.locator("#toml").text_content()).splitlines() if not line.startswith("#")
     ]
     told = str(dead.locator("#toml").text_content()).splitlines()
-    assert set(lines) - {line for line in lines if line.startswith(("asked_on", "limits"))} <= set(told)
+    assert set(lines) - {line for line in lines if line.startswith("asked_on")} <= set(told)
     assert any(line.startswith("limits = ") for line in told)
 
 

@@ -87,6 +87,19 @@ def test_a_download_asks_for_what_was_chosen(
         assert str(found.page)[:16] in text(shown, "#send")
 
 
+def test_what_happens_to_the_request_follows_the_choice(opened: Opened, page_of: Recipe) -> None:
+    """Whoever took a decision still read of rows: that everybody's go out, not those of the sample."""
+    made, shown = page_of("aid"), opened("aid")
+    limit(shown, singling_out="", inference="")
+    first = {made.cells[one].technology.form: one for one in fitting(shown)}
+    assert set(first) == {"rows", "score", "decision"}
+    for name in (*first.values(), *first.values()):
+        take(shown, numbers(made)[name])
+        cell = made.cells[name]
+        assert shown.locator("#s-steps li").all_inner_texts() == list(cell.technology.steps(cell))
+    assert "for the labelled sample only" in text(shown, "#s-steps")
+
+
 def test_limits_go_out_in_the_readers_sentences(opened: Opened, tmp_path: Path) -> None:
     shown = opened("aid", accept_downloads=True)
     fill_in(shown, BY, ON, WHY)

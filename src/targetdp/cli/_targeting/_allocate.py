@@ -77,8 +77,10 @@ def allocate(
     must_be_no_input(output, release, sample, labels, program, ids, known)
     if (sample is None) != (labels is None) or (sample is None and sample_certificate is not None):
         raise ValueError("SAMPLE and LABELS belong together: give both, or none of them")
-    settings, rng = read_decision_rule(program), np.random.default_rng(seed)
+    settings = read_decision_rule(program)
     proof = read_certificate(certificate or certificate_path(release))
+    # With the release's id: whoever is unlucky in one list would be so in every list of the same people.
+    rng = np.random.default_rng([seed, *proof.release.encode()])
     with Bar(quiet=quiet) as bar:
         how: dict[str, Any] = {"certificate": certificate, "public_key": public_key, "progress": bar}
         found, scores = None, None

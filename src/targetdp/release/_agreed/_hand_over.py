@@ -13,13 +13,14 @@ from targetdp.release._certificate._agreed import MEANS
 from targetdp.release._certificate._parts import DeskRecord, LedgerMark, Output
 from targetdp.release._certificate._witnesses import witnesses
 from targetdp.release._desk import Desk
+from targetdp.release._engine._tables import found_on_disk
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._journal import HANDED_OVER, settle_earlier
 from targetdp.release._output import PublishedButUnsettledError, open_output
 from targetdp.release._trust._approval import write_proposal
-from targetdp.table import Source, format_of, open_source
+from targetdp.table import Source, TableOnDisk, format_of
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class HandedOver:
 
 
 def check_agreed(
-    table: str | Path, people: str | Path, *, desk: Desk | str | Path | None = None,
+    table: TableOnDisk, people: str | Path, *, desk: Desk | str | Path | None = None,
     column: str | None = None, progress: Progress | None = None,
 ) -> AgreementLook:  # fmt: skip
     """Look at who would be handed over, and at all that keeps them from it. Nothing changes.
@@ -54,12 +55,12 @@ def check_agreed(
     opened = _opened(desk)
     with opened.ledger() as ledger:
         ledger.must_be_newest(witnesses(opened, ledger))
-        source = open_source(Path(table))
+        source = found_on_disk(table, opened.policy.csv.dialect)
         return look_at_people(opened, ledger, source, Path(people), column, progress or Silent())
 
 
 def hand_over(
-    table: str | Path,
+    table: TableOnDisk,
     people: str | Path,
     output: str | Path,
     *,
@@ -72,7 +73,7 @@ def hand_over(
     """Hand over the rows of people who agreed, as they are, on record.
 
     Args:
-        table: The table with everybody: Parquet or CSV, a file or a folder of parts.
+        table: The table with everybody: Parquet or CSV, a file, a folder of parts, a pattern, or several.
         people: A table with the ids of those who agreed, as ``table`` has them.
         output: Where their rows go: a file (``.parquet``, ``.csv``). Beside it comes a signed record of
             what they agreed to, ``OUTPUT.agreement.json``.
@@ -105,7 +106,8 @@ def hand_over(
     place = Path(output)
     if format_of(place) is None or place.name.lower().endswith(".gz"):
         raise ValueError(f"output = {place} is no table of one file: name a *.parquet or *.csv")
-    opened, source = _opened(desk), open_source(Path(table))
+    opened = _opened(desk)
+    source = found_on_disk(table, opened.policy.csv.dialect)
     with (
         opened.ledger() as ledger,
         open_output(source, place, opened.path, force=force, private=True) as publisher,
@@ -151,7 +153,7 @@ def _opened(desk: Desk | str | Path | None) -> Desk:
 
 def _must_be_unchanged(source: Source, before: object) -> None:
     if source.state() != before:
-        raise ValueError(f"input {source.path} was changed meanwhile: try again when nobody writes to it")
+        raise ValueError(f"input {source} was changed meanwhile: try again when nobody writes to it")
 
 
 def _put_on_record(

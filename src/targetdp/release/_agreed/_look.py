@@ -18,7 +18,7 @@ from targetdp.release._desk import Desk
 from targetdp.release._ledger._agreements import SHORT
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._history import History
-from targetdp.release._look._columns import Problem
+from targetdp.release._look._columns import Problem, columns_that_are_not_there
 from targetdp.release._policy import AgreedPolicy, Policy
 from targetdp.release._public_scales import must_be_public
 from targetdp.release._trust._approval import Approval, approval_of, policy_problems
@@ -137,10 +137,7 @@ def look_at_people(
     named = people_named(names, people, column)
     problems += _problems_of_list(named, people)
     missing = [one for one in (names.column, *agreed.columns) if one not in source.columns]
-    if missing:
-        problems.append(
-            Problem(f"table {source.path} has no column {_some(missing)}", "correct it, or policy.toml")
-        )
+    problems += columns_that_are_not_there(missing, source.columns, f"table {source}")
     if names.column in missing:
         return AgreementLook(desk, ruling, agreed, None, 0, {}, {}, history, tuple(problems))
     columns = [name for name in agreed.columns if name not in missing]
@@ -189,10 +186,10 @@ def _problems_of_list(named: NamedPeople, people: Path) -> Iterator[Problem]:
 
 def _problems_of_rows(found: FoundRows, id_column: str, source: Source) -> Iterator[Problem]:
     if not found.rows.num_rows:
-        yield Problem(f"none of these people is in table {source.path}", "there is nobody to hand over")
+        yield Problem(f"none of these people is in table {source}", "there is nobody to hand over")
     if found.absent:
         yield Problem(
-            f"{len(found.absent):,} of these people are not in table {source.path}: {_some(found.absent)}",
+            f"{len(found.absent):,} of these people are not in table {source}: {_some(found.absent)}",
             "list ids as the table has them, and only those who are in it",
         )
     if found.repeated:

@@ -19,7 +19,7 @@ from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Witness
 from targetdp.release._staging import agreement_path
 from targetdp.release._trust._keys import fingerprint_of
-from targetdp.table import batch_rows, open_source
+from targetdp.table import Source, batch_rows, open_source
 
 _HASH = re.compile("[0-9a-f]{32}")
 
@@ -182,18 +182,18 @@ def _file_checks(path: Path, record: AgreementRecord) -> Iterator[Check]:
             yield Check("file", False, f"{path} is no file")
             return
         yield same_file(path.name, path, record.output.files[0])
-        source = open_source(path)
+        source = open_source(path, csv=record.output.dialect)
         good = source.columns == record.table_columns
         yield Check("columns of the file", good, "as told" if good else "others than are told")
         if good:
-            yield from _people(path, record)
+            yield from _people(source, record)
     except (OSError, ValueError, pa.ArrowException) as error:
         yield Check("file", False, str(error))
 
 
-def _people(path: Path, record: AgreementRecord) -> Iterator[Check]:
+def _people(source: Source, record: AgreementRecord) -> Iterator[Check]:
     rows, last, ordered, hashed = 0, "", True, True
-    for batch in open_source(path).batches([record.id], {}, batch_rows(1)):
+    for batch in source.batches([record.id], {}, batch_rows(1)):
         if not batch.num_rows:
             continue
         rows += batch.num_rows

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from targetdp.release._ids import Names
 from targetdp.release._policy import Policy
 from targetdp.table import (
     Source,
+    TableOnDisk,
     Tally,
     batch_rows,
     check_columns,
@@ -64,7 +64,7 @@ class FoundRows:
     """Ids that go out as they are, and that a spreadsheet would run."""
 
 
-def people_named(names: Names, table: Path, column: str | None) -> NamedPeople:
+def people_named(names: Names, table: TableOnDisk, column: str | None) -> NamedPeople:
     """The people whom a list names; by default in its first column."""
     source = open_source(table)
     wanted = column or source.columns[0]
@@ -97,7 +97,7 @@ def find_rows(
         progress.advance(batch.num_rows)
     if source.format == "csv" and kept:  # where all is text: a column is of numbers if all of it is
         whole = pa.Table.from_batches(kept).combine_chunks()
-        kept = [with_numbers(batch, columns) for batch in whole.to_batches()]
+        kept = [with_numbers(batch, columns, source.csv.numerals) for batch in whole.to_batches()]
     own = _joined(ids)
     values = _Columns(kept, policy, columns)
     published = names.published(own)

@@ -10,10 +10,11 @@ from targetdp._files import Reason
 AGREEMENT_ID = "^[0-9a-f]{32}$"
 MEANS = (
     "Whoever gets the rows sees each of them as it is. A model that is learned from them goes to the data "
-    "holder, and labels of these people can be guessed from it: where that was measured, guesses about "
+    "holder, and labels of these people can be guessed from it: where that was measured, plain guesses about "
     "people whom it was learned from were right in 0.87 of all cases, about others in 0.78, and with small "
-    "leaves in 0.96. Nothing is promised to these people about these columns: what is released of them does "
-    "not count for their limit, now or later."
+    "leaves in 0.96. Whoever has the rows, too, as the data holder does, can do better, and of few people "
+    "compute labels exactly: take it that she knows them. Nothing is promised to these people about these "
+    "columns: what is released of them does not count for their limit, now or later."
 )
 """What it means to be handed over: in the look, in the ledger's terms and in every agreement."""
 _NO_PROMISE = (

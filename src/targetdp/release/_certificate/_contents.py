@@ -19,7 +19,7 @@ from targetdp.release._certificate._parts import File, Output
 from targetdp.release._certificate._values import can_be_so_many, has_the_noise, rows_looked_at
 from targetdp.release._decision._bits import Bits, Turns, cuts_of, turns_of
 from targetdp.release._decision._question import Question
-from targetdp.table import Written, batch_rows, open_source
+from targetdp.table import Dialect, Written, batch_rows, open_source
 
 # What a check found.
 
@@ -101,7 +101,7 @@ def _shown(columns: Sequence[str]) -> str:
 
 
 def _content(output: Path, c: Certificate) -> Iterator[Check]:
-    source = open_source(output)
+    source = open_source(output, csv=c.output.dialect)
     yield Check("columns of the file", source.columns == c.columns, _shown(source.columns))
     if source.columns != c.columns:
         return
@@ -221,10 +221,13 @@ def same_file(name: str, path: Path, file: File, known: bool = True) -> Check:
     return Check(f"file {name}", good, f"SHA-256 {digest}" if good else "is not the one certified")
 
 
-def output_of(kind: Literal["parquet", "csv"], files: Sequence[Written], name: str | None) -> Output:
+def output_of(
+    kind: Literal["parquet", "csv"], files: Sequence[Written], name: str | None, csv: Dialect | None = None
+) -> Output:
     """What was written: one file that will have a name, or (None) parts, hashed by their list."""
     listed = tuple(File(name=name or f.name, size=f.size, sha256=f.sha256) for f in files)
-    return Output(format=kind, files=listed, sha256=listed[0].sha256 if name else list_hash(listed))
+    sha256 = listed[0].sha256 if name else list_hash(listed)
+    return Output(format=kind, files=listed, sha256=sha256, csv=csv)
 
 
 def list_hash(files: Sequence[File]) -> str:

@@ -2,25 +2,56 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from targetdp.guarantee import Guarantee
 from targetdp.normalization import ReleaseSource
 from targetdp.release._certificate._caveats import AllReleases
 from targetdp.release._ledger._entries import Head
 from targetdp.release._trust._keys import Succession
+from targetdp.table import Dialect
 
 MOST_SUCCESSIONS = 100
 """Changes of keys that a certificate tells of, the newest."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 _Chance = Annotated[float, Field(ge=0, le=1)]
-_Sha = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class CertificatePart(BaseModel):
     """Frozen, and of no other fields than these."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class File(CertificatePart):
+    """A file of the release."""
+
+    name: str
+    size: int
+    sha256: Sha256
+
+
+class Output(CertificatePart):
+    """What was released. ``sha256`` is the file's own, or that of the list of parts or of the frame."""
+
+    format: Literal["parquet", "csv", "frame"]
+    files: tuple[File, ...]
+    sha256: Sha256
+    csv: Dialect | None = Field(default=None, description="how CSV files are written, if not plainly")
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """How its files are read, if they are CSV; None where nothing says it."""
+        return self.csv or (Dialect() if self.format == "csv" else None)
+
+    @model_serializer(mode="wrap")
+    def _said(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Plain files say nothing of it: so older certificates hold."""
+        found: dict[str, Any] = dump(self)
+        if self.csv is None:
+            del found["csv"]
+        return found
 
 
 class Stated(CertificatePart):
@@ -81,28 +112,12 @@ class Scales(CertificatePart):
     releases: tuple[str, ...] = Field(description="the releases of this desk that have estimated the others")
 
 
-class File(CertificatePart):
-    """A file of the release."""
-
-    name: str
-    size: int
-    sha256: _Sha
-
-
-class Output(CertificatePart):
-    """What was released. ``sha256`` is the file's own, or that of the list of parts or of the frame."""
-
-    format: Literal["parquet", "csv", "frame"]
-    files: tuple[File, ...]
-    sha256: _Sha
-
-
 class LedgerMark(CertificatePart):
     """Where the ledger stood when this release was reserved in it."""
 
     ledger_id: str
     number: int
-    hash: _Sha
+    hash: Sha256
 
     def head(self) -> Head:
         """The ledger's head."""
@@ -129,13 +144,13 @@ class DeskRecord(CertificatePart):
     id: str
     name: str
     policy: int = Field(description="which version of its policy, counted by the ledger")
-    policy_sha256: _Sha
+    policy_sha256: Sha256
 
 
 class Asked(CertificatePart):
     """What was asked for, and by whom: the request's own words."""
 
-    sha256: _Sha
+    sha256: Sha256
     signer: str | None
     asked_by: str | None
     program: str | None

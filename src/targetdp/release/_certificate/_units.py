@@ -80,7 +80,7 @@ def write_in_units(output: Path, certificate: Certificate, place: Path, *, force
 
 def _tables(output: Path, c: Certificate) -> Iterator[pa.Table]:
     """All rows, some at a time; the first may have none."""
-    source = open_source(output)
+    source = open_source(output, csv=c.output.dialect)
     types = dict.fromkeys(c.features, pa.float64()) | source.types(list(c.public))
     schema = None
     for batch in source.batches([c.id, *c.features, *c.public], types, batch_rows(len(c.features))):

@@ -6,6 +6,7 @@ What is written depends on the released rows alone: their order is that of their
 groups of a fixed number of rows. So neither layout nor last digits tell how the input was ordered or cut.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats, Integers, Progress, Words, check, declared, import_all
+from targetdp._files import canonical
 from targetdp.mechanisms import DecisionLaw, NoiseLaw, RowLaw
 from targetdp.noise import one_word_each
 from targetdp.normalization import ColumnScales
@@ -158,6 +160,10 @@ class Engine(Protocol):
     """The table's columns."""
     place: str
     """What messages call the table."""
+    read_as: str
+    """Which files it is, and how they are read, in a line; nothing for a table in memory."""
+    doubt: str
+    """How CSV files look written, where that is not as they are read."""
     numbered: bool
     """Whether its rows have numbers that a message can name."""
     can_repeat: bool
@@ -177,6 +183,15 @@ class Engine(Protocol):
 
     def check_unchanged(self) -> None:
         """A ValueError if the table is not what it was when this object was made."""
+
+    def fingerprint(self) -> str | None:
+        """What tells the table from a later one of its name, without reading it; None where nothing does."""
+
+
+def fingerprint_of(source: Source) -> str:
+    """The same of a table of files: names and times. It goes on record, and sizes would tell of rows."""
+    told = [(Path(name).name, written) for name, _, written, *_ in source.state()]
+    return hashlib.sha256(canonical(told).encode()).hexdigest()
 
 
 _ENGINES: dict[str, Callable[[Any], Engine]] = {}

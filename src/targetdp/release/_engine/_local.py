@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from targetdp._core import Floats, Integers, Progress
+from targetdp._core import Floats, Integers, NotYetError, Progress
 from targetdp.release._decision._bits import Bits, batches_of, marks_of
 from targetdp.release._engine._base import (
     Inspection,
@@ -21,6 +21,7 @@ from targetdp.release._engine._base import (
     SortedRange,
     Wrote,
     decide_all,
+    fingerprint_of,
     hash_splitters,
     joined,
     named,
@@ -45,7 +46,6 @@ from targetdp.table import (
     Tally,
     batch_rows,
     kept_column,
-    open_source,
     overlapped,
     plain_type,
     words_as_gaps,
@@ -109,6 +109,8 @@ class LocalEngine:
 
     source: Batches
     place: str
+    read_as = ""
+    doubt = ""
     name = "local"
     numbered = True
     can_repeat = True
@@ -125,7 +127,11 @@ class LocalEngine:
     def check_unchanged(self) -> None:
         """See `Engine`."""
         if self._now() != self._state:
-            raise ValueError(f"{self.place} changed while it was read: try again when nobody writes to it")
+            raise NotYetError(f"{self.place} changed while it was read: try again when nobody writes to it")
+
+    def fingerprint(self) -> str | None:
+        """See `Engine`."""
+        return fingerprint_of(self.source) if isinstance(self.source, Source) else None
 
     def _now(self) -> Any:
         return self.source.state() if isinstance(self.source, Source) else None
@@ -149,9 +155,10 @@ class LocalEngine:
         whose = recipe.as_they_are and isinstance(self.source, Source) and self.source.format == "parquet"
         if whose and isinstance(self.source, Source):
             columns = [recipe.id, *recipe.public]
-            for file in self.source.files:
-                for batch in islice(open_source(file).batches(recipe.columns, {}, _HEAD), 1):
-                    total += look_at_types(people_of(batch, recipe)[0], recipe)
+            for one in self.source.one_by_one():
+                for batch in islice(one.batches(recipe.columns, recipe.types, _HEAD), 1):
+                    spelled = words_as_gaps(batch, self._spelled(recipe))
+                    total += look_at_types(people_of(spelled, recipe)[0], recipe)
         for found, ids in overlapped(look, self._batches(recipe, columns)):
             total += found
             if not hashed and len(ids):
@@ -264,7 +271,7 @@ class LocalEngine:
 
     def _must_have(self, before: int, now: int) -> None:
         if now != before:
-            raise ValueError(
+            raise NotYetError(
                 f"{self.place} had {before:,} rows at first and {now:,} then: it changed meanwhile; try "
                 "again when nobody writes to it"
             )
@@ -272,14 +279,22 @@ class LocalEngine:
     def _batches(self, recipe: Recipe, columns: list[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches that have rows, each behind the number of rows before it."""
         offset = 0
-        # Where nothing is refused for what stands in a row, nor is one word in a column of a CSV, whose cells
-        # alone tell what they are.
-        words = recipe.as_they_are and isinstance(self.source, Source) and self.source.format == "csv"
-        numbers = [name for name, kind in recipe.types.items() if kind == pa.float64()] if words else []
+        numbers = self._spelled(recipe)
         for batch in self.source.batches(columns, recipe.types, batch_rows(len(recipe.features))):
             if batch.num_rows:
                 yield offset, words_as_gaps(batch, numbers) if numbers else batch
                 offset += batch.num_rows
+
+    def _spelled(self, recipe: Recipe) -> list[str]:
+        """Columns of which a word is that person's gap.
+
+        Where nothing is refused for what stands in a row, nor is one word in a column whose cells alone tell
+        what they are: of a CSV, or of the folders that a file lies in.
+        """
+        if not (recipe.as_they_are and isinstance(self.source, Source)):
+            return []
+        numbers = (name for name, kind in recipe.types.items() if kind == pa.float64())
+        return [name for name in numbers if name in self.source.spelled]
 
     def _room(self, rows: int, features: int) -> Floats:
         """Memory for a batch, used again by each thread: new pages each time cost as much as the sums."""
@@ -299,7 +314,8 @@ class LocalFiles(LocalEngine):
     """The engine for a table of files."""
 
     def __init__(self, source: Source) -> None:
-        super().__init__(source, f"input {source.path}")
+        super().__init__(source, f"input {source}")
+        self.read_as, self.doubt = source.described, source.doubt
 
 
 class _ThreadsOwn(threading.local):

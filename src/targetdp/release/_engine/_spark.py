@@ -10,14 +10,10 @@ Spark: its one action scores everybody, and the driver draws all bits from the s
 All workers must have this package, and a path to the output's folder (one machine, or a shared file system).
 """
 
-import os
-import re
 import shutil
-import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -25,9 +21,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 
-from targetdp._core import Floats, Integers, Progress, check
+from targetdp._core import Floats, Integers, NotYetError, Progress, check
 from targetdp.release._decision._bits import Bits, batches_of, marks_of
 from targetdp.release._engine._base import (
     Inspection,
@@ -36,12 +31,14 @@ from targetdp.release._engine._base import (
     SortedRange,
     Wrote,
     decide_all,
+    fingerprint_of,
     hash_splitters,
     named,
     ranges_of,
     write_in_order,
 )
 from targetdp.release._engine._rows import in_order
+from targetdp.release._engine._spark_files import explained, quoted, read
 from targetdp.release._engine._spark_tasks import (
     REPORT,
     CountTask,
@@ -56,10 +53,8 @@ from targetdp.release._prepare import Recipe
 from targetdp.table import SortedIds, Source, Splitters, Tally, ids_of, plain_type
 
 try:
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-    from pyspark.errors import PySparkException, PythonException
     from pyspark.serializers import CloudPickleSerializer
-    from pyspark.sql import DataFrame, SparkSession, functions
+    from pyspark.sql import DataFrame, functions
     from pyspark.sql.pandas.types import to_arrow_schema
 except ImportError as error:
     raise ImportError(
@@ -96,7 +91,10 @@ class SparkEngine:
     def __init__(self, table: Any) -> None:
         self._source = table if isinstance(table, Source) else None
         self._frame: Any = None if isinstance(table, Source) else table
-        self.place = "the frame" if self._source is None else f"input {self._source.path}"
+        self.place = "the frame" if self._source is None else f"input {self._source}"
+        self.read_as, self.doubt = (
+            ("", "") if self._source is None else (self._source.described, self._source.doubt)
+        )
         if type(table).__module__.startswith("pyspark.sql.connect"):
             raise ValueError(
                 "the frame is one of Spark Connect, whose server may log what tasks are sent, and with it "
@@ -109,14 +107,18 @@ class SparkEngine:
     def check_unchanged(self) -> None:
         """See `Engine`."""
         if self._source is not None and self._source.state() != self._state:
-            raise ValueError(f"{self.place} changed while it was read: try again when nobody writes to it")
+            raise NotYetError(f"{self.place} changed while it was read: try again when nobody writes to it")
+
+    def fingerprint(self) -> str | None:
+        """See `Engine`."""
+        return None if self._source is None else fingerprint_of(self._source)
 
     def types(self, names: Sequence[str]) -> Mapping[str, pa.DataType]:
         """See `Engine`."""
         if self._source is not None:
             return self._source.types(list(names))
-        with _explained():
-            schema = to_arrow_schema(self._frame.select(*map(_quoted, names)).schema, **_ZONE)
+        with explained():
+            schema = to_arrow_schema(self._frame.select(*map(quoted, names)).schema, **_ZONE)
         return {name: plain_type(schema.field(name).type) for name in names}
 
     def inspect(self, recipe: Recipe, progress: Progress) -> Inspection:
@@ -132,7 +134,7 @@ class SparkEngine:
         if recipe.estimated:
             # Scales and rows must come from the same rows, each person once in both: what is computed again
             # may differ. A checkpoint is computed once; whatever is lost of it is an error.
-            with _explained():
+            with explained():
                 frame = frame.localCheckpoint(eager=True)
         self._selected = frame
         progress.phase("looking", None)
@@ -215,64 +217,6 @@ def _decide(job: ReleaseJob, report: Report, gathered: Gathered) -> tuple[Wrote,
     return Wrote(report.clipped, done.cuts), sorted_range
 
 
-def session() -> SparkSession:
-    """The session that is active, or a quiet one on all cores of this machine.
-
-    Edges: workers must run this interpreter, and Spark looks at PYSPARK_PYTHON only when it starts. What a
-    task logs of its failure is in the exception too, so our own session keeps it off the screen.
-    """
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    try:
-        started = (
-            SparkSession.builder.master("local[*]")
-            .appName("targetdp")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.log.level", "FATAL")
-            .config("spark.driver.memory", "2g")
-            .config("spark.io.encryption.enabled", "true")
-            .getOrCreate()
-        )
-    except PySparkException as error:
-        raise RuntimeError(
-            f"Spark cannot start ({_reason(error)}): it needs Java 17, on the path or in JAVA_HOME"
-        ) from error
-    started.sparkContext.setLogLevel("FATAL")
-    return started
-
-
-def read(table: Source, recipe: Recipe) -> DataFrame:
-    """A table of files as a frame, its columns as the local engine reads them.
-
-    Edges: in a CSV, what is neither a number nor one of the usual words for a missing one is an error, and
-    so is a line with another number of fields than the header.
-    """
-    reader = session().read
-    # Another file system may be the default, and Spark takes [1] in a name for a pattern.
-    paths = [re.sub(r"([\[\]{}*?\\])", r"\\\1", f"file://{file.absolute()}") for file in table.files]
-    with _explained():
-        if table.format == "parquet":
-            return reader.parquet(*paths)
-        schema = ", ".join(f"{_quoted(name)} STRING" for name in table.columns)
-        types = recipe.types
-        # Without pruning, lines are checked whole, whichever columns are asked for.
-        reader = reader.option("columnPruning", "false")
-        text = reader.csv(paths, schema=schema, header=True, mode="FAILFAST", escape='"')
-        others = [
-            functions.coalesce(functions.col(_quoted(name)), functions.lit("")).alias(name)
-            for name in (
-                recipe.id,
-                *(name for name, kind in types.items() if kind == pa.string()),
-                *recipe.public,
-            )
-        ]
-        numbers = (name for name, kind in types.items() if kind != pa.string())
-        return text.select(*others, *map(_number, numbers))
-
-
 def _must_keep_secrets(frame: DataFrame) -> None:
     """The desk's keys outlive the job: they must not reach a disk in clear."""
     encrypted = frame.sparkSession.sparkContext.getConf().get("spark.io.encryption.enabled", "false")
@@ -288,9 +232,9 @@ def _select(frame: DataFrame, recipe: Recipe) -> DataFrame:
     twice = [name for name in check.twice(frame.columns) if name in set(recipe.columns)]
     if twice:
         raise ValueError(f"the frame has two columns named {twice[0]!r}: rename one")
-    with _explained():
-        frame = frame.select(*map(_quoted, recipe.columns))
-        chosen = frame.select(*map(_quoted, recipe.columns[: 1 + len(recipe.sources)]))
+    with explained():
+        frame = frame.select(*map(quoted, recipe.columns))
+        chosen = frame.select(*map(quoted, recipe.columns[: 1 + len(recipe.sources)]))
         types = to_arrow_schema(chosen.schema, **_ZONE)
     # Reading no rows refuses what reading them all would.
     nothing = pa.RecordBatch.from_pylist([], schema=types)
@@ -308,8 +252,8 @@ def _splitters(frame: DataFrame, rows: int, recipe: Recipe) -> pa.StringArray:
         return hash_splitters(ranges)
     if ranges == 1:
         return pa.array([], pa.string())
-    name = functions.col(_quoted(recipe.id)).cast("string")
-    with _explained():
+    name = functions.col(quoted(recipe.id)).cast("string")
+    with explained():
         sample = frame.select(name).sample(min(1.0, _PER_RANGE * ranges / rows)).collect()
     ids = pa.array([row[0] for row in sample if row[0] is not None], pa.string())
     splitters = Splitters()
@@ -334,7 +278,7 @@ def _run(frame: DataFrame, task: LookTask | CountTask | Privatize | ScoreTask) -
             f"a task takes {size:,} bytes, and Spark writes those above {limit:,} to disk, with the job's "
             f"secret: set spark.broadcast.UDFCompressionThreshold to {2 * size} or more"
         )
-    with _explained(), warnings.catch_warnings():
+    with explained(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         # Plain names, since mapInArrow would parse others; tasks know the columns by their order.
         plain = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
@@ -349,43 +293,3 @@ def _remove(folder: Path) -> None:
         if not folder.exists():
             return
         time.sleep(0.05)
-
-
-def _number(name: str) -> Any:
-    """A column of text as numbers; the words that stand for a missing one are those of the local engine."""
-    text = functions.col(_quoted(name))
-    refused = functions.raise_error(
-        functions.concat(functions.lit(f"feature {name!r} is not a number everywhere: "), text)
-    )
-    number = functions.coalesce(functions.expr(f"try_cast({_quoted(name)} AS DOUBLE)"), refused)
-    missing = text.isNull() | text.isin(pacsv.ConvertOptions().null_values)
-    return functions.when(missing, None).otherwise(number).alias(name)
-
-
-def _quoted(name: str) -> str:
-    """A name that is not to be parsed: dots belong to it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """What went wrong in one line, the whole trace as its cause."""
-    try:
-        yield
-    except PythonException as error:
-        raise RuntimeError(f"a Spark task failed ({_reason(error)}): nothing was published") from error
-    except (PySparkException, Py4JError) as error:
-        raise ValueError(
-            f"Spark cannot compute the table ({_reason(error)}): nothing was published"
-        ) from error
-
-
-def _reason(error: Exception) -> str:
-    """The line that says why, out of the traces of two languages."""
-    text = str(error)
-    _, trace, python = text.rpartition("Traceback (most recent call last):")
-    if trace:
-        return next((line for line in python.splitlines() if line[:1].strip()), "no reason given")
-    causes = re.findall(r"^Caused by: (?:[\w.$]+: )?(.+)$", text, re.MULTILINE)
-    line = causes[-1] if causes else text.strip().splitlines()[0]
-    return re.sub(r"^\[[A-Z0-9_.]+\] |\s*SQLSTATE: \w+.*$", "", line)

@@ -30,10 +30,9 @@ def private_space(release: str) -> str:
 
 
 def space_of_kinds(encoding: Encoding, features: Sequence[str]) -> dict[str, str]:
-    """Which maps, and with them scales, features of declared kinds have; and the columns that they are of."""
+    """Which maps and scales features of kinds have, and their columns: these may have been numbers before."""
     declared = encoding.scales(features)
     marks = {name: encoding.mark(encoding.source(name)) for name in declared}
-    # A column that was a number before, or will be one, has another space, too.
     columns = {encoding.source(name): f"map {mark}" for name, mark in marks.items()}
     return {name: told for name, told in columns.items() if name not in features} | {
         name: f"kind {marks[name]} {center!r} {scale!r}" for name, (center, scale) in declared.items()
@@ -356,13 +355,28 @@ def _lost(history: History, lost: dict[str, Any], entry: Entry) -> ReleaseRow:
     """A release that only its certificate tells of: nobody knows who is in it."""
     known = [policy.sha256 for policy in history.policies]
     policy = known.index(lost["policy"]) + 1 if lost["policy"] in known else 0
+    charge = charge_of(lost["charge"])
+    title = dict(lost["title"]) | (_line_of_plan(history, policy, charge) if policy else {})
     near, classic = (Guarantee(**one) for one in lost["stated"])
     return ReleaseRow(
-        release=str(lost["release"]), state="lost", charge=charge_of(lost["charge"]), people="",
-        title=lost["title"], reserved=entry.time, entry=entry.number, number=entry.number, everybody=True,
+        release=str(lost["release"]), state="lost", charge=charge, people="",
+        title=title, reserved=entry.time, entry=entry.number, number=entry.number, everybody=True,
         space={str(column): str(scales) for column, scales in lost["space"].items()},
         policy=policy, stated=None if policy else (near, classic),
     )  # fmt: skip
+
+
+def _line_of_plan(history: History, policy: int, charge: Charge) -> dict[str, Any]:
+    """The line of the plan that a lost release was, while the ledger knows of fewer than the line has.
+
+    Under a policy with a plan nothing else is released; and a plan is charged whole, for everybody.
+    """
+    limit = Limit.of(history.policies[policy - 1])
+    made = [row.title.get("planned") for row in history.counted if row.title.get("plan") == limit.plan_id]
+    for place, line in enumerate(limit.plan):
+        if made.count(place) < line.times and limit.is_planned(place, charge):
+            return {"plan": limit.plan_id, "planned": place}
+    return {}
 
 
 def _settled(row: ReleaseRow | None, entry: Entry, body: dict[str, Any]) -> ReleaseRow:

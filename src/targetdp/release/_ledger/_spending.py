@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from targetdp._core import Floats, Words
+from targetdp._core import Floats, NothingLeftError, Words
 from targetdp.accounting import PrivacyFilter
 from targetdp.release._certificate._charge import Charge
 from targetdp.release._ids import is_among
@@ -21,6 +21,8 @@ PeopleOf = Callable[[ReleaseRow | AgreementRow], Words]
 """Who is in a release of the ledger, or an agreement: sorted tags."""
 _AMOUNTS = FAR + 1
 """How many parts of a cost are added up for each person; the others are tiny, and added up for all."""
+_MANY = 1000
+"""Further releases, at most, that are counted."""
 _NO_DELTA = 2.0**-64
 """More than the tail of any sampler; what is stated with a larger δ is not pure."""
 
@@ -61,6 +63,12 @@ class Spending:
         """Whether the release may be made."""
         return self.limit.holds(self.used + self.asked)
 
+    def times(self, charge: Charge) -> int:
+        """How often another charge fits, for whoever of these people has spent most; no more than 1,000."""
+        own = _asked_of(self.limit, charge, for_nobody=self.for_nobody)
+        fits = (many for many in range(_MANY, 0, -1) if self.limit.holds(self.used + many * own))
+        return next(fits, 0)
+
     def with_charge(self, charge: Charge) -> bool:
         """Whether another charge would fit, for all of them."""
         return self.limit.holds(self.used + _asked_of(self.limit, charge, for_nobody=self.for_nobody))
@@ -82,7 +90,7 @@ class Standing:
     anybody: float = 0.0
 
 
-class LimitExceeded(ValueError):  # noqa: N818 (it is what happened, and reads as such)
+class LimitExceeded(NothingLeftError):  # noqa: N818 (it is what happened, and reads as such)
     """A release was refused: with it, somebody's releases would cost more than the limit."""
 
     def __init__(self, spending: Spending) -> None:

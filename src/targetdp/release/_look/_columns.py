@@ -15,12 +15,14 @@ _MOST_NAMED = 8
 class Problem:
     """Why a release cannot be made, and what to do about it.
 
-    ``whose`` says who can mend it: the official who asks, or the data holder.
+    ``whose`` says who can mend it: the official who asks, or the data holder; ``spent``, whether it is that
+    too little is left of a limit or a plan.
     """
 
     what: str
     remedy: str
     whose: Literal["official", "holder"] = "holder"
+    spent: bool = False
 
     def __str__(self) -> str:
         return f"{self.what}: {self.remedy}"

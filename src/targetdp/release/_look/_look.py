@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from targetdp._core import down, up
+from targetdp._core import NothingLeftError, down, up
 from targetdp.mechanisms import DROWNED, STEPS, DecisionLaw
 from targetdp.release._agreed._named_people import agreed_in
 from targetdp.release._certificate._agreed import no_promise
@@ -50,6 +50,10 @@ class Refused(ValueError):  # noqa: N818 (it is what happened, and reads as such
         )
 
 
+class NothingLeft(Refused, NothingLeftError):  # noqa: N818 (as above)
+    """Nothing but the limit, or the plan, keeps a release from being made: too little of it is left."""
+
+
 @dataclass(frozen=True)
 class Look:
     """Everything that is known before anything is drawn. It is for the data holder's eyes.
@@ -75,6 +79,15 @@ class Look:
     """What decisions look at, in words."""
     watched: bool = True
     """Whether the data holder's configuration had a mark of the ledger, before the release."""
+    read_as: str = ""
+    """Which files the table is, and how they are read."""
+    doubt: str = ""
+    """How CSV files look written, where that is not as they are read."""
+
+    @property
+    def refusal(self) -> Refused:
+        """What to raise if there are problems."""
+        return (NothingLeft if all(one.spent for one in self.problems) else Refused)(self)
 
     @property
     def clipped(self) -> float | None:
@@ -119,6 +132,10 @@ class Look:
         yield from (
             f"whether desk {one.path} knows these people cannot be told: {one.problem}" for one in unknown
         )
+        if self.doubt:
+            yield f"the table looks written with {self.doubt}, and is read otherwise: see [csv] of the policy"
+        if p.request.sample_only:
+            yield "this is asked for about a labelled sample only: the table should have nobody else's row"
         if self.asked_before:
             yield f"this very request was answered before (release {self.asked_before[:12]}): it costs again"
         if p.public:
@@ -169,6 +186,7 @@ class Look:
             asked.append(f"signed by {p.policy.requests.name_of(p.signer) or 'a key without a name here'}")
         lines = [
             f"desk {p.policy.name} ({p.desk.path})",
+            *([f"table {self.read_as}"] if self.read_as else []),
             ", ".join(asked),
             *(f"who asks wants, in their words: “{limit}”" for limit in request.limits),
             f"what goes out: {what} about {rows:,} people ({', '.join(p.released[:12])}"
@@ -220,16 +238,16 @@ class Look:
     def _within(self) -> list[str]:
         """What distance B means for columns that are no plain numbers."""
         p = self.prepared
-        if p.request.classic:
-            return []
-        return [f"within B, {line}" for line in p.encoding.within(p.features, p.request.B)]
+        told = () if p.request.classic else p.encoding.within(p.features, p.request.B)
+        return [f"within B, {line}" for line in told]
 
     def _budget(self) -> list[str]:
         s = self.spending
         if s is None:
             return []
         if self.planned is not None:
-            line, left = left_of_plan(self.prepared, self.history)[self.planned]
+            p = self.prepared
+            line, left = left_of_plan(p.limit, p.policy.plan, self.history)[self.planned]
             lines = [f"it is one of {left} of {line.times} that the plan has left, which is charged whole"]
         else:
             lines = [
@@ -268,6 +286,7 @@ class Look:
         s, terms = self.spending, self.terms
         return {
             "desk": self.prepared.policy.name,
+            "table": self.read_as or None,
             "people": self.inspection.rows,
             "left_out": self.inspection.left_out,
             "released": list(self.prepared.released),
@@ -340,7 +359,7 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
             if not spending.fits:
                 remedy = "ask for a smaller ε, or leave out people who are in earlier releases"
                 problems.append(
-                    Problem(f"the limit would be passed: {over_limit(spending)}", remedy, "official")
+                    Problem(f"the limit would be passed: {over_limit(spending)}", remedy, "official", True)
                 )
     if goes_on is None:
         problems += beyond_the_plan(prepared, history)
@@ -356,7 +375,7 @@ def look(prepared: Prepared, engine: Engine, inspection: Inspection, ledger: Led
     seen = () if decided is None else looks_at(prepared, decided, inspection.sample)
     return Look(
         prepared, inspection, terms, spending, tuple(problems), goes_on, before, line, elsewhere, history,
-        seen, ledger.is_watched,
+        seen, ledger.is_watched, engine.read_as, engine.doubt,
     )  # fmt: skip
 
 

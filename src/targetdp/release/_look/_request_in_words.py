@@ -24,6 +24,7 @@ def describe_request(request: Request) -> list[str]:
         ),
     ]
     said = (
+        ("about", "a labelled sample only: give a table of these people" if request.sample_only else None),
         ("learned from release", request.learned_from),
         ("leave out the people of", ", ".join(request.leave_out) or None),
         ("setting chosen on data that are", request.tuned_on),

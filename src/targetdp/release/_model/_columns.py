@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats
+from targetdp._files import did_you_mean
 from targetdp.release._model._file import ModelFile, ModelInput
 from targetdp.release._model._pipe import KINDS, MOST_CHUNK_BYTES, MOST_ROWS, MOST_TEXT
 
@@ -28,7 +29,8 @@ def check_columns(model: ModelFile, columns: Sequence[str], schema: pa.Schema | 
     if schema is not None and not problems:
         for name in columns:
             if schema.get_field_index(name) < 0:
-                problems.append(f"{name}  is not in the table, or twice: it has {', '.join(schema.names)}")
+                meant = did_you_mean(name, schema.names) or f"it has {', '.join(schema.names)}"
+                problems.append(f"{name}  is not in the table, or twice: {meant}")
             else:
                 problems += _type_problem(name, kind_of(model, name), schema.field(name).type)
     if problems:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from string import Formatter
 
 from targetdp._core import percent_up
+from targetdp.report._page._limits import near_in_words
 from targetdp.report._page._words import Figures, Subject, group_name, points_up, signed
 from targetdp.tradeoff import (
     CLASSIC,
@@ -57,7 +58,7 @@ def question(subject: Subject, population: float) -> str:
     return f"How much may protecting {many} cost {subject.objective.payer}?"
 
 
-def flags(comparison: Comparison) -> list[str]:
+def flags(comparison: Comparison, subject: Subject) -> list[str]:
     """What must be known before anything is read."""
     advice = comparison.recommendation
     found = []
@@ -67,8 +68,8 @@ def flags(comparison: Comparison) -> list[str]:
     if reasons:
         short = "; ".join(one.partition(", where")[0] for one in reasons)
         found.append(f"Quick look, nothing to decide by: {short}")
-    if advice.near_misses:
-        found.append(f"Near miss: {advice.near_misses[0]}")
+    if near := near_in_words(subject, comparison):
+        found.append(f"Near miss: {near}")
     if advice.on_condition:
         found.append("A sample that agreed, and would have no promise, could do better: see step 4")
     elif any(one.cell.technology.condition for one in comparison.settings):

@@ -19,11 +19,11 @@ from targetdp._core import __version__
 from targetdp._files import append_line
 from targetdp.programs import MARK as FOR_THE_HOLDER
 from targetdp.release import Facts, conditions_of
-from targetdp.report._page._charts import PHONE, WIDE, curve_chart, tradeoff_chart, undrawn
+from targetdp.report._page._charts import PHONE, WIDE, curve_chart, figure_of, tradeoff_chart, undrawn
 from targetdp.report._page._content import Content, dots_of, grid_of, group_headings, table_of
 from targetdp.report._page._first_screen import finding, flags, question, row_headings, today_in_words, why
-from targetdp.report._page._limits import limits_of, missed_in_words
-from targetdp.report._page._words import AT_MOST, PROTECTIONS, glossary, label, whole
+from targetdp.report._page._limits import asked_in_words, limits_of, missed_in_words
+from targetdp.report._page._words import AT_MOST, MONEY, PROTECTIONS, glossary, label, whole
 from targetdp.tradeoff import MARK, TUNED_ON, SettingFigures, large_delta, read_run, request_text
 
 _UNITS = {
@@ -131,6 +131,9 @@ LARGEST = 1_500_000
 _MOST_LISTED = 300
 """Settings in the table of all; of a larger sweep those that are the best of their kind, and the first."""
 
+_MOST_PRINTED = 12
+"""Settings in the table on paper: today, the options, those that meet the limits, those that cost least."""
+
 
 def page(content: Content, *, override: str | None = None) -> str:
     """The whole page. ``override`` is the reason why an official may see figures of confidential rows."""
@@ -138,7 +141,7 @@ def page(content: Content, *, override: str | None = None) -> str:
         loader=jinja2.PackageLoader("targetdp.report._page"), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"whole": whole, "packed": _packed}
+    environment.filters.update(whole=whole, packed=_packed, ended=_ended)
     comparison, subject, shown = content.comparison, content.subject, content.shown
     promise = None if shown is None else shown["promise"]
     text = environment.get_template("page.html").render(
@@ -148,7 +151,7 @@ def page(content: Content, *, override: str | None = None) -> str:
         **_charts(content),
         all_limits=limits_of(subject, comparison),
         first_request="" if shown is None else _first_request(content),
-        limit_words=[one.words for one in comparison.recommendation.constraints],
+        limit_words=asked_in_words(subject, comparison),
         verdict=_verdict(content),
         near=comparison.recommendation.near_misses,
         upwards=f"{subject.axis}, upwards {'fewer' if subject.better == 'smallest' else 'more'}",
@@ -163,6 +166,7 @@ def page(content: Content, *, override: str | None = None) -> str:
         override=override,
         version=__version__,
     )
+    text = _unparted(text)
     size = len(text.encode())
     if size > LARGEST:
         raise ValueError(
@@ -174,8 +178,8 @@ def page(content: Content, *, override: str | None = None) -> str:
 
 def _first_request(content: Content) -> str:
     """The request as the page begins, for readers without a script: with the limits that it began with."""
-    advice, number = content.comparison.recommendation, content.data["begin"]
-    limits = [one.words for one in advice.constraints]
+    number = content.data["begin"]
+    limits = asked_in_words(content.subject, content.comparison)
     return request_text(content.run, content.comparison.settings[number].cell, limits=limits)
 
 
@@ -189,7 +193,7 @@ def _first_screen(content: Content) -> dict[str, Any]:
             subject, comparison.today.figures, comparison.run["people"], comparison.population
         ),
         "why": why(comparison, subject),
-        "flags": flags(comparison),
+        "flags": flags(comparison, subject),
         "rows": row_headings(subject),
         "columns": [{"cells": grid_of(comparison, subject, one), "dots": dots_of(one)} for one in columns],
         "missed": {one.name: missed_in_words(subject, one) for one in comparison.recommendation.results},
@@ -207,9 +211,18 @@ def _tables(content: Content) -> dict[str, Any]:
         key=lambda one: (one.cell.technology.form, -(one.exposure.exposed or 0.0)),
     )
     place = {one.cell.name: i for i, one in enumerate(comparison.settings)}
+    fitting = {one.name for one in comparison.recommendation.results if not one.excluded_by}
+    printed = sorted(
+        order,
+        key=lambda one: (
+            one is not comparison.today and one.cell.name not in named, one.cell.name not in fitting,
+            -(figure_of(subject, one) or 0.0),
+        ),
+    )[:_MOST_PRINTED]  # fmt: skip
     best = [
         {"i": place[one.cell.name], "label": label(one.cell), "choosable": one.choosable,
-         "cells": grid_of(comparison, subject, one), "why_not": "" if one.choosable else _why_not(one)}
+         "cells": grid_of(comparison, subject, one), "why_not": "" if one.choosable else _why_not(one),
+         "more": one not in printed}
         for one in order
     ]  # fmt: skip
     headings, rows = table_of(content)
@@ -269,11 +282,23 @@ def _verdict(content: Content) -> str:
     return f"{many} of {len(settings)} settings meet your limits."
 
 
+def _ended(heading: str) -> str:
+    """A heading that stands in the line of what it is about."""
+    return heading if heading.endswith("?") else f"{heading}:"
+
+
+def _unparted(text: str) -> str:
+    """Words of which no line ends between a minus and the sign of its currency."""
+    for sign in MONEY:
+        text = text.replace(f"−{sign}", f"−\u2060{sign}")
+    return text
+
+
 def _packed(value: Any) -> str:
     """JSON as base64 of gzip, which the page's script unpacks.
 
     A thousand settings must fit into an e-mail, and their sentences and requests differ in numbers only.
     Whatever names are in it, it cannot end the element that holds it.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = _unparted(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()

@@ -11,7 +11,7 @@ from targetdp._core import Floats, Progress, Silent
 from targetdp.normalization import ColumnScales, data_scales, normalize
 from targetdp.programs import ProgramSettings, ScoredProgram
 from targetdp.release import Agreement, agreed_rows
-from targetdp.table import PeopleRows, profile_table, read_people
+from targetdp.table import PeopleRows, open_source, profile_table, read_people
 from targetdp.targeting._labelled import LabelledSample, NamedSample, SampleOrigin, join_labels
 from targetdp.targeting._learn import LearnedWeights, learn_for
 
@@ -74,19 +74,17 @@ class AgreedSample:
         return NO_SCALES if self.agreement.record.scales_of(self.features) is None else None
 
     def rows_for(self, B: float) -> Floats:
-        """The rows as decisions look at them: at B = 2 as they are, below it scaled and clipped."""
-        return self.raw if B == CLASSIC else self.in_ball(self.raw)
-
-    def in_ball(self, raw: Floats) -> Floats:
-        """Rows as releases below B = 2 scale and clip them; whoever has a gap stays a row of gaps.
+        """The rows as decisions look at them: at B = 2 as they are, below it scaled and clipped.
 
         Raises:
             ValueError: The data holder has not said by what columns are scaled.
         """
+        if B == CLASSIC:
+            return self.raw
         scales = self.agreement.record.scales_of(self.features)
         if scales is None:
             raise ValueError(NO_SCALES)
-        return _in_ball(raw, scales)
+        return scaled_rows(self.raw, scales)
 
     @property
     def rows(self) -> Floats:
@@ -103,9 +101,9 @@ class AgreedSample:
         scales = self.agreement.record.scales_of(self.features)
         if scales is None:
             scales = data_scales(self.raw[~np.isnan(self.raw).any(axis=1)])
-        rows = _in_ball(self.raw, scales)
+        rows = scaled_rows(self.raw, scales)
         places = np.flatnonzero(~np.isnan(rows).any(axis=1))
-        others = _in_ball(self.unlabelled.rows, scales)
+        others = scaled_rows(self.unlabelled.rows, scales)
         whole = ~np.isnan(others).any(axis=1)
         people = self.program.people
         share = float(people.weights[places].sum() / people.weights.sum())
@@ -129,7 +127,8 @@ class AgreedSample:
         return np.zeros((len(self.features), len(self.features)))
 
 
-def _in_ball(raw: Floats, scales: ColumnScales) -> Floats:
+def scaled_rows(raw: Floats, scales: ColumnScales) -> Floats:
+    """Rows by these scales, clipped; whoever has a gap stays a row of gaps."""
     whole = ~np.isnan(raw).any(axis=1)
     rows = np.full(raw.shape, np.nan)
     if whole.any():
@@ -179,12 +178,13 @@ def read_agreed(
     """
     progress = progress or Silent()
     agreement = agreed_rows(rows, record, public_key)
-    numbers = {column.name for column in profile_table(rows).columns if column.is_number}
+    table = open_source(rows, csv=agreement.record.output.dialect)
+    numbers = {column.name for column in profile_table(table).columns if column.is_number}
     features = tuple(name for name in agreement.columns if name in numbers)
     if not features:
         raise ValueError(f"rows {rows} have no column of numbers: there is nothing to learn from")
     gaps = dict.fromkeys(features, np.nan)
-    people = read_people("rows", rows, agreement.id, features, progress=progress, gaps=gaps)
+    people = read_people("rows", table, agreement.id, features, progress=progress, gaps=gaps)
     sample = NamedSample(rows, agreement.id, agreement.pseudonyms, people)
     joined = join_labels(sample, labels, settings, id_column=id_column, ids=ids, progress=progress)
     others = [name for name in agreement.columns if name not in numbers]

@@ -23,6 +23,8 @@ _MOST_CUTS = 64
 _RATE, _DEPTH, _PART = 0.05, 3, 0.5
 _FORESTS = 3
 """Fits that the mean is taken of: each meets other people first."""
+_KEPT_OF_LABELS = 6
+"""Decimals of a target that a seed is made of: machines may differ in the last ones."""
 _LEAVES = 2**_DEPTH
 
 
@@ -71,10 +73,9 @@ class Boosted(ScoreKind):
         grow = _lightgbm if find_spec("lightgbm") is not None else _sklearn
         places = _places(X, cuts)
         forests, base = [], 0.0
-        for each in range(_FORESTS):
-            trees, predicted = grow(places, y, task, weights, _FORESTS * seed + each)
-            # What all trees together leave of a prediction is the constant.
-            base += (predicted - sum(float(tree.of_rows(places[:1])[0]) for tree in trees)) / _FORESTS
+        for own in _own_seeds(X, y, weights, seed):
+            trees, constant = grow(places, y, task, weights, own)
+            base += constant / _FORESTS
             forests.append([_with_cuts(tree, cuts, 1 / _FORESTS) for tree in trees])
         # Round by round, so that the first trees are a fit that was stopped earlier.
         kept = tuple(tree for together in zip_longest(*forests) for tree in together if tree is not None)
@@ -88,6 +89,20 @@ class Boosted(ScoreKind):
 
 
 Singles = np.ndarray[Any, np.dtype[np.float32]]
+
+
+def _own_seeds(X: Floats, y: Floats, weights: Floats, seed: int) -> list[int]:
+    """A seed for each forest that nobody knows who does not know all labels.
+
+    Whoever has the rows, and knows which people each tree was fitted to, has a linear equation in their
+    labels for each leaf, and more equations than labels: she solves for all of them. The same people with
+    the same labels get the same seeds, so that a fit can be repeated by whoever has both.
+    """
+    state = sha256(f"{X.shape} {seed}".encode())
+    for one in (X, np.round(y, _KEPT_OF_LABELS) + 0.0, weights):
+        state.update(np.ascontiguousarray(one, dtype=np.float64).tobytes())
+    words = np.frombuffer(state.digest(), dtype="<u4")[:_FORESTS]
+    return [int(word) >> 1 for word in words]  # 31 bits are what both libraries take
 
 
 def _places(X: Floats, cuts: Sequence[Singles]) -> Singles:
@@ -120,7 +135,7 @@ def _leaf() -> ScoreTree:
 def _sklearn(
     places: Singles, y: Floats, task: Task, weights: Floats, seed: int
 ) -> tuple[list[ScoreTree], float]:
-    """Trees over places, in the order of their growth, and what they predict for the first person."""
+    """Trees over places, in the order of their growth, and the constant that they are added to."""
     from sklearn.ensemble import (  # noqa: PLC0415 (slow to import)
         GradientBoostingClassifier,
         GradientBoostingRegressor,
@@ -132,7 +147,9 @@ def _sklearn(
         subsample=_PART, max_features=_PART, random_state=seed,
     ).fit(places, y, weights)  # fmt: skip
     first = fit.decision_function(places[:1]) if task == "classification" else fit.predict(places[:1])
-    return [_of_sklearn(one.tree_) for one in fit.estimators_[:, 0]], float(first[0])
+    trees = [_of_sklearn(one.tree_) for one in fit.estimators_[:, 0]]
+    # What all trees together leave of a prediction is the constant.
+    return trees, float(first[0]) - sum(float(tree.of_rows(places[:1])[0]) for tree in trees)
 
 
 def _of_sklearn(tree: Any) -> ScoreTree:
@@ -154,18 +171,49 @@ def _lightgbm(
         min_child_samples=LEAST_LEAF, subsample=_PART, subsample_freq=1, colsample_bytree=_PART,
         random_state=seed, n_jobs=1, deterministic=True, force_row_wise=True, verbosity=-1,
     ).fit(places, y, sample_weight=weights)  # fmt: skip
-    found = [one["tree_structure"] for one in fit.booster_.dump_model()["tree_info"]]
-    trees = [_of_lightgbm(tree, constant=place == 0) for place, tree in enumerate(found)]
-    return trees, float(np.asarray(fit.predict(places[:1], raw_score=True))[0])
+    found = [_with_large_leaves(one["tree_structure"]) for one in fit.booster_.dump_model()["tree_info"]]
+    values = [_leaf_values(tree) for tree in found]
+    # The first tree has the constant in it, which would leave its values few digits.
+    constant = float(np.mean(values[0]))
+    return [_of_lightgbm(tree, 0.0 if place else constant) for place, tree in enumerate(found)], constant
 
 
-def _of_lightgbm(root: Mapping[str, Any], *, constant: bool) -> ScoreTree:
-    """One of its trees; the first has the ``constant`` in it, which would leave its values few digits."""
+def _with_large_leaves(node: Mapping[str, Any]) -> dict[str, Any]:
+    """A tree of LightGBM's without leaves of too few people: where there is one, its parent is the leaf.
+
+    LightGBM itself counts people by their curvature while it looks for splits. That is right only where each
+    has the same: not for log-odds, and not where people count otherwise.
+    """
+    if "split_feature" not in node:
+        return dict(node)
+    both = [_with_large_leaves(node[side]) for side in ("left_child", "right_child")]
+    if any(child.get("leaf_count", LEAST_LEAF) < LEAST_LEAF for child in both):
+        ends = [end for child in both for end in _ends(child)]
+        weight = sum(end["leaf_weight"] for end in ends)
+        total = sum(end["leaf_weight"] * end["leaf_value"] for end in ends)
+        people = sum(end["leaf_count"] for end in ends)
+        return {"leaf_value": total / weight, "leaf_weight": weight, "leaf_count": people}
+    return dict(node) | {"left_child": both[0], "right_child": both[1]}
+
+
+def _ends(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The leaves of a tree of LightGBM's."""
+    if "split_feature" not in node:
+        return [node]
+    return [end for side in ("left_child", "right_child") for end in _ends(node[side])]
+
+
+def _leaf_values(node: Mapping[str, Any]) -> list[float]:
+    return [float(end.get("leaf_value", 0.0)) for end in _ends(node)]
+
+
+def _of_lightgbm(root: Mapping[str, Any], constant: float) -> ScoreTree:
+    """One of its trees, less a constant."""
     nodes: list[tuple[int, float, int, int, float]] = []
 
     def add(node: Mapping[str, Any]) -> int:
         place = len(nodes)
-        nodes.append((-1, 0.0, 0, 0, float(node.get("leaf_value", 0.0))))
+        nodes.append((-1, 0.0, 0, 0, float(node.get("leaf_value", 0.0)) - constant))
         if "split_feature" in node:
             left, right = add(node["left_child"]), add(node["right_child"])
             nodes[place] = (int(node["split_feature"]), float(node["threshold"]), left, right, 0.0)
@@ -174,9 +222,6 @@ def _of_lightgbm(root: Mapping[str, Any], *, constant: bool) -> ScoreTree:
     add(root)
     column, threshold, left, right, value = (np.array(one) for one in zip(*nodes, strict=True))
     whole: list[Integers] = [one.astype(np.int64) for one in (column, left, right)]
-    if constant:
-        leaf = whole[0] < 0
-        value = np.where(leaf, value - value[leaf].mean(), 0.0)
     return ScoreTree(whole[0], threshold.astype(np.float32), whole[1], whole[2], _rounded_leaves(value))
 
 

@@ -238,13 +238,14 @@ def rounded_cuts(column: Floats, most: int, fewest: int) -> Floats:
     Args:
         column: Its values.
         most: How many places there are at most.
-        fewest: People in each part, about; fewer where only few values are taken, or many people share one.
+        fewest: People in each part, about; never fewer than half as many.
 
     Returns:
-        Rising places, none of them with more digits than tell it from the next; none, if all are alike.
+        Rising places, none of them with more digits than tell it from the next; none, if all are alike, or
+        too few are not.
 
     Does not guarantee: that no place is a value of the column. A round number, such as a count, may be one.
-    Edges: where few values are taken, the places are between them.
+    Edges: where few values are taken, the places are between them, but for values that too few people have.
     """
     values = np.unique(column[~np.isnan(column)])
     if len(values) < 2:
@@ -260,4 +261,11 @@ def rounded_cuts(column: Floats, most: int, fewest: int) -> Floats:
         between = np.diff(middles)
         gaps = np.minimum(np.append(between, between[-1]), np.insert(between, 0, between[0]))
     found = [rounded(float(one), float(gap) / 2, 1) for one, gap in zip(middles, gaps, strict=True)]
-    return np.unique(np.array(found))
+    ranked = np.sort(column[~np.isnan(column)])
+    below, kept = 0, []
+    for cut in np.unique(np.array(found)):
+        reached = int(np.searchsorted(ranked, cut, side="right"))
+        if min(reached - below, len(ranked) - reached) >= fewest / 2:
+            kept.append(float(cut))
+            below = reached
+    return np.array(kept)

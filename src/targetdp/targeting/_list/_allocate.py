@@ -111,7 +111,9 @@ def read_scores(
         raise ValueError(
             f"release {path} holds {many}: decide by a release of one score, as targetdp learn asks for it"
         )
-    released = read_people("scores", path, proof.id, proof.released, progress=progress or Silent())
+    released = read_people(
+        "scores", path, proof.id, proof.released, progress=progress or Silent(), csv=proof.output.dialect
+    )
     return PrivateScores(proof, law, released.ids, released.rows[:, 0])
 
 

@@ -126,9 +126,10 @@ class ProgramList:
             + ("" if law.cells is None else " next to the cut, and more often farther from it"),
         ]
         if told["by_row_of_the_sample"]:
+            blind = ", and not by their own label: being asked in a survey is no advantage"
             said.append(
-                f"{told['by_row_of_the_sample']:,} people of the sample are decided about by their own row, "
-                "and not by their own label: being asked in a survey is no advantage"
+                f"{told['by_row_of_the_sample']:,} people of the sample are decided about by their own row"
+                + ("" if self.notes else blind)  # a note says that the question may know their labels
             )
         if true is not None:
             said.append(
@@ -203,7 +204,13 @@ def read_decisions(
     if name not in proof.released:
         raise ValueError(f"decision = {name!r}: release {path} has {', '.join(proof.released)}")
     released = read_people(
-        "decisions", path, proof.id, [name], progress=progress or Silent(), kind=pa.bool_()
+        "decisions",
+        path,
+        proof.id,
+        [name],
+        progress=progress or Silent(),
+        kind=pa.bool_(),
+        csv=proof.output.dialect,
     )
     return PrivateAnswers(proof, law, name, released.ids, released.rows[:, 0] == 1)
 

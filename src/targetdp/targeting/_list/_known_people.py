@@ -68,7 +68,10 @@ class KnownPeopleCheck:
         Raises:
             ValueError: Answers cannot be such by chance.
         """
-        look = "look whether scores are in the units of the request, and ids those of the release; then ask "
+        look = (
+            "look whether scores are in the units of the request, ids those of the release, and rows still "
+            "what they were when you got them; then ask "
+        )
         if self.p_value < _IMPOSSIBLE:
             raise ValueError(
                 f"{self.words}: by the law of this release that does not happen, so {look}the data holder. "

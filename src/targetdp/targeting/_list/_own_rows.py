@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from targetdp._core import Floats
+from targetdp.normalization import declared_scales
 from targetdp.programs import Folds
-from targetdp.release import AskedDecision, scores_by_model, true_answers
-from targetdp.targeting._agreed._sample import CLASSIC, AgreedSample
+from targetdp.release import AskedDecision, Certificate, scores_by_model, true_answers
+from targetdp.targeting._agreed._sample import CLASSIC, AgreedSample, scaled_rows
 from targetdp.targeting._fit._kinds import fit_scores, score_kinds
 from targetdp.targeting._labelled import LabelledSample, SampleOrigin
 from targetdp.targeting._learn import decision_ridge
@@ -23,6 +24,11 @@ from targetdp.targeting._sample_and_scores import chances_of_rows
 _ANOTHER = (
     "the question is not the one that targetdp learn finds in this sample now, so that its people are judged "
     "by the question as it is, and not by one that was learned without them"
+)
+_SCALED_OTHERWISE = (
+    "columns of the sample and of the decisions are scaled in different ways, so the question is not quite "
+    "what was learned, and people of the sample are judged by it as it is: learn again from a sample with "
+    "today's scales"
 )
 
 
@@ -88,14 +94,13 @@ def _of_agreed(
     asked = _must_fit(answers, sample.origin)
     raw = np.concatenate([sample.raw, sample.unlabelled.rows])
     ids = pa.concat_arrays([sample.ids, sample.unlabelled.ids])
-    B = answers.certificate.guarantee.B
-    rows = raw if B == CLASSIC else sample.in_ball(raw)
-    scores = _scores_of(asked, sample.features, rows, model)
+    scores = _scores_of(asked, _columns_of(answers.certificate, asked, sample.features, raw), model)
     blind = scores.copy()
-    found = _without_own_label(sample, asked, B)
+    same = _scaled_alike(answers.certificate, sample.origin)
+    found = _without_own_label(sample, asked, answers.certificate.guarantee.B) if same else None
     if found is not None:
         blind[: len(found)] = found
-    notes = () if found is not None else (_ANOTHER,)
+    notes = () if found is not None else (_ANOTHER if same else _SCALED_OTHERWISE,)
     yes = true_answers(answers.certificate, answers.name, blind)
     return SampleInList(DecidedByRow(ids, yes, notes), KnownPeople(ids, scores=scores))
 
@@ -147,9 +152,25 @@ def _must_fit(answers: PrivateAnswers, sample: SampleOrigin) -> AskedDecision:
     return asked
 
 
-def _scores_of(asked: AskedDecision, features: tuple[str, ...], rows: Floats, model: Path | None) -> Floats:
+def _columns_of(
+    proof: Certificate, asked: AskedDecision, features: tuple[str, ...], raw: Floats
+) -> dict[str, Floats]:
+    """The columns of a question as the release has looked at them: its own scales, and no other columns."""
+    rows = raw[:, [features.index(name) for name in asked.takes]]
+    if proof.guarantee.B < CLASSIC:
+        both = [proof.scales.values[name] for name in asked.takes]
+        rows = scaled_rows(rows, declared_scales([one.center for one in both], [one.scale for one in both]))
+    return dict(zip(asked.takes, rows.T, strict=True))
+
+
+def _scaled_alike(proof: Certificate, sample: SampleOrigin) -> bool:
+    """Whether a release has the scales of the sample; at B = 2 it has none."""
+    values = proof.scales.values.items()
+    return all(sample.scales.get(name) == (one.center, one.scale) for name, one in values)
+
+
+def _scores_of(asked: AskedDecision, columns: dict[str, Floats], model: Path | None) -> Floats:
     """The true score of each row, in the units of the question."""
-    columns = {name: rows[:, features.index(name)] for name in asked.takes}
     if asked.model is None:
         return asked.scores_of(columns)
     if model is None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from targetdp._core import exact, up
 from targetdp.programs import Objective
@@ -20,6 +21,33 @@ Wanted = Mapping[str, str]
 """The metric that the program is for, and which of its values is ``best``: the largest or the smallest."""
 
 
+@dataclass(frozen=True)
+class NearMiss:
+    """A release that one limit alone excludes, by little.
+
+    Args:
+        cell: Its setting.
+        limit: The limit.
+        reached: What it reaches there, at the unfavorable end.
+        gain: By how much it would serve the program better than the recommended one; empty if none is.
+    """
+
+    cell: Cell
+    limit: Constraint
+    reached: float
+    gain: str
+
+    @property
+    def words(self) -> str:
+        """All of it in a sentence."""
+        metric = self.limit.metric
+        # All digits of an amount: rounded, it might read as if the limit were met.
+        said = shown(self.reached, metric) if is_share(metric) else f"{self.reached:,.10g}"
+        asked = shown_limit(self.limit.limit, metric)
+        gain = f": {self.gain}" if self.gain else ""
+        return f"{in_words(metric)} {said} for {asked} ({_short(self.cell)}){gain}"
+
+
 def goods(objective: Wanted, figures: Mapping[str, Estimate]) -> tuple[float, ...]:
     """What is wanted of a cell, the program first; larger is better, what is undefined is worst."""
     value = figures[objective["metric"]].mean
@@ -34,11 +62,11 @@ def near_misses(
     constraints: Sequence[Constraint],
     results: Sequence[CellResult],
     chosen: CellResult | None,
-) -> tuple[str, ...]:
+) -> tuple[NearMiss, ...]:
     """Releases with a guarantee that one limit alone excludes, by little, and better for the program."""
     objective: Wanted = {"metric": goal.metric, "best": goal.best}
     own = -math.inf if chosen is None else goods(objective, chosen.figures)[0]
-    found: list[tuple[float, str]] = []
+    found: list[tuple[float, NearMiss]] = []
     for one in results:
         failed = [limit for limit in constraints if limit.words in one.excluded_by]
         good = goods(objective, one.figures)[0]
@@ -48,15 +76,10 @@ def near_misses(
         figure = one.figures.get(limit.metric, Estimate())
         close = CLOSE if is_share(limit.metric) else CLOSE_SHARE * abs(limit.limit)
         if limit.missed_by(figure) <= close + 1e-12:
-            missed = figure.at_worst if limit.at_most is None else figure.at_best
-            # All digits of an amount: rounded, it might read as if the limit were met.
-            said = shown(missed, limit.metric) if is_share(limit.metric) else f"{missed:,.10g}"
-            text = (
-                f"{in_words(limit.metric)} {said} for {shown_limit(limit.limit, limit.metric)} "
-                f"({_short(one.cell)})"
-            )
-            found.append((good, text + _gain(goal, one, chosen)))
-    return tuple(text for _, text in sorted(found, key=lambda each: -each[0])[:_TOLD])
+            reached = figure.at_worst if limit.at_most is None else figure.at_best
+            if reached is not None:
+                found.append((good, NearMiss(one.cell, limit, reached, _gain(goal, one, chosen))))
+    return tuple(miss for _, miss in sorted(found, key=lambda each: -each[0])[:_TOLD])
 
 
 def best_on_condition(
@@ -98,5 +121,5 @@ def _gain(goal: Objective, one: CellResult, chosen: CellResult | None) -> str:
     direction = "more" if here > there else "fewer" if goal.people is not None else "less"
     if goal.people is not None:
         whom, verb = goal.people
-        return f": {more} {direction} {whom} {verb}"
-    return f": {more} {direction} {in_words(goal.metric)}"
+        return f"{more} {direction} {whom} {verb}"
+    return f"{more} {direction} {in_words(goal.metric)}"

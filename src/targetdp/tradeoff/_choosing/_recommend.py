@@ -11,7 +11,7 @@ from targetdp.guarantee import Guarantee
 from targetdp.programs import objective_of
 from targetdp.release import format_guarantee
 from targetdp.tradeoff._choosing._exposure import Exposure
-from targetdp.tradeoff._choosing._near import Wanted, best_on_condition, goods, near_misses
+from targetdp.tradeoff._choosing._near import NearMiss, Wanted, best_on_condition, goods, near_misses
 from targetdp.tradeoff._constraints import CellResult, Constraint, Estimate, read_figures
 from targetdp.tradeoff._metrics import AS_IN_THE_PAPER, PROTECTIONS, in_words, shown
 from targetdp.tradeoff._request_file import large_delta, request_text
@@ -33,7 +33,7 @@ class Recommendation:
         chosen: The recommended cell; None if there is none.
         reason: Why, in words.
         request: The text of the request for it.
-        near_misses: Releases that would serve the program better and miss one limit by little, in words.
+        near: Releases that would serve the program better and miss one limit by little.
         equals: How many cells that meet all limits serve the program equally well up to chance.
         on_condition: What only people could make possible and would serve the program better, in words.
 
@@ -49,9 +49,14 @@ class Recommendation:
     chosen: CellResult | None
     reason: str
     request: str | None
-    near_misses: tuple[str, ...] = ()
+    near: tuple[NearMiss, ...] = ()
     equals: int = 0
     on_condition: str = ""
+
+    @property
+    def near_misses(self) -> tuple[str, ...]:
+        """Releases that would serve the program better and miss one limit by little, in words."""
+        return tuple(one.words for one in self.near)
 
     @property
     def fitting(self) -> int:

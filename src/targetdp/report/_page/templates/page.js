@@ -27,7 +27,7 @@
   const shownOf = (one, value) => (one.hundred ? inHundred(value) : String(value));
   function inWords(limit) {
     const own = DATA.limits.find((one) => one.metric === limit.metric && one.at_most === (limit.at_most !== null));
-    return own ? own.sentence.replace("{}", shownOf(own, valueOf(limit))).replace(/ \(A coin.*\)/, "") : limit.words;
+    return own ? own.sentence.replace("{}", shownOf(own, valueOf(limit))) : limit.words;
   }
   function setLimit(one, value) {
     known = new Map();
@@ -89,7 +89,7 @@
   function showMissed(at, one) {
     const missed = failing(one);
     at.hidden = !missed.length;
-    at.textContent = `misses: ${missed.map(nameOf).join(", ")}`;
+    at.textContent = `limit missed: ${missed.map(nameOf).join(", ")}`;
   }
   function showTags() {
     DATA.options.forEach(([, i], k) => {
@@ -176,7 +176,7 @@
     if (chosen === null) { text("toml", ""); text("s-label", "Nothing."); text("s-goes", ""); text("s-name", ""); return; }
     text("s-name", optionNames.get(chosen.i) || ""); text("s-label", chosen.label); text("s-goes", chosen.goes_out); text("s-cost", chosen.cost); text("s-derived", chosen.derived);
     text("s-promise", chosen.promise_told); text("s-crowd", chosen.crowd); text("worst-hit", chosen.worst_hit);
-    list("s-exchange", chosen.exchange);
+    list("s-exchange", chosen.exchange); list("s-steps", chosen.steps);
     curve("guess", chosen.curve.map(([at, , guess]) => [at, guess]));
     curve("sure", higher(chosen.agreement));
     text("toml", request());
@@ -333,11 +333,6 @@
   }
   const scroll = () => { if (step && byId(step)) { byId(step).scrollIntoView(); } };
 
-  // A cell of a narrow table says which column it is of.
-  for (const table of all("#settings, #groups")) {
-    const headings = [...table.querySelectorAll("thead th")].map((one) => one.firstChild ? one.firstChild.textContent : "");
-    for (const row of table.querySelectorAll("tbody tr")) { [...row.children].forEach((cell, i) => { cell.dataset.label = headings[i] + ":"; }); }
-  }
   if (byId("asked-on")) { const now = new Date(); byId("asked-on").value = new Date(now - now.getTimezoneOffset() * 60000).toISOString().slice(0, 10); }
   text("fixed", fixed.length ? `Also asked for, and not to be changed here: ${fixed.map((limit) => limit.words).join("; ")}.` : "");
   document.querySelector(".pair").hidden = false;

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from targetdp._core import Floats, check
 from targetdp._files import canonical, toml_key
-from targetdp.table._dates import day_number, days_of_texts, days_of_type
-from targetdp.table._kind import Center, Kind, missing_name
-from targetdp.table._kinds import MOST_DAYS, AnyKind, Category, Date, NumberKind, YesOrNo
+from targetdp.table._encode._dates import day_number, days_of_texts, days_of_type
+from targetdp.table._encode._kind import Center, Kind, missing_name
+from targetdp.table._encode._kinds import MOST_DAYS, AnyKind, Category, Date, NumberKind, YesOrNo
 from targetdp.table._problems import type_name
 from targetdp.table._rows import fill_numbers, look_closer
 from targetdp.table._source import is_text, plain_type

@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from targetdp._core import Floats
-from targetdp.table._dates import day_number
-from targetdp.table._encoding import Encoding
-from targetdp.table._kind import missing_name
-from targetdp.table._kinds import Category, Date, Ordered, YesOrNo
+from targetdp.table._encode._dates import day_number
+from targetdp.table._encode._encoding import Encoding
+from targetdp.table._encode._kind import missing_name
+from targetdp.table._encode._kinds import Category, Date, Ordered, YesOrNo
 
 _FIRST, _LAST = (day_number(day.isoformat()) for day in (date.min, date.max))
 

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from targetdp._core import check, exact, up
-from targetdp.table._dates import day_number, must_be_format
-from targetdp.table._kind import (
+from targetdp.table._encode._dates import day_number, must_be_format
+from targetdp.table._encode._kind import (
     MOST_LEVELS,
     WIDER,
     Center,

@@ -51,7 +51,8 @@ test-quick: $(VENV)/.ready  ## most tests in a minute or two, for the inner loop
 	$(RUN) -m pytest -q -n auto $(foreach path,$(SLOW),--ignore=tests/$(path))
 
 FAULTS := tests/faults tests/end_to_end/test_killed.py tests/end_to_end/test_killed_desks.py \
-  tests/end_to_end/test_full_disk.py tests/end_to_end/test_races.py tests/tradeoff/test_killed_sweeps.py \
+  tests/end_to_end/test_full_disk.py tests/end_to_end/test_races.py tests/end_to_end/test_in_stores.py \
+  tests/end_to_end/test_from_databases.py tests/tradeoff/test_killed_sweeps.py \
   tests/release/ledger/test_chain.py \
   tests/release/engine/test_spark.py::test_a_worker_that_is_killed
 

@@ -160,7 +160,7 @@ def _as_its_user(desk: Path) -> None:
     os.environ["XDG_CONFIG_HOME"] = str(desk.with_name("config"))
 
 
-def release(source: Path, out: Path, desk: Path, *, engine: str | None = None, **asked: Any) -> Any:
+def release(source: Any, out: Path, desk: Path, *, engine: str | None = None, **asked: Any) -> Any:
     """One release of a crowd, as `targetdp privatize` does it; ``asked`` are more fields of its request."""
     from targetdp.release import make_request, privatize  # noqa: PLC0415 (imported where it is timed)
 

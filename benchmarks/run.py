@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks import (
     again,
     cider,
+    database,
     decision,
     growth,
     inference,
@@ -59,6 +60,7 @@ SECTIONS: dict[str, Callable[[Effort, Say], Section]] = {
     "attribute inference": inference.measure,
     "whole paper grid": sweep.measure,
     "release job": release.measure,
+    "databases": database.measure,
     "people": again.measure,
     "scores": score.measure,
     "decisions": decision.measure,

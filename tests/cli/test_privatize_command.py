@@ -34,7 +34,7 @@ from targetdp.cli import app
 RUN = ("privatize", "in.parquet", "out.parquet", "--B", "0.25", "--epsilon", "4")
 FLAGS = {"--model", "--csv", "--units",
     "--request", "--B", "--epsilon", "--desk", "--check", "--yes", "--force", "--engine", "--new-people",
-    "--quiet", "--json",
+    "--quiet", "--json", "--table", "--query",
 }  # fmt: skip
 
 

@@ -163,7 +163,7 @@ CSV: dict[str, tuple[bytes, list[str]]] = {
     "a header only": (b"name,calls,texts,topups\n", ["has no rows"]),
     "a header without an end": (b"name,calls,texts,topups", ["bad.csv", "no rows"]),
     "nothing": (b"", ["bad.csv", "mpty"]),
-    "latin-1": (b"name,calls,texts,topups\n\xe9,1,2,3\nb,4,5,6\n", ["bad.csv", "UTF8"]),
+    "latin-1": (b"name,calls,texts,topups\n\xe9,1,2,3\nb,4,5,6\n", ["bad.csv", "is not text in utf-8"]),
     "latin-1 in the header": (b"\xe9,name,calls,texts,topups\n1,a,1,2,3\n2,b,4,5,6\n", ["bad.csv"]),
     "two columns of a name": (b"name,calls,calls,texts,topups\na,1,1,2,3\n", ["two columns named 'calls'"]),
     "the same id": (b"name,calls,texts,topups\na,1,2,3\na,4,5,6\n", ["1 rows repeat an id"]),

@@ -53,13 +53,13 @@ from targetdp.release._certificate._contents import is_certified
 from targetdp.release._certificate._numbers import verify_guarantee
 from targetdp.release._engine._base import Wrote
 from targetdp.release._engine._local import LocalEngine
-from targetdp.release._engine._tables import open_table
+from targetdp.release._engine._tables import opened_table
 from targetdp.release._ledger import _book as book_module
 from targetdp.release._ledger import _entries as entries_module
 from targetdp.release._ledger import _record as record_module
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Reading
-from targetdp.release._staging import _digest, page_path
+from targetdp.release._staging import digest_of, page_path
 from targetdp.release._trust._keys import is_signed
 
 WEIGHTS = {"calls": 1.0, "texts": 2.0, "topups": -1.0}
@@ -335,12 +335,8 @@ def test_missing_values_of_pandas_are_found_and_filled(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_table_in_memory_is_refused_by_name(desk: Desk) -> None:
-    with pytest.raises(
-        TypeError, match="table is a LazyFrame: give a path, a pandas, polars or pyarrow table"
-    ):
-        release_frame(pl.LazyFrame(people(50)), desk, new_people=OTHERS)
     for other in ([1, 2], {"name": ["a"]}, None, pd.Series([1.0], name="calls"), np.zeros((3, 3))):
-        with pytest.raises(TypeError, match=f"table is a {type(other).__name__}"):
+        with pytest.raises(TypeError, match=f"table is a {type(other).__name__}: give a path, a"):
             release_frame(other, desk, new_people=OTHERS)
 
 
@@ -594,18 +590,22 @@ def test_a_journal_that_the_desk_has_not_signed_tells_its_ledger_nothing(tmp_pat
     del journal["check"]
     for change in ({"sha256": "0" * 64}, {"scales": {"calls": {"center": 0, "scale": 1}}}):
         forged = journal | change
-        place.write_text(json.dumps(forged | {"check": _digest(forged)}))
+        place.write_text(json.dumps(forged | {"check": digest_of(forged)}))
         with pytest.raises(ValueError, match="is not signed by this desk: somebody else wrote it"):
             release(folder)
     with Desk.open(folder / "desk").ledger() as ledger:
         assert [row.state for row in ledger.history.releases.values()] == ["reserved"]
-    place.write_text(json.dumps(journal | {"check": _digest(journal)}))
+    place.write_text(json.dumps(journal | {"check": digest_of(journal)}))
     with pytest.raises(AlreadyReleased):
         release(folder)
 
 
 def test_tables_are_opened_by_what_they_are(tmp_path: Path) -> None:
     write_parquet(tmp_path / "in.parquet")
-    assert open_table(tmp_path / "in.parquet").place == f"input {tmp_path / 'in.parquet'}"
-    assert open_table(str(tmp_path / "in.parquet")).name == "local"
-    assert open_table(table_of()).place == "the frame"
+    desk = make_desk(tmp_path)
+    with opened_table(tmp_path / "in.parquet", desk) as engine:
+        assert engine.place == f"input {tmp_path / 'in.parquet'}"
+    with opened_table(str(tmp_path / "in.parquet"), desk) as engine:
+        assert engine.name == "local"
+    with opened_table(table_of(), desk) as engine:
+        assert engine.place == "the frame"

@@ -11,10 +11,11 @@ from support.release import (
     place_with,
     read_back,
     release,
+    request_of,
     table_of,
     write_parquet,
 )
-from targetdp.release import Desk
+from targetdp.release import Desk, fetched, privatize
 
 
 @pytest.mark.parametrize("output", ["in.parquet", "in.parquet/out.parquet", "desk", "desk/out.parquet", "."])
@@ -80,3 +81,17 @@ def test_a_run_that_failed_leaves_no_lock_and_no_folder(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="more than one release"):
         release(folder, epsilon=1e4)
     assert sorted(path.name for path in folder.iterdir()) == ["desk", "in.parquet", "scales.toml"]
+
+
+def test_a_file_may_be_named_by_its_address(tmp_path: Path) -> None:
+    folder = place_with(tmp_path / "with a space")
+    out = folder / "out.parquet"
+    done = privatize(
+        (folder / "in.parquet").as_uri(), out.as_uri(), desk=folder / "desk", request=request_of()
+    )
+    assert (done.path, done.place) == (out, str(out))
+    assert read_back(out).num_rows == 60
+    with fetched(out.as_uri()) as path:
+        assert path == out
+    with pytest.raises(ValueError, match="overlap"):
+        privatize(out.as_uri(), out.as_uri(), desk=folder / "desk", request=request_of(), force=True)

@@ -3,6 +3,7 @@ from targetdp._files._atomic import append_line as append_line
 from targetdp._files._atomic import create_new as create_new
 from targetdp._files._atomic import draft_folder as draft_folder
 from targetdp._files._atomic import must_be_free as must_be_free
+from targetdp._files._atomic import remove_draft_folders as remove_draft_folders
 from targetdp._files._atomic import remove_drafts as remove_drafts
 from targetdp._files._atomic import sync_folder as sync_folder
 from targetdp._files._atomic import whole_file as whole_file

@@ -239,9 +239,7 @@ def draft_folder(place: Path) -> Iterator[Path]:
         >>> [path.name for path in place.parent.iterdir()]
         ['desk']
     """
-    for left in place.parent.glob(f".{escape(place.name)}.*{DRAFT}"):
-        with suppress(OSError), _at_work(left):
-            shutil.rmtree(left)
+    remove_draft_folders(place)
     draft = place.with_name(f".{place.name}.{secrets.token_hex(_TOKEN // 2)}{DRAFT}")
     draft.mkdir(mode=0o700)
     try:
@@ -249,6 +247,25 @@ def draft_folder(place: Path) -> Iterator[Path]:
             yield draft
     finally:
         shutil.rmtree(draft, ignore_errors=True)
+
+
+def remove_draft_folders(place: Path) -> None:
+    """Remove the hidden folders that killed runs have left, and nobody is at work in.
+
+    Args:
+        place: The folder that they would have been.
+
+    Example:
+        >>> import tempfile
+        >>> place = Path(tempfile.mkdtemp()) / "desk"
+        >>> place.with_name(".desk.0123456789ab.new").mkdir()
+        >>> remove_draft_folders(place)
+        >>> list(place.parent.iterdir())
+        []
+    """
+    for left in place.parent.glob(f".{escape(place.name)}.*{DRAFT}"):
+        with suppress(OSError), _at_work(left):
+            shutil.rmtree(left)
 
 
 @contextmanager

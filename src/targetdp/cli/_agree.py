@@ -6,18 +6,27 @@ from typing import Annotated, Any
 
 import typer
 
-from targetdp.cli._console import Bar, DeskFolder, PublishedError, emit, tell
+from targetdp.cli._console import (
+    Bar,
+    DeskFolder,
+    FromTable,
+    PublishedError,
+    Query,
+    TableName,
+    emit,
+    tell,
+)
 
 
 def agree(
-    table: Annotated[
-        Path, typer.Argument(help="Parquet or CSV: a file, a folder of part files, or a pattern in quotes")
-    ],
+    table: TableName,
     people: Annotated[Path, typer.Argument(help="*.csv or *.parquet with the ids of those who agreed")],
     output: Annotated[
         Path | None, typer.Argument(help="*.parquet or *.csv: their rows; not for --check")
     ] = None,
     *,
+    from_table: FromTable = None,
+    query: Query = None,
     column: Annotated[str | None, typer.Option(help="their column in PEOPLE; default: its first")] = None,
     desk: DeskFolder = None,
     check: Annotated[bool, typer.Option("--check", help="only look: nothing changes")] = False,
@@ -39,11 +48,13 @@ def agree(
         check_agreed,
         hand_over,
     )
+    from targetdp.table import table_named
 
+    given = table_named(table, table=from_table, query=query)
     asking = _Asking(quiet=quiet or as_json, yes=yes)
     if check or output is None:
         with Bar(quiet=quiet or as_json) as bar:
-            seen = check_agreed(table, people, desk=desk, column=column, progress=bar)
+            seen = check_agreed(given, people, desk=desk, column=column, progress=bar)
         asking.look(seen)
         if seen.problems:
             raise NotHandedOver(seen)
@@ -56,7 +67,7 @@ def agree(
         with Bar(quiet=quiet or as_json) as bar:
             asking.bar = bar
             done = hand_over(
-                table, people, output, desk=desk, column=column, confirm=asking.confirm, force=force,
+                given, people, output, desk=desk, column=column, confirm=asking.confirm, force=force,
                 progress=bar,
             )  # fmt: skip
     except PublishedButUnsettledError as error:

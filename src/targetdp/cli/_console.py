@@ -1,12 +1,14 @@
 """What commands share: lists of names, progress on stderr, tables on stdout."""
 
+import functools
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 from rich.console import Console
@@ -16,6 +18,9 @@ from typer.core import TyperGroup
 
 from targetdp._core import declared
 
+if TYPE_CHECKING:
+    from targetdp.table import Source
+
 Command = TypeVar("Command", bound=Callable[..., None])
 
 PublicKey = Annotated[
@@ -23,6 +28,15 @@ PublicKey = Annotated[
 ]
 
 
+TableName = Annotated[
+    str,
+    typer.Argument(
+        help="Parquet or CSV (a file, a folder of part files, or a pattern in quotes), - for standard input, "
+        "s3://…, or a database: postgresql://…, duckdb:FILE, sqlite:FILE"
+    ),
+]
+FromTable = Annotated[str | None, typer.Option("--table", help="of a database: the table")]
+Query = Annotated[str | None, typer.Option("--query", help="of a database: what to ask it")]
 DeskFolder = Annotated[
     Path | None, typer.Option("--desk", help="the desk; default: TARGETDP_DESK, or the nearest one above")
 ]
@@ -35,9 +49,10 @@ Csv = Annotated[
     typer.Option(help="how CSV files are written: 'separator=; decimal=, encoding=latin-1'; default: found"),
 ]
 Tables = Annotated[
-    list[Path],
+    list[str],
     typer.Argument(
-        help="Parquet or CSV: files, folders of part files, or patterns in quotes; all are one table",
+        help="Parquet or CSV: files, folders of part files, or patterns in quotes; all are one table. Or - "
+        "for standard input, s3://…, or a database: postgresql://…, duckdb:FILE, sqlite:FILE",
         metavar="TABLE...",
     ),
 ]
@@ -93,6 +108,46 @@ class FirstByDefault(TyperGroup):
 
 class PublishedError(Exception):
     """Something failed after a release became visible: nobody may think that nothing was published."""
+
+
+@contextmanager
+def opened_table(
+    name: str | list[str], from_table: str | None = None, query: str | None = None, csv: str | None = None
+) -> "Iterator[Source]":
+    """The table that a command is given; what is elsewhere is copied first, and the copy goes afterwards."""
+    from targetdp.table import Elsewhere, on_disk, table_named
+
+    given, folder = table_named(name, table=from_table, query=query), Path.cwd()
+    if isinstance(given, Elsewhere):
+        from targetdp.release import spool_folder
+
+        folder = spool_folder()
+    with on_disk(given, folder, csv=csv) as source:
+        yield source
+
+
+def path_or_address(text: str) -> Any:
+    """A path; or, as it is written, an address in a store, for `fetches`."""
+    return text if "://" in text else Path(text)
+
+
+def fetches(*releases: str) -> Callable[[Command], Command]:
+    """Give a command what is in a store as a path: it is copied, and the copy goes when the command ends."""
+
+    def declare(command: Command) -> Command:
+        @functools.wraps(command)
+        def run(**given: Any) -> None:
+            with ExitStack() as stack:
+                for name in releases:
+                    if isinstance(given[name], str):
+                        from targetdp.release import fetched
+
+                        given[name] = stack.enter_context(fetched(given[name]))
+                command(**given)
+
+        return cast(Command, run)
+
+    return declare
 
 
 def names(value: str | None) -> tuple[str, ...] | None:

@@ -1,5 +1,6 @@
 """`targetdp init`, `status` and `ids`: a desk is made, says where it stands, and translates ids."""
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,9 @@ from rich.text import Text
 from targetdp.cli._console import (
     Csv,
     DeskFolder,
+    FromTable,
     NewPeople,
+    Query,
     Tables,
     cells,
     emit,
@@ -36,6 +39,8 @@ _SHOWN = 40
 def init(
     table: Tables,
     *,
+    from_table: FromTable = None,
+    query: Query = None,
     csv: Csv = None,
     id_column: Annotated[
         str | None, typer.Option("--id", help="column that identifies a person; default: guessed")
@@ -50,11 +55,14 @@ def init(
 ) -> None:
     """Make a desk: a folder with a proposed policy, a ledger and keys. Nothing is released without one."""
     from targetdp.release import make_desk
+    from targetdp.table import table_named
 
+    given = table_named(table, table=from_table, query=query)
+    chosen = {"--table": from_table, "--query": query}
+    of = shlex.join([*table, *(word for name, one in chosen.items() if one for word in (name, one))])
     made = make_desk(
-        table, desk, csv=csv, id_column=id_column, name=name, scales=scales, new_people=new_people
+        given, desk, csv=csv, id_column=id_column, name=name, scales=scales, new_people=new_people
     )
-    named = " ".join(str(one) for one in table)
     policy = made.desk.path / "policy.toml"
     warn(
         f"whether desk {other.path} knows these people cannot be told ({other.problem}): what it releases "
@@ -81,12 +89,12 @@ def init(
     for note in made.notes[:_SHOWN]:
         tell(f"  {note}")
     if len(made.notes) > _SHOWN:
-        tell(f"  and {len(made.notes) - _SHOWN:,} more: targetdp columns {named}")
+        tell(f"  and {len(made.notes) - _SHOWN:,} more: targetdp columns {of}")
     if made.to_do:
         tell(f"next: edit {policy}")
         for step in made.to_do:
             tell(f"  {step}")
-    tell(f"then: targetdp privatize {named} OUTPUT --B 0.25 --epsilon 4 (or --request FILE; --check looks)")
+    tell(f"then: targetdp privatize {of} OUTPUT --B 0.25 --epsilon 4 (or --request FILE; --check looks)")
 
 
 def status(

@@ -13,13 +13,16 @@ from targetdp.cli._console import (
     Csv,
     DeskFolder,
     FirstByDefault,
+    FromTable,
     KeyFile,
+    Query,
     Tables,
     cells,
     constants,
     emit,
     must_be_free,
     names,
+    opened_table,
     out,
     save_new,
     tell,
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
 def scales(
     table: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             help="a table of OTHER people (public), or of the same (confidential): files or folders",
             metavar="TABLE...",
@@ -48,6 +51,8 @@ def scales(
         ),
     ],
     out: Annotated[Path, typer.Option(help="scales file to write (TOML)")],
+    from_table: FromTable = None,
+    query: Query = None,
     reason: Annotated[
         str | None, typer.Option(help="why public scales are public: whose data they are learned from")
     ] = None,
@@ -86,31 +91,23 @@ def scales(
         )
     if out.exists() and not force:
         raise ValueError(f"scales file {out} exists: choose another name, or replace it with --force")
-    opened = open_source(table, csv=csv)
-    column = id or guess_id(profile_table(opened))
-    wanted = columns_like(names(features) or (), [name for name in opened.columns if name != column])
-    left_out = None
-    if without is not None:
-        theirs = column if column in open_source(without).columns else guess_id(profile_table(without))
-        if column is None or theirs is None:
-            raise ValueError(f"{opened if column is None else without} has no column that identifies people: "
-                             "name it with --id; without one nobody can be left out")  # fmt: skip
-        left_out = people_in(without, theirs)
-    with Bar(quiet=quiet) as bar:
+    left_out = people = None
+    with opened_table(table, from_table, query, csv=csv) as given, Bar(quiet=quiet) as bar:
+        column = id or guess_id(profile_table(given))
+        wanted = columns_like(names(features) or (), [name for name in given.columns if name != column])
+        if without is not None:
+            theirs = column if column in open_source(without).columns else guess_id(profile_table(without))
+            if column is None or theirs is None:
+                raise ValueError(f"{given if column is None else without} has no column that identifies "
+                                 "people: name it with --id; without one nobody can be left out")  # fmt: skip
+            left_out = people_in(without, theirs)
         learned = learn_scales(
-            opened,
-            wanted,
-            id_column=column,
-            impute=constants(impute),
-            fit=fit,
-            progress=bar,
-            without=left_out,
+            given, wanted, id_column=column, impute=constants(impute), fit=fit, progress=bar, without=left_out
         )
-    people = None
-    if source == "public" and column is not None:
-        of = people_in(opened, column)
-        of = of if left_out is None else np.setdiff1d(of, left_out)
-        people = remember_people(of, learned, wanted)
+        if source == "public" and column is not None:
+            of = people_in(given, column)
+            of = of if left_out is None else np.setdiff1d(of, left_out)
+            people = remember_people(of, learned, wanted)
     text = scales_text(learned, wanted, source, reason, people, other_people)
     save_new("scales file", out, text, force=force, private=source == "confidential")
     if not quiet:
@@ -146,6 +143,8 @@ EYES = (
 
 def columns(
     table: Tables,
+    from_table: FromTable = None,
+    query: Query = None,
     csv: Csv = None,
     without: Annotated[str | None, typer.Option(help="names to leave out: a,b,c or @FILE")] = None,
     only_names: Annotated[
@@ -157,21 +156,20 @@ def columns(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False,
 ) -> None:
     """Print a table's columns: type, gaps, range, and whether each can be released as it is."""
-    from targetdp.table import check_columns, open_source
+    from targetdp.table import check_columns, guess_id, profile_table
 
-    source = open_source(table, csv=csv)
-    present, left_out = source.columns, names(without) or ()
-    check_columns(present, f"input {source}", without=left_out, levels=[levels] if levels else [])
-    if levels is not None:
-        _show_levels(source, levels)
-        return
-    shown = [name for name in present if name not in left_out]
-    if only_names:
-        emit("\n".join(shown))
-        return
-    from targetdp.table import guess_id, profile_table
-
-    profile = profile_table(source)
+    left_out = names(without) or ()
+    with opened_table(table, from_table, query, csv=csv) as source:
+        named = [] if levels is None else [levels]
+        check_columns(source.columns, f"input {source}", without=left_out, levels=named)
+        if levels is not None:
+            _show_levels(source, levels)
+            return
+        shown = [name for name in source.columns if name not in left_out]
+        if only_names:
+            emit("\n".join(shown))
+            return
+        profile = profile_table(source)
     likely = guess_id(profile)
     listed = [_listed(profile[name], is_id=name == likely) for name in shown]
     if as_json:

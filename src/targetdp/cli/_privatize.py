@@ -12,9 +12,11 @@ from targetdp._core import NotYetError, declared
 from targetdp.cli._console import (
     Bar,
     DeskFolder,
+    FromTable,
     KeyFile,
     NewPeople,
     PublishedError,
+    Query,
     emit,
     must_be_free,
     save_new,
@@ -35,15 +37,18 @@ _POSSIBLE = "nothing keeps this release from being made; nothing was charged, dr
 
 
 def privatize(
-    paths: Annotated[
-        list[Path],
+    names: Annotated[
+        list[str],
         typer.Argument(
-            help="the table (Parquet or CSV: files, folders of part files, or patterns in quotes), then the "
-            "output: *.parquet, *.csv, or a folder (no suffix); for --check it may be left out",
+            help="the table (Parquet or CSV: files, folders of part files, or patterns in quotes; - for "
+            "standard input; postgresql://…, duckdb:FILE, sqlite:FILE; s3://…), then the output: *.parquet, "
+            "*.csv, or a folder (no suffix), also s3://…; for --check it may be left out",
             metavar="TABLE... OUTPUT",
         ),
     ],
     *,
+    from_table: FromTable = None,
+    query: Query = None,
     request: Annotated[Path | None, typer.Option(help="what an official asks for (TOML)")] = None,
     B: Annotated[
         float | None,
@@ -72,24 +77,30 @@ def privatize(
 
     It shows what would go out, at what price, and asks before anything is charged.
     """
-    tables, output = _tables_and_output(paths, check=check)
-    from targetdp.table import find_files, open_source
+    from targetdp.table import Elsewhere, find_files, is_stored, local_path, open_source, table_named
 
+    tables, output = _tables_and_output(names, check=check)
+    table = table_named(tables, table=from_table, query=query)
     # What is no table is refused at once, before anything slow is imported.
     try:
-        _ = find_files(tables).format
+        if not isinstance(table, Elsewhere):
+            _ = find_files(table).format
+        elif csv is not None:
+            raise ValueError("--csv is for files: for any other table say it in [csv] of policy.toml")
     except NotYetError as error:
         if yes and not check:  # a timer's; a slip of the hand is answered at once
             _log_waiting(desk, error)
         raise
-    from targetdp.release import Desk, must_have_units
+    from targetdp.release import Desk, certificate_path, must_have_units
 
     asked = _asked(request, B, epsilon)
     if units is not None and output is not None:
-        must_be_free("units", units, force=force or _is_release(output))  # a timer finds both there
-        must_have_units(asked.release, units, output)
+        again = not is_stored(output) and certificate_path(local_path(output)).exists()
+        must_be_free("units", units, force=force or again)  # a timer finds both there
+        must_have_units(asked.release, units, Path(output))
     opened = Desk.open(desk)
-    source = open_source(tables, csv=opened.policy.csv.dialect if csv is None else csv, keep_words=True)
+    usual = opened.policy.csv if csv is None else csv
+    source = table if isinstance(table, Elsewhere) else open_source(table, csv=usual, keep_words=True)
     given = {
         "desk": opened, "request": asked, "engine": engine, "new_people": new_people,
         "models": model or (),
@@ -114,10 +125,11 @@ def _look(source: Any, given: dict[str, Any], shown: "_Shown") -> None:
 
 
 def _release(
-    source: Any, output: Path, given: dict[str, Any], shown: "_Shown", units: Path | None, *, force: bool
+    source: Any, output: str, given: dict[str, Any], shown: "_Shown", units: Path | None, *, force: bool
 ) -> None:
     """Release, or find that it was done before."""
-    from targetdp.release import AlreadyReleased, PublishedButUnsettledError, privatize, write_in_units
+    from targetdp.release import AlreadyReleased, PublishedButUnsettledError, fetched, privatize
+    from targetdp.release import write_in_units as in_units
 
     further: tuple[str, ...] = ()
 
@@ -125,7 +137,7 @@ def _release(
         with shown.bar as bar:
             done = privatize(source, output, **given, confirm=shown.confirm, force=force, progress=bar)
     except AlreadyReleased as before:
-        shown.end("already released", str(before), _summary(before.path, before.certificate))
+        shown.end("already released", str(before), _summary(str(before.path), before.certificate))
         return
     except PublishedButUnsettledError as error:
         raise PublishedError(str(error)) from error
@@ -137,19 +149,14 @@ def _release(
     what = "its summary" if units is None else f"{units}, in the table's own units,"
     try:
         if units is not None:
-            write_in_units(output, done.certificate, units, force=force)
-            what, further = (
-                "its summary",
-                (f"in the table's own units: {units} (not certified: computed from it)",),
-            )
-        shown.end(
-            "released",
-            _in_words(done),
-            _summary(done.path, done.certificate) | seen,
-            [*_further(done), *further],
-        )
+            with fetched(output) as place:
+                in_units(place, done.certificate, units, force=force)
+            what = "its summary"
+            further = (f"in the table's own units: {units} (not certified: computed from it)",)
+        told = _summary(done.place, done.certificate) | seen
+        shown.end("released", _in_words(done), told, [*_further(done), *further])
     except (OSError, ValueError, KeyboardInterrupt) as error:
-        lost = f"the release IS published ({done.path}); only {what} was lost: {error}"
+        lost = f"the release IS published ({done.place}); only {what} was lost: {error}"
         raise PublishedError(lost) from error
 
 
@@ -164,24 +171,37 @@ def _asked(request: Path | None, B: float | None, epsilon: float | None) -> "Req
     return read_request(request) if request is not None else make_request(B=B, epsilon=epsilon)
 
 
-def _tables_and_output(paths: list[Path], *, check: bool) -> tuple[list[Path], Path | None]:
-    """Which names are the table's, and which is the output's: the last, unless a look has none."""
-    *tables, last = paths
-    if check and (not tables or (last.exists() and not _is_release(last))):
-        return paths, None
-    if not tables:
+def _tables_and_output(names: list[str], *, check: bool) -> tuple[list[str], str | None]:
+    """Which names are the table's, and which is the output's: the last of several.
+
+    A look may go without: of more than two names, the last one is a table if it is there and no release.
+    """
+    *tables, last = names
+    if not (tables or check):
         raise ValueError("OUTPUT must be given: where the release goes; or --check, to look only")
-    if len(tables) > 1 and last.exists() and not _is_release(last):
+    if not tables:
+        return names, None
+    if len(tables) > 1 and _is_table(last):
+        if check:
+            return names, None
         raise ValueError(
             f"{last} exists, and as the last name it is where the release would go: name an output behind it"
         )
+    if check:
+        warn((f"{last} is taken for the output, which exists and is no release: a real run refuses it",))
     return tables, last
 
 
-def _is_release(path: Path) -> bool:
+def _is_table(name: str) -> bool:
+    """Whether there is something under a name, and it is no release."""
+    from targetdp.table import is_stored, local_path
+
+    if is_stored(name) or not local_path(name).exists():
+        return False
     from targetdp.release import certificate_path
 
-    return certificate_path(path).exists()
+    path = local_path(name)
+    return not (path.name and certificate_path(path).exists())
 
 
 class _Shown:
@@ -228,10 +248,10 @@ def _log_waiting(desk: Path | None, error: NotYetError) -> None:
         Desk.open(desk).log("waiting", kind=type(error).__name__)
 
 
-def _summary(path: Any, c: Any) -> dict[str, Any]:
+def _summary(place: str, c: Any) -> dict[str, Any]:
     return {
-        "output": str(path),
-        "certificate": str(path) + ".certificate.json",
+        "output": place,
+        "certificate": place + ".certificate.json",
         "release": c.release,
         "desk": c.desk.model_dump(),
         "request": c.request.model_dump(),
@@ -254,7 +274,7 @@ def _in_words(done: Any) -> str:
     one = {"rows": "column", "scores": "score", "decisions": "decision"}[c.kind]
     what = one + "s" * (len(c.released) > 1)
     return (
-        f"{c.rows:,} rows, {len(c.released)} {what} → {done.path}: {format_guarantee(c.guarantee.value())}, "
+        f"{c.rows:,} rows, {len(c.released)} {what} → {done.place}: {format_guarantee(c.guarantee.value())}, "
         f"on conditions (desk {c.desk.name}, release {c.release[:12]})"
     )
 
@@ -262,7 +282,7 @@ def _in_words(done: Any) -> str:
 def _further(done: Any) -> list[str]:
     """What there is to know besides; some of it is for the data holder only."""
     c = done.certificate
-    said = [f"certificate: {done.path}.certificate.json, for people: {done.path}.certificate.md"]
+    said = [f"certificate: {done.place}.certificate.json, for people: {done.place}.certificate.md"]
     if done.without_answer:
         said.append(
             f"for you only: {done.without_answer:,} rows had no answer of a model (never publish this)"

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def verify(
-    output: Annotated[Path, typer.Argument(help="the released file or directory, or rows of who agreed")],
+    output: Annotated[
+        str, typer.Argument(help="the released file or directory (also s3://…), or rows of who agreed")
+    ],
     certificate: Annotated[
         Path | None,
         typer.Option(help="its certificate; default: OUTPUT.certificate.json, or OUTPUT.agreement.json"),
@@ -39,9 +41,14 @@ def verify(
     but the signer, whom nobody has named (targetdp key trust); 1 something does not hold; 2 there is no
     certificate.
     """
+    from targetdp.release import certificate_path, fetched, read_certificate, write_in_units
+
     if units is not None:
         must_be_free("units", units, force=False)
-    found = _verified(output, certificate, public_key, request, desk)
+    with fetched(output) as place:
+        found = _verified(place, certificate, public_key, request, desk)
+        if found.holds and units is not None:
+            write_in_units(place, read_certificate(certificate or certificate_path(place)), units)
     if as_json:
         checks = [asdict(check) for check in found.checks]
         emit({"holds": found.holds, "verdict": found.verdict, "checks": checks})
@@ -56,9 +63,6 @@ def verify(
     if not found.holds:
         raise typer.Exit(STRANGER if found.only_the_signer_is_unknown else 1)
     if units is not None:
-        from targetdp.release import certificate_path, read_certificate, write_in_units
-
-        write_in_units(output, read_certificate(certificate or certificate_path(output)), units)
         tell(f"rows in the table's own units → {units}: computed from the release, which stays as it is")
 
 

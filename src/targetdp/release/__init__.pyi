@@ -34,6 +34,7 @@ from targetdp.release._decision._question import Question as Question
 from targetdp.release._decision._simulate import simulate_decisions as simulate_decisions
 from targetdp.release._desk import Desk as Desk
 from targetdp.release._desk import NoDeskError as NoDeskError
+from targetdp.release._engine._tables import spool_folder as spool_folder
 from targetdp.release._ids import Spelling as Spelling
 from targetdp.release._ids import pseudonyms as pseudonyms
 from targetdp.release._job import Released as Released
@@ -78,6 +79,7 @@ from targetdp.release._policy import read_policy as read_policy
 from targetdp.release._public_scales import learn_scales as learn_scales
 from targetdp.release._public_scales import people_in as people_in
 from targetdp.release._public_scales import remember_people as remember_people
+from targetdp.release._remote._in_store import fetched as fetched
 from targetdp.release._request import Request as Request
 from targetdp.release._look._request_in_words import describe_request as describe_request
 from targetdp.release._request import make_request as make_request

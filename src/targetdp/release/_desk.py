@@ -53,7 +53,7 @@ from targetdp.release._trust._rotation import SIGNING, finish_change
 
 FOLDER = "desk"
 """What a desk's folder is called, unless its owner says otherwise."""
-_MARK, _FORMAT = "desk.json", "targetdp desk 1"
+MARK, _FORMAT = "desk.json", "targetdp desk 1"
 _SECRETS = ("tags.key", "pseudonyms.key")
 
 
@@ -131,7 +131,7 @@ class Desk:
             own = secrets.token_hex(16)
             Ledger(draft / "ledger.db", key, create=True, desk=own).close()
             record = {"format": _FORMAT, "id": own, "made": _now(), "library": __version__, "keys": marks}
-            write_new(draft / _MARK, json.dumps(record, indent=2) + "\n", private=True)
+            write_new(draft / MARK, json.dumps(record, indent=2) + "\n", private=True)
             sync_folder(draft)
             draft.rename(place)
             sync_folder(place.parent)
@@ -275,7 +275,7 @@ class Desk:
         if ledger.reading.desk != self.id:
             ledger.close()
             raise ValueError(
-                f"{self.path / _MARK} names another desk than its ledger: bring it back from a backup"
+                f"{self.path / MARK} names another desk than its ledger: bring it back from a backup"
             )
         return ledger
 
@@ -353,7 +353,7 @@ def find_desk(start: Path) -> Path | None:
 def _is_desk(place: Path) -> bool:
     """Whether there is a desk that can be seen: another user's folder may be closed."""
     try:
-        return (place / _MARK).exists()
+        return (place / MARK).exists()
     except OSError:
         return False
 
@@ -377,12 +377,12 @@ def _must_be_a_policy(draft: Path, path: Path) -> None:
 def _record(place: Path) -> dict[str, Any]:
     """What a desk's own file says, or a ValueError."""
     try:
-        record: dict[str, Any] = json.loads((place / _MARK).read_text(encoding="utf-8"))
+        record: dict[str, Any] = json.loads((place / MARK).read_text(encoding="utf-8"))
         if (made := record["format"]) == _FORMAT:
             _ = record["id"], [record["keys"][name] for name in _SECRETS]
             return record
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"{place / _MARK} cannot be read ({error}): bring it back from a backup") from error
+        raise ValueError(f"{place / MARK} cannot be read ({error}): bring it back from a backup") from error
     raise ValueError(f"desk {place} was made by another version of targetdp ({made}): use that one")
 
 

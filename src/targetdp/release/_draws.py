@@ -76,11 +76,7 @@ class Draws:
     @classmethod
     def create(cls, drafts: Path, release: str, bound: str) -> "Draws":
         """A new secret, on disk when this returns; ``bound`` is a hash of what must stay the same."""
-        if not drafts.exists():
-            drafts.mkdir(mode=0o700, exist_ok=True)
-        if not (drafts / "CACHEDIR.TAG").exists():
-            write_whole(drafts / "CACHEDIR.TAG", _CACHEDIR, private=True)
-        folder = drafts / release
+        folder = made_drafts(drafts) / release
         folder.mkdir(mode=0o700)
         lock = _locked(folder)
         if lock is None:
@@ -192,6 +188,15 @@ class Draws:
     def erase(self) -> None:
         """Forget the secret for good."""
         erase(self._folder)
+
+
+def made_drafts(drafts: Path) -> Path:
+    """The folder of what is being made, made if there is none; backups leave it out."""
+    if not drafts.exists():
+        drafts.mkdir(mode=0o700, exist_ok=True)
+    if not (drafts / "CACHEDIR.TAG").exists():
+        write_whole(drafts / "CACHEDIR.TAG", _CACHEDIR, private=True)
+    return drafts
 
 
 def erase(folder: Path) -> None:

@@ -19,26 +19,28 @@ from targetdp.release._certificate._witnesses import estimated_by, witnesses
 from targetdp.release._desk import Desk
 from targetdp.release._draws import Draws, erase
 from targetdp.release._ended import end_without_publishing, on_record
-from targetdp.release._engine._base import NOTHING_INSPECTED, Engine, ReleaseJob, output_schema
-from targetdp.release._engine._tables import found_on_disk, open_table
+from targetdp.release._engine._base import (
+    NOTHING_INSPECTED,
+    Engine,
+    ReleaseJob,
+    fingerprint_of,
+    output_schema,
+)
+from targetdp.release._engine._tables import found_on_disk, opened_table
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._journal import sealed, settle_earlier
 from targetdp.release._look._importance import people_in_sample
 from targetdp.release._look._look import Look, look
 from targetdp.release._model._runner import publication_moment
-from targetdp.release._output import (
-    PublishedButUnsettledError,
-    Publisher,
-    open_output,
-    output_dialect,
-)
+from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output, output_dialect
 from targetdp.release._prepare import Prepared, prepare
 from targetdp.release._request import Request
 from targetdp.release._reservation import reserve
 from targetdp.release._staging import OutputExistsError
 from targetdp.release._terms import ReleaseTerms
 from targetdp.release._trust._approval import write_proposal
+from targetdp.table import Source
 
 Confirm = Callable[[Look], None]
 """Is shown everything before anything is charged, and raises to stop."""
@@ -46,7 +48,7 @@ Confirm = Callable[[Look], None]
 
 @dataclass(frozen=True)
 class Released:
-    """A finished release: a path of files, or a frame of the kind that was given.
+    """A finished release: a path of files, or a frame of the kind that was given; ``place`` says where it is.
 
     ``look``, ``clipped`` and ``without_answer`` (of how many rows a model made nothing) are for the data
     holder only.
@@ -58,6 +60,7 @@ class Released:
     look: Look = field(repr=False)
     clipped: int
     without_answer: int = 0
+    place: str = ""
 
     def _repr_html_(self) -> str:
         return page_html(self.certificate)
@@ -89,8 +92,8 @@ def check_release(
     opened = _opened(desk)
     with opened.ledger() as ledger:
         ledger.must_be_newest(witnesses(opened, ledger))
-        source = open_table(found_on_disk(table, opened.policy.csv.dialect), engine)
-        return _look(opened, ledger, request, source, new_people, models, progress or Silent())
+        with opened_table(table, opened, engine, progress) as source:
+            return _look(opened, ledger, request, source, new_people, models, progress or Silent())
 
 
 def privatize(
@@ -109,11 +112,12 @@ def privatize(
     """Release a private version of a table.
 
     Args:
-        table: A path (Parquet or CSV: a file, a folder of parts, or a pattern such as ``part-*.csv``) or
-            several, a `Source`, a pandas, polars or pyarrow table, or a Spark frame. A CSV is read as [csv]
-            of the policy says.
-        output: Where the release goes: a file (``.parquet``, ``.csv``) or a folder. None, for a table in
-            memory, gives back a table of the same kind.
+        table: A path (Parquet or CSV: a file, a folder of parts, or a pattern such as ``part-*.csv``),
+            several, or an address (``s3://…``), a `targetdp.table.Database`, a pandas, polars or pyarrow
+            table, a lazy one of polars or DuckDB, or a Spark frame. A CSV is read as [csv] of the policy
+            says.
+        output: Where the release goes: a file (``.parquet``, ``.csv``) or a folder, also in a store. None,
+            for a table in memory, gives back a table of the same kind (for DuckDB's, one of pyarrow).
         desk: The data holder's desk, or its folder; by default it is found as git finds its folder.
         request: What is asked for.
         engine: ``"local"`` or ``"spark"``; by default that of the table.
@@ -151,14 +155,13 @@ def privatize(
     """
     check.instance("request", request, Request)
     progress, opened = progress or Silent(), _opened(desk)
-    table, taken = found_on_disk(table, opened.policy.csv.dialect), None
+    table, taken = found_on_disk(table, opened), None
     csv = output_dialect(opened.policy, table, request.released)
     with (
         on_record(opened, request),
         opened.ledger() as ledger,
         open_output(table, output, opened.path, force=force, csv=csv) as publisher,
     ):
-        source = open_table(table, engine)
         try:
             publisher.begin(lambda journal: settle_earlier(opened, ledger, journal))
         except OutputExistsError as error:
@@ -170,17 +173,21 @@ def privatize(
         for settled in ledger.settle_what_is_published(done):
             erase(opened.drafts / settled)
         opened.free_what_was_not_drawn(ledger)
-        if taken is not None and publisher.path is not None:
-            raise already_released(opened, ledger, request, source.fingerprint(), publisher.path) from taken
-        begun = monotonic()
-        seen = _look(opened, ledger, request, source, new_people, models, progress)
-        looked = monotonic() - begun
-        if seen.problems:
-            write_proposal(opened, ledger.history)
-            raise seen.refusal
-        if confirm is not None:
-            confirm(seen)
-        return _release(opened, ledger, source, seen, publisher, progress, looked)
+        if taken is not None:
+            if publisher.path is None:
+                raise taken
+            told_apart = fingerprint_of(table) if isinstance(table, Source) else None
+            raise already_released(opened, ledger, request, told_apart, publisher.path) from taken
+        with opened_table(table, opened, engine, progress) as source:
+            begun = monotonic()
+            seen = _look(opened, ledger, request, source, new_people, models, progress)
+            looked = monotonic() - begun
+            if seen.problems:
+                write_proposal(opened, ledger.history)
+                raise seen.refusal
+            if confirm is not None:
+                confirm(seen)
+            return _release(opened, ledger, source, seen, publisher, progress, looked)
 
 
 def _opened(desk: Desk | str | Path | None) -> Desk:
@@ -195,10 +202,7 @@ def _look(
     """Everything that is known before anything is drawn."""
     prepared = prepare(desk, ledger, request, source.columns, source.place, source.name, new_people, models)
     if prepared.names.column not in source.columns or not prepared.features:
-        return Look(
-            prepared, NOTHING_INSPECTED, None, None, prepared.problems, read_as=source.read_as,
-            doubt=source.doubt,
-        )  # fmt: skip
+        return Look(prepared, NOTHING_INSPECTED, None, None, prepared.problems, read_as=source.read_as)
     inspection = source.inspect(prepared.recipe(), progress)
     return look(prepared, source, inspection, ledger)
 
@@ -251,7 +255,8 @@ def _release(
             raise PublishedButUnsettledError(publisher.place, error) from error
         end_without_publishing(ledger, reservation, source, error)
         raise
-    return Released(publisher.path, publisher.frame, certificate, seen, wrote.clipped, without_answer)
+    at = publisher.place if publisher.path is None else str(publisher.path)
+    return Released(publisher.path, publisher.frame, certificate, seen, wrote.clipped, without_answer, at)
 
 
 def _wait(prepared: Prepared, rows: int, begun: float, progress: Progress) -> None:

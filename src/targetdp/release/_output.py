@@ -14,8 +14,21 @@ from targetdp.release._certificate._contents import arrow_of, frame_hash, output
 from targetdp.release._certificate._parts import Output
 from targetdp.release._engine._base import RowWriter, released_columns
 from targetdp.release._policy import Policy
+from targetdp.release._remote._in_store import StoreStaging
 from targetdp.release._staging import Staging
-from targetdp.table import Dialect, Format, Sink, Source, format_of, refuse_formulas
+from targetdp.table import (
+    Dialect,
+    Elsewhere,
+    Format,
+    Sink,
+    Source,
+    StoredTable,
+    dialect_of,
+    format_of,
+    is_stored,
+    local_path,
+    refuse_formulas,
+)
 
 Settle = Callable[[dict[str, Any]], None]
 """Tells a ledger what a journal says."""
@@ -36,7 +49,7 @@ class Publisher(Protocol):
     """Where a release goes, and how it becomes visible."""
 
     path: Path | None
-    """The output's name; None for a table in memory."""
+    """The output's name; None for a table in memory, or for an output in a store."""
     folder: Path | None
     """Where an engine may keep what is not finished."""
 
@@ -75,22 +88,26 @@ def open_output(
 ) -> Iterator[Publisher]:  # fmt: skip
     """The place of a release: files (for their owner's eyes), or a table in memory where no name is given."""
     if output is None:
-        if isinstance(table, Source) or type(table).__module__.startswith("pyspark."):
+        files = isinstance(table, Source) or (isinstance(table, Elsewhere) and not table.gives_back)
+        if files or type(table).__module__.startswith("pyspark."):
             raise ValueError("output must be given: where the released files go")
         yield _Frame(table)
         return
-    place = Path(output)
+    staging = _staging_for(output, desk, force=force, private=private)
+    place = local_path(str(output))
+    if isinstance(table, StoredTable) and is_stored(str(output)):
+        _must_differ("input", Path(str(table)), Path(staging.place))
     for named in table.places if isinstance(table, Source) else ():
         _must_differ("input", named, place)
     _must_differ("desk", desk, place)
     done = False
     try:
-        with Staging(place, force=force) as staging:
+        with staging:
             yield _Files(staging, private=private, csv=csv)
             done = True
     except BaseException as error:
         if done:  # only what a run leaves behind could not be tidied up
-            raise PublishedButUnsettledError(str(place), error) from error
+            raise PublishedButUnsettledError(staging.place, error) from error
         raise
 
 
@@ -103,7 +120,7 @@ def output_dialect(policy: Policy, table: Any, released: Sequence[str]) -> Diale
     if policy.csv.output == "plain":
         return None
     source = table if isinstance(table, Source) else None
-    read = source.csv if source is not None and source.format == "csv" else policy.csv.dialect
+    read = source.csv if source is not None and source.format == "csv" else dialect_of(policy.csv)
     csv = replace(read, thousands="")  # no mark is written
     if not csv.quote:
         raise ValueError('[csv] output = "same" needs quotes around text that has separators: give a quote')
@@ -120,6 +137,17 @@ def output_dialect(policy: Policy, table: Any, released: Sequence[str]) -> Diale
     return csv
 
 
+def _staging_for(output: str | Path, desk: Path, *, force: bool, private: bool) -> Staging:
+    """How what goes to an output is published."""
+    if not is_stored(str(output)):
+        return Staging(local_path(str(output)), force=force)
+    if private:
+        raise ValueError(
+            "output is in a store: rows of people who agreed are handed over as a file of this disk"
+        )
+    return StoreStaging(str(output), desk, force=force)
+
+
 def _must_differ(what: str, source: Path, output: Path) -> None:
     here, there = source.resolve(), output.resolve()
     if here == there or here in there.parents or there in here.parents:
@@ -133,7 +161,7 @@ class _Files:
 
     def __init__(self, staging: Staging, *, private: bool, csv: Dialect | None) -> None:
         self._staging, self._private, self._csv = staging, private, csv
-        self.path: Path | None = staging.output
+        self.path: Path | None = None if isinstance(staging, StoreStaging) else staging.output
         self.folder: Path | None = staging.folder
         self._kind, self._parts = _shape(staging.output)
 
@@ -207,7 +235,7 @@ class _Frame:
     published = False
 
     def __init__(self, table: Any) -> None:
-        self._back = arrow_of(table)[1]
+        self._back = table.give_back if isinstance(table, Elsewhere) else arrow_of(table)[1]
         self._tables: list[pa.Table] = []
         self.frame: Any = None
 

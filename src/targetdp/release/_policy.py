@@ -106,18 +106,10 @@ class ModelPolicy(StrictModel):
 
 @dataclass(frozen=True)
 class CsvPolicy(Dialect):
-    """How CSV tables are written: they are read so, and nothing is found out by looking at people's rows.
-
-    Args:
-        output: Whether releases as CSV are written plainly, or the same way.
-    """
+    """How CSV tables are written: they are read so, and nothing is found by looking at people's rows."""
 
     output: Literal["plain", "same"] = "plain"
-
-    @property
-    def dialect(self) -> Dialect:
-        """How tables are read."""
-        return Dialect(self.separator, self.decimal, self.thousands, self.encoding, self.quote)
+    """Whether releases as CSV are written plainly, or the same way."""
 
 
 class ScalesPolicy(StrictModel):
@@ -359,10 +351,9 @@ class Policy(StrictModel):
         if unknown := sorted(
             name for name in {*columns} - {*self.columns.decide} if not self.columns.allows(name)
         ):
-            named = unknown_column(unknown[0], known)
+            named = f"agreed.columns names {unknown_column(unknown[0], known)}, which is"
             raise ValueError(
-                f"agreed.columns names {named}, which is neither in columns.release nor in columns.decide: "
-                "add it there, or leave it out"
+                f"{named} neither in columns.release nor in columns.decide: leave it out, or add it"
             )
         if kinds := sorted({*columns} & {*self.kinds}):
             raise ValueError(
@@ -374,8 +365,8 @@ class Policy(StrictModel):
     def sha256(self) -> str:
         """Of everything that the policy says, comments apart."""
         # Certificates have this number: what a policy does not say must not change it.
-        unsaid = {name for name in ("agreed", "kinds") if not getattr(self, name)}
-        unsaid |= {"csv"} if self.csv == CsvPolicy() else set()
+        usual: dict[str, object] = {"agreed": None, "csv": CsvPolicy(), "kinds": {}}
+        unsaid = {name for name, value in usual.items() if getattr(self, name) == value}
         return hashlib.sha256(canonical(self.model_dump(mode="json", exclude=unsaid)).encode()).hexdigest()
 
 

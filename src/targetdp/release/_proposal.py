@@ -25,6 +25,7 @@ from targetdp.release._translate import tags_in
 from targetdp.table import (
     ANY,
     Dialect,
+    Elsewhere,
     Source,
     TableOnDisk,
     TableProfile,
@@ -34,10 +35,11 @@ from targetdp.table import (
     guess_id,
     ids_of,
     looks_like_phone_numbers,
-    open_source,
+    on_disk,
     problem_lines,
     profile_table,
     spelling_problems,
+    table_given,
     unknown_column,
 )
 
@@ -80,7 +82,7 @@ class NewDesk:
 
 
 def make_desk(
-    table: TableOnDisk,
+    table: TableOnDisk | Elsewhere,
     place: Path | None = None,
     *,
     csv: str | None = None,
@@ -92,7 +94,7 @@ def make_desk(
     """Profile a table, propose a policy for it, and make a desk with it.
 
     Args:
-        table: The table that releases will be made of.
+        table: The table that releases will be made of: a path, an address or a `targetdp.table.Database`.
         place: The desk's folder; by default ``desk`` in this folder.
         csv: How a CSV is written, such as ``"separator=; decimal=,"``; by default that is found. The policy
             says it, so that no release looks for it again.
@@ -106,7 +108,15 @@ def make_desk(
     """
     if new_people is not None:
         check.text("new_people", new_people, longest=LONGEST_REASON)
-    table = open_source(table, csv=csv)
+    folder = (place or Path(FOLDER)).absolute()
+    with on_disk(table_given(table), folder.parent, csv=csv, order=id_column) as source:
+        return _make_desk(source, folder, id_column, name, scales, new_people)
+
+
+def _make_desk(
+    table: Source, folder: Path, id_column: str | None, name: str | None, scales: Path | None,
+    new_people: str | None,
+) -> NewDesk:  # fmt: skip
     profile = profile_table(table)
     column = id_column or guess_id(profile)
     if column is None or column not in profile.names():
@@ -133,10 +143,9 @@ def make_desk(
         raise ValueError(
             f"no column of {table} can be released as it is: releases are of numbers"
             + (", and of columns that the scales know" if scales is not None else "")
-            + f"; targetdp columns {table} says more of each"
+            + "; targetdp columns says more of each"
         )
     gaps = tuple(one.name for one in others if one.gaps and one.name in released)
-    folder = (place or Path(FOLDER)).absolute()
     text = _policy_text(
         name or _name_of(folder.parent), column, released, gaps, hidden=hidden,
         public_scales=scales is not None,

@@ -48,7 +48,7 @@ class Staging:
     """
 
     def __init__(self, output: Path, *, force: bool) -> None:
-        self.output, self._force = output, force
+        self.output, self.name, self._force = output, str(output), force
         self.folder = output.parent / f".{output.name}.targetdp"
         self._lock_path = output.parent / f"{self.folder.name}.lock"
         self._lock: int | None = None
@@ -79,7 +79,7 @@ class Staging:
         except OSError as error:
             os.close(lock)
             raise NotYetError(
-                f"another run is writing {self.output}: wait for it, or choose another name"
+                f"another run is writing {self.name}: wait for it, or choose another name"
             ) from error
         self._lock = lock
         return self
@@ -104,7 +104,7 @@ class Staging:
             os.utime(path)  # when a table was written tells how long it took, and that may tell of rows
         for name, text in _texts(proof).items():
             write_whole(self.folder / name, text)
-        write_whole(self.folder / _JOURNAL, json.dumps({**journal, _CHECK: _digest(journal)}))
+        write_whole(self.folder / _JOURNAL, json.dumps({**journal, _CHECK: digest_of(journal)}))
         sync_folder(self.folder)
         if self._force:
             self._step_aside()
@@ -128,7 +128,7 @@ class Staging:
             if error is None:
                 raise
             # The first error, and what was noted of the release, must not be lost by a second one.
-            error.add_note(f"{self.folder} could not be tidied up: the next run to {self.output} does that")
+            error.add_note(f"{self.folder} could not be tidied up: the next run to {self.name} does that")
         finally:
             with suppress(OSError):
                 self._lock_path.unlink()
@@ -154,7 +154,7 @@ class Staging:
 
     def _recover(self, settle: Callable[[dict[str, Any]], None]) -> None:
         """Bring whatever state an earlier run died in to one of the two good ones."""
-        journal = _read_journal(self.folder / _JOURNAL)
+        journal = read_journal(self.folder / _JOURNAL)
         if journal is None and self._was_acted_on():
             raise ValueError(
                 f"{self.folder / _JOURNAL} is damaged, and a run was publishing when it died: what is left "
@@ -232,14 +232,14 @@ def belongs(path: Path, release: str) -> bool:
         return False
 
 
-def _digest(journal: dict[str, Any]) -> str:
+def digest_of(journal: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(journal, sort_keys=True).encode()).hexdigest()
 
 
-def _read_journal(path: Path) -> dict[str, Any] | None:
+def read_journal(path: Path) -> dict[str, Any] | None:
     """A journal; one that was cut short was never acted on, so it counts as none."""
     found = _read(path) or {}
-    return found if found.pop(_CHECK, None) == _digest(found) else None
+    return found if found.pop(_CHECK, None) == digest_of(found) else None
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 
 from targetdp._core import Words
 from targetdp.release._desk import Desk
-from targetdp.release._engine._tables import found_on_disk
 from targetdp.release._ids import Names, pseudonyms
 from targetdp.table import TableOnDisk, Tally, check_columns, ids_of, open_source
 
@@ -53,7 +52,7 @@ def translate_ids(
             )
         return Translation(pa.table({"id": given, "pseudonym": pseudonyms(spelled, desk.pseudonym_key)}))
     known_ids, known = [], []
-    source = found_on_disk(everybody, desk.policy.csv.dialect)
+    source = open_source(everybody, csv=desk.policy.csv, keep_words=True)
     check_columns(source.columns, f"table {everybody}", id=[names.column])
     for batch in source.batches([names.column], {}, _ROWS):
         ids = names.ids(batch, Tally(), 0)

@@ -1,5 +1,15 @@
 from targetdp.table._encode._encoding import Constant as Constant
 from targetdp.table._encode._encoding import Encoding as Encoding
+from targetdp.table._elsewhere._database import Database as Database
+from targetdp.table._elsewhere._named import table_given as table_given
+from targetdp.table._elsewhere._named import table_named as table_named
+from targetdp.table._elsewhere._spool import Elsewhere as Elsewhere
+from targetdp.table._elsewhere._spool import on_disk as on_disk
+from targetdp.table._elsewhere._secrets import explained as explained
+from targetdp.table._elsewhere._store import StoredTable as StoredTable
+from targetdp.table._elsewhere._store import is_stored as is_stored
+from targetdp.table._elsewhere._store import local_path as local_path
+from targetdp.table._elsewhere._store import open_store as open_store
 from targetdp.table._ids import SortedIds as SortedIds
 from targetdp.table._ids import Splitters as Splitters
 from targetdp.table._ids import buckets_of as buckets_of

@@ -125,8 +125,8 @@ def dialect_of(given: str | Dialect) -> Dialect:
         >>> dialect_of("separator=tab decimal=,")
         Dialect(separator='\t', decimal=',', thousands='', encoding='utf-8', quote='"')
     """
-    if isinstance(given, Dialect):
-        return given
+    if isinstance(given, Dialect):  # it may say more, as a policy's does
+        return Dialect(*(getattr(given, name) for name in FIELDS))
     fields: dict[str, str] = {}
     check.instance("csv", given, str)
     for part in given.split():

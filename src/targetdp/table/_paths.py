@@ -96,7 +96,7 @@ def find_files(table: TablePath) -> TableFiles:
         places += found
         files += parts
         bases.append(base)
-    if empty := [file for file in files if not file.stat().st_size]:
+    if empty := [file for file in files if format_of(file) == "csv" and not file.stat().st_size]:
         raise TableError(f"input {empty[0]} is empty or has no rows: there is nothing to read")
     _must_differ(files)
     first = ", ".join(str(path) for path in named[:_SHOWN])

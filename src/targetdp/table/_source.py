@@ -42,6 +42,7 @@ class Source:
         csv: How its files are written, where they are CSV.
         folders: The columns that folders give, with their value in each file.
         doubt: How CSV files look written, where that is not as declared.
+        copied: Whether its files are a copy of a table that is elsewhere: nothing tells it from a later one.
 
     Example:
         >>> import tempfile
@@ -61,6 +62,7 @@ class Source:
     csv: Dialect = PLAIN
     folders: Mapping[str, tuple[str | None, ...]] = field(default_factory=dict)
     doubt: str = ""
+    copied: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -75,6 +77,8 @@ class Source:
         """Which files it is, and how they are read, in a line for whoever owns it."""
         many = f"{len(self.files):,} files" if len(self.files) > 1 else "1 file"
         how = f"CSV, read with {self.csv.text}" if self.format == "csv" else "Parquet"
+        if self.copied:
+            return f"{self.name}, read once" + (f": {how}" if self.format == "csv" else "")
         folders = f"; folders give {', '.join(self.folders)}" if self.folders else ""
         return f"{self.name}: {many} of {how}{folders}"
 

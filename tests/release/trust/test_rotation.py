@@ -213,7 +213,7 @@ def test_a_journal_of_a_key_that_signed_no_longer_is_refused(
     kept = path.read_text()
     told = {name: value for name, value in json.loads(kept).items() if name not in {"seal", "check"}}
     forged = told | {"seal": thief.sign(journal_module._message(told))}
-    path.write_text(json.dumps(forged | {"check": staging_module._digest(forged)}))
+    path.write_text(json.dumps(forged | {"check": staging_module.digest_of(forged)}))
     with pytest.raises(ValueError, match="is not signed by this desk"):
         release(folder, "b.parquet", epsilon=1.0)
     path.write_text(kept)

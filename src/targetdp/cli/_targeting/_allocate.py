@@ -10,9 +10,11 @@ from targetdp.cli._console import (
     Bar,
     PublicKey,
     emit,
+    fetches,
     must_be_a_table,
     must_be_free,
     must_be_no_input,
+    path_or_address,
     save_table,
     tell,
     warn,
@@ -20,11 +22,15 @@ from targetdp.cli._console import (
 from targetdp.cli._targeting._sample import TranslatedIds, read_sample
 
 
+@fetches("release", "sample")
 def allocate(
-    release: Annotated[Path, typer.Argument(help="private decisions, or scores")],
+    release: Annotated[Path, typer.Argument(help="private decisions, or scores", parser=path_or_address)],
     sample: Annotated[
         Path | None,
-        typer.Argument(help="what was learned from: a private sample, or rows of people who agreed"),
+        typer.Argument(
+            help="what was learned from: a private sample, or rows of people who agreed",
+            parser=path_or_address,
+        ),
     ] = None,
     labels: Annotated[Path | None, typer.Argument(help="your labels, as targetdp learn took them")] = None,
     *,

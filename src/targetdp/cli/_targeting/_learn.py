@@ -10,8 +10,10 @@ from targetdp.cli._console import (
     PublicKey,
     audited,
     emit,
+    fetches,
     must_be_free,
     must_be_no_input,
+    path_or_address,
     save_text,
     tell,
     warn,
@@ -51,9 +53,13 @@ _ONE = {"scores": "score", "decisions": "decision"}
 Wanted = Literal["best", "scores", "decisions"]
 
 
+@fetches("sample")
 def learn(
     sample: Annotated[
-        Path, typer.Argument(help="a private sample (targetdp privatize), or rows of people who agreed")
+        Path,
+        typer.Argument(
+            help="a private sample (targetdp privatize), or rows of people who agreed", parser=path_or_address
+        ),
     ],
     labels: Annotated[Path, typer.Argument(help="your labels (Parquet or CSV): id, target, loans")],
     program: Annotated[Path, typer.Option(help="program file: kind, target and, for aid, quota")],

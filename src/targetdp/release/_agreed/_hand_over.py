@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,14 +14,14 @@ from targetdp.release._certificate._agreed import MEANS
 from targetdp.release._certificate._parts import DeskRecord, LedgerMark, Output
 from targetdp.release._certificate._witnesses import witnesses
 from targetdp.release._desk import Desk
-from targetdp.release._engine._tables import found_on_disk
+from targetdp.release._engine._tables import found_on_disk, spooled
 from targetdp.release._ledger._book import Ledger
 from targetdp.release._ledger._entries import Head
 from targetdp.release._ledger._history import History
 from targetdp.release._ledger._journal import HANDED_OVER, settle_earlier
 from targetdp.release._output import PublishedButUnsettledError, open_output
 from targetdp.release._trust._approval import write_proposal
-from targetdp.table import Source, TableOnDisk, format_of
+from targetdp.table import Elsewhere, Source, TableOnDisk, format_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class HandedOver:
 
 
 def check_agreed(
-    table: TableOnDisk, people: str | Path, *, desk: Desk | str | Path | None = None,
+    table: TableOnDisk | Elsewhere, people: str | Path, *, desk: Desk | str | Path | None = None,
     column: str | None = None, progress: Progress | None = None,
 ) -> AgreementLook:  # fmt: skip
     """Look at who would be handed over, and at all that keeps them from it. Nothing changes.
@@ -55,12 +56,12 @@ def check_agreed(
     opened = _opened(desk)
     with opened.ledger() as ledger:
         ledger.must_be_newest(witnesses(opened, ledger))
-        source = found_on_disk(table, opened.policy.csv.dialect)
-        return look_at_people(opened, ledger, source, Path(people), column, progress or Silent())
+        with spooled(found_on_disk(table, opened), opened, progress) as source:
+            return look_at_people(opened, ledger, source, Path(people), column, progress or Silent())
 
 
 def hand_over(
-    table: TableOnDisk,
+    table: TableOnDisk | Elsewhere,
     people: str | Path,
     output: str | Path,
     *,
@@ -73,7 +74,7 @@ def hand_over(
     """Hand over the rows of people who agreed, as they are, on record.
 
     Args:
-        table: The table with everybody: Parquet or CSV, a file, a folder of parts, a pattern, or several.
+        table: The table with everybody, as for `privatize`: files, an address or a database.
         people: A table with the ids of those who agreed, as ``table`` has them.
         output: Where their rows go: a file (``.parquet``, ``.csv``). Beside it comes a signed record of
             what they agreed to, ``OUTPUT.agreement.json``.
@@ -107,12 +108,14 @@ def hand_over(
     if format_of(place) is None or place.name.lower().endswith(".gz"):
         raise ValueError(f"output = {place} is no table of one file: name a *.parquet or *.csv")
     opened = _opened(desk)
-    source = found_on_disk(table, opened.policy.csv.dialect)
+    given = found_on_disk(table, opened)
     with (
         opened.ledger() as ledger,
-        open_output(source, place, opened.path, force=force, private=True) as publisher,
+        open_output(given, place, opened.path, force=force, private=True) as publisher,
+        ExitStack() as stack,
     ):
         publisher.begin(lambda journal: settle_earlier(opened, ledger, journal))
+        source = stack.enter_context(spooled(given, opened, progress))
         ledger.must_be_newest(witnesses(opened, ledger, place.parent))
         before = source.state()
         seen = look_at_people(opened, ledger, source, Path(people), column, progress or Silent())

@@ -188,8 +188,10 @@ class Engine(Protocol):
         """What tells the table from a later one of its name, without reading it; None where nothing does."""
 
 
-def fingerprint_of(source: Source) -> str:
+def fingerprint_of(source: Source) -> str | None:
     """The same of a table of files: names and times. It goes on record, and sizes would tell of rows."""
+    if source.copied:
+        return None
     told = [(Path(name).name, written) for name, _, written, *_ in source.state()]
     return hashlib.sha256(canonical(told).encode()).hexdigest()
 

@@ -1,31 +1,61 @@
-"""Which engine a table is for: a path, a source, a table in memory, or a Spark frame."""
+"""Which engine a table is for: files, a table that is elsewhere, one in memory, or a Spark frame."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from targetdp._core import Progress
 from targetdp.release._certificate._contents import arrow_of
+from targetdp.release._desk import Desk, find_desk
+from targetdp.release._draws import made_drafts
 from targetdp.release._engine._base import Engine, engine_of
 from targetdp.release._engine._local import LocalEngine, TableInMemory
-from targetdp.table import Dialect, Source, open_source
+from targetdp.table import Elsewhere, Source, on_disk, open_source, table_given
 
 
-def found_on_disk(table: Any, csv: Dialect) -> Any:
-    """A table of files, opened; any other as it is. A CSV is read as it is declared to be written."""
-    several = isinstance(table, list | tuple) and all(isinstance(one, str | Path) for one in table)
-    if isinstance(table, str | Path) or several:
-        return open_source(table, csv=csv, keep_words=True)
-    return table
+def found_on_disk(table: Any, desk: Desk) -> Any:
+    """A table of files, opened; any other as it is. A CSV is read as the desk declares it to be written."""
+    given = table_given(table)
+    several = isinstance(given, list | tuple) and all(isinstance(one, str | Path) for one in given)
+    if isinstance(given, Path) or several:
+        return open_source(given, csv=desk.policy.csv, keep_words=True)
+    return given
 
 
-def open_table(table: Any, engine: str | None = None) -> Engine:
-    """The engine for a table, by its name or by what the table is."""
-    table = found_on_disk(table, Dialect())
-    if isinstance(table, Source):
-        return engine_of(engine or "local")(table)
-    if type(table).__module__.startswith("pyspark."):
+@contextmanager
+def opened_table(
+    table: Any, desk: Desk, engine: str | None = None, progress: Progress | None = None
+) -> Iterator[Engine]:
+    """The engine for a table, by its name or by what the table is.
+
+    What is elsewhere lies in the desk meanwhile, sorted by who people are: so a re-run meets the same rows in
+    the same order, whatever the database makes of the query then.
+    """
+    given = found_on_disk(table, desk)
+    if isinstance(given, Source | Elsewhere):
+        with spooled(given, desk, progress) as source:
+            yield engine_of(engine or "local")(source)
+    elif type(given).__module__.startswith("pyspark."):
         if engine not in {None, "spark"}:
             raise ValueError(f"engine = {engine!r}: a Spark frame is privatized by Spark; leave it out")
-        return engine_of("spark")(table)
-    if engine not in {None, "local"}:
+        yield engine_of("spark")(given)
+    elif engine not in {None, "local"}:
         raise ValueError(f"engine = {engine!r}: a table in memory is privatized where it is; leave it out")
-    return LocalEngine(TableInMemory(arrow_of(table)[0]), "the frame")
+    else:
+        yield LocalEngine(TableInMemory(arrow_of(given)[0]), "the frame")
+
+
+@contextmanager
+def spooled(table: Source | Elsewhere, desk: Desk, progress: Progress | None = None) -> Iterator[Source]:
+    """A table as files of this disk; what is elsewhere lies in the desk meanwhile, out of backups."""
+    folder = made_drafts(desk.drafts) if isinstance(table, Elsewhere) else desk.drafts
+    csv = desk.policy.csv
+    with on_disk(table, folder, csv=csv, order=desk.policy.id.column, progress=progress) as source:
+        yield source
+
+
+def spool_folder() -> Path:
+    """Where a copy of a table may lie for a command that needs no desk: in the nearest one, or here."""
+    desk = find_desk(Path.cwd())
+    return Path.cwd() if desk is None else made_drafts(desk / "drafts")

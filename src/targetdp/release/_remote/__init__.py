@@ -1,0 +1,1 @@
+"""Releases in object stores: how they are published there, and how they are read from there."""

@@ -1,0 +1,1 @@
+"""Tables that are not on this disk: databases, object stores, streams, lazy frames."""

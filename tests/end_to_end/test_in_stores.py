@@ -1,0 +1,252 @@
+"""Releases from and to an object store: whole with a certificate, or none; also when somebody is killed."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support import stores
+from support.faults import some
+from support.release import (
+    cli,
+    hidden,
+    read_back,
+    request_of,
+    table_of,
+    words,
+    write_parquet,
+)
+from support.staged import drawn, keep, place, put_back, room_for, states
+from support.stores import Store
+from support.zygote import Harm, Zygote
+from targetdp.release import (
+    Desk,
+    certificate_path,
+    fetched,
+    privatize,
+    read_certificate,
+    verify_in_ledger,
+    verify_release,
+)
+from targetdp.table import TableError
+
+OUTPUT = "s3://bucket/out/people.parquet"
+RUN = ("privatize", "in.parquet", OUTPUT, "--request", "request.toml", "--yes")
+WHOLE = ["out/people.parquet", "out/people.parquet.certificate.json", "out/people.parquet.certificate.md"]
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    with stores.started() as started:
+        for name, value in started.environment.items():
+            monkeypatch.setenv(name, value)
+        yield started
+
+
+def run(
+    zygote: Zygote, store: Store, folder: Path, *arguments: str, die_at: int = -1
+) -> tuple[bool, int | None, str]:
+    """A run of which the store kills the process at a request: whether it did, exit code and words."""
+    (store.pid,) = zygote._start(folder, [arguments], [Harm()], store.environment)
+    store.changes, store.die_at = 0, die_at
+    (ended,) = zygote._wait()
+    store.pid = None
+    return ended.killed, ended.code, words(ended.words)
+
+
+def release_there(folder: Path, output: str = OUTPUT) -> str | None:
+    """What a reader finds: nothing, or a release whose certificate holds and that the ledger counts."""
+    try:
+        with fetched(output) as path, Desk.open(folder / "desk").ledger() as ledger:
+            if not certificate_path(path).exists():
+                return None
+            c = read_certificate(certificate_path(path))
+            found = verify_release(path, c).also(verify_in_ledger(c, ledger))
+            assert found.holds, found.failed
+            assert ledger.release(c.release).counts
+            return c.release
+    except TableError:
+        return None
+
+
+def nothing_is_left(store: Store, folder: Path) -> None:
+    assert [name for name in store.names() if "/." in name] == []
+    assert [path.name for path in (folder / "desk" / "drafts").iterdir()] == ["CACHEDIR.TAG"]
+    assert hidden(folder) == []
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before a request", "after it"])
+@pytest.mark.parametrize("force", [False, True], ids=["a new release", "an older one is replaced"])
+def test_it_survives_kills_at_requests_to_the_store(
+    store: Store, zygote: Zygote, tmp_path: Path, *, force: bool, after: bool
+) -> None:
+    """The limit has room for no more than is published: nothing may be charged twice."""
+    folder = place(tmp_path / "place", 60, limit=room_for(2 if force else 1))
+    arguments = (*RUN, "--force") if force else RUN
+    older = None
+    if force:
+        assert run(zygote, store, folder, *RUN)[1] == 0
+        older = release_there(folder)
+    kept, before = (
+        keep(folder, tmp_path / "kept"),
+        {name: store.get(f"bucket/{name}") for name in store.names()},
+    )
+    assert run(zygote, store, folder, *arguments)[1] == 0
+    calls, store.after = store.changes, after
+    assert calls > 15, "it was watched"
+    outcomes = set()
+    for die_at in some(range(calls), 6):
+        put_back(folder, kept)
+        store.files().delete_dir_contents("bucket")
+        for name, content in before.items():
+            store.put(f"bucket/{name}", content)
+        killed, code, said = run(zygote, store, folder, *arguments, die_at=die_at)
+        assert killed or code == 0, said
+        there, begun = release_there(folder), drawn(folder)
+        assert there in {None, older} or begun <= {there}
+        _, code, said = run(zygote, store, folder, *arguments)
+        if there not in {None, older} and not force:
+            assert code == 2, said
+            assert f"output {OUTPUT} exists" in said or ".certificate" in said
+            outcomes.add("published")
+        elif there not in {None, older}:  # the ledger was told, and there is no room for another one
+            assert release_there(folder) == there
+            outcomes.add("published")
+        else:
+            assert code == 0, said
+            assert begun <= {release_there(folder)}, "what noise was drawn for is finished, and no other one"
+            outcomes.add("finished")
+        assert set(states(folder).values()) <= {"published", "voided"}
+        assert sorted(store.names()) == WHOLE
+        nothing_is_left(store, folder)
+    assert "finished" in outcomes
+
+
+def test_an_error_of_the_store_leaves_what_was_there(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place(tmp_path / "place", 60)
+    monkeypatch.chdir(folder)
+    assert cli(*RUN).code == 0
+    older = release_there(folder)
+    for number in (0, 9, 14, 20):
+        store.changes, store.refuse_from = 0, number
+        failed = cli(*RUN, "--force")
+        store.refuse_from = None
+        assert failed.code == 3, words(failed.err)
+        assert "not now" in words(failed.err)
+        assert "open-sesame" not in failed.err
+        assert "run the same command again" in words(failed.err)
+        again = cli(*RUN, "--force")
+        assert again.code == 0, words(again.err)
+        assert release_there(folder) not in {None, older}
+        nothing_is_left(store, folder)
+
+
+def test_where_nobody_can_tell_it_counts_as_published(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store falls silent while the certificate takes its name: the exit code says so."""
+    folder = place(tmp_path / "place", 60)
+    monkeypatch.chdir(folder)
+    assert cli(*RUN).code == 0
+    store.changes = 0
+    assert cli(*RUN, "--force").code == 0
+    calls, codes = store.changes, set()
+    for number in range(calls - 12, calls - 4):
+        store.changes, store.refuse_from, store.silent = 0, number, True
+        ended = cli(*RUN, "--force")
+        store.refuse_from, store.silent = None, False
+        codes.add(ended.code)
+        assert ended.code in {0, 3, 4}, words(ended.err)
+        if ended.code == 4:
+            assert "the release IS published" in words(ended.err)
+        assert "reserved" in states(folder).values() or ended.code != 3
+        again = cli(*RUN, "--force")
+        assert again.code == 0, words(again.err)
+        assert set(states(folder).values()) == {"published"}
+        assert release_there(folder) is not None
+        nothing_is_left(store, folder)
+    assert codes == {3, 4}
+
+
+def test_what_has_no_certificate_is_no_release(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place(tmp_path / "place", 60)
+    monkeypatch.chdir(folder)
+    assert cli(*RUN).code == 0
+    assert cli("verify", OUTPUT).code == 0
+    store.files().delete_file(f"bucket/{WHOLE[1]}")
+    refused = cli("verify", OUTPUT)
+    assert refused.code == 2
+    assert "certificate" in words(refused.err)
+    assert "cannot be read: No such file" in words(refused.err)
+    forced = cli(*RUN, "--force")
+    assert forced.code == 2
+    assert "is not a release with a certificate: --force replaces nothing else" in words(forced.err)
+    assert cli("verify", "s3://bucket/out/absent.parquet").code == 2
+
+
+def test_a_folder_of_parts_replaces_another_one(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place(tmp_path / "place", 60)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr("targetdp.table._sink.ROWS_PER_PART", 64)
+    write_parquet(folder / "in.parquet", table_of(200))
+    output = "s3://bucket/out/parts"
+    asked = ("--B", "0.25", "--epsilon", "4", "--yes")
+    assert cli("privatize", "in.parquet", output, *asked).code == 0
+    first, names = release_there(folder, output), store.names()
+    write_parquet(folder / "in.parquet", table_of(60))
+    done = cli("privatize", "in.parquet", output, *asked, "--force")
+    assert done.code == 0, words(done.err)
+    assert release_there(folder, output) not in {None, first}
+    assert len(store.names()) <= len(names)
+    nothing_is_left(store, folder)
+
+
+def test_a_table_in_a_store_is_released_as_on_disk(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place(tmp_path / "place", 60)
+    monkeypatch.chdir(folder)
+    store.put("bucket/in/part-0.parquet", (folder / "in.parquet").read_bytes())
+    looked = cli("privatize", "s3://bucket/in", "--check", "--B", "0.25", "--epsilon", "4")
+    assert looked.code == 0, words(looked.err)
+    table = "s3://bucket/in/part-0.parquet"
+    done = privatize(table, "out.parquet", desk=folder / "desk", request=request_of())
+    assert read_back(folder / "out.parquet").num_rows == done.certificate.rows == 60
+    nothing_is_left(store, folder)
+    for wrong, message in (
+        ("s3://bucket/absent.parquet", "input s3://bucket/absent.parquet does not exist: check the name"),
+        ("s3://bucket/out", "overlap"),
+        (f"{OUTPUT}?region=us-east-1", "overlap"),
+        ("nowhere://bucket/x", "nowhere://… cannot be opened"),
+    ):
+        refused = cli("privatize", wrong, *RUN[2:])
+        assert refused.code == 2
+        assert message in words(refused.err)
+
+
+def test_two_runs_to_one_output_do_not_meet(store: Store, zygote: Zygote, tmp_path: Path) -> None:
+    folder = place(tmp_path / "place", 60, limit=room_for(1))
+    ended = zygote.together(folder, RUN, RUN, **store.environment)
+    assert sorted(one.code or 0 for one in ended) == [0, 2], [one.words for one in ended]
+    assert release_there(folder) is not None
+    nothing_is_left(store, folder)
+    assert list(states(folder).values()) == ["published"]
+
+
+def test_people_who_agreed_are_not_handed_over_into_a_store(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place(tmp_path / "place", 60)
+    monkeypatch.chdir(folder)
+    (folder / "agreed.csv").write_text("name\n000003\n")
+    refused = cli("agree", "in.parquet", "agreed.csv", "s3://bucket/agreed.parquet", "--yes")
+    assert refused.code == 2
+    assert store.names() == []
+    assert not os.path.lexists(folder / "s3:")

@@ -121,5 +121,5 @@ def test_what_is_left_out_must_be_there(table: Path) -> None:
 
 def test_a_table_that_is_not_there_is_named(tmp_path: Path) -> None:
     ran = cli("columns", tmp_path / "nowhere.csv")
-    assert ran.code == 2
+    assert ran.code == 6  # not yet: a timer may find it there later
     assert "nowhere.csv does not exist: check the name" in words(ran.err)

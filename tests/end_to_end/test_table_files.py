@@ -16,6 +16,7 @@ from support.release import (
     holds,
     make_desk,
     read_back,
+    request_of,
     table_of,
     words,
     write_csv,
@@ -23,6 +24,7 @@ from support.release import (
 from support.table_files import hold_noise, mixed, released, write_dialect, write_hive
 from targetdp.release import Refused
 from targetdp.table import Dialect, TableError, dialect_lines, find_files, open_source
+from targetdp.targeting import read_decisions, read_scores
 
 DIALECTS = {
     "French Excel": (Dialect(";", ",", "", "cp1252"), False),
@@ -174,6 +176,27 @@ def test_it_can_be_said_on_the_command_line(tmp_path: Path, monkeypatch: pytest.
     assert "separator = ':' is not one of" in wrong.err
 
 
+def test_the_command_line_stands_in_place_of_the_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    csv, _ = DIALECTS["French, grouped"]
+    write_dialect(tmp_path / "in.csv", mixed(), csv)
+    write_dialect(tmp_path / "plain.csv", mixed(), Dialect())
+    outputs = []
+    for name, more in (("plain", ()), ("in", ("--csv", csv.text))):
+        place = tmp_path / f"desk of {name}"
+        place.mkdir()
+        make_desk(place)
+        monkeypatch.chdir(place)
+        done = cli(
+            "privatize", tmp_path / f"{name}.csv", "out.parquet", "--B", "0.25", "--epsilon", "4", "--yes",
+            "--new-people", "the same ones", *more,
+        )  # fmt: skip
+        assert done.code == 0, done.err
+        outputs.append((place / "out.parquet").read_bytes())
+    assert outputs[0] == outputs[1]
+
+
 # The same dialect on the way out
 
 
@@ -209,6 +232,39 @@ def test_a_release_in_the_same_dialect_has_the_same_values_and_holds(
         for p, d in ((plain.path, Dialect()), (same.path, written))
     ]
     assert tables[0].equals(tables[1])
+
+
+@pytest.mark.parametrize("name", ["French Excel", "UTF-16, tabs", "commas for both"])
+def test_whoever_reads_a_certified_release_reads_its_dialect(tmp_path: Path, name: str) -> None:
+    """Scores and decisions for a list, and rows for an attack: the same numbers as from the plain file."""
+    csv, _ = DIALECTS[name]
+    source = write_dialect(tmp_path / "in.csv", table_of(200), csv)
+    scores = request_of(release="scores", weights={"calls": 1.0, "texts": 2.0})
+    asked = {"scores": scores, "decisions": asks(decision()), "rows": request_of()}
+    files = {
+        (kind, how): released(
+            tmp_path / f"{kind} {how}", source, output="out.csv", request=request,
+            csv=f'{toml(csv)}\noutput = "{how}"',
+        ).path
+        for kind, request in asked.items() for how in ("plain", "same")
+    }  # fmt: skip
+
+    def of(kind: str, how: str) -> Path:
+        path = files[kind, how]
+        assert path is not None
+        return path
+
+    one, other = (read_scores(of("scores", how)) for how in ("plain", "same"))
+    assert one.ids.equals(other.ids)
+    assert one.values.tobytes() == other.values.tobytes()
+    yes, also = (read_decisions(of("decisions", how)).yes for how in ("plain", "same"))
+    assert yes.tobytes() == also.tobytes()
+    attacked = [
+        cli("attack", source, of("rows", how), "--id", "name", "--attacks", "linkage", "--json")
+        for how in ("plain", "same")
+    ]
+    assert attacked[1].code == 0, attacked[1].err
+    assert attacked[0].code == 0, attacked[0].err
 
 
 def test_a_certificate_with_another_dialect_is_no_certificate(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_the_same_again_does_nothing_and_says_which_release_is_there(tmp_path: P
     with nothing_changes(folder), pytest.raises(AlreadyReleased) as found:
         release(folder)
     assert found.value.certificate == done.certificate
-    assert found.value.path == folder / "out.parquet"
+    assert found.value.place == str(folder / "out.parquet")
     assert done.certificate.release[:12] in str(found.value)
     (folder / "in.parquet").rename(folder / "moved.parquet").rename(folder / "in.parquet")
     (folder / "in.parquet").chmod(0o600)

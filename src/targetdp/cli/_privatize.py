@@ -137,7 +137,7 @@ def _release(
         with shown.bar as bar:
             done = privatize(source, output, **given, confirm=shown.confirm, force=force, progress=bar)
     except AlreadyReleased as before:
-        shown.end("already released", str(before), _summary(str(before.path), before.certificate))
+        shown.end("already released", str(before), _summary(before.place, before.certificate))
         return
     except PublishedButUnsettledError as error:
         raise PublishedError(str(error)) from error

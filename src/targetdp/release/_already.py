@@ -14,21 +14,21 @@ class AlreadyReleased(ValueError):  # noqa: N818 (it is what happened, and reads
     """The very release that was asked for is there, whole, certified and on record: nothing was done.
 
     Args:
-        path: Where it is.
+        place: Where it is: a path, or an address in a store.
         certificate: Its certificate.
         when: When it was charged.
     """
 
-    def __init__(self, path: Path, certificate: Certificate, when: str) -> None:
-        self.path, self.certificate, self.when = path, certificate, when
+    def __init__(self, place: str, certificate: Certificate, when: str) -> None:
+        self.place, self.certificate, self.when = place, certificate, when
         super().__init__(
-            f"{path} is the whole release of this request and this table (release "
+            f"{place} is the whole release of this request and this table (release "
             f"{certificate.release[:12]} of {when[:10]}): nothing was charged, drawn or published"
         )
 
 
 def already_released(
-    desk: Desk, ledger: Ledger, request: Request, fingerprint: str | None, output: Path
+    desk: Desk, ledger: Ledger, request: Request, fingerprint: str | None, output: Path, place: str
 ) -> AlreadyReleased:
     """What to raise of an output that exists: that nothing is left to do.
 
@@ -37,7 +37,8 @@ def already_released(
         ledger: Its ledger.
         request: What is asked for now.
         fingerprint: What tells the table of now from a later one, if anything does.
-        output: What is there.
+        output: What is there, on this disk.
+        place: What messages call it.
 
     Raises:
         ValueError: It is another release, or not a whole one; the message says why.
@@ -51,25 +52,25 @@ def already_released(
         own = None if c.signature is None else c.signature.key  # whether it is the desk's, the ledger tells
         found = verify_release(output, c, own, request).also(verify_in_ledger(c, ledger))
     except ValueError as error:
-        raise _other(output, str(error)) from error
+        raise _other(place, str(error)) from error
     if found.failed:
-        raise _other(output, "; ".join(f"{one.what}: {one.detail}" for one in found.failed))
+        raise _other(place, "; ".join(f"{one.what}: {one.detail}" for one in found.failed))
     row = ledger.release(c.release)
     if c.desk.id != desk.id or row.state != "published":
-        raise _other(output, f"release {c.release[:12]} is {row.state}")
+        raise _other(place, f"release {c.release[:12]} is {row.state}")
     if row.withdrawn is not None:
-        raise _other(output, f"release {c.release[:12]} was withdrawn")
+        raise _other(place, f"release {c.release[:12]} was withdrawn")
     if fingerprint is None or row.title.get("table") != fingerprint:
         raise _other(
-            output,
+            place,
             f"release {c.release[:12]} of {row.reserved[:10]} was made of another table, or of this one "
             "before somebody wrote to it",
         )
-    return AlreadyReleased(output, c, row.reserved)
+    return AlreadyReleased(place, c, row.reserved)
 
 
-def _other(output: Path, why: str) -> ValueError:
+def _other(place: str, why: str) -> ValueError:
     return ValueError(
-        f"output {output} exists: choose another name, or replace it with --force; it is not what this run "
+        f"output {place} exists: choose another name, or replace it with --force; it is not what this run "
         f"would make ({why})"
     )

@@ -35,12 +35,13 @@ from targetdp.release._look._look import Look, look
 from targetdp.release._model._runner import publication_moment
 from targetdp.release._output import PublishedButUnsettledError, Publisher, open_output, output_dialect
 from targetdp.release._prepare import Prepared, prepare
+from targetdp.release._remote._in_store import fetched
 from targetdp.release._request import Request
 from targetdp.release._reservation import reserve
 from targetdp.release._staging import OutputExistsError
 from targetdp.release._terms import ReleaseTerms
 from targetdp.release._trust._approval import write_proposal
-from targetdp.table import Source
+from targetdp.table import Source, TableError
 
 Confirm = Callable[[Look], None]
 """Is shown everything before anything is charged, and raises to stop."""
@@ -174,10 +175,13 @@ def privatize(
             erase(opened.drafts / settled)
         opened.free_what_was_not_drawn(ledger)
         if taken is not None:
-            if publisher.path is None:
-                raise taken
             told_apart = fingerprint_of(table) if isinstance(table, Source) else None
-            raise already_released(opened, ledger, request, told_apart, publisher.path) from taken
+            place = str(publisher.path or publisher.place)
+            try:
+                with fetched(place) as there:
+                    raise already_released(opened, ledger, request, told_apart, there, place) from taken
+            except TableError:  # a certificate in a store, without its table
+                raise taken from None
         with opened_table(table, opened, engine, progress) as source:
             begun = monotonic()
             seen = _look(opened, ledger, request, source, new_people, models, progress)

@@ -82,7 +82,7 @@ def find_files(table: TablePath) -> TableFiles:
     Example:
         >>> find_files("absent.csv")
         Traceback (most recent call last):
-        targetdp.table._dialect.TableError: input absent.csv does not exist: check the name
+        targetdp.table._paths.NoTableError: input absent.csv does not exist: check the name
     """
     named = [Path(table)] if isinstance(table, str | os.PathLike) else [Path(one) for one in table]
     if not named:

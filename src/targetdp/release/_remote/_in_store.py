@@ -30,7 +30,7 @@ from targetdp.release._certificate._page import page
 from targetdp.release._desk import MARK
 from targetdp.release._draws import made_drafts
 from targetdp.release._engine._tables import spool_folder
-from targetdp.release._staging import Staging, digest_of, read_journal
+from targetdp.release._staging import OutputExistsError, Staging, digest_of, read_journal
 from targetdp.table import StoredTable, explained, is_stored, local_path, open_store
 
 _JOURNAL, _CHECK = "journal.json", "check"
@@ -143,7 +143,7 @@ class StoreStaging(Staging):
 
     def _must_be_free(self) -> None:
         if names := self._names_there():
-            raise ValueError(
+            raise OutputExistsError(
                 f"output {self._uri}{names[-1]} exists: choose another name, or replace it with --force"
             )
 
